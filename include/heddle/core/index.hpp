@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Strong index types: a stage is not a rank, and passing one for the other does not compile.
+
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <ostream>
+
+namespace heddle::inline v0 {
+
+/// A number that says what it counts. 4 bytes, ordered, prints as the plain number.
+/// Write `Rank{3}`; read `value`, or `+rank` where an array wants an index.
+template <class Tag>
+struct Index {
+  std::uint32_t value = 0;
+
+  constexpr Index() = default;
+  constexpr explicit Index(std::integral auto number)
+      : value(static_cast<std::uint32_t>(number)) {}
+
+  /// The plain number, as an array index.
+  [[nodiscard]] constexpr std::size_t operator+() const noexcept { return value; }
+  constexpr Index& operator++() noexcept {
+    ++value;
+    return *this;
+  }
+  friend constexpr auto operator<=>(Index, Index) = default;
+  friend std::ostream& operator<<(std::ostream& out, Index index) { return out << index.value; }
+};
+
+using Rank = Index<struct RankTag>;      ///< a process (or thread) that runs one Program
+using Stage = Index<struct StageTag>;    ///< a piece of the model that lives on one rank
+using Item = Index<struct ItemTag>;      ///< a microbatch, token or chunk: what a stage is applied to
+using Tier = Index<struct TierTag>;      ///< a memory level of a rank; 0 is where kernels compute
+using Lane = Index<struct LaneTag>;      ///< one of several in-order queues between the same ends
+using BufferId = Index<struct BufferTag>;
+using QueueId = Index<struct QueueTag>;
+using ActionId = Index<struct ActionTag>;
+using LabelId = Index<struct LabelTag>;
+
+}  // namespace heddle::inline v0

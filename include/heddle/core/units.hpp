@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Units and element types. Times are seconds unless a docstring says otherwise; where formulas must
+/// hold exactly the time type is a template parameter, `Seconds` by default.
+
+#include <cstdint>
+#include <ostream>
+
+namespace heddle::inline v0 {
+
+using Seconds = double;
+using Bytes = std::uint64_t;
+
+/// The element type of a buffer: what a reduction adds, and the unit in which a buffer is cut.
+enum class Scalar : std::uint8_t { byte, i32, i64, f32, f64 };
+
+/// Size of one element.
+[[nodiscard]] constexpr Bytes size_of(Scalar scalar) noexcept {
+  switch (scalar) {
+    case Scalar::byte: return 1;
+    case Scalar::i32:
+    case Scalar::f32: return 4;
+    case Scalar::i64:
+    case Scalar::f64: return 8;
+  }
+  return 1;
+}
+
+/// The Scalar of a C++ type; `Scalar::byte` for a type that no reduction can add.
+template <class T>
+inline constexpr Scalar scalar_of = Scalar::byte;
+template <>
+inline constexpr Scalar scalar_of<std::int32_t> = Scalar::i32;
+template <>
+inline constexpr Scalar scalar_of<std::int64_t> = Scalar::i64;
+template <>
+inline constexpr Scalar scalar_of<float> = Scalar::f32;
+template <>
+inline constexpr Scalar scalar_of<double> = Scalar::f64;
+
+inline std::ostream& operator<<(std::ostream& out, Scalar scalar) {
+  constexpr const char* names[] = {"byte", "i32", "i64", "f32", "f64"};
+  return out << names[static_cast<int>(scalar)];
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// MeshShape: ranks as a grid with named axes, {"pipe", 2} x {"data", 2}. Arithmetic only; the
+/// communicators of a mesh live in comm/.
+
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+
+/// One named dimension of a mesh.
+struct MeshAxis {
+  std::string name;
+  int size = 1;
+};
+
+/// The shape of a device mesh. Ranks are numbered with the last axis fastest.
+class MeshShape {
+ public:
+  /// @throws contract_error for no axes, a size below 1, an empty or repeated name.
+  MeshShape(std::initializer_list<MeshAxis> axes)
+      : MeshShape(std::vector<MeshAxis>(axes)) {}
+  explicit MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
+    const auto fail = [](const char* what, std::string why) {
+      return Complaint{"heddle::MeshShape", what, std::move(why)};
+    };
+    expects(!m_axes.empty(), [&] { return fail("a mesh has at least one axis", {}); });
+    for (std::size_t i = 0; i < m_axes.size(); ++i) {
+      const auto& [name, size] = m_axes[i];
+      expects(size >= 1, [&] {
+        return fail("an axis has at least one rank", text("axis '", name, "' has size ", size));
+      });
+      expects(!name.empty(), [&] { return fail("an axis has no name", text("axis ", i)); });
+      for (std::size_t j = 0; j < i; ++j)
+        expects(m_axes[j].name != name,
+                [&] { return fail("two axes have one name", text("'", name, "'")); });
+    }
+  }
+
+  [[nodiscard]] const std::vector<MeshAxis>& axes() const noexcept { return m_axes; }
+
+  /// Number of ranks in the mesh.
+  [[nodiscard]] int size() const noexcept {
+    int product = 1;
+    for (const MeshAxis& axis : m_axes) product *= axis.size;
+    return product;
+  }
+
+  /// Number of the axis `name`. @throws contract_error where there is none; it lists those there are.
+  [[nodiscard]] std::size_t axis(std::string_view name) const {
+    std::string known;
+    for (std::size_t i = 0; i < m_axes.size(); ++i) {
+      if (m_axes[i].name == name) return i;
+      known += text(i == 0 ? "" : ", ", m_axes[i].name);
+    }
+    throw contract_error({"heddle::MeshShape::axis", text("no axis '", name, "'"),
+                          text("the mesh has ", known)});
+  }
+
+  /// True where an axis has this name.
+  [[nodiscard]] bool has(std::string_view name) const noexcept {
+    for (const MeshAxis& axis : m_axes)
+      if (axis.name == name) return true;
+    return false;
+  }
+
+  /// Size of the axis `name`.
+  [[nodiscard]] int size(std::string_view name) const { return m_axes[axis(name)].size; }
+
+  /// Coordinate of `rank` on axis number `axis`.
+  [[nodiscard]] int coordinate(Rank rank, std::size_t axis) const {
+    return static_cast<int>(+rank) / stride(axis) % m_axes[axis].size;
+  }
+
+  /// The rank at `coordinates`, one per axis.
+  [[nodiscard]] Rank rank(const std::vector<int>& coordinates) const {
+    expects(coordinates.size() == m_axes.size(), [&] {
+      return Complaint{"heddle::MeshShape::rank", "one coordinate per axis is needed",
+                       text(coordinates.size(), " given, ", m_axes.size(), " axes")};
+    });
+    int number = 0;
+    for (std::size_t i = 0; i < m_axes.size(); ++i) {
+      expects(coordinates[i] >= 0 && coordinates[i] < m_axes[i].size, [&] {
+        return Complaint{"heddle::MeshShape::rank", "a coordinate lies outside its axis",
+                         text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ",
+                              coordinates[i])};
+      });
+      number = number * m_axes[i].size + coordinates[i];
+    }
+    return Rank{number};
+  }
+
+  /// The rank whose coordinate on `axis` is `coordinate` and that shares all others with `rank`.
+  [[nodiscard]] Rank moved(Rank rank, std::size_t axis, int coordinate) const {
+    return Rank{static_cast<int>(+rank) + (coordinate - this->coordinate(rank, axis)) * stride(axis)};
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, const MeshShape& shape) {
+    for (std::size_t i = 0; i < shape.m_axes.size(); ++i)
+      out << (i == 0 ? "" : " x ") << shape.m_axes[i].name << "=" << shape.m_axes[i].size;
+    return out;
+  }
+
+ private:
+  [[nodiscard]] int stride(std::size_t axis) const noexcept {
+    int product = 1;
+    for (std::size_t i = axis + 1; i < m_axes.size(); ++i) product *= m_axes[i].size;
+    return product;
+  }
+
+  std::vector<MeshAxis> m_axes;
+};
+
+}  // namespace heddle::inline v0

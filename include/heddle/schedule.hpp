@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of schedule/: the Schedule, what makes and changes it, and what is read off it.
+
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_graph.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/schedule/weave.hpp>

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What a Schedule is made of: actions that use parts of buffers, in queues. Plain data, no logic.
+
+#include <array>
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+
+/// What an action does. The letters are those of torch.distributed.pipelining: F forward, I backward
+/// for the input, W backward for the weights, B both at once. A move carries parts between two
+/// (rank, tier) places, combine adds one range into another, cast converts one into another, group
+/// is a collective as one action, update steps the optimiser.
+enum class Kind : std::uint8_t { F, I, W, B, move, combine, cast, group, update, user };
+
+inline constexpr std::size_t kind_count = 10;
+
+/// The name in action text: `F`, `MOVE`, `UPDATE`, ...
+[[nodiscard]] constexpr std::string_view to_string(Kind kind) noexcept {
+  constexpr std::array<std::string_view, kind_count> names = {
+      "F", "I", "W", "B", "MOVE", "COMBINE", "CAST", "GROUP", "UPDATE", "USER"};
+  return names[static_cast<std::size_t>(kind)];
+}
+inline std::ostream& operator<<(std::ostream& out, Kind kind) { return out << to_string(kind); }
+
+/// True for the kinds that are the model's own work; a rank that does none of them is idle, which is
+/// what the bubble ratio counts.
+[[nodiscard]] constexpr bool is_work(Kind kind) noexcept {
+  return kind <= Kind::B || kind == Kind::update || kind == Kind::user;
+}
+
+/// How an action touches a part: `write` begins a new value, `update` continues the present one.
+enum class Access : std::uint8_t { read = 1, write = 2, update = 3 };
+
+/// Storage on one rank, cut into parts. A part is at once chunk, slot, version or microbatch: the
+/// unit in which hazards are seen. `bytes` is the size of the whole and may be bound late.
+struct Buffer {
+  Rank rank = {};
+  std::uint32_t parts = 1;
+  Stage stage = {};      ///< the stage it belongs to, where that makes sense
+  LabelId label = {};    ///< its role, a name of the Schedule's label table
+  Tier tier = {};        ///< memory level on its rank
+  Scalar type = Scalar::byte;
+  bool transient = true; ///< every value is written before it is read in the same step
+  Bytes bytes = 0;
+};
+
+/// First byte of part `part` (of `part == buffer.parts`: the end). Elements are dealt out evenly,
+/// the first parts get one more where the division has a remainder. Source: MPI block distribution.
+[[nodiscard]] constexpr Bytes part_offset(const Buffer& buffer, std::uint32_t part) noexcept {
+  const Bytes element = size_of(buffer.type);
+  const Bytes elements = buffer.bytes / element;
+  const Bytes each = elements / buffer.parts;
+  const Bytes extra = elements % buffer.parts;
+  return (each * part + (part < extra ? part : extra)) * element;
+}
+
+/// Parts [first, first + count) of a buffer, and how they are touched. 12 bytes.
+struct Use {
+  BufferId buffer;
+  std::uint32_t first = 0;
+  std::uint32_t count : 30 = 1;
+  std::uint32_t mode : 2 = static_cast<std::uint32_t>(Access::read);
+
+  [[nodiscard]] constexpr Access access() const noexcept { return static_cast<Access>(mode); }
+  [[nodiscard]] constexpr bool reads() const noexcept { return access() != Access::write; }
+  [[nodiscard]] constexpr bool writes() const noexcept { return access() != Access::read; }
+};
+
+/// Short forms of Use, for generators: `schedule::read(input, m)`.
+namespace schedule {
+
+[[nodiscard]] constexpr Use use(Access access, BufferId buffer, std::uint32_t first = 0,
+                                std::uint32_t count = 1) noexcept {
+  return {buffer, first, count, static_cast<std::uint32_t>(access)};
+}
+[[nodiscard]] constexpr Use read(BufferId buffer, std::uint32_t first = 0,
+                                 std::uint32_t count = 1) noexcept {
+  return use(Access::read, buffer, first, count);
+}
+[[nodiscard]] constexpr Use write(BufferId buffer, std::uint32_t first = 0,
+                                  std::uint32_t count = 1) noexcept {
+  return use(Access::write, buffer, first, count);
+}
+[[nodiscard]] constexpr Use update(BufferId buffer, std::uint32_t first = 0,
+                                   std::uint32_t count = 1) noexcept {
+  return use(Access::update, buffer, first, count);
+}
+
+}  // namespace schedule
+
+/// An in-order queue. `from == to`: local work of that rank. Otherwise the channel from -> to, on
+/// which messages are matched by order.
+struct Queue {
+  Rank from;
+  Rank to;
+  Lane lane;
+
+  [[nodiscard]] constexpr bool local() const noexcept { return from == to; }
+  friend constexpr bool operator==(const Queue&, const Queue&) = default;
+};
+
+/// Flags of an action.
+namespace flag {
+inline constexpr std::uint8_t gradient = 1;  ///< a move whose payload is a gradient (SEND_B, RECV_B)
+}  // namespace flag
+
+/// One entry of the list. It takes place on every rank its operands live on. 20 bytes; its uses are
+/// [first_use, first_use of the next action).
+struct Action {
+  Kind kind = Kind::user;
+  std::uint8_t flags = 0;
+  std::uint16_t units = 1;  ///< shares of the device it occupies, where a machine counts them
+  QueueId queue = {};
+  Stage stage = {};
+  Item item = {};
+  std::uint32_t first_use = 0;
+};
+
+/// A derived dependency on an earlier action. For a move the two ends differ: `mine` tells which end
+/// of the waiting action waits (0 source, 1 destination), `end` which end of the predecessor it
+/// waits for. Other actions have one end, 0. 4 bytes.
+struct After {
+  std::uint32_t action : 30;
+  std::uint32_t mine : 1;
+  std::uint32_t end : 1;
+};
+
+static_assert(sizeof(Use) == 12 && sizeof(Action) == 20 && sizeof(After) == 4,
+              "a million actions are meant to fit in 200 MB");
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// GPipe, 1F1B and interleaved 1F1B. Each as Orders (`gpipe_orders`) and as a Schedule (`gpipe`).
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/weave.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// A pipeline with one stage per rank.
+struct PipelineOptions {
+  int stages = 1;
+  int microbatches = 1;
+  StageSizes sizes = {};
+};
+
+/// A pipeline in which rank r holds the stages r, r + ranks, r + 2 ranks, ...
+struct InterleavedOptions {
+  int ranks = 1;
+  int stages_per_rank = 2;
+  int microbatches = 1;
+  StageSizes sizes = {};
+};
+
+namespace impl {
+
+inline void check(const char* where, int ranks, int stages_per_rank, int microbatches) {
+  expects(ranks >= 1 && stages_per_rank >= 1, [&] {
+    return Complaint{where, "a pipeline has at least one stage",
+                     text("ranks = ", ranks, ", stages per rank = ", stages_per_rank)};
+  });
+  expects(microbatches >= 1, [&] {
+    return Complaint{where, "a step has at least one microbatch",
+                     text("microbatches = ", microbatches)};
+  });
+}
+
+}  // namespace impl
+
+/// All forwards, then all backwards in the same order of microbatches (Huang et al., "GPipe", 2019).
+/// Bubble (P - 1)(F + B), live activations M on every rank.
+[[nodiscard]] inline Orders gpipe_orders(int stages, int microbatches) {
+  impl::check("heddle::schedule::gpipe", stages, 1, microbatches);
+  Orders orders{text("GPipe P=", stages, " M=", microbatches), {}};
+  for (int rank = 0; rank < stages; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    list.reserve(2 * static_cast<std::size_t>(microbatches));
+    for (const Kind kind : {Kind::F, Kind::B})
+      for (int m = 0; m < microbatches; ++m) list.push_back({kind, Stage{rank}, Item{m}});
+  }
+  return orders;
+}
+
+/// Forwards to fill the pipe, then one forward, one backward, then the remaining backwards
+/// (Narayanan et al., "PipeDream", SOSP'19; Fan et al., "DAPPLE", PPoPP'21).
+/// Bubble (P - 1)(F + B), live activations min(M, P - r) on rank r.
+[[nodiscard]] inline Orders one_f_one_b_orders(int stages, int microbatches) {
+  impl::check("heddle::schedule::one_f_one_b", stages, 1, microbatches);
+  Orders orders{text("1F1B P=", stages, " M=", microbatches), {}};
+  for (int rank = 0; rank < stages; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    list.reserve(2 * static_cast<std::size_t>(microbatches));
+    const int ahead = std::min(microbatches, stages - 1 - rank);
+    int forward = 0;
+    int backward = 0;
+    const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
+    while (forward < ahead) add(Kind::F, forward++);
+    while (forward < microbatches) {
+      add(Kind::F, forward++);
+      add(Kind::B, backward++);
+    }
+    while (backward < microbatches) add(Kind::B, backward++);
+  }
+  return orders;
+}
+
+/// Interleaved 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU
+/// clusters", SC'21, in the generalisation of torch.distributed.pipelining): the microbatches run in
+/// rounds of R = M / max(1, M div P); in a round every chunk of a rank takes its turn.
+/// Bubble (P - 1)(F + B) / V for M >= P, with F and B of the V chunks of a rank together.
+///
+/// @throws infeasible where M is not a multiple of M div P; it names the nearest M that is.
+[[nodiscard]] inline Orders interleaved_orders(int ranks, int stages_per_rank, int microbatches) {
+  constexpr const char* where = "heddle::schedule::interleaved";
+  impl::check(where, ranks, stages_per_rank, microbatches);
+  const auto rounds_of = [ranks](int m) { return std::max(1, m / ranks); };
+  const auto valid = [&](int m) { return m >= 1 && m % rounds_of(m) == 0; };
+  if (!valid(microbatches)) {
+    int step = 1;
+    while (!valid(microbatches - step) && !valid(microbatches + step)) ++step;
+    const int nearest = valid(microbatches - step) ? microbatches - step : microbatches + step;
+    throw infeasible({where, "the microbatches do not divide into equal rounds",
+                      text("microbatches = ", microbatches, ", ranks = ", ranks, ", rounds = ",
+                           rounds_of(microbatches)),
+                      text("the nearest number that does is ", nearest)});
+  }
+  const int round = microbatches / rounds_of(microbatches);
+  const int total = microbatches * stages_per_rank;
+  Orders orders{
+      text("interleaved 1F1B P=", ranks, " V=", stages_per_rank, " M=", microbatches), {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    list.reserve(2 * static_cast<std::size_t>(total));
+    std::vector<int> next_forward(static_cast<std::size_t>(stages_per_rank), 0);
+    std::vector<int> next_backward(static_cast<std::size_t>(stages_per_rank), 0);
+    const auto add = [&](Kind kind, int k) {
+      const int turn = k / round % stages_per_rank;
+      const int chunk = kind == Kind::F ? turn : stages_per_rank - 1 - turn;
+      auto& next = kind == Kind::F ? next_forward : next_backward;
+      list.push_back({kind, Stage{chunk * ranks + rank}, Item{next[static_cast<std::size_t>(chunk)]++}});
+    };
+    const int ahead = std::min(total, (stages_per_rank - 1) * round + 2 * (ranks - 1 - rank));
+    for (int k = 0; k < ahead; ++k) add(Kind::F, k);
+    for (int k = ahead; k < total; ++k) {
+      add(Kind::F, k);
+      add(Kind::B, k - ahead);
+    }
+    for (int k = total - ahead; k < total; ++k) add(Kind::B, k);
+  }
+  return orders;
+}
+
+[[nodiscard]] inline Schedule gpipe(const PipelineOptions& options) {
+  return weave(gpipe_orders(options.stages, options.microbatches),
+               StageGraph::chain(options.stages), options.sizes);
+}
+[[nodiscard]] inline Schedule one_f_one_b(const PipelineOptions& options) {
+  return weave(one_f_one_b_orders(options.stages, options.microbatches),
+               StageGraph::chain(options.stages), options.sizes);
+}
+[[nodiscard]] inline Schedule interleaved(const InterleavedOptions& options) {
+  return weave(
+      interleaved_orders(options.ranks, options.stages_per_rank, options.microbatches),
+      StageGraph::chain(options.ranks * options.stages_per_rank), options.sizes);
+}
+
+/// Forward actions only: a stream of items through a chain of stages, for inference and for plain
+/// streaming programs.
+[[nodiscard]] inline Orders stream_orders(int stages, int items) {
+  impl::check("heddle::schedule::stream", stages, 1, items);
+  Orders orders{text("stream P=", stages, " M=", items), {}};
+  for (int rank = 0; rank < stages; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    for (int m = 0; m < items; ++m) list.push_back({Kind::F, Stage{rank}, Item{m}});
+  }
+  return orders;
+}
+[[nodiscard]] inline Schedule stream(const PipelineOptions& options) {
+  return weave(stream_orders(options.stages, options.microbatches),
+               StageGraph::chain(options.stages), options.sizes);
+}
+
+}  // namespace heddle::inline v0::schedule

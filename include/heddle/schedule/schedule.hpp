@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Schedule: the value that everything else prints, checks, prices and runs.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/schedule/action.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// The arrays of a Schedule, as the Builder leaves them.
+struct ScheduleBody {
+  std::string name;
+  int ranks = 0;
+  std::vector<std::string> labels;
+  std::vector<Buffer> buffers;
+  std::vector<Queue> queues;
+  std::vector<Action> actions;
+  std::vector<Use> uses;
+  std::vector<std::uint32_t> after_begin = {0};  ///< one more than actions
+  std::vector<After> after;
+};
+
+}  // namespace impl
+
+/// One serial list of actions over named storage; every action also says in which queue it runs.
+/// Run from top to bottom in one thread it is the reference result. Order within a queue is order of
+/// appearance; order between queues is `after(i)`, derived from the storage the actions touch, so a
+/// Schedule cannot be cyclic and its transfers cannot mismatch.
+///
+/// Immutable, made by a Builder; copies share the arrays.
+class Schedule {
+ public:
+  Schedule() : m_body(std::make_shared<const impl::ScheduleBody>()) {}
+  explicit Schedule(impl::ScheduleBody body)
+      : m_body(std::make_shared<const impl::ScheduleBody>(std::move(body))) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return m_body->name; }
+  [[nodiscard]] int ranks() const noexcept { return m_body->ranks; }
+  [[nodiscard]] std::size_t size() const noexcept { return m_body->actions.size(); }
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+
+  [[nodiscard]] std::span<const Action> actions() const noexcept { return m_body->actions; }
+  [[nodiscard]] std::span<const Buffer> buffers() const noexcept { return m_body->buffers; }
+  [[nodiscard]] std::span<const Queue> queues() const noexcept { return m_body->queues; }
+  [[nodiscard]] std::span<const std::string> labels() const noexcept { return m_body->labels; }
+
+  [[nodiscard]] const Action& operator[](ActionId id) const { return m_body->actions[+id]; }
+  [[nodiscard]] const Buffer& operator[](BufferId id) const { return m_body->buffers[+id]; }
+  [[nodiscard]] const Queue& operator[](QueueId id) const { return m_body->queues[+id]; }
+  [[nodiscard]] const std::string& operator[](LabelId id) const { return m_body->labels[+id]; }
+
+  /// What action `id` touches, in the order its generator states.
+  [[nodiscard]] std::span<const Use> uses(ActionId id) const {
+    const auto& body = *m_body;
+    const std::size_t begin = body.actions[+id].first_use;
+    const std::size_t end = +id + 1 < size() ? body.actions[+id + 1].first_use : body.uses.size();
+    return std::span(body.uses).subspan(begin, end - begin);
+  }
+  /// The earlier actions of other queues that action `id` waits for: at most one per queue and end.
+  [[nodiscard]] std::span<const After> after(ActionId id) const {
+    const auto& body = *m_body;
+    const std::size_t begin = body.after_begin[+id];
+    return std::span(body.after).subspan(begin, body.after_begin[+id + 1] - begin);
+  }
+
+  [[nodiscard]] std::span<const Use> all_uses() const noexcept { return m_body->uses; }
+  [[nodiscard]] std::span<const After> all_after() const noexcept { return m_body->after; }
+
+  /// Bytes of the parts that `use` covers.
+  [[nodiscard]] Bytes bytes(const Use& use) const {
+    const Buffer& buffer = (*this)[use.buffer];
+    return part_offset(buffer, use.first + use.count) - part_offset(buffer, use.first);
+  }
+
+  /// The same list over storage of other sizes: `size(buffer)` returns its whole size in bytes.
+  template <class Size>
+  [[nodiscard]] Schedule with_sizes(Size&& size) const {
+    impl::ScheduleBody body = *m_body;
+    for (Buffer& buffer : body.buffers) buffer.bytes = size(std::as_const(buffer));
+    return Schedule(std::move(body));
+  }
+
+ private:
+  std::shared_ptr<const impl::ScheduleBody> m_body;
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of simulate/: costs and the simulator.
+
+#include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/simulate.hpp>

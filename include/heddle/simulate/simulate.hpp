@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// simulate(): a Schedule and its Costs to the Timeline it would have. One sweep of the list, no heap
+/// and no graph: every dependency points backwards.
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0 {
+
+/// How transfers meet their receiver.
+enum class Sending : std::uint8_t {
+  eager,       ///< a message travels as soon as its value exists; the destination may be free later
+  rendezvous,  ///< it starts only when the destination is free to take it
+};
+
+/// Fills `timeline` with the times of `schedule`: every action starts when its queue is free and
+/// everything it waits for has ended, which is the longest path through the list.
+///
+/// A move occupies its channel for transfer().occupancy, arrives latency later, and ends at the
+/// destination when it has arrived, its storage there is free and the message before it is delivered.
+/// With Sending::rendezvous it also starts only when that storage is free.
+/// Channels are not shared: contention between them is not modelled.
+template <Costs C>
+void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C::Time>& timeline,
+              Sending sending = Sending::eager) {
+  using Time = typename C::Time;
+  timeline.reset(schedule);
+  BasicSpan<Time>* const spans = timeline.spans().data();
+  struct QueueState {
+    Time free = {};       ///< at the source, or of local work
+    Time delivered = {};  ///< at the destination
+  };
+  std::vector<QueueState> queues(schedule.queues().size());
+  const Action* const actions = schedule.actions().data();
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const ActionId id{i};
+    QueueState& queue = queues[+actions[i].queue];
+    Time ready[2] = {queue.free, queue.delivered};  // at the source, at the destination
+    for (const After after : schedule.after(id)) {
+      const auto& on = spans[after.action];
+      ready[after.mine] = std::max(ready[after.mine], after.end ? on.arrival : on.end);
+    }
+    auto& span = spans[i];
+    span.start = ready[0];
+    if (actions[i].kind == Kind::move) {
+      const Transfer<Time> transfer = costs.transfer(schedule, id);
+      if (sending == Sending::rendezvous) {
+        // Waits for the storage, but not for the previous delivery: latencies overlap.
+        Time storage = queue.free;
+        for (const After after : schedule.after(id)) {
+          const auto& on = spans[after.action];
+          if (after.mine) storage = std::max(storage, after.end ? on.arrival : on.end);
+        }
+        span.start = std::max(span.start, storage);
+      }
+      span.end = span.start + transfer.occupancy;
+      span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
+      queue = {span.end, span.arrival};
+    } else {
+      span.end = span.arrival = span.start + costs.time(schedule, id);
+      queue.free = span.end;
+    }
+  }
+}
+
+/// The Timeline that `schedule` would have.
+template <Costs C>
+[[nodiscard]] BasicTimeline<typename C::Time> simulate(const Schedule& schedule, const C& costs,
+                                                       Sending sending = Sending::eager) {
+  BasicTimeline<typename C::Time> timeline;
+  simulate(schedule, costs, timeline, sending);
+  return timeline;
+}
+
+/// The same, written with a braced list: `simulate(schedule, {.F = 1, .B = 2})`.
+[[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs) {
+  return simulate<StageCosts>(schedule, costs);
+}
+
+}  // namespace heddle::inline v0
