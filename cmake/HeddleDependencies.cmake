@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# Looks for what heddle::heddle stands on and says what it found:
+#   HEDDLE_ABSENT               the required packages that are missing, as text; empty when none is
+#   HEDDLE_HAS_*                the optional packages that are there
+#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS}_STATE   a phrase each, for the summary
+# A target that the enclosing project has made already (FetchContent, a submodule) is taken as is.
+
+set(missing)
+
+if(NOT TARGET Kokkos::kokkos)
+  # Kokkos says that a major version is compatible only with itself, so ask for each in turn.
+  foreach(version 5.0 4.6)
+    if(NOT Kokkos_FOUND)
+      find_package(Kokkos ${version} QUIET CONFIG)
+    endif()
+  endforeach()
+endif()
+if(TARGET Kokkos::kokkos)
+  set(HEDDLE_KOKKOS_MINIMUM 5.0)
+  if(Kokkos_VERSION VERSION_LESS 5.0)
+    set(HEDDLE_KOKKOS_MINIMUM 4.6)
+  endif()
+  string(REPLACE ";" ", " devices "${Kokkos_DEVICES}")
+  set(HEDDLE_KOKKOS_STATE "${Kokkos_VERSION} (${devices})")
+else()
+  set(HEDDLE_KOKKOS_STATE "not found")
+  if(Kokkos_CONSIDERED_VERSIONS)
+    string(APPEND HEDDLE_KOKKOS_STATE " (too old: ${Kokkos_CONSIDERED_VERSIONS})")
+  endif()
+  list(APPEND missing "Kokkos >= 4.6 (tested with 5.0 to 5.2)")
+endif()
+
+# The C++ bindings that MPI removed in 2012 would only add warnings and link time.
+set(MPI_CXX_SKIP_MPICXX TRUE)
+if(NOT TARGET MPI::MPI_CXX)
+  set(MPI_DETERMINE_LIBRARY_VERSION TRUE)
+  find_package(MPI QUIET COMPONENTS CXX)
+endif()
+if(TARGET MPI::MPI_CXX)
+  string(REGEX MATCH "^[^,\n]*" HEDDLE_MPI_STATE "${MPI_CXX_LIBRARY_VERSION_STRING}")
+  string(APPEND HEDDLE_MPI_STATE " (standard ${MPI_CXX_VERSION})")
+else()
+  set(HEDDLE_MPI_STATE "not found")
+  list(APPEND missing "MPI")
+endif()
+list(JOIN missing " and " HEDDLE_ABSENT)
+
+# Below the line of what is required: optional, and pointless without the rest.
+set(HEDDLE_HAS_CBLAS FALSE)
+set(HEDDLE_CBLAS_STATE "not found (Heddle's own gemm)")
+set(HEDDLE_HAS_KOKKOSKERNELS FALSE)
+set(HEDDLE_KOKKOSKERNELS_STATE "not found")
+if(HEDDLE_ABSENT STREQUAL "")
+  find_package(CBLAS QUIET MODULE)
+  if(TARGET CBLAS::CBLAS)
+    set(HEDDLE_HAS_CBLAS TRUE)
+    set(HEDDLE_CBLAS_STATE "${CBLAS_LIBRARY}")
+  endif()
+  find_package(KokkosKernels QUIET CONFIG)
+  if(TARGET Kokkos::kokkoskernels)
+    set(HEDDLE_HAS_KOKKOSKERNELS TRUE)
+    set(HEDDLE_KOKKOSKERNELS_STATE "${KokkosKernels_VERSION}")
+  endif()
+endif()

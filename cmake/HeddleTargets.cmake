@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# What Heddle's own programs have in common. None of it reaches a user's target.
+
+# Options of our own programs: warnings, and where the examples find a text to train on.
+add_library(heddle_own INTERFACE)
+target_compile_options(heddle_own INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
+if(HEDDLE_WERROR)
+  target_compile_options(heddle_own INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms on `"text" + std::string` in optimised builds, mended in g++ 13.
+  target_compile_options(heddle_own INTERFACE -Wno-restrict)
+endif()
+find_path(HEDDLE_DEFAULT_TEXT vector PATHS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} NO_DEFAULT_PATH
+          DOC "Folder of the C++ standard headers: the text that examples train on by default")
+target_compile_definitions(heddle_own INTERFACE HEDDLE_DEFAULT_TEXT="${HEDDLE_DEFAULT_TEXT}")
+target_include_directories(heddle_own INTERFACE "${HEDDLE_SOURCE_DIR}/examples/common"
+                                                "${HEDDLE_SOURCE_DIR}/tests")
+
+# The environment of every test program: one thread a rank and no binding, since ranks share cores;
+# root and more ranks than cores allowed, and a waiting rank gives its core away. Open MPI 4 and 5
+# read the first and second set; the other MPIs need nothing.
+set(HEDDLE_MPI_ENVIRONMENT
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    OMPI_MCA_hwloc_base_binding_policy=none
+    PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
+    OMP_NUM_THREADS=1 OMP_PROC_BIND=false
+    # MPI libraries keep memory until the process ends; leaks are looked for where no MPI runs.
+    ASAN_OPTIONS=detect_leaks=0)
+set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false)
+
+# heddle_own_executable(TARGET SOURCES a.cpp ... LINK libraries ...)
+function(heddle_own_executable target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_LINK} heddle_own)
+endfunction()
+
+# A source may say how it is to be run, in a comment line of its first 20: `// key: value`.
+function(heddle_source_option source key default result)
+  file(STRINGS "${source}" lines REGEX "^// ${key}: " LIMIT_COUNT 1)
+  if(lines)
+    string(REGEX REPLACE "^// ${key}: *" "" value "${lines}")
+    string(STRIP "${value}" value)
+  else()
+    set(value "${default}")
+  endif()
+  set(${result} "${value}" PARENT_SCOPE)
+endfunction()
+
+# The command line that starts `program` on `ranks` ranks.
+function(heddle_mpi_command result ranks program)
+  set(${result} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
+                ${program} ${MPIEXEC_POSTFLAGS} ${ARGN} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# layering.sh RULES INCLUDE_DIR: does every header include only what its room may? One line per
+# offence, exit status 1 where there is any. INCLUDE_DIR is the folder named heddle.
+set -euo pipefail
+rules=$1
+include=$2
+cd "$include"
+mapfile -t headers < <(find . -name '*.hpp' -printf '%P\n' | LC_ALL=C sort)
+((${#headers[@]} > 0)) || { echo "no headers in $include"; exit 1; }
+
+awk -v rules="$rules" '
+  BEGIN {
+    need["none"] = 0; need["kokkos"] = 1; need["mpi"] = 2
+    while ((getline line < rules) > 0) {
+      if (line ~ /^#/ || split(line, f, " ") < 4) continue
+      floor[f[1]] = f[2]; needs[f[1]] = need[f[3]]
+      count = split(f[4], side, ",")
+      for (i = 1; i <= count; ++i) sideways[f[1], side[i]] = 1
+    }
+  }
+  function report(text) { print text; bad = 1 }
+  function place() { return FILENAME ":" FNR }
+  # The room that a path below heddle/ belongs to; its umbrella belongs to it too.
+  function room_of(path) {
+    if (index(path, "/")) return substr(path, 1, index(path, "/") - 1)
+    sub(/\.hpp$/, "", path)
+    return path
+  }
+  FNR == 1 {
+    room = room_of(FILENAME)
+    inside = index(FILENAME, "/")
+    # Two headers stand above the rooms: core.hpp is all that needs nothing, heddle.hpp is all.
+    above = !inside && (room == "heddle" || room == "core")
+    if (room != "heddle" && !(room in floor))
+      report(FILENAME ": " room " is not a room of rooms.txt")
+  }
+  /^[ \t]*#[ \t]*include/ {
+    if (match($0, /"[^"]*"/)) {
+      name = substr($0, RSTART + 1, RLENGTH - 2)
+      folder = FILENAME
+      sub(/[^\/]*$/, "", folder)
+      report(place() ": write <heddle/" folder name ">, not a quoted name")
+      next
+    }
+    if (!match($0, /<[^>]*>/)) next
+    name = substr($0, RSTART + 1, RLENGTH - 2)
+    mine = room == "heddle" ? 2 : needs[room]
+    if (name ~ /^(Kokkos|KokkosBlas|cblas)/ && mine < 1)
+      report(place() ": " room " must not include Kokkos or BLAS (" name ")")
+    if (name ~ /^(mpi|nccl|rccl)\.h/ && mine < 2)
+      report(place() ": " room " must not include MPI or NCCL (" name ")")
+    if (name !~ /^heddle\//) next
+    sub(/^heddle\//, "", name)
+    other = room_of(name)
+    if (!index(name, "/") && (other == "heddle" || other == "core") && room != "heddle") {
+      report(place() ": " room " must not include heddle/" name ", which stands above the rooms")
+    } else if (!(other in floor)) {
+      report(place() ": " other " is not a room of rooms.txt")
+    } else if (above) {
+      if (needs[other] > mine) report(place() ": " room " must not include " other)
+    } else if (other != room) {
+      lower = floor[other] < floor[room]
+      if ((!lower && !((room, other) in sideways)) || needs[other] > mine)
+        report(place() ": " room " must not include " other " (floor " floor[room] " and " \
+               floor[other] ")")
+    }
+  }
+  END { exit bad }
+' "${headers[@]}"
+echo "${#headers[@]} headers include only what their rooms may"
