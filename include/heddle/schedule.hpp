@@ -6,8 +6,14 @@
 /// Everything of schedule/: the Schedule, what makes and changes it, and what is read off it.
 
 #include <heddle/schedule/action.hpp>
+#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/data_parallel.hpp>
+#include <heddle/schedule/expand.hpp>
+#include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/ring_all_reduce.hpp>
+#include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/schedule.hpp>

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of core/: errors, index types, units, random numbers.
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/random.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/core/version.hpp>

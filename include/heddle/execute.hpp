@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of execute/: programs, the executor, transports without MPI, the Runner.
+
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/combine.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/program.hpp>
+#include <heddle/execute/recording.hpp>
+#include <heddle/execute/runner.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/transport.hpp>

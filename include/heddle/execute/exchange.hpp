@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// all_gather() over any transport: the small exchanges with which ranks agree before and after a run.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+/// The lane of messages between runners, apart from those of schedules.
+inline constexpr Lane control_lane{32767};
+
+/// Waits until `request` is complete. @throws communication_error where another rank aborts or
+/// nothing comes within the watchdog's time.
+template <Transport T>
+void finish(T& transport, typename T::Request& request, const char* what,
+            const ExecuteOptions& options = {}) {
+  Waiting waiting(options.idle);
+  const Seconds since = steady_seconds();
+  while (!transport.test(request)) {
+    waiting();
+    if (waiting.polls() % 64 != 0) continue;
+    const std::string where = text("heddle::", what, ", rank ", transport.rank());
+    if (const std::optional<Abort> abort = transport.aborted())
+      throw communication_error(
+          {where, text("rank ", abort->rank, " failed at ", abort->action), abort->reason});
+    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog)
+      throw communication_error(
+          {where, "another rank does not answer", text("watchdog after ", options.watchdog, " s")});
+  }
+}
+
+/// Every rank's `mine`, by rank, on every rank. All ranks must call it.
+template <Transport T>
+[[nodiscard]] std::vector<std::vector<std::byte>> all_gather(T& transport,
+                                                             std::span<const std::byte> mine,
+                                                             const ExecuteOptions& options = {}) {
+  const auto ranks = static_cast<std::uint32_t>(transport.size());
+  const std::uint32_t self = transport.rank().value;
+  std::vector<std::vector<std::byte>> all(ranks);
+  all[self].assign(mine.begin(), mine.end());
+  std::vector<Bytes> sizes(ranks, mine.size());
+  const auto exchange = [&](auto&& data_of, auto&& bytes_of) {
+    std::vector<typename T::Request> requests;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      if (r == self) continue;
+      requests.push_back(transport.receive(Rank{r}, control_lane, data_of(r), bytes_of(r)));
+      requests.push_back(transport.send(Rank{r}, control_lane, data_of(self), bytes_of(self)));
+    }
+    try {
+      for (auto& request : requests) finish(transport, request, "all_gather", options);
+    } catch (const std::exception& error) {
+      if (!transport.aborted()) transport.abort({transport.rank(), "all_gather", error.what()});
+      for (auto& request : requests) transport.cancel(request);
+      throw;
+    }
+  };
+  exchange([&](std::uint32_t r) { return reinterpret_cast<std::byte*>(&sizes[r]); },
+           [](std::uint32_t) { return Bytes{sizeof(Bytes)}; });
+  for (std::uint32_t r = 0; r < ranks; ++r) all[r].resize(sizes[r]);
+  exchange([&](std::uint32_t r) { return all[r].data(); },
+           [&](std::uint32_t r) { return sizes[r]; });
+  return all;
+}
+
+/// The same for values of a trivially copyable type.
+template <class V, Transport T>
+  requires std::is_trivially_copyable_v<V>
+[[nodiscard]] std::vector<std::vector<V>> all_gather_values(T& transport, std::span<const V> mine,
+                                                            const ExecuteOptions& options = {}) {
+  std::vector<std::vector<V>> result;
+  for (const auto& bytes : all_gather(transport, std::as_bytes(mine), options)) {
+    auto& values = result.emplace_back(bytes.size() / sizeof(V));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
+  return result;
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Executor: walks a Program, calling a handler for what is computed and a transport for what is
+/// moved. One thread, the caller's.
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/program.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+struct ExecuteOptions {
+  Idle idle = Idle::yield;
+  bool record = false;     ///< stamp every action; costs some tens of nanoseconds each
+  Seconds watchdog = 120;  ///< longest wait for one message; 0: for ever
+  std::function<void(std::string_view)> log = {};  ///< told of aborts; may be empty
+};
+
+/// When a step of the Program took place. For a send or receive, `end` is when its completion was
+/// seen, which is no later than the first action that needed it.
+struct Stamp {
+  Ticks start = 0;
+  Ticks end = 0;
+};
+
+/// Runs a Program again and again over one transport.
+///
+/// Actions run in list order in the calling thread. Moves are waited for just before the first action
+/// that conflicts, possibly in the next step() (see Program); `drain` completes them all.
+/// Where the handler throws, the other ranks are told and throw communication_error naming the rank
+/// and its action; a message that does not come within the watchdog's time does the same.
+/// After an error the executor and its transport are spent.
+template <Transport T>
+class Executor {
+ public:
+  Executor(Program program, T& transport, ExecuteOptions options = {})
+      : m_program(std::move(program)), m_transport(&transport), m_options(std::move(options)) {
+    m_ports.resize(m_program.ports.size());
+    for (std::size_t p = 0; p < m_ports.size(); ++p)
+      m_ports[p].requests.resize(2 * std::size_t{m_program.ports[p].messages});
+    if (m_options.record) m_stamps.resize(m_program.size());
+  }
+
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  /// Abandons what is still in flight; call drain() first where it shall arrive.
+  ~Executor() {
+    if (!m_failed && pending()) fail("the executor was destroyed");
+  }
+
+  /// One pass over the list. With recording it ends with drain(), so that every stamp is there.
+  void step(Handler handler) {
+    for (Pending& port : m_ports) port.before = std::exchange(port.base, port.posted);
+    m_at = 0;
+    try {
+      m_options.record ? walk<true>(handler) : walk<false>(handler);
+      if (m_options.record) complete_all();
+    } catch (const std::exception& error) {
+      fail(error.what());
+      throw;
+    } catch (...) {
+      fail("unknown exception");
+      throw;
+    }
+  }
+
+  /// Completes every message that is still in flight.
+  void drain() {
+    m_at = m_program.size();
+    try {
+      complete_all();
+    } catch (const std::exception& error) {
+      fail(error.what());
+      throw;
+    }
+  }
+
+  [[nodiscard]] const Program& program() const noexcept { return m_program; }
+  /// The stamps of the last step, one per step of the Program. Empty without recording.
+  [[nodiscard]] std::span<const Stamp> stamps() const noexcept { return m_stamps; }
+  /// Switches recording; completes what is in flight first.
+  void record(bool on) {
+    drain();
+    m_options.record = on;
+    m_stamps.resize(on ? m_program.size() : 0);
+  }
+
+ private:
+  /// The messages of one port. Counters only grow: no reset, one writer.
+  struct Pending {
+    std::vector<typename T::Request> requests;  ///< a ring: message k is in slot k mod size
+    std::vector<std::uint32_t> step_of;         ///< the Program's step that posted it; recording only
+    std::uint64_t posted = 0;
+    std::uint64_t done = 0;
+    std::uint64_t base = 0;    ///< `posted` at the begin of this step
+    std::uint64_t before = 0;  ///< and of the previous one
+  };
+
+  template <bool record>
+  void walk(const Handler& handler) {
+    const std::size_t length = m_program.size();
+    Ticks last = record ? Clock::now() : 0;
+    for (std::size_t i = 0; i < length; ++i) {
+      m_at = i;
+      const Step& step = m_program.steps[i];
+      const auto waits = m_program.waits_of(i);
+      if (!waits.empty()) {
+        for (const Wait& wait : waits) {
+          const Pending& port = m_ports[wait.port];
+          // The first step has no previous one: nothing of it is posted, nothing is waited for.
+          complete<record>(wait.port, wait.carried ? std::min(port.before + wait.messages, port.base)
+                                                   : port.base + wait.messages);
+        }
+        if constexpr (record) last = Clock::now();
+      }
+      if (step.does == Step::Does::run)
+        handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
+      else
+        post<record>(i);
+      if constexpr (record) {
+        const Ticks now = Clock::now();
+        m_stamps[i].start = last;
+        if (step.does == Step::Does::run) m_stamps[i].end = now;
+        last = now;
+      }
+    }
+  }
+
+  template <bool record>
+  void post(std::size_t i) {
+    const Step& step = m_program.steps[i];
+    const Port& port = m_program.ports[step.port];
+    Pending& pending = m_ports[step.port];
+    const std::size_t slots = pending.requests.size();
+    // Two steps' messages fit; a schedule whose next step does not wait for them needs the oldest.
+    if (pending.posted - pending.done == slots) complete<record>(step.port, pending.done + 1);
+    const BoundUse& use = m_program.uses[step.first_use];
+    const std::size_t slot = pending.posted % slots;
+    pending.requests[slot] =
+        port.sends ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
+                   : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
+    if constexpr (record) {
+      pending.step_of.resize(slots);
+      pending.step_of[slot] = static_cast<std::uint32_t>(i);
+    }
+    ++pending.posted;
+  }
+
+  template <bool record>
+  void complete(std::size_t number, std::uint64_t messages) {
+    Pending& port = m_ports[number];
+    while (port.done < messages) {
+      const std::size_t slot = port.done % port.requests.size();
+      if (!m_transport->test(port.requests[slot])) await(number, port.requests[slot]);
+      port.requests[slot] = {};
+      ++port.done;
+      if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
+    }
+  }
+
+  void complete_all() {
+    for (std::size_t p = 0; p < m_ports.size(); ++p)
+      m_options.record ? complete<true>(p, m_ports[p].posted)
+                       : complete<false>(p, m_ports[p].posted);
+  }
+
+  void await(std::size_t number, typename T::Request& request) {
+    Waiting waiting(m_options.idle);
+    const Seconds since = steady_seconds();
+    while (!m_transport->test(request)) {
+      waiting();
+      // Naps are long enough to look at every one; a spin looks up now and then.
+      if (waiting.polls() % 64 != 0 && m_options.idle != Idle::nap) continue;
+      if (const std::optional<Abort> abort = m_transport->aborted()) throw lost(*abort);
+      if (m_options.watchdog > 0 && steady_seconds() - since > m_options.watchdog)
+        throw stuck(number);
+    }
+  }
+
+  [[nodiscard]] std::string where() const {
+    return m_at < m_program.size()
+               ? action_text(m_program.schedule, m_program.steps[m_at].action)
+               : std::string("the end of the step");
+  }
+
+  [[nodiscard]] communication_error lost(const Abort& abort) const {
+    return communication_error({text("heddle::Executor, rank ", m_program.rank, " at ", where()),
+                                text("rank ", abort.rank, " failed at ", abort.action),
+                                abort.reason});
+  }
+
+  [[nodiscard]] communication_error stuck(std::size_t number) const {
+    const Port& port = m_program.ports[number];
+    const Pending& pending = m_ports[number];
+    std::string message;
+    // The message that is waited for is the (done - base + 1)-th of this port in this step, or one
+    // of the step before.
+    const std::uint64_t ordinal =
+        (pending.done >= pending.base ? pending.done - pending.base
+                                      : pending.done - pending.before);
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < m_program.size(); ++i) {
+      const Step& step = m_program.steps[i];
+      if (step.does == Step::Does::run || step.port != number || seen++ != ordinal) continue;
+      message = action_text(m_program.schedule, step.action, port.sends ? 0 : 1);
+    }
+    return communication_error(
+        {text("heddle::Executor, rank ", m_program.rank, " at ", where()),
+         text("stuck: ", message, port.sends ? " to rank " : " from rank ", port.peer,
+              " did not complete"),
+         text("watchdog after ", m_options.watchdog, " s"),
+         "see what that rank is doing, or raise ExecuteOptions::watchdog"});
+  }
+
+  [[nodiscard]] bool pending() const {
+    for (const Pending& port : m_ports)
+      if (port.done < port.posted) return true;
+    return false;
+  }
+
+  /// Tells the others, unless it was one of them that failed, and takes all memory back.
+  void fail(const char* reason) noexcept {
+    m_failed = true;
+    try {
+      if (!m_transport->aborted()) m_transport->abort({m_program.rank, where(), reason});
+      for (Pending& port : m_ports)
+        for (; port.done < port.posted; ++port.done)
+          m_transport->cancel(port.requests[port.done % port.requests.size()]);
+      if (m_options.log) m_options.log(reason);
+    } catch (...) {  // the first error is the one to report
+    }
+  }
+
+  Program m_program;
+  T* m_transport;
+  ExecuteOptions m_options;
+  std::vector<Pending> m_ports;
+  std::vector<Stamp> m_stamps;
+  std::size_t m_at = 0;
+  bool m_failed = false;
+};
+
+/// Runs `program` once and completes all its messages.
+template <Transport T>
+void execute(Program program, Handler handler, T& transport, ExecuteOptions options = {}) {
+  Executor<T> executor(std::move(program), transport, std::move(options));
+  executor.step(handler);
+  executor.drain();
+}
+
+}  // namespace heddle::inline v0

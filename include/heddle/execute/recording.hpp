@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Recording: from the stamps of one rank to the Timeline of all, and to the costs that predict it.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/program.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0 {
+
+/// Seconds to add to this rank's steady clock to get rank 0's. Zero where the difference is within
+/// what the messages can tell (half a round trip), as between processes of one host.
+/// Method: the exchange with the shortest round trip of several, as in NTP. All ranks must call it.
+template <Transport T>
+[[nodiscard]] Seconds clock_offset(T& transport, const ExecuteOptions& options = {}) {
+  constexpr int rounds = 8;
+  const auto pass = [&](Rank peer, Seconds& value, bool sends) {
+    auto* const data = reinterpret_cast<std::byte*>(&value);
+    auto request = sends ? transport.send(peer, control_lane, data, sizeof value)
+                         : transport.receive(peer, control_lane, data, sizeof value);
+    finish(transport, request, "clock_offset", options);
+  };
+  Seconds offset = 0;
+  Seconds shortest = -1;
+  for (int r = 1; r < transport.size(); ++r) {
+    for (int round = 0; round < rounds; ++round) {
+      Seconds value = steady_seconds();
+      if (transport.rank() == Rank{0}) {
+        pass(Rank{r}, value, false);
+        value = steady_seconds();
+        pass(Rank{r}, value, true);
+      } else if (transport.rank() == Rank{r}) {
+        const Seconds asked = value;
+        pass(Rank{0}, value, true);
+        pass(Rank{0}, value, false);
+        const Seconds told = steady_seconds();
+        if (shortest >= 0 && told - asked >= shortest) continue;
+        shortest = told - asked;
+        offset = value - (asked + told) / 2;
+      }
+    }
+  }
+  return std::abs(offset) <= shortest / 2 ? 0 : offset;
+}
+
+/// The Timeline of all ranks from the stamps of each. All ranks must call it; all get it.
+/// A move starts when its sender posted it, ends when the sender saw it complete and arrives when the
+/// receiver did; a group starts with its first member and ends with its last.
+template <Transport T>
+[[nodiscard]] Timeline merge_stamps(T& transport, const Program& program,
+                                    std::span<const Stamp> stamps, const Clock& clock,
+                                    Seconds offset, const ExecuteOptions& options = {}) {
+  struct Record {
+    std::uint32_t action;
+    Step::Does does;
+    Seconds start, end;
+  };
+  std::vector<Record> mine;
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    const Step& step = program.steps[i];
+    mine.push_back({step.action.value, step.does, clock.seconds(stamps[i].start) + offset,
+                    clock.seconds(stamps[i].end) + offset});
+  }
+  std::vector<Span> spans(program.schedule.size());
+  std::vector<bool> seen(spans.size(), false);
+  const auto everyone = all_gather_values<Record>(transport, mine, options);
+  for (const auto& records : everyone) {
+    for (const Record& record : records) {
+      Span& span = spans[record.action];
+      if (record.does == Step::Does::receive) {
+        span.arrival = record.end;
+      } else if (record.does == Step::Does::send) {
+        span.start = record.start;
+        span.end = record.end;
+      } else {
+        const bool again = seen[record.action];
+        seen[record.action] = true;
+        span.start = again ? std::min(span.start, record.start) : record.start;
+        span.end = span.arrival = again ? std::max(span.end, record.end) : record.end;
+      }
+    }
+  }
+  return {program.schedule, std::move(spans)};
+}
+
+/// Durations seen per (kind, stage) on this rank.
+class CostSamples {
+ public:
+  /// Adds those of one recorded step.
+  void add(const Program& program, std::span<const Stamp> stamps) {
+    for (std::size_t i = 0; i < stamps.size(); ++i) {
+      if (program.steps[i].does != Step::Does::run) continue;
+      const Action& action = program.schedule[program.steps[i].action];
+      auto& samples = m_samples[{action.kind, action.stage}];
+      const Ticks ticks = stamps[i].end - stamps[i].start;
+      if (samples.size() < most)
+        samples.push_back(ticks);
+      else
+        samples[m_added++ % most] = ticks;
+    }
+  }
+
+  /// The median per (kind, stage), averaged over the ranks that have it. All ranks must call it.
+  template <Transport T>
+  [[nodiscard]] TableCosts costs(T& transport, const Schedule& schedule, const Clock& clock,
+                                 const ExecuteOptions& options = {}) const {
+    struct Entry {
+      Kind kind;
+      Stage stage;
+      Seconds median;
+    };
+    std::vector<Entry> mine;
+    for (const auto& [key, samples] : m_samples) {
+      std::vector<Ticks> sorted = samples;
+      const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+      std::nth_element(sorted.begin(), middle, sorted.end());
+      mine.push_back({key.first, key.second, clock.seconds(*middle) - clock.seconds(0)});
+    }
+    std::uint32_t stages = 1;
+    for (const Action& action : schedule.actions())
+      stages = std::max(stages, action.stage.value + 1);
+    TableCosts table(Machine::uniform(transport.size(), {}, {}), static_cast<int>(stages));
+    std::map<std::pair<Kind, Stage>, std::pair<Seconds, int>> sums;
+    for (const auto& entries : all_gather_values<Entry>(transport, mine, options)) {
+      for (const Entry& entry : entries) {
+        auto& [sum, count] = sums[{entry.kind, entry.stage}];
+        sum += entry.median;
+        ++count;
+      }
+    }
+    for (const auto& [key, sum] : sums)
+      table.at(key.first, key.second) = sum.first / sum.second;
+    return table;
+  }
+
+ private:
+  static constexpr std::size_t most = 4096;
+  std::map<std::pair<Kind, Stage>, std::vector<Ticks>> m_samples;
+  std::size_t m_added = 0;
+};
+
+}  // namespace heddle::inline v0

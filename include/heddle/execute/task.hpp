@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Task: one action with its memory bound, as a handler sees it; and Handler, a callable for tasks.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+/// The memory behind one Use.
+struct BoundUse {
+  std::byte* data = nullptr;
+  Bytes bytes = 0;
+  BufferId buffer = {};
+  Access access = Access::read;
+};
+
+/// One action of this rank. Valid during the call that receives it.
+class Task {
+ public:
+  Task(const Schedule& schedule, ActionId id, std::span<const BoundUse> uses) noexcept
+      : m_schedule(&schedule), m_id(id), m_uses(uses) {}
+
+  [[nodiscard]] ActionId id() const noexcept { return m_id; }
+  [[nodiscard]] const Schedule& schedule() const noexcept { return *m_schedule; }
+  [[nodiscard]] const Action& action() const { return (*m_schedule)[m_id]; }
+  [[nodiscard]] Kind kind() const { return action().kind; }
+  [[nodiscard]] Stage stage() const { return action().stage; }
+  [[nodiscard]] Item item() const { return action().item; }
+
+  /// The uses of the action that lie on this rank, in the order of Schedule::uses.
+  [[nodiscard]] std::span<const BoundUse> uses() const noexcept { return m_uses; }
+
+  /// True where the action uses a buffer of role `label`.
+  [[nodiscard]] bool has(std::string_view label) const { return find(label) != nullptr; }
+
+  /// The first use of a buffer of role `label`, seen as elements of T: `task.get<const float>("input")`.
+  /// @throws contract_error where there is none, or its bytes are not whole elements.
+  template <class T>
+  [[nodiscard]] std::span<T> get(std::string_view label) const {
+    const BoundUse* use = find(label);
+    expects(use != nullptr && use->bytes % sizeof(T) == 0, [&] {
+      return Complaint{text("heddle::Task ", stage(), kind(), item()),
+                       use ? text("'", label, "' does not hold whole elements")
+                           : text("it has no '", label, "'"),
+                       use ? text(use->bytes, " bytes, elements of ", sizeof(T)) : std::string{}};
+    });
+    return {reinterpret_cast<T*>(use->data), static_cast<std::size_t>(use->bytes / sizeof(T))};
+  }
+
+ private:
+  [[nodiscard]] const BoundUse* find(std::string_view label) const {
+    for (const BoundUse& use : m_uses)
+      if ((*m_schedule)[(*m_schedule)[use.buffer].label] == label) return &use;
+    return nullptr;
+  }
+
+  const Schedule* m_schedule;
+  ActionId m_id;
+  std::span<const BoundUse> m_uses;
+};
+
+/// A reference to any callable that takes a Task. Does not own it; the executor is compiled once for
+/// all models.
+class Handler {
+ public:
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Handler> && std::invocable<F&, const Task&>)
+  Handler(F&& callable) noexcept  // NOLINT(google-explicit-constructor): it is a reference
+      : m_object(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        m_call([](void* object, const Task& task) {
+          (*static_cast<std::remove_reference_t<F>*>(object))(task);
+        }) {}
+
+  void operator()(const Task& task) const { m_call(m_object, task); }
+
+ private:
+  void* m_object;
+  void (*m_call)(void*, const Task&);
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// data_parallel(): a pipeline's Schedule on every line of a mesh, with the gradients summed across
+/// the lines before each update.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/mesh_shape.hpp>
+#include <heddle/schedule/builder.hpp>
+
+namespace heddle::inline v0 {
+
+/// Runs `schedule`, whose ranks are the coordinates of axis `pipe`, once on every line of the mesh
+/// along that axis. Before a stage's update stands one group action that sums its gradients over the
+/// lines: leave it to the MPI library, or expand() it. Item m means the line's own microbatch m.
+///
+/// A mesh without the axis `pipe` takes a schedule of one rank.
+/// @throws contract_error where the axis has another size than the schedule has ranks.
+[[nodiscard]] inline Schedule data_parallel(const Schedule& schedule, const MeshShape& mesh,
+                                            std::string_view pipe = "pipe") {
+  const int length = mesh.has(pipe) ? mesh.size(pipe) : 1;
+  expects(length == schedule.ranks(), [&] {
+    return Complaint{"heddle::data_parallel", "the mesh does not fit the schedule",
+                     text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, axis '", pipe,
+                          "' of the mesh ", mesh, " has ", length)};
+  });
+  std::vector<Rank> first;  // of every line
+  for (int r = 0; r < mesh.size(); ++r)
+    if (!mesh.has(pipe) || mesh.coordinate(Rank{r}, mesh.axis(pipe)) == 0) first.push_back(Rank{r});
+  if (first.size() == 1) return schedule;
+  const auto place = [&](std::size_t line, Rank rank) {
+    return mesh.has(pipe) ? mesh.moved(first[line], mesh.axis(pipe), static_cast<int>(+rank))
+                          : first[line];
+  };
+
+  Builder builder(text(schedule.name(), " on ", mesh), mesh.size());
+  const std::size_t lines = first.size();
+  builder.reserve_actions(lines * schedule.size() + schedule.size() / 8,
+                          lines * schedule.all_uses().size());
+  for (std::size_t line = 0; line < lines; ++line) {
+    for (Buffer buffer : schedule.buffers()) {
+      buffer.rank = place(line, buffer.rank);
+      buffer.label = builder.label(schedule[buffer.label]);
+      builder.add_buffer(buffer);
+    }
+  }
+  const auto on_line = [&](std::size_t line, BufferId buffer) {
+    return BufferId{line * schedule.buffers().size() + +buffer};
+  };
+  std::vector<Use> uses;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const ActionId id{i};
+    const Action& action = schedule[id];
+    const Queue& queue = schedule[action.queue];
+    if (action.kind == Kind::update) {
+      // The gradients are what an update reads first; see weave().
+      const Use& gradients = schedule.uses(id).front();
+      uses.clear();
+      for (std::size_t line = 0; line < lines; ++line)
+        uses.push_back(schedule::update(on_line(line, gradients.buffer), gradients.first,
+                                        gradients.count));
+      builder.add({Kind::group, builder.local(place(0, queue.from), Lane{1}), action.stage}, uses);
+    }
+    for (std::size_t line = 0; line < lines; ++line) {
+      uses.assign(schedule.uses(id).begin(), schedule.uses(id).end());
+      for (Use& use : uses) use.buffer = on_line(line, use.buffer);
+      builder.add({action.kind,
+                   builder.queue(place(line, queue.from), place(line, queue.to), queue.lane),
+                   action.stage, action.item, action.flags, action.units},
+                  uses);
+    }
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace heddle::inline v0
