@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The kernel room: what one rank computes. The matrix product and the layers that a transformer
+/// needs, each with forward, backward_input and backward_weight as separate calls, so that a
+/// schedule may put them at different times.
+
+#include <heddle/kernel/adam.hpp>
+#include <heddle/kernel/attention.hpp>
+#include <heddle/kernel/cross_entropy.hpp>
+#include <heddle/kernel/embedding.hpp>
+#include <heddle/kernel/gelu.hpp>
+#include <heddle/kernel/layer_norm.hpp>
+#include <heddle/kernel/linalg.hpp>
+#include <heddle/kernel/linear.hpp>
+#include <heddle/kernel/residual.hpp>
+#include <heddle/kernel/team_gemm.hpp>
+#include <heddle/kernel/transpose.hpp>
+#include <heddle/kernel/view.hpp>

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Adam (Kingma and Ba, 2015) over a flat parameter vector in one pass, with the decoupled weight
+/// decay of Loshchilov and Hutter (2019) if asked for.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0::kernel {
+
+struct AdamOptions {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;    ///< decay of the mean of the gradients
+  double beta2 = 0.999;  ///< decay of the mean of their squares
+  double epsilon = 1e-8;
+  double weight_decay = 0;  ///< share of each parameter taken off per step, times learning_rate
+};
+
+namespace impl {
+
+template <ExecutionSpace Exec, class Real>
+struct AdamStep {
+  Vector<const Real, Exec> gradient;
+  Vector<Real, Exec> mean, square, parameter;
+  Real beta1, beta2, rate, square_correction, epsilon, keep;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const {
+    const Real g = gradient(i);
+    const Real m = beta1 * mean(i) + (Real(1) - beta1) * g;
+    const Real v = beta2 * square(i) + (Real(1) - beta2) * g * g;
+    mean(i) = m;
+    square(i) = v;
+    parameter(i) = keep * parameter(i) - rate * m / (Kokkos::sqrt(v * square_correction) + epsilon);
+  }
+};
+
+}  // namespace impl
+
+/// One step; `step` counts from 1. `mean` and `square` are the optimizer's memory, zero before step
+/// 1. Bias corrections 1 / (1 - beta^step) are computed in double. Queued in `exec`.
+template <ExecutionSpace Exec, VectorOn<Exec> Parameter>
+void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t step,
+                 Vector<const std::type_identity_t<element<Parameter>>, Exec> gradient,
+                 Vector<std::type_identity_t<element<Parameter>>, Exec> mean,
+                 Vector<std::type_identity_t<element<Parameter>>, Exec> square,
+                 const Parameter& parameter) {
+  using Real = element<Parameter>;
+  constexpr const char* where = "heddle::kernel::adam_update";
+  const std::size_t size = parameter.extent(0);
+  expect_shape(where, "gradient", gradient, size);
+  expect_shape(where, "mean", mean, size);
+  expect_shape(where, "square", square, size);
+  expects(step > 0, [&] {
+    return Complaint{where, "there is no step 0", {}, "count the steps from 1"};
+  });
+  const auto steps = static_cast<double>(step);
+  const double mean_correction = 1 / (1 - std::pow(options.beta1, steps));
+  const double square_correction = 1 / (1 - std::pow(options.beta2, steps));
+  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, size),
+                       impl::AdamStep<Exec, Real>{
+                           gradient, mean, square, parameter, static_cast<Real>(options.beta1),
+                           static_cast<Real>(options.beta2),
+                           static_cast<Real>(options.learning_rate * mean_correction),
+                           static_cast<Real>(square_correction), static_cast<Real>(options.epsilon),
+                           static_cast<Real>(1 - options.learning_rate * options.weight_decay)});
+}
+
+}  // namespace heddle::inline v0::kernel

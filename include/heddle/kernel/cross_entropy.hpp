@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Softmax and cross-entropy of a batch of tokens: loss = weight * mean over the rows of
+/// -log softmax(logits)[target]. There are no weights to differentiate.
+
+#include <cstddef>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/kernel/embedding.hpp>
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0::kernel {
+namespace impl {
+
+/// Makes probabilities of a row of logits. The row's loss is log(sum exp(x - top)) - (x_target -
+/// top), both small numbers, which keeps the digits that log(p) would lose for p near 0.
+template <ExecutionSpace Exec, class Real, class Token>
+struct CrossEntropyRows {
+  Matrix<Real, Exec> logits;
+  Matrix<const Token, Exec> targets;
+  Vector<Real, Exec> row_loss;
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const std::size_t classes = logits.extent(1);
+    const std::size_t target = targets(row / targets.extent(1), row % targets.extent(1));
+    Real* const p = &logits(row, 0);
+    const Real top = largest(p, classes);
+    const Real reached = p[target] - top;
+    for (std::size_t j = 0; j < classes; ++j) p[j] = Kokkos::exp(p[j] - top);
+    const Real sum = ordered_sum<Real>(classes, [=](std::size_t j) { return p[j]; });
+    const Real share = Real(1) / sum;
+    for (std::size_t j = 0; j < classes; ++j) p[j] *= share;
+    row_loss(row) = Kokkos::log(sum) - reached;
+  }
+};
+
+/// One index: a few thousand additions in a stated order, in double whatever the elements are.
+template <ExecutionSpace Exec, class Real>
+struct CrossEntropySum {
+  Vector<const Real, Exec> row_loss;
+  Vector<double, Exec> loss;
+  double share;
+  KOKKOS_FUNCTION void operator()(std::size_t) const {
+    const Real* const rows = row_loss.data();
+    loss(0) = share * ordered_sum<double>(row_loss.extent(0), [=](std::size_t row) {
+                return static_cast<double>(rows[row]);
+              });
+  }
+};
+
+template <ExecutionSpace Exec, class Real, class Token>
+struct CrossEntropyBackward {
+  Matrix<const Real, Exec> probabilities;
+  Matrix<const Token, Exec> targets;
+  Matrix<Real, Exec> logits_grad;
+  Real share;
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const std::size_t target = targets(row / targets.extent(1), row % targets.extent(1));
+    for (std::size_t j = 0; j < logits_grad.extent(1); ++j)
+      logits_grad(row, j) = share * probabilities(row, j);
+    logits_grad(row, target) -= share;
+  }
+};
+
+}  // namespace impl
+
+/// Turns `logits` (rows x classes) into probabilities in place and writes the loss to loss(0), 0
+/// when there are no rows. Targets are sequences x context with rows numbered as in the embedding,
+/// each below `classes` (the caller checks). `row_loss` has one element per row and is scratch.
+/// Sums in the order of impl::ordered_sum. Queued in `exec`.
+template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> Logits>
+void cross_entropy_forward(const Exec& exec, const Targets& targets, double weight,
+                           const Logits& logits,
+                           Vector<std::type_identity_t<element<Logits>>, Exec> row_loss,
+                           Vector<double, Exec> loss) {
+  using Real = element<Logits>;
+  using Token = typename Targets::non_const_value_type;
+  constexpr const char* where = "heddle::kernel::cross_entropy_forward";
+  const std::size_t rows = logits.extent(0);
+  expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1), logits.extent(1));
+  expect_shape(where, "row_loss", row_loss, rows);
+  expect_shape(where, "loss", loss, 1);
+  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+                       impl::CrossEntropyRows<Exec, Real, Token>{logits, targets, row_loss});
+  const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
+  Kokkos::parallel_for("heddle::kernel::cross_entropy_forward_sum",
+                       Kokkos::RangePolicy<Exec>(exec, 0, 1),
+                       impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
+}
+
+/// logits_grad = weight / rows * (probabilities - one at the target). May be in place.
+/// Queued in `exec`.
+template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> LogitsGrad>
+void cross_entropy_backward_input(
+    const Exec& exec, const Targets& targets, double weight,
+    Matrix<const std::type_identity_t<element<LogitsGrad>>, Exec> probabilities,
+    const LogitsGrad& logits_grad) {
+  using Real = element<LogitsGrad>;
+  using Token = typename Targets::non_const_value_type;
+  constexpr const char* where = "heddle::kernel::cross_entropy_backward_input";
+  const std::size_t rows = logits_grad.extent(0);
+  expect_shape(where, "logits_grad", logits_grad, targets.extent(0) * targets.extent(1),
+               logits_grad.extent(1));
+  expect_shape(where, "probabilities", probabilities, rows, logits_grad.extent(1));
+  const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
+  Kokkos::parallel_for(
+      where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+      impl::CrossEntropyBackward<Exec, Real, Token>{probabilities, targets, logits_grad, share});
+}
+
+}  // namespace heddle::inline v0::kernel

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Layer normalisation over the columns of each row (Ba et al., 2016): y = scale z + shift with
+/// z = (x - mean) / sqrt(variance + 1e-5). Backward needs z and the inverse deviation of each row,
+/// not x; y can be made again from z.
+
+#include <cstddef>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0::kernel {
+
+/// Added to the variance of each row.
+inline constexpr double layer_norm_epsilon = 1e-5;
+
+namespace impl {
+
+template <ExecutionSpace Exec, class Real>
+struct LayerNormForward {
+  Matrix<const Real, Exec> input;
+  Vector<const Real, Exec> scale, shift;
+  Matrix<Real, Exec> normalised;
+  Vector<Real, Exec> inverse_deviation;
+  Matrix<Real, Exec> output;
+
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const std::size_t columns = input.extent(1);
+    const Real* const x = &input(row, 0);
+    const Real share = Real(1) / static_cast<Real>(columns);
+    const Real mean = share * ordered_sum<Real>(columns, [=](std::size_t j) { return x[j]; });
+    const Real variance = share * ordered_sum<Real>(columns, [=](std::size_t j) {
+                            return (x[j] - mean) * (x[j] - mean);
+                          });
+    const Real inverse = Real(1) / Kokkos::sqrt(variance + Real(layer_norm_epsilon));
+    inverse_deviation(row) = inverse;
+    for (std::size_t j = 0; j < columns; ++j) {
+      const Real z = (x[j] - mean) * inverse;
+      normalised(row, j) = z;
+      output(row, j) = scale(j) * z + shift(j);
+    }
+  }
+};
+
+template <ExecutionSpace Exec, class Real>
+struct LayerNormOutput {
+  Matrix<const Real, Exec> normalised;
+  Vector<const Real, Exec> scale, shift;
+  Matrix<Real, Exec> output;
+  KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t column) const {
+    output(row, column) = scale(column) * normalised(row, column) + shift(column);
+  }
+};
+
+/// With g = scale dy: dx = inverse (g - mean(g) - z mean(g z)), the means over the row.
+template <ExecutionSpace Exec, class Real>
+struct LayerNormBackwardInput {
+  Matrix<const Real, Exec> normalised;
+  Vector<const Real, Exec> inverse_deviation, scale;
+  Matrix<const Real, Exec> output_grad;
+  Matrix<Real, Exec> input_grad;
+
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const std::size_t columns = normalised.extent(1);
+    const Real* const z = &normalised(row, 0);
+    const Real* const dy = &output_grad(row, 0);
+    const Real* const s = scale.data();
+    const Real share = Real(1) / static_cast<Real>(columns);
+    const Real mean =
+        share * ordered_sum<Real>(columns, [=](std::size_t j) { return s[j] * dy[j]; });
+    const Real along =
+        share * ordered_sum<Real>(columns, [=](std::size_t j) { return s[j] * dy[j] * z[j]; });
+    const Real inverse = inverse_deviation(row);
+    for (std::size_t j = 0; j < columns; ++j)
+      input_grad(row, j) = inverse * (s[j] * dy[j] - mean - z[j] * along);
+  }
+};
+
+template <ExecutionSpace Exec, class Real>
+struct ElementProduct {
+  Matrix<const Real, Exec> left, right;
+  KOKKOS_FUNCTION Real operator()(std::size_t row, std::size_t column) const {
+    return left(row, column) * right(row, column);
+  }
+};
+
+}  // namespace impl
+
+/// Writes the normalised rows, their inverse deviations (both for backward) and the output.
+/// Sums over a row in the order of impl::ordered_sum. Queued in `exec`.
+template <ExecutionSpace Exec, MatrixOn<Exec> Output>
+void layer_norm_forward(const Exec& exec,
+                        Matrix<const std::type_identity_t<element<Output>>, Exec> input,
+                        Vector<const std::type_identity_t<element<Output>>, Exec> scale,
+                        Vector<const std::type_identity_t<element<Output>>, Exec> shift,
+                        Matrix<std::type_identity_t<element<Output>>, Exec> normalised,
+                        Vector<std::type_identity_t<element<Output>>, Exec> inverse_deviation,
+                        const Output& output) {
+  constexpr const char* where = "heddle::kernel::layer_norm_forward";
+  const std::size_t rows = output.extent(0), columns = output.extent(1);
+  expect_shape(where, "input", input, rows, columns);
+  expect_shape(where, "scale", scale, columns);
+  expect_shape(where, "shift", shift, columns);
+  expect_shape(where, "normalised", normalised, rows, columns);
+  expect_shape(where, "inverse_deviation", inverse_deviation, rows);
+  if (columns == 0) return;
+  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+                       impl::LayerNormForward<Exec, element<Output>>{
+                           input, scale, shift, normalised, inverse_deviation, output});
+}
+
+/// The output again, from the normalised rows: what the next layer's weight gradient reads.
+template <ExecutionSpace Exec, MatrixOn<Exec> Output>
+void layer_norm_output(const Exec& exec,
+                       Matrix<const std::type_identity_t<element<Output>>, Exec> normalised,
+                       Vector<const std::type_identity_t<element<Output>>, Exec> scale,
+                       Vector<const std::type_identity_t<element<Output>>, Exec> shift,
+                       const Output& output) {
+  constexpr const char* where = "heddle::kernel::layer_norm_output";
+  expect_shape(where, "normalised", normalised, output.extent(0), output.extent(1));
+  expect_shape(where, "scale", scale, output.extent(1));
+  expect_shape(where, "shift", shift, output.extent(1));
+  impl::for_each_element(
+      where, exec, output.extent(0), output.extent(1),
+      impl::LayerNormOutput<Exec, element<Output>>{normalised, scale, shift, output});
+}
+
+/// The gradient with respect to the input. input_grad may be output_grad. Queued in `exec`.
+template <ExecutionSpace Exec, MatrixOn<Exec> InputGrad>
+void layer_norm_backward_input(
+    const Exec& exec, Matrix<const std::type_identity_t<element<InputGrad>>, Exec> normalised,
+    Vector<const std::type_identity_t<element<InputGrad>>, Exec> inverse_deviation,
+    Vector<const std::type_identity_t<element<InputGrad>>, Exec> scale,
+    Matrix<const std::type_identity_t<element<InputGrad>>, Exec> output_grad,
+    const InputGrad& input_grad) {
+  constexpr const char* where = "heddle::kernel::layer_norm_backward_input";
+  const std::size_t rows = input_grad.extent(0), columns = input_grad.extent(1);
+  expect_shape(where, "normalised", normalised, rows, columns);
+  expect_shape(where, "inverse_deviation", inverse_deviation, rows);
+  expect_shape(where, "scale", scale, columns);
+  expect_shape(where, "output_grad", output_grad, rows, columns);
+  if (columns == 0) return;
+  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+                       impl::LayerNormBackwardInput<Exec, element<InputGrad>>{
+                           normalised, inverse_deviation, scale, output_grad, input_grad});
+}
+
+/// scale_grad += column sums of output_grad * normalised, shift_grad += column sums of output_grad,
+/// rows ascending. Queued in `exec`.
+template <ExecutionSpace Exec, VectorOn<Exec> Grad>
+void layer_norm_backward_weight(const Exec& exec,
+                                Matrix<const std::type_identity_t<element<Grad>>, Exec> normalised,
+                                Matrix<const std::type_identity_t<element<Grad>>, Exec> output_grad,
+                                const Grad& scale_grad,
+                                Vector<std::type_identity_t<element<Grad>>, Exec> shift_grad) {
+  using Real = element<Grad>;
+  constexpr const char* where = "heddle::kernel::layer_norm_backward_weight";
+  const std::size_t rows = normalised.extent(0), columns = normalised.extent(1);
+  expect_shape(where, "output_grad", output_grad, rows, columns);
+  expect_shape(where, "scale_grad", scale_grad, columns);
+  expect_shape(where, "shift_grad", shift_grad, columns);
+  impl::add_column_sums("heddle::kernel::layer_norm_backward_weight_scale", exec, rows,
+                        impl::ElementProduct<Exec, Real>{output_grad, normalised},
+                        Vector<Real, Exec>(scale_grad));
+  impl::add_column_sums("heddle::kernel::layer_norm_backward_weight_shift", exec, rows,
+                        impl::ElementOf<Exec, Real>{output_grad}, shift_grad);
+}
+
+}  // namespace heddle::inline v0::kernel

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The matrix product, as a thin adaptor: Kokkos Kernels where the build found it
+/// (HEDDLE_HAS_KOKKOSKERNELS), else CBLAS for host spaces (HEDDLE_HAS_CBLAS), else `team_gemm`.
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#if defined(HEDDLE_HAS_KOKKOSKERNELS)
+#include <KokkosBlas3_gemm.hpp>
+#elif defined(HEDDLE_HAS_CBLAS)
+#include <cblas.h>
+#endif
+
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/team_gemm.hpp>
+#include <heddle/kernel/transpose.hpp>
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0::kernel {
+namespace impl {
+
+/// C = beta C, the product of nothing: BLAS libraries disagree about a depth of zero.
+template <ExecutionSpace Exec, class Real>
+struct Scale {
+  Matrix<Real, Exec> c;
+  Real beta;
+  KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t column) const {
+    c(row, column) = beta == Real(0) ? Real(0) : beta * c(row, column);
+  }
+};
+
+#if defined(HEDDLE_HAS_CBLAS) && !defined(HEDDLE_HAS_KOKKOSKERNELS)
+template <class A, class C>
+void cblas_gemm(Transpose transpose_a, Transpose transpose_b, element<C> alpha, const A& a,
+                const A& b, element<C> beta, const C& c, const GemmShape& shape) {
+  constexpr std::size_t most = std::numeric_limits<int>::max();
+  expects(shape.rows <= most && shape.columns <= most && shape.depth <= most &&
+              a.stride(0) <= most && b.stride(0) <= most && c.stride(0) <= most,
+          [&] {
+            return Complaint{"heddle::kernel::gemm", "a size or stride exceeds BLAS's 32-bit index",
+                             text("A is ", shape_text(a), ", B is ", shape_text(b)),
+                             "split the product"};
+          });
+  const auto op = [](Transpose t) { return t == Transpose::yes ? CblasTrans : CblasNoTrans; };
+  const int m = static_cast<int>(shape.rows), n = static_cast<int>(shape.columns);
+  const int k = static_cast<int>(shape.depth);
+  const int lda = static_cast<int>(a.stride(0)), ldb = static_cast<int>(b.stride(0));
+  const int ldc = static_cast<int>(c.stride(0));
+  if constexpr (std::is_same_v<element<C>, float>) {
+    cblas_sgemm(CblasRowMajor, op(transpose_a), op(transpose_b), m, n, k, alpha, a.data(), lda,
+                b.data(), ldb, beta, c.data(), ldc);
+  } else {
+    cblas_dgemm(CblasRowMajor, op(transpose_a), op(transpose_b), m, n, k, alpha, a.data(), lda,
+                b.data(), ldb, beta, c.data(), ldc);
+  }
+}
+#endif
+
+}  // namespace impl
+
+/// C = alpha op(A) op(B) + beta C. With beta == 0, C is written without being read.
+/// Error per element, whichever library runs: at most (k + 2) eps (|alpha| |op(A)| |op(B)| +
+/// |beta C|), k being the depth; the order of the sum is the library's.
+/// Stream order: behind what `exec` has queued. A host BLAS runs in the calling thread, so `exec`
+/// is fenced first and the product is complete on return; otherwise returns without waiting.
+template <ExecutionSpace Exec, MatrixOn<Exec> C>
+void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, element<C> alpha,
+          Matrix<const std::type_identity_t<element<C>>, Exec> a,
+          Matrix<const std::type_identity_t<element<C>>, Exec> b, element<C> beta, const C& c) {
+  using Real = element<C>;
+  static_assert(std::is_same_v<Real, float> || std::is_same_v<Real, double>,
+                "heddle::kernel::gemm: the elements must be float or double");
+  const auto shape = impl::gemm_shape("heddle::kernel::gemm", transpose_a, transpose_b, a, b, c);
+  if (shape.rows == 0 || shape.columns == 0) return;
+  if (shape.depth == 0 || alpha == Real(0)) {
+    impl::for_each_element("heddle::kernel::gemm_scale", exec, shape.rows, shape.columns,
+                           impl::Scale<Exec, Real>{c, beta});
+    return;
+  }
+  const Kokkos::Profiling::ScopedRegion region("heddle::kernel::gemm");
+#if defined(HEDDLE_HAS_KOKKOSKERNELS)
+  const auto op = [](Transpose t) { return t == Transpose::yes ? "T" : "N"; };
+  KokkosBlas::gemm(exec, op(transpose_a), op(transpose_b), alpha, a, b, beta,
+                   Matrix<Real, Exec>(c));
+#else
+#if defined(HEDDLE_HAS_CBLAS)
+  if constexpr (runs_on_host<Exec>) {
+    exec.fence("heddle::kernel::gemm");
+    impl::cblas_gemm(transpose_a, transpose_b, alpha, a, b, beta, c, shape);
+    return;
+  }
+#endif
+  team_gemm(exec, transpose_a, transpose_b, alpha, a, b, beta, c);
+#endif
+}
+
+}  // namespace heddle::inline v0::kernel
