@@ -4,8 +4,8 @@
 /// @file
 /// The main program of the tests that run kernels in one process: Kokkos around Catch2.
 
-#include <catch2/catch_session.hpp>
 #include <Kokkos_Core.hpp>
+#include <catch2/catch_session.hpp>
 
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);

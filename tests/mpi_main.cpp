@@ -14,11 +14,11 @@
 #include <string>
 #include <thread>
 
+#include <Kokkos_Core.hpp>
 #include <catch2/catch_session.hpp>
 #include <catch2/catch_test_case_info.hpp>
 #include <catch2/reporters/catch_reporter_event_listener.hpp>
 #include <catch2/reporters/catch_reporter_registrars.hpp>
-#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 namespace {
@@ -32,8 +32,8 @@ int world_rank() {
   return rank;
 }
 
-/// Writes a failed assertion at once: when the other ranks hang on the failed one, the report at the
-/// end is never reached.
+/// Writes a failed assertion at once: when the other ranks hang on the failed one, the report at
+/// the end is never reached.
 class FailureListener : public Catch::EventListenerBase {
  public:
   using Catch::EventListenerBase::EventListenerBase;

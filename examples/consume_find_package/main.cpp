@@ -2,13 +2,12 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// A program of another project, built against an installed Heddle: it simulates a pipeline and says so.
+/// A program of another project, built against an installed Heddle: it simulates a pipeline and
+/// says so.
 
 #include <iostream>
 
-#include <heddle/core.hpp>
-#include <heddle/schedule.hpp>
-#include <heddle/simulate.hpp>
+#include <heddle/heddle_core.hpp>
 #ifdef CONSUMER_WHOLE
 #include <Kokkos_Core.hpp>
 
