@@ -18,5 +18,6 @@
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
+#include <heddle/schedule/theory.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/schedule/weave.hpp>

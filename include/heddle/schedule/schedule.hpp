@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/index.hpp>
@@ -84,11 +85,11 @@ class Schedule {
     return part_offset(buffer, use.first + use.count) - part_offset(buffer, use.first);
   }
 
-  /// The same list over storage of other sizes: `size(buffer)` returns its whole size in bytes.
-  template <class Size>
-  [[nodiscard]] Schedule with_sizes(Size&& size) const {
+  /// The same list over storage of other sizes: `change(buffer)` sets `bytes` and `type`.
+  template <class Change>
+  [[nodiscard]] Schedule with_sizes(Change&& change) const {
     impl::ScheduleBody body = *m_body;
-    for (Buffer& buffer : body.buffers) buffer.bytes = size(std::as_const(buffer));
+    for (Buffer& buffer : body.buffers) change(buffer);
     return Schedule(std::move(body));
   }
 

@@ -19,8 +19,8 @@ namespace heddle::inline v0::schedule {
 /// on F and B. Holds for equal stages, transfers that take no time, no update, and for V > 1 for
 /// M >= P.
 /// Source: Huang et al., "GPipe" (2019), section 2.3; Narayanan et al., "Efficient large-scale
-/// language model training on GPU clusters" (SC'21), section 2.2, where the bubble is given relative
-/// to the work.
+/// language model training on GPU clusters" (SC'21), section 2.2, where the bubble is given
+/// relative to the work.
 [[nodiscard]] inline double bubble_ratio(int ranks, int microbatches, int stages_per_rank = 1) {
   expects(ranks >= 1 && microbatches >= 1 && stages_per_rank >= 1, [&] {
     return Complaint{"heddle::schedule::bubble_ratio", "every count is at least one",

@@ -84,6 +84,13 @@ template <Costs C>
   return timeline;
 }
 
+/// The same with the transfers priced by `machine`.
+[[nodiscard]] inline Timeline simulate(const Schedule& schedule, TableCosts costs,
+                                       Machine machine, Sending sending = Sending::eager) {
+  costs.set_machine(std::move(machine));
+  return simulate<TableCosts>(schedule, costs, sending);
+}
+
 /// The same, written with a braced list: `simulate(schedule, {.F = 1, .B = 2})`.
 [[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs) {
   return simulate<StageCosts>(schedule, costs);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Training the GPT of gpt.hpp: its stages for a Runner, the batches of a step, and the same training
+/// on one rank without any schedule, which is what the distributed runs are compared with.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/heddle.hpp>
+
+#include "gpt.hpp"
+#include "text.hpp"
+
+namespace examples {
+
+struct GptTraining {
+  GptConfig model = {};
+  int microbatches = 8;  ///< per replica and step
+  int replicas = 1;
+  std::uint64_t seed = 1;
+  heddle::kernel::AdamOptions optimizer = {};
+};
+
+template <class Real>
+using Gpt = heddle::Stages<GptStage<Real>>;
+
+/// The model for a Runner.
+template <class Real>
+[[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {}) {
+  return Gpt<Real>(
+      training.model.layers,
+      [training](int first, int last) {
+        return GptStage<Real>(training.model, first, last, training.seed, training.optimizer);
+      },
+      std::move(options));
+}
+
+/// The tokens of step `step` for one replica: what Runner::step takes, with weight().
+[[nodiscard]] inline std::vector<std::uint8_t> batch(const GptTraining& training, const Text& text,
+                                                     int step, int replica) {
+  std::vector<std::uint8_t> tokens;
+  for (int m = 0; m < training.microbatches; ++m) {
+    const auto each = text.microbatch(
+        static_cast<std::uint64_t>(step),
+        static_cast<std::uint64_t>(replica * training.microbatches + m),
+        static_cast<std::size_t>(training.model.sequences),
+        static_cast<std::size_t>(training.model.context), training.seed);
+    tokens.insert(tokens.end(), each.begin(), each.end());
+  }
+  return tokens;
+}
+
+/// The weight of a microbatch's loss: the losses' sum is then the mean over all tokens of a step.
+[[nodiscard]] inline double weight(const GptTraining& training) {
+  return 1.0 / (training.microbatches * training.replicas);
+}
+
+/// The whole model on one rank, trained microbatch after microbatch: the reference.
+template <class Real>
+class SerialGpt {
+ public:
+  explicit SerialGpt(const GptTraining& training)
+      : m_training(training),
+        m_stage(training.model, 0, training.model.layers, training.seed, training.optimizer),
+        m_saved(m_stage.saved_size()),
+        m_delta(m_stage.delta_size()) {}
+
+  /// One step over the microbatches of all replicas, in order. Returns the loss.
+  double step(const Text& text, int number) {
+    std::vector<std::uint8_t> tokens;
+    for (int d = 0; d < m_training.replicas; ++d) {
+      const auto each = batch(m_training, text, number, d);
+      tokens.insert(tokens.end(), each.begin(), each.end());
+    }
+    m_stage.begin_step(tokens, weight(m_training));
+    m_stage.zero_gradients();
+    double loss = 0;
+    for (int m = 0; m < m_training.replicas * m_training.microbatches; ++m) {
+      const heddle::Item item{m};
+      m_stage.forward(item, nullptr, nullptr, m_saved.data());
+      m_stage.backward_input(item, nullptr, m_saved.data(), nullptr, nullptr, m_delta.data());
+      m_stage.backward_weight(item, nullptr, m_saved.data(), nullptr, m_delta.data());
+      m_stage.fence();
+      loss += m_stage.loss(item);
+    }
+    m_stage.update();
+    m_stage.fence();
+    return loss;
+  }
+
+  [[nodiscard]] GptStage<Real>& stage() { return m_stage; }
+
+ private:
+  GptTraining m_training;
+  GptStage<Real> m_stage;
+  std::vector<Real> m_saved;
+  std::vector<Real> m_delta;
+};
+
+/// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points to
+/// those of a stage. Collective over the mesh.
+template <class Real, class Values>
+[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
+                                       Values&& values) {
+  struct Piece {
+    std::uint32_t stage;
+    std::uint64_t count;
+  };
+  std::vector<Piece> pieces;
+  std::vector<Real> mine;
+  const bool speaks = !mesh.shape().has("data") || mesh.coordinate("data") == 0;
+  model.for_each([&](heddle::Stage number, GptStage<Real>& stage) {
+    if (!speaks) return;
+    pieces.push_back({number.value, stage.parameter_count()});
+    mine.insert(mine.end(), values(stage), values(stage) + stage.parameter_count());
+  });
+  const auto everyones = heddle::all_gather_values<Piece>(mesh.transport(), pieces);
+  const auto data = heddle::all_gather_values<Real>(mesh.transport(), mine);
+  std::vector<std::vector<Real>> by_stage;
+  for (std::size_t r = 0; r < everyones.size(); ++r) {
+    auto next = data[r].begin();
+    for (const Piece& piece : everyones[r]) {
+      if (by_stage.size() <= piece.stage) by_stage.resize(piece.stage + 1);
+      const auto end = next + static_cast<std::ptrdiff_t>(piece.count);
+      by_stage[piece.stage].assign(next, end);
+      next = end;
+    }
+  }
+  std::vector<Real> whole;
+  for (const auto& stage : by_stage) whole.insert(whole.end(), stage.begin(), stage.end());
+  return whole;
+}
+
+/// How far gradients are apart: the largest of |a - b| over a tensor, divided by
+/// max(|b| of the tensor, 1e-3 |b| of the model), all in the maximum norm; over all tensors.
+template <class Real>
+struct GradientDifference {
+  double worst = 0;
+  std::string where;  ///< the name of that tensor
+
+  GradientDifference(const std::vector<Real>& ours, const Real* reference,
+                     const std::vector<GptTensor>& tensors) {
+    double model = 0;
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      model = std::max(model, std::abs(static_cast<double>(reference[i])));
+    for (const GptTensor& tensor : tensors) {
+      double size = 0;
+      double apart = 0;
+      for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
+        const auto theirs = static_cast<double>(reference[i]);
+        size = std::max(size, std::abs(theirs));
+        const double difference = std::abs(static_cast<double>(ours[i]) - theirs);
+        // Not a number is the largest difference of all.
+        apart = difference <= apart ? apart : difference;
+      }
+      const double relative = apart / std::max(size, 1e-3 * model);
+      if (relative <= worst) continue;
+      worst = relative;
+      where = tensor.name;
+    }
+  }
+};
+
+}  // namespace examples

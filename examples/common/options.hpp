@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Command lines of the examples: `--name value` and `--flag`, with a help text.
+
+#include <charconv>
+#include <concepts>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+
+namespace examples {
+
+/// The options of a program. Add them, then parse.
+class Options {
+ public:
+  explicit Options(std::string about) : m_about(std::move(about)) {}
+
+  /// `--name VALUE`. A number is read whole: `--steps 10x` is an error.
+  template <class T>
+  void add(std::string name, T& value, std::string help) {
+    help += heddle::text(" (default: ", value, ")");
+    m_options.push_back({std::move(name), true, std::move(help),
+                         [&value, this](std::string_view argument) { read(argument, value); }});
+  }
+  /// `--name`, which sets `value`.
+  void flag(std::string name, bool& value, std::string help) {
+    m_options.push_back(
+        {std::move(name), false, std::move(help), [&value](std::string_view) { value = true; }});
+  }
+
+  /// Reads the command line. Returns false where the help was asked for.
+  /// Throws contract_error for an option that is not known or lacks its value, and for a value that
+  /// is not what the option takes.
+  [[nodiscard]] bool parse(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view argument = argv[i];
+      if (argument == "--help") return false;
+      const Option& option = find(argument);
+      m_current = option.name;
+      if (option.takes_value && i + 1 == argc) fail("the option lacks its value", {});
+      option.set(option.takes_value ? argv[++i] : "");
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::string help() const {
+    std::string lines = m_about + "\n\n";
+    for (const Option& option : m_options)
+      lines += heddle::text("  --", option.name, option.takes_value ? " VALUE" : "",
+                            std::string(pad(option), ' '), option.help, "\n");
+    return lines;
+  }
+
+ private:
+  struct Option {
+    std::string name;
+    bool takes_value;
+    std::string help;
+    std::function<void(std::string_view)> set;
+  };
+
+  static std::size_t pad(const Option& option) {
+    const std::size_t length = option.name.size() + (option.takes_value ? 6 : 0);
+    return length < 26 ? 26 - length : 2;
+  }
+
+  const Option& find(std::string_view argument) const {
+    for (const Option& option : m_options)
+      if (argument.starts_with("--") && argument.substr(2) == option.name) return option;
+    throw heddle::contract_error(
+        {"command line", heddle::text("no option '", argument, "'"), {}, "try --help"});
+  }
+
+  [[noreturn]] void fail(const char* what, std::string why) const {
+    throw heddle::contract_error(
+        {"command line", heddle::text("--", m_current, ": ", what), std::move(why), "try --help"});
+  }
+
+  void read(std::string_view argument, std::string& value) const { value = argument; }
+  template <class T>
+    requires std::integral<T> || std::floating_point<T>
+  void read(std::string_view argument, T& value) const {
+    const char* const end = argument.data() + argument.size();
+    const auto [rest, error] = std::from_chars(argument.data(), end, value);
+    if (error != std::errc{} || rest != end)
+      fail("not a number", heddle::text("'", argument, "'"));
+  }
+
+  std::string m_about;
+  std::string m_current;
+  std::vector<Option> m_options;
+};
+
+}  // namespace examples

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of pipeline/: models made of stages, and how they run on a mesh.
+
+#include <heddle/pipeline/partition.hpp>
+#include <heddle/pipeline/stage.hpp>
+#include <heddle/pipeline/stages.hpp>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Dividing the layers of a model into stages.
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+
+/// The layers [first, last) of one stage.
+struct LayerRange {
+  int first = 0;
+  int last = 0;
+};
+
+/// The layers of every stage: `counts[s]` of them on stage s, or, without counts, as equal as can be,
+/// the first stages one more where the division has a remainder.
+///
+/// @throws infeasible for more stages than layers.
+/// @throws contract_error where the counts do not add up, or one is below 1.
+[[nodiscard]] inline std::vector<LayerRange> partition_layers(int layers, int stages,
+                                                              std::vector<int> counts = {}) {
+  constexpr const char* where = "heddle::partition_layers";
+  expects(layers >= 1 && stages >= 1, [&] {
+    return Complaint{where, "a model has layers and stages",
+                     text("layers = ", layers, ", stages = ", stages)};
+  });
+  if (stages > layers)
+    throw infeasible({where, "there are more stages than layers",
+                      text("stages = ", stages, ", layers = ", layers),
+                      text("use at most ", layers, " stages")});
+  if (counts.empty()) {
+    counts.assign(static_cast<std::size_t>(stages), layers / stages);
+    for (int s = 0; s < layers % stages; ++s) ++counts[static_cast<std::size_t>(s)];
+  }
+  std::vector<LayerRange> ranges;
+  std::string given;
+  bool positive = true;
+  for (const int count : counts) {
+    const int first = ranges.empty() ? 0 : ranges.back().last;
+    ranges.push_back({first, first + count});
+    positive = positive && count >= 1;
+    given += text(given.empty() ? "" : ", ", count);
+  }
+  expects(positive && counts.size() == static_cast<std::size_t>(stages) &&
+              ranges.back().last == layers,
+          [&] {
+            return Complaint{where, "the layers per stage do not divide the model",
+                             text(given, " for ", layers, " layers on ", stages, " stages"),
+                             "give one number of at least 1 per stage; their sum is the layers"};
+          });
+  return ranges;
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The PipelineStage concept: a piece of a model that a pipeline can run forward and backward.
+
+#include <concepts>
+#include <cstddef>
+
+#include <heddle/core/index.hpp>
+
+namespace heddle::inline v0 {
+
+/// Consecutive layers of a model on one rank, with their parameters.
+///
+/// All memory is the caller's: pointers to elements of `scalar_type` in `memory_space` (a Kokkos
+/// memory space). Several microbatches are in flight at once, each with its own input, output and
+/// saved memory. Calls come from one thread, in the schedule's order, and may return before their
+/// kernels end; `fence` waits for all of them.
+///
+/// - Sizes are in elements per microbatch and constant. `input_size` is 0 for the stage that takes
+///   the data itself, `output_size` 0 for the one that computes the loss.
+/// - `forward(m, input, output, saved)` leaves in `saved` what the backward calls need.
+/// - `backward_input(m, input, saved, output_grad, input_grad, delta)` computes the gradient of the
+///   input and leaves in `delta` what `backward_weight` needs; `input_grad` is null where
+///   `input_size` is 0.
+/// - `backward_weight(m, input, saved, output_grad, delta)` adds to `gradients()`.
+/// - `update` steps the optimiser with `gradients()`.
+template <class S>
+concept PipelineStage =
+    std::movable<S> &&
+    requires(S& stage, const S& constant, Item item, const typename S::scalar_type* in,
+             typename S::scalar_type* out) {
+      typename S::memory_space;
+      { constant.input_size() } -> std::convertible_to<std::size_t>;
+      { constant.output_size() } -> std::convertible_to<std::size_t>;
+      { constant.saved_size() } -> std::convertible_to<std::size_t>;
+      { constant.delta_size() } -> std::convertible_to<std::size_t>;
+      { constant.parameter_count() } -> std::convertible_to<std::size_t>;
+      { stage.parameters() } -> std::same_as<typename S::scalar_type*>;
+      { stage.gradients() } -> std::same_as<typename S::scalar_type*>;
+      stage.forward(item, in, out, out);
+      stage.backward_input(item, in, in, in, out, out);
+      stage.backward_weight(item, in, in, in, in);
+      stage.zero_gradients();
+      stage.update();
+      stage.fence();
+    };
+
+}  // namespace heddle::inline v0
