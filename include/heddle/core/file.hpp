@@ -6,16 +6,15 @@
 /// write_file(): how every file of ours reaches the disk. A reader sees the old content or the new
 /// one, never a part, whatever happens to the writer.
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 #include <heddle/core/error.hpp>
@@ -29,7 +28,8 @@ namespace impl {
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::filesystem::path target) : m_target(std::move(target)) {
-    // O_EXCL finds a free name whoever else writes here; the name is short whatever the target's is.
+    // O_EXCL finds a free name whoever else writes here; the name is short whatever the target's
+    // is.
     for (int number = 0; m_file < 0; ++number) {
       m_path = m_target.parent_path() / text(".heddle-", ::getpid(), "-", number, ".tmp");
       m_file = ::open(m_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -77,8 +77,8 @@ class TemporaryFile {
 }  // namespace impl
 
 /// Writes `content` to `path`, replacing a file of that name in one step: a temporary in the same
-/// folder, flushed to the disk, then renamed. A symbolic link keeps pointing to its target, which is
-/// replaced.
+/// folder, flushed to the disk, then renamed. A symbolic link keeps pointing to its target, which
+/// is replaced.
 ///
 /// @throws format_error naming the path and the system's reason; nothing is left behind then. Also
 ///         where `path` is a device, pipe or folder, which a rename would destroy or not replace.

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of trace/: looking at schedules and timelines, in the terminal, as pictures, in a
+/// trace viewer and as numbers.
+
+#include <heddle/trace/grid.hpp>
+#include <heddle/trace/perfetto.hpp>
+#include <heddle/trace/report.hpp>
+#include <heddle/trace/svg.hpp>

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The door of the trace room: a timeline that can be drawn has a span for every action, and times
+/// that are numbers.
+
+#include <cmath>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/timeline.hpp>
+
+namespace heddle::inline v0::trace::impl {
+
+inline void check(const char* where, const Timeline& timeline) {
+  const auto& spans = timeline.spans();
+  const std::size_t actions = timeline.schedule().size();
+  expects(spans.size() == actions, [&] {
+    return Complaint{where, "the timeline does not belong to its schedule",
+                     text(spans.size(), " spans, ", actions, " actions")};
+  });
+  for (std::size_t i = 0; i < actions; ++i) {
+    const Span& span = spans[i];
+    expects(std::isfinite(span.start) && std::isfinite(span.end) && std::isfinite(span.arrival),
+            [&] {
+              return Complaint{where, "a time is not a number",
+                               text("action ", i, ": start ", span.start, ", end ", span.end,
+                                    ", arrival ", span.arrival)};
+            });
+  }
+}
+
+}  // namespace heddle::inline v0::trace::impl

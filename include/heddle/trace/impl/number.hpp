@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Numbers as text, the same on every machine and in every locale.
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0::trace::impl {
+
+inline void append(std::string& out, std::integral auto number) {
+  char digits[std::numeric_limits<decltype(number)>::digits10 + 3];
+  out.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
+}
+
+/// At most `decimals` decimals, without trailing zeros.
+inline void append_fixed(std::string& out, double number, int decimals) {
+  char digits[std::numeric_limits<double>::max_exponent10 + 24];
+  const char* end =
+      std::to_chars(digits, digits + sizeof(digits), number, std::chars_format::fixed, decimals)
+          .ptr;
+  if (decimals > 0 && std::isfinite(number)) {
+    while (end[-1] == '0') --end;
+    if (end[-1] == '.') --end;
+  }
+  const bool negative_zero = end - digits == 2 && digits[0] == '-' && digits[1] == '0';
+  out.append(std::string_view(digits, end).substr(negative_zero));
+}
+
+[[nodiscard]] inline std::string fixed(double number, int decimals) {
+  std::string out;
+  append_fixed(out, number, decimals);
+  return out;
+}
+
+/// A unit of time: a time in seconds times `per_second` is a number of `name`.
+struct TimeUnit {
+  double per_second = 1;
+  std::string name = "s";
+};
+
+/// The largest unit in which `time` is at least 1.
+[[nodiscard]] inline TimeUnit unit_for(Seconds time) {
+  const double size = std::abs(time);
+  if (size == 0 || size >= 1 || std::isnan(size)) return {1, "s"};
+  if (size >= 1e-3) return {1e3, "ms"};
+  if (size >= 1e-6) return {1e6, "us"};
+  return {1e9, "ns"};
+}
+
+/// Four significant digits or all digits before the point: "33 s", "1.234 ms".
+[[nodiscard]] inline std::string time_text(Seconds time, const TimeUnit& unit) {
+  const double number = time * unit.per_second;
+  const double size = std::abs(number);
+  const int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+  return fixed(number, decimals) + " " + unit.name;
+}
+[[nodiscard]] inline std::string time_text(Seconds time) { return time_text(time, unit_for(time)); }
+
+/// A share as "27.3%".
+[[nodiscard]] inline std::string percent_text(double share) { return fixed(100 * share, 1) + "%"; }
+
+}  // namespace heddle::inline v0::trace::impl

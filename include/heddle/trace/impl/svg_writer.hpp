@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SvgWriter: appends the few SVG elements that our pictures consist of.
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <heddle/trace/impl/number.hpp>
+
+namespace heddle::inline v0::trace::impl {
+
+/// `raw` as XML text or attribute value. Characters that XML 1.0 excludes become '?'.
+[[nodiscard]] inline std::string xml(std::string_view raw) {
+  std::string out;
+  for (const char c : raw) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\t':
+      case '\n':
+      case '\r': out += ' '; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+    }
+  }
+  return out;
+}
+
+/// A rectangle in pixels; y grows downwards.
+struct Box {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+};
+
+/// Width of text in pixels, for a font whose glyphs are about 0.58 em wide.
+[[nodiscard]] constexpr double text_width(std::size_t characters, double size) noexcept {
+  return static_cast<double>(characters) * size * 0.58;
+}
+
+class SvgWriter {
+ public:
+  void open(std::string_view element, std::string_view attributes) {
+    m_out.append("<").append(element).append(" ").append(attributes).append(">\n");
+  }
+  void close(std::string_view element) { m_out.append("</").append(element).append(">\n"); }
+
+  /// `title` is what a browser shows at the pointer; empty: nothing.
+  void rect(const Box& box, std::string_view attributes, std::string_view title = {}) {
+    m_out += "<rect";
+    number("x", box.x);
+    number("y", box.y);
+    number("width", box.width);
+    number("height", box.height);
+    attribute(attributes);
+    if (title.empty())
+      m_out += "/>\n";
+    else
+      m_out.append("><title>").append(xml(title)).append("</title></rect>\n");
+  }
+  void line(double x1, double y1, double x2, double y2, std::string_view attributes = {}) {
+    m_out += "<line";
+    number("x1", x1);
+    number("y1", y1);
+    number("x2", x2);
+    number("y2", y2);
+    attribute(attributes);
+    m_out += "/>\n";
+  }
+  /// `y` is the base line.
+  void text(double x, double y, std::string_view content, std::string_view attributes = {}) {
+    m_out += "<text";
+    number("x", x);
+    number("y", y);
+    attribute(attributes);
+    m_out.append(">").append(xml(content)).append("</text>\n");
+  }
+  void raw(std::string_view svg) { m_out += svg; }
+
+  [[nodiscard]] std::string take() && { return std::move(m_out); }
+
+ private:
+  void number(std::string_view name, double value) {
+    m_out.append(" ").append(name).append("=\"");
+    append_fixed(m_out, value, 2);
+    m_out += '"';
+  }
+  void attribute(std::string_view attributes) {
+    if (!attributes.empty()) m_out.append(" ").append(attributes);
+  }
+
+  std::string m_out;
+};
+
+}  // namespace heddle::inline v0::trace::impl

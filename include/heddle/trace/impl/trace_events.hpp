@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// TraceEvents: timelines as an array of Chrome trace events: processes, tracks, slices, flow
+/// arrows and counters.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/schedule/weave.hpp>
+#include <heddle/trace/impl/json.hpp>
+#include <heddle/trace/impl/slices.hpp>
+
+namespace heddle::inline v0::trace::impl {
+
+class TraceEvents {
+ public:
+  /// Appends to `out` the events of `timelines` timelines.
+  TraceEvents(std::string& out, std::size_t timelines) : m_out(out), m_timelines(timelines) {
+    m_out += '[';
+  }
+  void close() { m_out += "\n]"; }
+
+  /// The `number`-th timeline, called `name`. The same rank of all timelines lies together.
+  void add(std::string_view name, const Timeline& timeline, std::size_t number) {
+    m_number = number;
+    const Schedule& schedule = timeline.schedule();
+    const std::string prefix = name.empty() ? "rank " : std::string(name) + ": rank ";
+    for (int rank = 0; rank < schedule.ranks(); ++rank) {
+      const std::size_t process = process_of(Rank{rank});
+      metadata("process_name", process, 0, "name", prefix + text(rank));
+      metadata("process_sort_index", process, 0, "sort_index", process);
+    }
+    name_tracks(schedule);
+    add_slices(timeline);
+    add_counters(timeline);
+  }
+
+ private:
+  /// Process and thread numbers begin at 1: viewers take 0 for the idle process of the system.
+  [[nodiscard]] std::size_t process_of(Rank rank) const {
+    return +rank * m_timelines + m_number + 1;
+  }
+
+  /// One event; `fill(object)` appends what it has besides. Thread 0: it concerns the whole
+  /// process.
+  template <class Fill>
+  void event(std::string_view name, std::string_view phase, std::size_t process, std::size_t thread,
+             Fill&& fill) {
+    m_out += std::exchange(m_separator, ",\n");
+    JsonObject object(m_out);
+    object.member("name", name).member("ph", phase).member("pid", process);
+    if (thread != 0) object.member("tid", thread);
+    fill(object);
+  }
+  template <class Value>
+  void metadata(std::string_view name, std::size_t process, std::size_t thread,
+                std::string_view key, const Value& value) {
+    event(name, "M", process, thread,
+          [&](JsonObject& object) { JsonObject(object.value("args")).member(key, value); });
+  }
+
+  /// A track for every end of a queue that has actions: local lanes, then sends, then receives.
+  void name_tracks(const Schedule& schedule) {
+    struct Track {
+      std::tuple<Rank, int, Rank, Lane> order;  ///< rank, group, peer, lane
+      std::size_t* thread;
+    };
+    m_here.assign(schedule.queues().size(), 0);
+    m_there.assign(schedule.queues().size(), 0);
+    std::vector<bool> used(schedule.queues().size());
+    for (const Action& action : schedule.actions()) used[+action.queue] = true;
+    std::vector<Track> tracks;
+    for (std::size_t q = 0; q < used.size(); ++q) {
+      if (!used[q]) continue;
+      const auto [from, to, lane] = schedule[QueueId{q}];
+      tracks.push_back({{from, from == to ? 0 : 1, to, lane}, &m_here[q]});
+      if (from != to) tracks.push_back({{to, 2, from, lane}, &m_there[q]});
+    }
+    std::sort(tracks.begin(), tracks.end(),
+              [](const Track& a, const Track& b) { return a.order < b.order; });
+    for (const Track& track : tracks) {
+      const auto [rank, group, peer, lane] = track.order;
+      const std::string suffix = +lane == 0 ? "" : text(" lane ", lane);
+      const std::string name = group == 1   ? text("send to ", peer, suffix)
+                               : group == 2 ? text("receive from ", peer, suffix)
+                               : +lane == 0 ? "compute"
+                                            : text("lane ", lane);
+      *track.thread = ++m_threads;
+      metadata("thread_name", process_of(rank), m_threads, "name", name);
+      metadata("thread_sort_index", process_of(rank), m_threads, "sort_index", m_threads);
+    }
+  }
+
+  void add_slices(const Timeline& timeline) {
+    const Schedule& schedule = timeline.schedule();
+    const Slices slices(timeline);
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const ActionId id{i};
+      const auto queue = +schedule[id].queue;
+      const auto [from, to, lane] = schedule.queues()[queue];
+      add_slice(schedule, id, 0, slices.here[i], process_of(from), m_here[queue]);
+      if (from == to) continue;
+      add_flow("s", slices.here[i].start, process_of(from), m_here[queue]);
+      add_slice(schedule, id, 1, slices.there[i], process_of(to), m_there[queue]);
+      // Right after its slice in the file: viewers bind an arrow to the slice they saw last.
+      add_flow("f", slices.there[i].start, process_of(to), m_there[queue]);
+      ++m_flows;
+    }
+  }
+
+  void add_slice(const Schedule& schedule, ActionId id, int end, const Slice& slice,
+                 std::size_t process, std::size_t thread) {
+    const Action& action = schedule[id];
+    const auto uses = schedule.uses(id);
+    Bytes bytes = 0;
+    for (const Use& use : uses.first(action.kind == Kind::move ? 1 : uses.size()))
+      bytes += schedule.bytes(use);
+    event(action_text(schedule, id, end), "X", process, thread, [&](JsonObject& object) {
+      object.member("cat", to_string(action.kind))
+          .microseconds("ts", slice.start)
+          .microseconds("dur", slice.end - slice.start);
+      JsonObject(object.value("args"))
+          .member("stage", action.stage.value)
+          .member("microbatch", action.item.value)
+          .member("bytes", bytes)
+          .member("action", id.value);
+    });
+  }
+
+  void add_flow(std::string_view phase, Nanoseconds at, std::size_t process, std::size_t thread) {
+    event("move", phase, process, thread, [&](JsonObject& object) {
+      object.member("cat", "move").member("id", m_flows).microseconds("ts", at);
+      if (phase == "f") object.member("bp", "e");
+    });
+  }
+
+  /// Live activations of every rank: in bytes, or in parts where the schedule has no sizes.
+  void add_counters(const Timeline& timeline) {
+    const Schedule& schedule = timeline.schedule();
+    const auto saved = lives(
+        timeline, [&](const Buffer& buffer) { return schedule[buffer.label] == role::saved; });
+    const bool sized = std::any_of(saved.begin(), saved.end(), [&](const Life<Seconds>& life) {
+      return schedule[life.buffer].bytes != 0;
+    });
+    struct Change {
+      Rank rank;
+      Nanoseconds at;
+      std::int64_t amount;
+    };
+    std::vector<Change> changes;
+    changes.reserve(2 * saved.size());
+    const Seconds begin = timeline.begin();
+    for (const Life<Seconds>& life : saved) {
+      const Buffer& buffer = schedule[life.buffer];
+      const auto amount = static_cast<std::int64_t>(
+          sized ? part_offset(buffer, life.part + 1) - part_offset(buffer, life.part) : 1);
+      changes.push_back({buffer.rank, nanoseconds(life.begin - begin), amount});
+      changes.push_back({buffer.rank, nanoseconds(life.end - begin), -amount});
+    }
+    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      return std::pair(a.rank, a.at) < std::pair(b.rank, b.at);
+    });
+    std::int64_t live = 0;  // returns to zero at the end of every rank
+    for (std::size_t c = 0; c < changes.size(); ++c) {
+      const Change& change = changes[c];
+      live += change.amount;
+      // What ends and begins at one time is one step of the curve.
+      if (c + 1 < changes.size() && changes[c + 1].rank == change.rank &&
+          changes[c + 1].at == change.at)
+        continue;
+      event("live activations", "C", process_of(change.rank), 0, [&](JsonObject& object) {
+        object.microseconds("ts", change.at);
+        JsonObject(object.value("args")).member(sized ? "bytes" : "parts", live);
+      });
+    }
+  }
+
+  std::string& m_out;
+  std::size_t m_timelines;
+  std::size_t m_number = 0;
+  std::size_t m_threads = 0;
+  std::uint64_t m_flows = 1;
+  const char* m_separator = "\n";
+  std::vector<std::size_t> m_here;   ///< thread of a queue at its source
+  std::vector<std::size_t> m_there;  ///< and at its destination
+};
+
+}  // namespace heddle::inline v0::trace::impl

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// to_svg(): a timeline as a picture to scale, for documents and slides.
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/trace/grid.hpp>
+#include <heddle/trace/impl/check.hpp>
+#include <heddle/trace/impl/svg_writer.hpp>
+
+namespace heddle::inline v0::trace {
+
+struct SvgOptions {
+  int width = 960;         ///< pixels; at least 240
+  std::string title = {};  ///< empty: the schedule's name
+  std::string unit = {};   ///< what times are in; empty: seconds, shown as s, ms or us
+  bool arrows = false;     ///< a thin arrow for each move between ranks
+};
+
+namespace impl {
+
+/// How a kind is drawn. The fills carry white text at a contrast of at least 4.5.
+struct KindStyle {
+  const char* fill;
+  const char* meaning;
+};
+
+[[nodiscard]] constexpr KindStyle style(Kind kind) noexcept {
+  constexpr std::array<KindStyle, kind_count> styles = {
+      KindStyle{"#2f6fd0", "F forward"},
+      KindStyle{"#0f7b83", "I backward, inputs"},
+      KindStyle{"#b45309", "W backward, weights"},
+      KindStyle{"#2b7d46", "B backward"},
+      KindStyle{"#7a6a58", "move"},
+      KindStyle{"#8a4baf", "combine"},
+      KindStyle{"#8c5a7a", "cast"},
+      KindStyle{"#a63d57", "group"},
+      KindStyle{"#6b7280", "update"},
+      KindStyle{"#4b5f7a", "user"},
+  };
+  return styles[static_cast<std::size_t>(kind)];
+}
+
+/// The distance of the axis marks: 1, 2 or 5 times a power of ten, at most `most` marks.
+[[nodiscard]] inline double tick_step(double length, double most) {
+  if (!(length > 0)) return 0;
+  const double least = length / most;
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double step : {1.0, 2.0, 5.0})
+    if (step * power >= least * (1 - 1e-9)) return step * power;
+  return 10 * power;
+}
+
+/// One to_svg() call.
+class SvgPicture {
+ public:
+  SvgPicture(const Timeline& timeline, const SvgOptions& options)
+      : m_timeline(timeline),
+        m_schedule(timeline.schedule()),
+        m_options(options),
+        m_begin(timeline.begin()),
+        m_makespan(timeline.makespan()),
+        m_unit(options.unit.empty() ? unit_for(m_makespan) : TimeUnit{1, options.unit}) {
+    m_left = margin + text_width(rank_label(0, m_schedule.ranks()).size(), 13) + 12;
+    m_right = options.width - margin - 4;
+    m_scale = m_makespan > 0 ? (m_right - m_left) / m_makespan : 0;
+    m_title = options.title.empty() ? name_or(m_schedule, "timeline") : options.title;
+    m_caption = "makespan " + time_text(m_makespan, m_unit) + ", bubble ratio " +
+                percent_text(timeline.bubble_ratio());
+    // Title and caption share a line where there is room for both.
+    const double both = text_width(m_title.size(), 19) + text_width(m_caption.size(), 13);
+    m_narrow = both + 2 * margin + 16 > options.width;
+    if (m_narrow) m_top += 20;
+    for (std::size_t i = 0; i < m_schedule.size(); ++i)
+      if (drawn(ActionId{i}))
+        m_of_kind[static_cast<std::size_t>(m_schedule[ActionId{i}].kind)].push_back(ActionId{i});
+    // Lanes of a rank share the height of its row.
+    m_lane_of.resize(m_schedule.queues().size());
+    m_lanes.resize(static_cast<std::size_t>(m_schedule.ranks()));
+    for (std::size_t q = 0; q < m_lane_of.size(); ++q) {
+      const Queue& queue = m_schedule[QueueId{q}];
+      if (queue.local()) m_lane_of[q] = m_lanes[+queue.from]++;
+    }
+  }
+
+  std::string draw() && {
+    const double below = legend(bottom() + 30);
+    const std::string width = text(m_options.width);
+    const std::string tall = fixed(below + 14, 2);
+    SvgWriter legend_part = std::exchange(m_svg, {});
+    m_svg.open("svg", "xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" +
+                          tall + "\" viewBox=\"0 0 " + width + " " + tall +
+                          "\" role=\"img\" font-family=\"ui-sans-serif, system-ui, 'Segoe UI', "
+                          "Roboto, Helvetica, Arial, sans-serif\"");
+    m_svg.raw("<title>" + xml(m_title) + "</title>\n");
+    // A page of its own, so that the picture reads on dark backgrounds too.
+    m_svg.rect({0.5, 0.5, m_options.width - 1.0, below + 13},
+               "rx=\"8\" fill=\"#ffffff\" stroke=\"#d0d7de\"");
+    m_svg.text(margin, 31, m_title, "font-size=\"17\" font-weight=\"600\" fill=\"#1f2328\"");
+    m_svg.text(
+        m_narrow ? margin : m_right, m_narrow ? 51 : 31, m_caption,
+        text("font-size=\"13\" fill=\"#59636e\" text-anchor=\"", m_narrow ? "start" : "end", "\""));
+    rows();
+    axis();
+    boxes();
+    if (m_options.arrows) arrows();
+    m_svg.raw(std::move(legend_part).take());
+    m_svg.close("svg");
+    return std::move(m_svg).take();
+  }
+
+ private:
+  static constexpr double margin = 20;
+  static constexpr double row_height = 32;
+  static constexpr double row_pitch = 38;
+  static constexpr double box_font = 11;
+
+  [[nodiscard]] double bottom() const { return m_top + row_pitch * m_schedule.ranks(); }
+  [[nodiscard]] double x(Seconds time) const { return m_left + (time - m_begin) * m_scale; }
+  [[nodiscard]] double y(Rank rank) const { return m_top + row_pitch * rank.value; }
+
+  /// Boxes are drawn for what takes time on one rank; moves between ranks are arrows.
+  [[nodiscard]] bool drawn(ActionId id) const {
+    return m_schedule[m_schedule[id].queue].local() && m_timeline[id].start < m_timeline[id].end;
+  }
+
+  void rows() {
+    for (int rank = 0; rank < m_schedule.ranks(); ++rank) {
+      const double at = y(Rank{rank});
+      m_svg.text(m_left - 10, at + row_height / 2 + 4.5, text("rank ", rank),
+                 "font-size=\"13\" fill=\"#1f2328\" text-anchor=\"end\"");
+      m_svg.rect({m_left, at, m_right - m_left, row_height}, "rx=\"3\" fill=\"#e9edf2\"");
+    }
+  }
+
+  void axis() {
+    const double end = bottom();
+    const double step =
+        tick_step(m_makespan * m_unit.per_second, (m_options.width - m_left) / 64.0);
+    m_svg.open("g", "font-size=\"12\" fill=\"#59636e\" stroke=\"none\" text-anchor=\"middle\"");
+    const double last = m_makespan * m_unit.per_second * (1 + 1e-9);
+    for (int tick = 0; tick == 0 || (step > 0 && tick * step <= last); ++tick) {
+      const double at = m_left + tick * step / m_unit.per_second * m_scale;
+      m_svg.line(at, end - 4, at, end + 1, "stroke=\"#8c959f\"");
+      m_svg.text(at, end + 15, tick == 0 ? "0 " + m_unit.name : fixed(tick * step, 9));
+    }
+    m_svg.close("g");
+  }
+
+  void boxes() {
+    for (std::size_t k = 0; k < kind_count; ++k) {
+      if (m_of_kind[k].empty()) continue;
+      const Kind kind{static_cast<std::uint8_t>(k)};
+      m_svg.open("g", text("class=\"", kind, "\" fill=\"", style(kind).fill, "\""));
+      for (const ActionId id : m_of_kind[k]) draw_box(id);
+      m_svg.close("g");
+      m_svg.open("g", text("fill=\"#ffffff\" font-size=\"", box_font,
+                           "\" text-anchor=\"middle\" pointer-events=\"none\""));
+      for (const ActionId id : m_of_kind[k]) draw_text(id);
+      m_svg.close("g");
+    }
+  }
+
+  [[nodiscard]] Box place(ActionId id) const {
+    const Action& action = m_schedule[id];
+    const Span& span = m_timeline[id];
+    const Rank rank = m_schedule[action.queue].from;
+    const double lane_height = row_height / m_lanes[+rank];
+    const double from = x(span.start);
+    return {from, y(rank) + lane_height * m_lane_of[+action.queue], x(span.end) - from,
+            lane_height};
+  }
+
+  void draw_box(ActionId id) {
+    Box box = place(id);
+    // A white gap between neighbours, as far as the box is wide enough to give it away.
+    const double gap = box.width >= 4 ? 1 : box.width / 4;
+    box.x += gap / 2;
+    box.width -= gap;
+    const Span& span = m_timeline[id];
+    m_svg.rect(box, "rx=\"2\"",
+               action_text(m_schedule, id) + ": " + time_text(span.start - m_begin, m_unit) +
+                   " to " + time_text(span.end - m_begin, m_unit));
+  }
+
+  void draw_text(ActionId id) {
+    const Box box = place(id);
+    const Action& action = m_schedule[id];
+    if (box.height < box_font + 1) return;
+    // The whole name, or for the model's work at least the microbatch, or nothing.
+    std::string name = action_text(m_schedule, id);
+    const auto fits = [&] { return text_width(name.size(), box_font) + 3 <= box.width; };
+    if (!fits() && action.kind <= Kind::B) name = text(action.item);
+    if (fits()) m_svg.text(box.x + box.width / 2, box.y + box.height / 2 + 0.35 * box_font, name);
+  }
+
+  void arrows() {
+    m_svg.raw(
+        "<defs><marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"4.5\" "
+        "markerHeight=\"4.5\" orient=\"auto\"><path d=\"M0,0 L6,3 L0,6 z\" "
+        "fill=\"#1f2328\"/></marker></defs>\n");
+    m_svg.open("g", "class=\"MOVE\" stroke=\"#1f2328\" stroke-opacity=\"0.55\"");
+    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
+      const Action& action = m_schedule[ActionId{i}];
+      const Queue& queue = m_schedule[action.queue];
+      if (action.kind != Kind::move || queue.local()) continue;
+      const Span& span = m_timeline[ActionId{i}];
+      const bool down = queue.from < queue.to;
+      m_svg.line(x(span.start), y(queue.from) + (down ? row_height : 0), x(span.arrival),
+                 y(queue.to) + (down ? 0 : row_height), "marker-end=\"url(#tip)\"");
+    }
+    m_svg.close("g");
+  }
+
+  /// Draws what the colours mean from `at` downwards and returns where that ends.
+  double legend(double at) {
+    double left = m_left;
+    const auto entry = [&](const char* fill, const std::string& meaning) {
+      const double width = 19 + text_width(meaning.size(), 12);
+      if (left > m_left && left + width > m_right) {
+        left = m_left;
+        at += 20;
+      }
+      m_svg.rect({left, at, 13, 13}, text("rx=\"2\" fill=\"", fill, "\""));
+      m_svg.text(left + 19, at + 11, meaning);
+      left += width + 20;
+    };
+    m_svg.open("g", "font-size=\"12\" fill=\"#1f2328\"");
+    for (std::size_t k = 0; k < kind_count; ++k) {
+      const KindStyle kind = style(Kind{static_cast<std::uint8_t>(k)});
+      if (!m_of_kind[k].empty()) entry(kind.fill, kind.meaning);
+    }
+    entry("#e9edf2", "idle");
+    m_svg.close("g");
+    return at + 16;
+  }
+
+  const Timeline& m_timeline;
+  const Schedule& m_schedule;
+  const SvgOptions& m_options;
+  Seconds m_begin;
+  Seconds m_makespan;
+  TimeUnit m_unit;
+  std::string m_title;
+  std::string m_caption;
+  bool m_narrow = false;  ///< the caption has a line of its own
+  double m_top = 48;
+  double m_left = 0;   ///< where time 0 is
+  double m_right = 0;  ///< where the last action ends
+  double m_scale = 0;  ///< pixels per second
+  std::vector<int> m_lane_of;
+  std::vector<int> m_lanes;
+  std::array<std::vector<ActionId>, kind_count> m_of_kind;
+  SvgWriter m_svg;
+};
+
+}  // namespace impl
+
+/// A row per rank, a box per action that takes time, to scale: blue forward, green backward, teal
+/// and orange its two halves, grey update; the rank is idle where the row is light. Boxes that are
+/// wide enough carry their action's text. An SVG document in UTF-8, the same bytes for the same
+/// timeline.
+[[nodiscard]] inline std::string to_svg(const Timeline& timeline, const SvgOptions& options = {}) {
+  expects(options.width >= 240, [&] {
+    return Complaint{"heddle::trace::to_svg", "the picture is too narrow for its labels",
+                     text("width = ", options.width), "at least 240"};
+  });
+  impl::check("heddle::trace::to_svg", timeline);
+  return impl::SvgPicture(timeline, options).draw();
+}
+
+}  // namespace heddle::inline v0::trace

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+#include <heddle/trace/svg.hpp>
+
+#include "support/moves_only.hpp"
+
+using namespace heddle;
+
+namespace {
+
+/// Why `xml` is not well-formed; empty: it is. Knows elements, quoted attributes and the entities.
+std::string flaw(std::string_view xml) {
+  std::vector<std::string> open;
+  bool rooted = false;
+  for (std::size_t at = 0; at < xml.size();) {
+    if (xml[at] == '&') {
+      const std::string entity(xml.substr(at, xml.find(';', at) - at));
+      if (entity != "&amp" && entity != "&lt" && entity != "&gt" && entity != "&quot")
+        return "entity " + entity;
+      at += entity.size();
+    } else if (xml[at] == '>') {
+      return "a bare >";
+    } else if (xml[at] != '<') {
+      if (static_cast<unsigned char>(xml[at]) < 0x20 && xml[at] != '\n') return "control character";
+      if (open.empty() && xml[at] != '\n') return "text outside the root";
+      ++at;
+    } else {
+      const std::string tag(xml.substr(at, xml.find('>', at) + 1 - at));
+      static const std::regex shape(
+          R"(<(/?)([A-Za-z]+)((?: [A-Za-z0-9-]+="[^"<&]*(?:&(?:amp|lt|gt|quot);[^"<&]*)*")*)(/?)>)");
+      std::smatch match;
+      if (!std::regex_match(tag, match, shape)) return "tag " + tag;
+      if (match[1].length() != 0) {
+        if (open.empty() || open.back() != match[2]) return "end of " + match[2].str();
+        open.pop_back();
+      } else {
+        if (open.empty() && std::exchange(rooted, true)) return "a second root";
+        if (match[4].length() == 0) open.push_back(match[2]);
+      }
+      at += tag.size();
+    }
+  }
+  return !rooted ? "no root" : open.empty() ? "" : "open: " + open.back();
+}
+
+/// The attribute `name` of all rectangles in the group of `kind`.
+std::vector<double> boxes(const std::string& svg, const std::string& kind,
+                          const std::string& name) {
+  std::vector<double> found;
+  std::size_t at = svg.find("<g class=\"" + kind + "\"");
+  if (at == std::string::npos) return found;
+  const std::size_t end = svg.find("</g>", at);
+  while ((at = svg.find("<rect", at)) < end) {
+    const std::size_t from = svg.find(" " + name + "=\"", at) + name.size() + 3;
+    found.push_back(std::stod(svg.substr(from)));
+    ++at;
+  }
+  return found;
+}
+
+double sum(const std::vector<double>& numbers) {
+  double total = 0;
+  for (const double number : numbers) total += number;
+  return total;
+}
+
+Timeline one_f_one_b_timeline() {
+  return simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}), {.F = 1, .B = 2});
+}
+
+}  // namespace
+
+TEST_CASE("the checker of these tests finds flaws") {
+  CHECK(flaw("<a x=\"1\"><b/>t &amp; u</a>\n").empty());
+  for (const char* bad : {"", "<a>", "<a></b>", "<a x=1/>", "<a>&</a>", "<a x=\"<\"/>", "<a/><a/>",
+                          "<a/>t", "<a>></a>", "<a>\x01</a>"})
+    CHECK_FALSE(flaw(bad).empty());
+}
+
+TEST_CASE("the picture of 1F1B has a box to scale for every action that takes time") {
+  const std::string svg = trace::to_svg(one_f_one_b_timeline());
+  CHECK(flaw(svg) == "");
+  const auto forward = boxes(svg, "F", "width");
+  const auto backward = boxes(svg, "B", "width");
+  CHECK(forward.size() == 32);
+  CHECK(backward.size() == 32);
+  CHECK(boxes(svg, "UPDATE", "width").empty());  // takes no time here
+  CHECK(boxes(svg, "MOVE", "width").empty());
+  // One pixel of every box is the gap to its neighbour.
+  CHECK(sum(backward) + 32 == Catch::Approx(2 * (sum(forward) + 32)).epsilon(1e-3));
+  // Rank 0's first box begins where its last one ends less 33 units.
+  const auto left = boxes(svg, "F", "x");
+  const auto right = boxes(svg, "B", "x");
+  const double unit = forward[0] + 1;
+  CHECK(*std::max_element(right.begin(), right.end()) + backward[0] + 0.5 ==
+        Catch::Approx(*std::min_element(left.begin(), left.end()) - 0.5 + 33 * unit).epsilon(1e-3));
+  CHECK(svg.find(">makespan 33 s, bubble ratio 27.3%<") != std::string::npos);
+  CHECK(svg.find(">0F0<") != std::string::npos);
+  CHECK(svg.find("<title>3B7: 25 s to 27 s</title>") != std::string::npos);
+}
+
+TEST_CASE("the picture is the same every time") {
+  CHECK(trace::to_svg(one_f_one_b_timeline()) == trace::to_svg(one_f_one_b_timeline()));
+}
+
+TEST_CASE("the picture in the documentation is the one that is drawn now") {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "docs" /
+                    "pictures" / "one_f_one_b.svg";
+  std::ifstream file(path, std::ios::binary);
+  INFO("make it anew with schedule_picture " << path.string());
+  REQUIRE(file);
+  const std::string committed((std::istreambuf_iterator<char>(file)), {});
+  CHECK(committed ==
+        trace::to_svg(one_f_one_b_timeline(),
+                      {.title = "1F1B, 4 stages, 8 microbatches, B = 2 F", .unit = "F"}));
+}
+
+TEST_CASE("names are escaped, in the title and in the unit") {
+  const std::string svg =
+      trace::to_svg(one_f_one_b_timeline(), {.title = "a<b> & \"c\"\x02\n", .unit = "<u>"});
+  CHECK(flaw(svg) == "");
+  CHECK(svg.find("<title>a&lt;b&gt; &amp; &quot;c&quot;? </title>") != std::string::npos);
+  CHECK(svg.find("makespan 33 &lt;u&gt;") != std::string::npos);
+}
+
+TEST_CASE("text that does not fit its box is shortened or left out") {
+  const Timeline timeline = one_f_one_b_timeline();
+  const std::string narrow = trace::to_svg(timeline, {.width = 480});
+  CHECK(flaw(narrow) == "");
+  CHECK(narrow.find(">0F0<") == std::string::npos);
+  CHECK(narrow.find(">0B0<") != std::string::npos);
+  CHECK(narrow.find("text-anchor=\"start\">makespan") == std::string::npos);
+  const auto many = schedule::one_f_one_b({.stages = 2, .microbatches = 997});
+  const std::string dense = trace::to_svg(simulate(many, {.F = 1, .B = 2}), {.width = 240});
+  CHECK(flaw(dense) == "");
+  CHECK(boxes(dense, "F", "width").size() == 2 * 997);
+  CHECK(dense.find(">0B0<") == std::string::npos);
+  for (const double width : boxes(dense, "F", "width")) CHECK(width > 0);
+  CHECK(dense.find("text-anchor=\"start\">makespan") != std::string::npos);
+}
+
+TEST_CASE("every move between ranks has an arrow where arrows are wanted") {
+  const std::string svg = trace::to_svg(one_f_one_b_timeline(), {.arrows = true});
+  CHECK(flaw(svg) == "");
+  std::size_t arrows = 0;
+  for (std::size_t at = 0; (at = svg.find("marker-end", at)) != std::string::npos; ++at) ++arrows;
+  CHECK(arrows == 48);
+}
+
+TEST_CASE("lanes of a rank share its row") {
+  Builder builder("lanes", 1);
+  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {});
+  builder.add({.kind = Kind::B, .queue = builder.local(Rank{0}, Lane{1})}, {});
+  const Timeline timeline(std::move(builder).build(), {{0, 1, 1}, {0, 1, 1}});
+  const std::string svg = trace::to_svg(timeline);
+  CHECK(boxes(svg, "F", "height") == std::vector<double>{16});
+  CHECK(boxes(svg, "B", "y")[0] == boxes(svg, "F", "y")[0] + 16);
+}
+
+TEST_CASE("odd timelines make well-formed pictures") {
+  const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  CHECK(flaw(trace::to_svg(Timeline{})) == "");
+  CHECK(flaw(trace::to_svg(simulate(one, {}))) == "");
+  CHECK(flaw(trace::to_svg(simulate(one, {.F = 1e-9, .B = 3e-9}))) == "");
+  CHECK(flaw(trace::to_svg(simulate(test::moves_only(3, 8), {.latency = 1}), {.arrows = true})) ==
+        "");
+  Timeline bad = simulate(one, {.F = 1});
+  bad.spans()[0].start = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_AS(trace::to_svg(bad), contract_error);
+  CHECK_THROWS_AS(trace::to_svg(Timeline{}, {.width = 100}), contract_error);
+}
+
+TEST_CASE("marks of the time axis are round numbers") {
+  CHECK(trace::impl::tick_step(33, 13) == 5);
+  CHECK(trace::impl::tick_step(10, 10) == 1);
+  CHECK(trace::impl::tick_step(11, 10) == 2);
+  CHECK(trace::impl::tick_step(60, 10) == 10);
+  CHECK(trace::impl::tick_step(0.0033, 13) == Catch::Approx(0.0005));
+  CHECK(trace::impl::tick_step(0, 13) == 0);
+}
