@@ -27,6 +27,7 @@
 #include <heddle/kernel.hpp>
 
 #include "gpt_block.hpp"
+#include "gpt_buffers.hpp"
 #include "gpt_config.hpp"
 
 namespace examples {
@@ -68,8 +69,8 @@ class GptStage {
       m_weights.emplace_back(m_parameters.data(), at, w);
       m_weight_grads.emplace_back(m_gradients.data(), at, w);
     }
-    m_saved_size = Saved(*this, nullptr).size;
-    m_delta_size = Delta(*this, nullptr).size;
+    m_saved_size = Saved(extent(), nullptr).size;
+    m_delta_size = Delta(extent(), nullptr).size;
     start_parameters(seed);
   }
 
@@ -132,7 +133,7 @@ class GptStage {
   void forward(heddle::Item m, const Real* input, Real* output, Real* saved) {
     namespace hk = heddle::kernel;
     expect_started(m);
-    const Saved keep(*this, saved);
+    const Saved keep(extent(), saved);
     const Matrix stream(m_predicts ? m_blocks.scratch.second.data() : output, rows(), width());
     if (m_embeds) {
       hk::embedding_forward(m_exec, input_tokens(m), token_table(m_parameters.data()),
@@ -141,7 +142,7 @@ class GptStage {
       Kokkos::deep_copy(m_exec, stream, Input(input, rows(), width()));
     }
     for (std::size_t b = 0; b < m_weights.size(); ++b)
-      m_blocks.forward(m_weights[b], stream, keep.blocks(b));
+      m_blocks.forward(m_weights[b], stream, keep.block(b));
     if (!m_predicts) return;
     predict(stream, keep);
     hk::cross_entropy_forward(m_exec, targets(m), m_weight, keep.odds, m_row_loss,
@@ -152,8 +153,8 @@ class GptStage {
                       Real* input_grad, Real* delta) {
     namespace hk = heddle::kernel;
     expect_started(m);
-    const Saved keep(*this, const_cast<Real*>(saved));  // read only
-    const Delta left(*this, delta);
+    const Saved keep(extent(), const_cast<Real*>(saved));  // read only
+    const Delta left(extent(), delta);
     if (m_predicts) {
       hk::cross_entropy_backward_input(m_exec, targets(m), m_weight, keep.odds, left.odds);
       hk::linear_backward_input(m_exec, vocabulary_weight(m_parameters.data()), left.odds,
@@ -162,8 +163,8 @@ class GptStage {
                                     norm_scale(m_parameters.data()), left.normed, left.top);
     }
     for (std::size_t b = m_weights.size(); b-- > 0;)
-      m_blocks.backward_input(m_weights[b], keep.blocks(b), above(left, b, output_grad),
-                              left.blocks(b), below(left, b, input_grad));
+      m_blocks.backward_input(m_weights[b], keep.block(b), above(left, b, output_grad),
+                              left.block(b), below(left, b, input_grad));
   }
 
   /// Adds to gradients().
@@ -171,8 +172,8 @@ class GptStage {
                        const Real* delta) {
     namespace hk = heddle::kernel;
     expect_started(m);
-    const Saved keep(*this, const_cast<Real*>(saved));  // read only, as is delta
-    const Delta left(*this, const_cast<Real*>(delta));
+    const Saved keep(extent(), const_cast<Real*>(saved));  // read only, as is delta
+    const Delta left(extent(), const_cast<Real*>(delta));
     Real* const grads = m_gradients.data();
     if (m_predicts) {
       const Matrix& normed = m_blocks.scratch.first;
@@ -184,8 +185,8 @@ class GptStage {
                                      norm_shift(grads));
     }
     for (std::size_t b = m_weights.size(); b-- > 0;)
-      m_blocks.backward_weight(m_weights[b], keep.blocks(b), above(left, b, output_grad),
-                               left.blocks(b), m_weight_grads[b]);
+      m_blocks.backward_weight(m_weights[b], keep.block(b), above(left, b, output_grad),
+                               left.block(b), m_weight_grads[b]);
     if (m_embeds)
       hk::embedding_backward_weight(m_exec, input_tokens(m), left.bottom, token_table(grads),
                                     position_table(grads));
@@ -225,66 +226,8 @@ class GptStage {
   using Losses = Kokkos::View<double*, memory_space>;
   using TokenMatrix = heddle::kernel::Matrix<const std::uint8_t, execution_space>;
   using Block = GptBlock<Real, execution_space>;
-
-  /// `saved`, cut: the blocks one after another, then the head's.
-  struct Saved {
-    const GptStage& stage;
-    Real* data;
-    std::size_t block_size = 0, size = 0;
-    Matrix normalised, odds;
-    Vector inverse;
-
-    Saved(const GptStage& owner, Real* buffer) : stage(owner), data(buffer) {
-      Cutter<Real, execution_space> one(nullptr);
-      const typename Block::Saved measured(one, stage.shape());
-      block_size = one.size();
-      Cutter<Real, execution_space> cut(data);
-      (void)cut.take(block_size * stage.m_table.blocks.size());
-      if (stage.m_predicts) {
-        normalised = cut.matrix(stage.rows(), stage.width());
-        inverse = cut.vector(stage.rows());
-        odds = cut.matrix(stage.rows(), stage.vocabulary());
-      }
-      size = cut.size();
-    }
-    [[nodiscard]] typename Block::Saved blocks(std::size_t b) const {
-      Cutter<Real, execution_space> cut(data + b * block_size);
-      return {cut, stage.shape()};
-    }
-  };
-
-  /// `delta`, cut: the blocks, the gradients between them, then the two ends'.
-  struct Delta {
-    const GptStage& stage;
-    Real* data;
-    std::size_t block_size = 0, size = 0;
-    Real* between = nullptr;  // between[b]: of the input of block b + 1
-    Matrix bottom, top, normed, odds;
-
-    Delta(const GptStage& owner, Real* buffer) : stage(owner), data(buffer) {
-      Cutter<Real, execution_space> one(nullptr);
-      const typename Block::Delta measured(one, stage.shape());
-      block_size = one.size();
-      Cutter<Real, execution_space> cut(data);
-      const std::size_t count = stage.m_table.blocks.size();
-      (void)cut.take(block_size * count);
-      between = cut.take(stage.activation_size() * (count - 1));
-      if (stage.m_embeds) bottom = cut.matrix(stage.rows(), stage.width());
-      if (stage.m_predicts) {
-        top = cut.matrix(stage.rows(), stage.width());
-        normed = cut.matrix(stage.rows(), stage.width());
-        odds = cut.matrix(stage.rows(), stage.vocabulary());
-      }
-      size = cut.size();
-    }
-    [[nodiscard]] typename Block::Delta blocks(std::size_t b) const {
-      Cutter<Real, execution_space> cut(data + b * block_size);
-      return {cut, stage.shape()};
-    }
-    [[nodiscard]] Matrix after(std::size_t b) const {
-      return Matrix(between + b * stage.activation_size(), stage.rows(), stage.width());
-    }
-  };
+  using Saved = GptSaved<Real, execution_space>;
+  using Delta = GptDelta<Real, execution_space>;
 
   static const GptConfig& checked(const GptConfig& config, int first, int last) {
     validate(config);
@@ -308,6 +251,10 @@ class GptStage {
   [[nodiscard]] std::size_t activation_size() const { return rows() * width(); }
   [[nodiscard]] heddle::kernel::AttentionShape shape() const {
     return {sequences(), context(), static_cast<std::size_t>(m_config.heads), width()};
+  }
+
+  [[nodiscard]] GptExtent extent() const {
+    return {shape(), vocabulary(), m_table.blocks.size(), m_embeds, m_predicts};
   }
 
   void expect_started(heddle::Item m) const {
@@ -410,7 +357,7 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
   GptStage model(alone, 0, m_config.layers, 0, {}, m_exec);
   Kokkos::deep_copy(m_exec, model.m_parameters, m_parameters);
   const Buffer saved("heddle::gpt::generate", model.saved_size());
-  const Matrix odds = Saved(model, saved.data()).odds;
+  const Matrix odds = Saved(model.extent(), saved.data()).odds;
   const auto row = Kokkos::create_mirror(Kokkos::subview(odds, 0, Kokkos::ALL));
 
   std::string text(prompt.empty() ? std::string_view("\n") : prompt);

@@ -35,12 +35,12 @@ struct Operand {
   }
 };
 
-/// One team computes one tile of C. Tiles of A, B and the sums lie in team scratch (20 KiB in
-/// float, 40 KiB in double, below the 48 KiB that every device grants); a thread keeps 4 x 8 sums
-/// in registers while it runs along the depth of a tile.
+/// One team computes one tile of C. Tiles of A, B and the sums lie in
+/// team scratch (12 KiB in float, 24 KiB in double; the host's limit is 32 KiB, a device's 48 KiB
+/// or more); a thread keeps 4 x 8 sums in registers while it runs along the depth of a tile.
 template <ExecutionSpace Exec, class Real>
 struct TeamGemm {
-  static constexpr std::size_t tile_rows = 32, tile_columns = 64, tile_depth = 32;
+  static constexpr std::size_t tile_rows = 32, tile_columns = 32, tile_depth = 32;
   static constexpr std::size_t micro_rows = 4, micro_columns = 8;
   static constexpr std::size_t scratch_elements =
       tile_rows * tile_depth + tile_depth * tile_columns + tile_rows * tile_columns;
