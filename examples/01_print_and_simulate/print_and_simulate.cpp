@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Prints three pipeline schedules, simulates them and compares them with what theory says; then
+// shows what is said of orders that would deadlock. Needs neither MPI nor Kokkos.
+
+#include <iostream>
+
+#include <heddle/heddle_core.hpp>
+
+namespace hd = heddle;
+
+namespace {
+
+constexpr int ranks = 4;
+constexpr int microbatches = 8;
+
+/// A rank's share of the model takes 1 for a forward and 2 for a backward; `chunks` stages share
+/// it.
+void show(const hd::Schedule& schedule, int chunks) {
+  const double forward = 1.0 / chunks;
+  const hd::Timeline timeline = hd::simulate(schedule, {.F = forward, .B = 2 * forward});
+  std::cout << hd::to_grid(schedule) << "makespan " << timeline.makespan() << ", bubble ratio "
+            << timeline.bubble_ratio() << ", in theory "
+            << hd::schedule::bubble_ratio(ranks, microbatches, chunks)
+            << "\nlive activations at the peak:";
+  for (int rank = 0; rank < ranks; ++rank)
+    std::cout << ' ' << hd::peak_parts(timeline, hd::Rank{rank}, hd::role::saved);
+  std::cout << "\n\n";
+}
+
+}  // namespace
+
+int main() {
+  show(hd::schedule::gpipe({.stages = ranks, .microbatches = microbatches}), 1);
+  show(hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches}), 1);
+  show(hd::schedule::interleaved(
+           {.ranks = ranks, .stages_per_rank = 2, .microbatches = microbatches}),
+       2);
+
+  // Rank 0 wants its first microbatch back before it hands on the second; rank 1 wants both first.
+  using enum hd::Kind;
+  const hd::Stage s0{0}, s1{1};
+  const hd::Item m0{0}, m1{1};
+  const hd::Orders orders{"by hand",
+                          {{{F, s0, m0}, {B, s0, m0}, {F, s0, m1}, {B, s0, m1}},
+                           {{F, s1, m0}, {F, s1, m1}, {B, s1, m0}, {B, s1, m1}}}};
+  std::cout << hd::to_string(orders);
+  try {
+    std::cout << hd::to_grid(hd::weave(orders, hd::StageGraph::chain(2)));
+  } catch (const hd::infeasible& error) {
+    std::cout << "refused: " << error.what() << '\n';
+  }
+}
