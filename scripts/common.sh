@@ -8,15 +8,15 @@ preset=${HEDDLE_PRESET:-openmp}
 
 # Sets up, and configures the preset. Its messages go to standard error.
 configure() {
-  local prefix cached cache=$root/build/$preset/CMakeCache.txt
+  local prefix toolchain cache=$root/build/$preset/CMakeCache.txt
   prefix=$("$root/scripts/setup" | tail -1)
-  if [[ -z ${HEDDLE_TOOLCHAIN-} && -n $prefix ]]; then
-    export HEDDLE_TOOLCHAIN=$prefix/toolchain.cmake
-  fi
-  # CMake cannot change the toolchain of a build folder, so one with another is begun afresh.
-  if [[ -e $cache ]]; then
-    cached=$(sed -n 's/^CMAKE_TOOLCHAIN_FILE:[A-Z]*=//p' "$cache")
-    if [[ $cached != "${HEDDLE_TOOLCHAIN-}" ]]; then rm -rf "$cache" "${cache%/*}/CMakeFiles"; fi
+  if [[ -n $prefix ]]; then
+    export CMAKE_TOOLCHAIN_FILE=$prefix/toolchain.cmake
+    # CMake cannot change the toolchain of a build folder, so one with another is begun afresh.
+    if [[ -e $cache ]]; then
+      toolchain=$(sed -n 's/^CMAKE_TOOLCHAIN_FILE:[A-Z]*=//p' "$cache")
+      if [[ $toolchain != "$CMAKE_TOOLCHAIN_FILE" ]]; then rm -rf "$cache" "${cache%/*}/CMakeFiles"; fi
+    fi
   fi
   (cd "$root" && cmake --preset "$preset") >&2
 }
@@ -37,4 +37,5 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
+export KOKKOS_DISABLE_WARNINGS=true  # of ranks that share cores, which is meant here
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_PROC_BIND=${OMP_PROC_BIND:-false}

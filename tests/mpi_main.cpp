@@ -86,6 +86,7 @@ int run_session(int argc, char** argv) {
   int result = 0;
   {
     Catch::Session session;
+    session.configData().rngSeed = 1;  // random inputs must be the same on every rank
     result = session.applyCommandLine(argc, argv);
     if (size > 1) session.configData().abortAfter = 1;
     if (result == 0) result = session.run();
