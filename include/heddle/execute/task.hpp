@@ -77,11 +77,18 @@ class Task {
 class Handler {
  public:
   template <class F>
-    requires(!std::same_as<std::remove_cvref_t<F>, Handler> && std::invocable<F&, const Task&>)
+    requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
+             std::is_object_v<std::remove_reference_t<F>> && std::invocable<F&, const Task&>)
   Handler(F&& callable) noexcept  // NOLINT(google-explicit-constructor): it is a reference
       : m_object(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         m_call([](void* object, const Task& task) {
           (*static_cast<std::remove_reference_t<F>*>(object))(task);
+        }) {}
+
+  Handler(void (*function)(const Task&)) noexcept  // NOLINT(google-explicit-constructor)
+      : m_object(reinterpret_cast<void*>(function)),
+        m_call([](void* object, const Task& task) {
+          reinterpret_cast<void (*)(const Task&)>(object)(task);
         }) {}
 
   void operator()(const Task& task) const { m_call(m_object, task); }

@@ -22,6 +22,11 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
+/// True where all parts have the same size, so that they can take each other's place.
+[[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) {
+  return buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
+}
+
 /// A conflict that a fold would make: action `reader` would see the value of another part.
 struct FoldConflict {
   ActionId reader;
@@ -64,7 +69,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
   std::size_t next = 0;
   Builder builder = Builder::like(schedule, [&](Buffer buffer) {
     const std::uint32_t wanted = slots[next++];
-    buffer.bytes = buffer.bytes / buffer.parts * wanted;
+    if (wanted != buffer.parts) buffer.bytes = buffer.bytes / buffer.parts * wanted;
     buffer.parts = wanted;
     return buffer;
   });
@@ -91,7 +96,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
   const auto describe = [&] {
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
-  expects(slots >= 1 && slots <= old.parts && old.transient && old.bytes % old.parts == 0, [&] {
+  expects(slots >= 1 && slots <= old.parts && old.transient && impl::is_cut_evenly(old), [&] {
     return Complaint{"heddle::fold", text("cannot fold ", describe()),
                      text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
                           old.transient ? "transient" : "persistent")};
@@ -126,7 +131,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
     const bool single = std::all_of(uses.begin(), uses.end(),
                                     [](const auto& entry) { return entry.second.count == 1; });
     std::uint32_t wanted = buffer.parts;
-    if (!uses.empty() && single && buffer.bytes % buffer.parts == 0) {
+    if (!uses.empty() && single && impl::is_cut_evenly(buffer)) {
       wanted = 1;
       while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
       const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {

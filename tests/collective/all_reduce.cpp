@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4
+
+// Sums over ranks, by the library and by our own schedule, against the sum computed on one rank.
+
+#include <cstdint>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+namespace hd = heddle;
+
+namespace {
+
+/// What `rank` contributes at `index`: small whole numbers, so that sums are exact in every type.
+template <class T>
+T part(int rank, std::size_t index) {
+  return static_cast<T>((rank + 1) * static_cast<int>(index % 97 + 1) - 40);
+}
+
+template <class T>
+T expected(int ranks, std::size_t index) {
+  T sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += part<T>(r, index);
+  return sum;
+}
+
+constexpr std::size_t counts[] = {0, 1, 2, 3, 5, 7, 64, 1001, 100003};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("the library's sum and ours equal the serial one", "", std::int32_t,
+                   std::int64_t, float, double) {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const int rank = static_cast<int>(+comm.rank());
+  for (const std::size_t count : counts) {
+    INFO(count << " elements on " << comm.size() << " ranks");
+    Kokkos::View<TestType*, Kokkos::HostSpace> view("view", count);
+    const auto fill = [&] {
+      for (std::size_t i = 0; i < count; ++i) view(i) = part<TestType>(rank, i);
+    };
+    const auto wrong = [&] {
+      std::size_t number = 0;
+      for (std::size_t i = 0; i < count; ++i)
+        number += view(i) != expected<TestType>(comm.size(), i);
+      return number;
+    };
+    fill();
+    hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, hd::Sum{}, comm);
+    CHECK(wrong() == 0);
+    for (const int chunks : {1, 3}) {
+      hd::ScheduledSum<TestType> sum(view.data(), count, comm, chunks);
+      for (int again = 0; again < 3; ++again) {
+        fill();
+        sum();
+        CHECK(wrong() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("the scheduled sum has one order: equal bits on all ranks and in all runs") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const hd::Random random(3, "sum");
+  std::vector<double> data(1003);
+  std::vector<double> first;
+  hd::ScheduledSum<double> sum(data.data(), data.size(), comm, 2);
+  for (int again = 0; again < 5; ++again) {
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = random.normal(+comm.rank() * data.size() + i);
+    sum();
+    if (again == 0) first = data;
+    CHECK(data == first);
+  }
+  std::vector<double> of_root = data;
+  MPI_Bcast(of_root.data(), static_cast<int>(of_root.size()), MPI_DOUBLE, 0, comm.get());
+  CHECK(data == of_root);
+}
+
+TEST_CASE("what cannot be summed is refused") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  char bytes[4] = {};
+  CHECK_THROWS_AS(hd::sum_in_place(bytes, 4, hd::Scalar::byte, comm), hd::contract_error);
+  Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> matrix("matrix", 4, 4);
+  const auto column = Kokkos::subview(matrix, Kokkos::ALL, 1);
+  CHECK_THROWS_AS(
+      hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, column, hd::Sum{}, comm),
+      hd::contract_error);
+  double element = 0;
+  CHECK_THROWS_AS(hd::ScheduledSum<double>(&element, 1, comm, 0), hd::contract_error);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2 3 4
+// timeout: 240
+
+// A rank that fails in the middle of a step: every rank ends, the others say who failed and where.
+
+#include <stdexcept>
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+namespace hd = heddle;
+
+namespace {
+
+struct World {
+  int rank = 0;
+  int size = 0;
+  World() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stage that throws on one rank at a random action ends all ranks, 100 times") {
+  const World world;
+  const hd::Random random(7, "failure");
+  for (std::uint64_t run = 0; run < 100; ++run) {
+    // Messages below and above what MPI sends eagerly.
+    const hd::Bytes bytes = run % 2 == 0 ? 64 : 256 * 1024;
+    const auto schedule = hd::schedule::one_f_one_b(
+        {.stages = world.size,
+         .microbatches = 6,
+         .sizes = {.activation = bytes, .saved = bytes, .parameters = 8}});
+    const auto thrower = static_cast<int>(random.below(2 * run, world.size));
+    const int actions = 3 * (2 * 6 + 1);  // of a rank, in the three steps below
+    int left = static_cast<int>(random.below(2 * run + 1, actions));
+    bool threw = false;
+    std::string told;
+    hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world.size}});
+    try {
+      hd::Runner runner(
+          [&](const hd::Task&) {
+            if (world.rank != thrower || left-- > 0) return;
+            threw = true;
+            throw std::runtime_error("the stage broke");
+          },
+          schedule, mesh, {.execute = {.watchdog = 30}});
+      for (int step = 0; step < 3; ++step) runner.step();
+      runner.drain();
+    } catch (const hd::communication_error& error) {
+      told = error.what();
+    } catch (const std::runtime_error& error) {
+      told = error.what();
+    }
+    INFO("run " << run << ": rank " << thrower << " throws; told: " << told);
+    if (world.rank == thrower) {
+      REQUIRE(threw);
+      REQUIRE(told == "the stage broke");
+    } else if (!told.empty()) {
+      // A rank that was through before the failure reached it has nothing to say.
+      REQUIRE(told.find("rank " + std::to_string(thrower) + " failed at") != std::string::npos);
+      REQUIRE(told.find("the stage broke") != std::string::npos);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("a rank that does not answer is named by the watchdog") {
+  const World world;
+  const auto schedule = hd::schedule::one_f_one_b(
+      {.stages = world.size, .microbatches = 2, .sizes = {.activation = 64}});
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world.size}});
+  std::string told;
+  {
+    const auto idle = [](const hd::Task&) {};
+    hd::Runner runner(idle, schedule, mesh, {.execute = {.watchdog = 0.3}});
+    // The last rank stays away from the step.
+    try {
+      if (world.rank != world.size - 1) runner.step();
+    } catch (const hd::communication_error& error) {
+      told = error.what();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  if (world.rank == world.size - 2) {
+    INFO(told);
+    CHECK(told.find("stuck: ") != std::string::npos);
+    CHECK(told.find("rank " + std::to_string(world.size - 1) + " did not complete") !=
+          std::string::npos);
+  } else if (world.rank < world.size - 2) {
+    CHECK(!told.empty());
+  }
+}
