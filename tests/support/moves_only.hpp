@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// A schedule in which nothing is computed: `count` messages of `bytes` bytes from rank 0 to rank 1.
+/// A schedule in which nothing is computed: `count` messages of `bytes` bytes each, rank 0 to 1.
 
 #include <cstdint>
 #include <utility>

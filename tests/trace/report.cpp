@@ -72,6 +72,7 @@ TEST_CASE("a gap belongs to what came last") {
   const BufferId sent = builder.add_buffer({.rank = Rank{0}, .label = label});
   const BufferId got = builder.add_buffer({.rank = Rank{1}, .label = label});
   const BufferId own = builder.add_buffer({.rank = Rank{1}, .label = label});
+  const BufferId more = builder.add_buffer({.rank = Rank{1}, .label = label});
   const QueueId first = builder.local(Rank{0});
   const QueueId second = builder.local(Rank{1});
   const QueueId aside = builder.local(Rank{1}, Lane{1});
@@ -84,19 +85,28 @@ TEST_CASE("a gap belongs to what came last") {
   builder.add({.kind = Kind::cast, .queue = aside}, {write(own)});
   builder.add({.kind = Kind::user, .queue = second}, {read(own)});
   builder.add({.kind = Kind::F, .queue = second}, {read(got)});
-  const Timeline timeline(
-      std::move(builder).build(),
-      {{0, 2, 2}, {2, 5, 10}, {5, 6, 6}, {1, 3, 3}, {0, 4, 4}, {4, 7, 7}, {10.5, 11, 11}});
+  // Waits for the cast and for the message, which is there long since.
+  builder.add({.kind = Kind::cast, .queue = aside}, {write(more)});
+  builder.add({.kind = Kind::F, .queue = second}, {read(more), read(got)});
+  const Timeline timeline(std::move(builder).build(), {{0, 2, 2},
+                                                       {2, 5, 10},
+                                                       {5, 6, 6},
+                                                       {1, 3, 3},
+                                                       {0, 4, 4},
+                                                       {4, 7, 7},
+                                                       {10.5, 11, 11},
+                                                       {4, 12, 12},
+                                                       {12, 13, 13}});
   const trace::TimeUse use = trace::time_use(timeline);
   const trace::RankTime& sender = use.ranks[0];
   CHECK(sender.busy == 3);
   CHECK(sender.send == 3);
   CHECK(sender.receive + sender.other + sender.warm_up == 0);
-  CHECK(sender.drain == 5);
+  CHECK(sender.drain == 7);
   const trace::RankTime& receiver = use.ranks[1];
   CHECK(receiver.warm_up == 1);
-  CHECK(receiver.busy == 5.5);
-  CHECK(receiver.other == 1);      // from 3 to 4, the cast
+  CHECK(receiver.busy == 6.5);
+  CHECK(receiver.other == 2);      // from 3 to 4 and from 11 to 12, the casts
   CHECK(receiver.receive == 3.5);  // from 7 to 10.5, the message
   CHECK(receiver.drain == 0);
   CHECK(receiver.whole() == use.makespan);
