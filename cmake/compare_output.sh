@@ -8,6 +8,7 @@
 set -euo pipefail
 expected=$1
 shift
+[[ -e $expected ]] || { echo "there is no $expected to compare the output with" >&2; exit 1; }
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 status=0
