@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, device meshes,
+/// and measuring a machine.
+
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/environment.hpp>
+#include <heddle/comm/measure.hpp>
+#include <heddle/comm/mpi_transport.hpp>

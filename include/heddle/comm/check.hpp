@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// check: return codes of MPI become errors. For all code that calls MPI on a communicator of ours,
+/// whose error handler is MPI_ERRORS_RETURN.
+
+#include <string>
+#include <string_view>
+
+#include <mpi.h>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+
+/// MPI's own sentence for an error code.
+[[nodiscard]] inline std::string mpi_error_text(int code) {
+  char sentence[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  if (MPI_Error_string(code, sentence, &length) != MPI_SUCCESS) return text("MPI error ", code);
+  return std::string(sentence, static_cast<std::size_t>(length));
+}
+
+/// @throws communication_error naming `where` and MPI's reason, unless `code` is MPI_SUCCESS.
+inline void check(int code, std::string_view where) {
+  if (code != MPI_SUCCESS) [[unlikely]]
+    throw communication_error({std::string(where), "MPI reports an error", mpi_error_text(code)});
+}
+
+}  // namespace heddle::inline v0

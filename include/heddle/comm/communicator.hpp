@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Communicator: an MPI communicator that we made and therefore free. The caller's own is never
+/// used for messages, only duplicated, so that no message of ours can meet one of theirs.
+
+#include <ostream>
+#include <utility>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// True between MPI_Init and MPI_Finalize.
+[[nodiscard]] inline bool mpi_is_up() {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+}  // namespace impl
+
+/// Owns a duplicate or a part of a communicator. Errors on it are thrown, not fatal.
+///
+/// Making and destroying one is collective over its ranks. MPI permits MPI_Comm_free to wait for
+/// the other ranks; Open MPI's does not. After MPI_Finalize the destructor does nothing.
+class Communicator {
+ public:
+  /// A duplicate of `original`.
+  /// @throws contract_error where MPI is not up, or `original` is null or an inter-communicator.
+  explicit Communicator(MPI_Comm original) {
+    constexpr const char* where = "heddle::Communicator";
+    expects(impl::mpi_is_up(), [&] {
+      return Complaint{where, "MPI is not up", "it was not initialized, or is finalized already",
+                       "construct a heddle::Environment first"};
+    });
+    expects(original != MPI_COMM_NULL, [&] {
+      return Complaint{where, "the communicator is null", "MPI_COMM_NULL was given",
+                       "only ranks that belong to a communicator can use it"};
+    });
+    int inter = 0;
+    check(MPI_Comm_test_inter(original, &inter), where);
+    expects(inter == 0, [&] {
+      return Complaint{where,
+                       "an inter-communicator has no single set of ranks",
+                       {},
+                       "merge it with MPI_Intercomm_merge"};
+    });
+    MPI_Comm copy = MPI_COMM_NULL;
+    check(MPI_Comm_dup(original, &copy), where);
+    adopt(copy);
+  }
+
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  Communicator(Communicator&& other) noexcept
+      : m_comm(std::exchange(other.m_comm, MPI_COMM_NULL)),
+        m_rank(other.m_rank),
+        m_size(std::exchange(other.m_size, 0)) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(m_comm, other.m_comm);
+    std::swap(m_rank, other.m_rank);
+    std::swap(m_size, other.m_size);
+    return *this;
+  }
+  ~Communicator() {
+    if (m_comm != MPI_COMM_NULL && impl::mpi_is_up()) MPI_Comm_free(&m_comm);
+  }
+
+  /// The ranks that call with the same `color` >= 0, in the order of `key`, then of rank.
+  /// Collective.
+  [[nodiscard]] Communicator split(int color, int key) const {
+    constexpr const char* where = "heddle::Communicator::split";
+    expects(color >= 0, [&] {
+      return Complaint{where, "a color is at least 0", text("rank ", m_rank, " gave ", color)};
+    });
+    Communicator part;
+    MPI_Comm made = MPI_COMM_NULL;
+    check(MPI_Comm_split(m_comm, color, key, &made), where);
+    part.adopt(made);
+    return part;
+  }
+
+  [[nodiscard]] Rank rank() const noexcept { return m_rank; }
+  [[nodiscard]] int size() const noexcept { return m_size; }
+  /// The handle, for calls of MPI. Still owned here.
+  [[nodiscard]] MPI_Comm get() const noexcept { return m_comm; }
+  /// Gives up ownership: the communicator will not be freed by this object.
+  MPI_Comm release() noexcept {
+    m_size = 0;
+    return std::exchange(m_comm, MPI_COMM_NULL);
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, const Communicator& comm) {
+    return out << "rank " << comm.m_rank << " of " << comm.m_size;
+  }
+
+ private:
+  Communicator() = default;
+
+  void adopt(MPI_Comm made) {
+    m_comm = made;
+    MPI_Comm_set_errhandler(m_comm, MPI_ERRORS_RETURN);
+    int rank = 0;
+    MPI_Comm_rank(m_comm, &rank);
+    MPI_Comm_size(m_comm, &m_size);
+    m_rank = Rank{rank};
+  }
+
+  MPI_Comm m_comm = MPI_COMM_NULL;
+  Rank m_rank;
+  int m_size = 0;
+};
+
+}  // namespace heddle::inline v0

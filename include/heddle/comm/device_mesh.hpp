@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// DeviceMesh: ranks as a grid with named axes, with a communicator along each axis and a transport
+/// over all of them.
+
+#include <cstddef>
+#include <memory>
+#include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/mesh_shape.hpp>
+
+namespace heddle::inline v0 {
+
+/// A MeshShape laid over the ranks of a communicator: rank r of it is rank r of the mesh, last axis
+/// fastest. Making and destroying it is collective. Move-only.
+class DeviceMesh {
+ public:
+  /// `DeviceMesh mesh(comm, {{"pipe", 2}, {"data", 2}})`. The shape is the same on all ranks.
+  /// @throws contract_error on every rank, where the shape has not as many places as `comm` has
+  /// ranks.
+  DeviceMesh(MPI_Comm comm, MeshShape shape, MpiOptions options = {})
+      : m_shape(std::move(shape)), m_all(comm) {
+    expects(m_shape.size() == m_all.size(), [&] {
+      return Complaint{
+          "heddle::DeviceMesh", "the mesh does not fit the ranks",
+          text(m_shape, " makes ", m_shape.size(), " ranks, the communicator has ", m_all.size()),
+          text("start it with mpiexec -n ", m_shape.size(), ", or choose sizes whose product is ",
+               m_all.size())};
+    });
+    m_lines.reserve(m_shape.axes().size());
+    for (std::size_t axis = 0; axis < m_shape.axes().size(); ++axis) {
+      // A line is named by its member with coordinate 0, and ordered by coordinate.
+      const Rank first = m_shape.moved(rank(), axis, 0);
+      m_lines.push_back(
+          m_all.split(static_cast<int>(first.value), m_shape.coordinate(rank(), axis)));
+    }
+    m_transport = std::make_unique<MpiTransport>(m_all.get(), options);
+  }
+
+  [[nodiscard]] const MeshShape& shape() const noexcept { return m_shape; }
+  [[nodiscard]] Rank rank() const noexcept { return m_all.rank(); }
+  [[nodiscard]] int size() const noexcept { return m_all.size(); }
+
+  /// Where this rank lies on the axis `name`. @throws contract_error where there is no such axis.
+  [[nodiscard]] int coordinate(std::string_view name) const {
+    return m_shape.coordinate(rank(), m_shape.axis(name));
+  }
+
+  /// The ranks that differ from this one only on the axis `name`, in the order of their
+  /// coordinates.
+  /// @throws contract_error where there is no such axis.
+  [[nodiscard]] const Communicator& operator[](std::string_view name) const {
+    return m_lines[m_shape.axis(name)];
+  }
+
+  /// All ranks of the mesh.
+  [[nodiscard]] const Communicator& all() const noexcept { return m_all; }
+
+  /// Messages between all ranks of the mesh. One user at a time: an Executor, or measure_machine.
+  [[nodiscard]] MpiTransport& transport() noexcept { return *m_transport; }
+
+  friend std::ostream& operator<<(std::ostream& out, const DeviceMesh& mesh) {
+    out << "device mesh " << mesh.m_shape << ", rank " << mesh.rank() << " at (";
+    const std::vector<MeshAxis>& axes = mesh.m_shape.axes();
+    for (std::size_t axis = 0; axis < axes.size(); ++axis)
+      out << (axis == 0 ? "" : ", ") << axes[axis].name << " "
+          << mesh.m_shape.coordinate(mesh.rank(), axis);
+    return out << ")";
+  }
+
+ private:
+  MeshShape m_shape;
+  Communicator m_all;
+  std::vector<Communicator> m_lines;  ///< one per axis
+  std::unique_ptr<MpiTransport> m_transport;
+};
+
+}  // namespace heddle::inline v0

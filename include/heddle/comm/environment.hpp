@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Environment: MPI and Kokkos as one object of main(). For programs that do not bring their own of
+/// either; nothing else in the library initializes or finalizes them.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+
+/// Which threads may call MPI. Heddle calls it from one thread only, so `funneled` is enough for
+/// it.
+enum class ThreadLevel : std::uint8_t { single, funneled, serialized, multiple };
+
+inline std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
+  constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
+  return out << names[static_cast<int>(level)];
+}
+
+struct EnvironmentOptions {
+  ThreadLevel thread_level = ThreadLevel::funneled;  ///< the least that MPI must provide
+};
+
+namespace impl {
+
+/// Ends all ranks of the job, if this one comes to its end without MPI_Finalize.
+/// MPI_COMM_SELF does: a launcher ends a job of which one process aborts (tried with Open MPI 4.1).
+extern "C" inline void heddle_impl_end_job_at_exit() {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized == 0 || finalized != 0) return;
+  std::cout.flush();
+  std::fflush(nullptr);  // MPI_Abort does not come back to write what is still in buffers
+  MPI_Abort(MPI_COMM_SELF, EXIT_FAILURE);
+}
+
+/// MPI, initialized by this object or found up.
+class MpiSession {
+ public:
+  MpiSession(int& argc, char** argv, ThreadLevel least) {
+    constexpr const char* where = "heddle::Environment";
+    constexpr int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
+                              MPI_THREAD_MULTIPLE};
+    const int asked = levels[static_cast<int>(least)];
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    expects(finalized == 0, [&] {
+      return Complaint{where, "MPI is finalized already", "it cannot be initialized twice",
+                       "keep one Environment for as long as the program needs MPI"};
+    });
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    int provided = MPI_THREAD_SINGLE;
+    if (initialized == 0) {
+      check(MPI_Init_thread(&argc, &argv, asked, &provided), where);
+      m_owned = true;
+    } else {
+      check(MPI_Query_thread(&provided), where);
+    }
+    for (int i = 0; i < 4; ++i)
+      if (levels[i] == provided) m_level = static_cast<ThreadLevel>(i);
+    if (provided >= asked) return;
+    if (m_owned) MPI_Finalize();
+    throw contract_error({where, text("thread level ", least, " was asked for"),
+                          text("MPI ", m_owned ? "provides only " : "is up with only ", m_level),
+                          m_owned ? "use an MPI library that was built with thread support"
+                                  : "initialize MPI with that level"});
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  ~MpiSession() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (!m_owned || finalized != 0) return;
+    // MPI_Finalize waits for the other ranks, and they may be waiting for this one.
+    if (std::uncaught_exceptions() > m_exceptions)
+      std::atexit(&heddle_impl_end_job_at_exit);
+    else
+      MPI_Finalize();
+  }
+
+  [[nodiscard]] bool owned() const noexcept { return m_owned; }
+  [[nodiscard]] ThreadLevel level() const noexcept { return m_level; }
+
+ private:
+  bool m_owned = false;
+  ThreadLevel m_level = ThreadLevel::single;
+  int m_exceptions = std::uncaught_exceptions();
+};
+
+/// Kokkos, initialized by this object or found up.
+class KokkosSession {
+ public:
+  KokkosSession(int& argc, char** argv) {
+    expects(!Kokkos::is_finalized(), [] {
+      return Complaint{"heddle::Environment", "Kokkos is finalized already",
+                       "it cannot be initialized twice",
+                       "keep one Environment for as long as the program needs Kokkos"};
+    });
+    if (Kokkos::is_initialized()) return;
+    Kokkos::initialize(argc, argv);
+    m_owned = true;
+  }
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+  ~KokkosSession() {
+    if (m_owned && !Kokkos::is_finalized()) Kokkos::finalize();
+  }
+
+  [[nodiscard]] bool owned() const noexcept { return m_owned; }
+
+ private:
+  bool m_owned = false;
+};
+
+}  // namespace impl
+
+/// Brings MPI and Kokkos up, each only where it is not up yet, and takes down what it brought up:
+/// Kokkos first. Construct it first in main(); Views and meshes live in its scope.
+///
+/// An exception that leaves the scope ends the whole job, so that the other ranks do not wait for
+/// ever: MPI is not finalized then, and when this process exits all ranks are ended by MPI_Abort
+/// with the status EXIT_FAILURE. Until it exits, a handler around the scope can still print the
+/// error. That holds where the Environment brought MPI up; otherwise it is up to whoever did.
+class Environment {
+ public:
+  /// Takes the arguments of MPI and Kokkos out of the command line.
+  /// @throws contract_error where MPI or Kokkos is finalized already, or MPI is below the thread
+  /// level.
+  Environment(int& argc, char** argv, EnvironmentOptions options = {})
+      : m_mpi(argc, argv, options.thread_level), m_kokkos(argc, argv) {}
+
+  /// True where this object initialized MPI, and finalizes it.
+  [[nodiscard]] bool owns_mpi() const noexcept { return m_mpi.owned(); }
+  /// True where this object initialized Kokkos, and finalizes it.
+  [[nodiscard]] bool owns_kokkos() const noexcept { return m_kokkos.owned(); }
+  /// What MPI provides.
+  [[nodiscard]] ThreadLevel thread_level() const noexcept { return m_mpi.level(); }
+
+ private:
+  impl::MpiSession m_mpi;
+  impl::KokkosSession m_kokkos;
+};
+
+}  // namespace heddle::inline v0

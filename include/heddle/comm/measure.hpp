@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// measure_machine: the links of a Machine from messages that go back and forth. For predictions on
+/// the machine that the program runs on.
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/transport.hpp>
+#include <heddle/machine/machine.hpp>
+
+namespace heddle::inline v0 {
+
+struct MeasureOptions {
+  int short_rounds = 200;     ///< round trips of 8 bytes per pair, for the latency
+  int long_rounds = 20;       ///< round trips of 1 MiB and of 4 MiB per pair, for the bandwidth
+  int pairs = 8;              ///< at most so many pairs of neighbours are measured, one at a time
+  std::string name = "rank";  ///< of the devices
+  Idle idle = Idle::yield;    ///< of the two ranks that exchange messages; the others nap
+  Seconds watchdog = 60;      ///< longest wait for one message
+};
+
+namespace impl {
+
+/// Ping-pong of two ranks, over any transport. Owns the buffer of the messages.
+template <Transport T>
+class Prober {
+ public:
+  static constexpr Bytes tiny = 8;
+  static constexpr Bytes medium = Bytes{1} << 20;
+  static constexpr Bytes large = Bytes{4} << 20;
+
+  Prober(T& transport, const MeasureOptions& options)
+      : m_transport(&transport), m_options(&options), m_buffer(large) {}
+
+  void send(Rank peer, Bytes bytes, Idle idle) {
+    finish(m_transport->send(peer, Lane{0}, m_buffer.data(), bytes), peer, idle);
+  }
+  void receive(Rank peer, Bytes bytes, Idle idle) {
+    finish(m_transport->receive(peer, Lane{0}, m_buffer.data(), bytes), peer, idle);
+  }
+  /// The first bytes of the buffer as a Link's two numbers.
+  [[nodiscard]] double* numbers() noexcept { return m_numbers; }
+  void send_numbers(Rank peer) {
+    finish(m_transport->send(peer, Lane{0}, bytes_of_numbers(), sizeof m_numbers), peer, Idle::nap);
+  }
+  void receive_numbers(Rank peer) {
+    finish(m_transport->receive(peer, Lane{0}, bytes_of_numbers(), sizeof m_numbers), peer,
+           Idle::nap);
+  }
+
+  /// Median time of one way, a half of the round trip. The first rounds, a tenth and one more, do
+  /// not count: buffers are touched and connections made there.
+  [[nodiscard]] Seconds one_way(Rank peer, bool first, Bytes bytes, int rounds) {
+    std::vector<Seconds> times;
+    const int idle_rounds = rounds / 10 + 1;
+    for (int round = 0; round < idle_rounds + rounds; ++round) {
+      const Seconds begin = steady_seconds();
+      if (first) send(peer, bytes, m_options->idle);
+      receive(peer, bytes, m_options->idle);
+      if (!first) send(peer, bytes, m_options->idle);
+      if (round >= idle_rounds) times.push_back((steady_seconds() - begin) / 2);
+    }
+    return median(times);
+  }
+
+  [[nodiscard]] static double median(std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+ private:
+  [[nodiscard]] std::byte* bytes_of_numbers() noexcept {
+    return reinterpret_cast<std::byte*>(m_numbers);
+  }
+
+  void finish(typename T::Request request, Rank peer, Idle idle) {
+    constexpr const char* where = "heddle::measure_machine";
+    Waiting waiting(idle);
+    const Seconds since = steady_seconds();
+    try {
+      while (!m_transport->test(request)) {
+        waiting();
+        if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
+        if (const std::optional<Abort> abort = m_transport->aborted())
+          throw communication_error(
+              {where, text("rank ", abort->rank, " failed at ", abort->action), abort->reason});
+        if (steady_seconds() - since > m_options->watchdog)
+          throw communication_error(
+              {where, text("no message was exchanged with rank ", peer),
+               text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport->rank()),
+               "call it on every rank, with no other user of the transport"});
+      }
+    } catch (const std::exception& error) {
+      if (!m_transport->aborted()) m_transport->abort({m_transport->rank(), where, error.what()});
+      m_transport->cancel(request);
+      throw;
+    }
+  }
+
+  T* m_transport;
+  const MeasureOptions* m_options;
+  std::vector<std::byte> m_buffer;
+  double m_numbers[2] = {};
+};
+
+}  // namespace impl
+
+/// Latency and bandwidth between neighbours, as a uniform Machine: the medians over the pairs.
+/// A message of n bytes takes latency + n / bandwidth. Latency is half a round trip of 8 bytes, and
+/// bandwidth the slope between 1 MiB and 4 MiB, so that it holds no fixed cost.
+///
+/// Collective over the transport's ranks, which have no other messages under way; the result is the
+/// same on all of them. One rank has links without cost. A result means something only on ranks
+/// that had their cores for themselves.
+template <Transport T>
+[[nodiscard]] Machine measure_machine(T& transport, const MeasureOptions& options = {}) {
+  expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
+    return Complaint{"heddle::measure_machine", "rounds and pairs are at least 1",
+                     text("short_rounds ", options.short_rounds, ", long_rounds ",
+                          options.long_rounds, ", pairs ", options.pairs)};
+  });
+  using Prober = impl::Prober<T>;
+  const int size = transport.size();
+  const auto me = static_cast<int>(transport.rank().value);
+  if (size == 1) return Machine::uniform(1, {options.name}, {});
+  Prober probe(transport, options);
+  std::vector<double> latencies;
+  std::vector<double> bandwidths;
+  const int pairs = std::min(size == 2 ? 1 : size, options.pairs);
+  for (int pair = 0; pair < pairs; ++pair) {
+    // Rank 0 gives each pair its turn, with an empty message, and is told what the first one saw.
+    const Rank first{pair};
+    const Rank second{(pair + 1) % size};
+    if (me == 0 && pair != 0) probe.send(first, 0, Idle::nap);
+    if (me == pair && pair != 0) probe.receive(Rank{0}, 0, Idle::nap);
+    if (me == pair || Rank{me} == second) {
+      const bool starts = me == pair;
+      const Rank peer = starts ? second : first;
+      // The second waits its turn without disturbing the pairs before it.
+      starts ? probe.send(peer, 0, Idle::nap) : probe.receive(peer, 0, Idle::nap);
+      const Seconds tiny = probe.one_way(peer, starts, Prober::tiny, options.short_rounds);
+      const Seconds medium = probe.one_way(peer, starts, Prober::medium, options.long_rounds);
+      const Seconds large = probe.one_way(peer, starts, Prober::large, options.long_rounds);
+      if (starts) {
+        // Noise can make the longer message the faster one; then the fixed cost stays in.
+        const double bandwidth =
+            large > medium ? static_cast<double>(Prober::large - Prober::medium) / (large - medium)
+                           : static_cast<double>(Prober::large) / large;
+        probe.numbers()[0] = tiny;
+        probe.numbers()[1] = bandwidth;
+        if (pair != 0) probe.send_numbers(Rank{0});
+      }
+    }
+    if (me == 0) {
+      if (pair != 0) probe.receive_numbers(first);
+      latencies.push_back(probe.numbers()[0]);
+      bandwidths.push_back(probe.numbers()[1]);
+    }
+  }
+  if (me == 0) {
+    probe.numbers()[0] = Prober::median(latencies);
+    probe.numbers()[1] = Prober::median(bandwidths);
+    for (int peer = 1; peer < size; ++peer) probe.send_numbers(Rank{peer});
+  } else {
+    probe.receive_numbers(Rank{0});
+  }
+  return Machine::uniform(size, {options.name}, {probe.numbers()[0], probe.numbers()[1]});
+}
+
+/// The same over the transport of a mesh.
+[[nodiscard]] inline Machine measure_machine(DeviceMesh& mesh, const MeasureOptions& options = {}) {
+  return measure_machine(mesh.transport(), options);
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// MpiTransport: the messages of an executor as MPI's non-blocking sends and receives. All calls of
+/// MPI come from the calling thread, so MPI_THREAD_FUNNELED is enough.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/impl/abort_channel.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+struct MpiOptions {
+  /// A message of so many bytes or more travels in pieces of this size, 1 <= size < 2^31. The same
+  /// on all ranks.
+  Bytes max_message = Bytes{1} << 30;
+  /// After an abort: how long a rank waits for the others to let go of its memory.
+  Seconds patience = 10;
+};
+
+/// One rank's end of a group of MPI processes; models Transport. The tag is the lane.
+///
+/// Pieces: a message of n bytes is n / max_message full pieces and a last one that is shorter,
+/// maybe empty. So each piece shows whether another follows, and two sides that disagree about a
+/// size find out at once: the receiving side throws communication_error with both sizes. A message
+/// shorter than max_message is one MPI message and allocates nothing.
+///
+/// After an abort, `cancel` and the destructor take back the memory of all operations of this rank:
+/// - receives are cancelled; one whose message has arrived in part is completed, with the sender's
+///   help. Then every other rank is told that this one reads nobody's memory any more.
+/// - a send is over when it is complete or its receiver has told just that.
+/// No rank can wait for another in a circle, for the first part needs no answer. A rank that does
+/// not answer within `patience` (it computes for long, or hangs) is not waited for: its own late
+/// copies from this rank's memory are then never used, but if memory of this rank is still being
+/// written the only safe end is MPI_Abort, and that is what follows. The communicators of an
+/// aborted transport are not freed, because that is collective.
+class MpiTransport {
+  /// One message under way. Lives in a slot of the transport that is used again.
+  struct Operation {
+    MPI_Request request = MPI_REQUEST_NULL;  ///< the piece that is under way, if there is one only
+    std::vector<MPI_Request> pieces;         ///< all of them, if there are several
+    std::size_t at = 0;                      ///< pieces that are complete
+    Bytes bytes = 0;
+    Rank peer;
+    Lane lane;
+    bool sends = false;
+    bool open = false;
+  };
+
+ public:
+  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  class Request {
+   public:
+    Request() = default;
+    Request(Request&& other) noexcept : m_operation(std::exchange(other.m_operation, nullptr)) {}
+    Request& operator=(Request&& other) noexcept {
+      m_operation = std::exchange(other.m_operation, nullptr);
+      return *this;
+    }
+
+   private:
+    friend class MpiTransport;
+    explicit Request(Operation* operation) : m_operation(operation) {}
+    Operation* m_operation = nullptr;
+  };
+
+  /// Collective over `comm`, of which it makes two duplicates: for messages and for aborts.
+  /// @throws contract_error on every rank, where the options are invalid or differ between ranks.
+  explicit MpiTransport(MPI_Comm comm, MpiOptions options = {})
+      : m_comm(comm), m_control(comm), m_options(options) {
+    constexpr const char* where = "heddle::MpiTransport";
+    constexpr Bytes limit = std::numeric_limits<int>::max();
+    // Clamped, so that the numbers and their negatives can travel as int64.
+    const auto mine = static_cast<std::int64_t>(std::min(options.max_message, limit + 1));
+    std::array<std::int64_t, 2> range{-mine, mine};
+    check(MPI_Allreduce(MPI_IN_PLACE, range.data(), 2, MPI_INT64_T, MPI_MAX, m_comm.get()), where);
+    expects(-range[0] == range[1], [&] {
+      return Complaint{
+          where, "max_message differs between the ranks",
+          text("from ", -range[0], " to ", range[1], " bytes, ", mine, " on rank ", rank()),
+          "give every rank the same MpiOptions"};
+    });
+    expects(options.max_message >= 1 && options.max_message <= limit, [&] {
+      return Complaint{where, text("max_message must lie in 1 .. ", limit),
+                       text(options.max_message, " bytes")};
+    });
+    // MPI caches the bound on its communicators, where not, 32767 is what every MPI grants.
+    void* bound = nullptr;
+    int found = 0;
+    check(MPI_Comm_get_attr(m_comm.get(), MPI_TAG_UB, &bound, &found), where);
+    m_lanes = found != 0 ? *static_cast<int*>(bound) : 32767;
+  }
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+
+  /// Collective, like MPI_Comm_free, unless the transport was aborted. Messages still under way are
+  /// a failure of this rank that the others are told.
+  ~MpiTransport() {
+    if (!impl::mpi_is_up()) return;
+    try {
+      const bool under_way = std::any_of(m_operations.begin(), m_operations.end(),
+                                         [](const Operation& operation) { return operation.open; });
+      if (!m_control.heard() && !m_control.over() && under_way)
+        m_control.tell({rank(), "the end of its transport", "messages were still under way"});
+      if (m_control.over()) unwind();
+    } catch (...) {  // MPI itself fails: there is nobody left to tell
+    }
+    if (m_control.over()) static_cast<void>(m_comm.release());
+  }
+
+  [[nodiscard]] Rank rank() const noexcept { return m_comm.rank(); }
+  [[nodiscard]] int size() const noexcept { return m_comm.size(); }
+
+  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
+    return start<true>(peer, lane, const_cast<std::byte*>(data), bytes);
+  }
+
+  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+    return start<false>(peer, lane, data, bytes);
+  }
+
+  /// One MPI_Test, which furthers all messages. True for a default-constructed request.
+  /// @throws communication_error where the sizes of the two sides differ, or MPI fails. Differing
+  /// sizes are a fault of the program that it cannot go on from: Open MPI 4.1 writes a longer
+  /// message of some kilobytes or more past the end of the receive's memory before it reports it.
+  [[nodiscard]] bool test(Request& request) {
+    Operation* const operation = request.m_operation;
+    if (operation == nullptr) return true;
+    if (!operation->open) [[unlikely]]
+      throw spent("heddle::MpiTransport::test");
+    const std::size_t pieces = std::max<std::size_t>(operation->pieces.size(), 1);
+    while (operation->at < pieces)
+      if (!test_piece(*operation)) return false;
+    operation->open = false;
+    m_free.push_back(operation);
+    request.m_operation = nullptr;
+    return true;
+  }
+
+  /// Gives the memory of all operations of this rank back, not only of this one; see above.
+  /// @throws contract_error before an abort.
+  void cancel(Request& request) {
+    if (std::exchange(request.m_operation, nullptr) == nullptr) return;
+    expects(m_control.over(), [] {
+      return Complaint{"heddle::MpiTransport::cancel",
+                       "a message can only be cancelled after an abort",
+                       {},
+                       "call abort first, or test until the message is complete"};
+    });
+    unwind();
+  }
+
+  void abort(const Abort& abort) {
+    m_control.tell(abort);
+    if (!receiving()) m_control.release();
+  }
+
+  [[nodiscard]] std::optional<Abort> aborted() {
+    if (!m_control.heard()) return std::nullopt;
+    if (!receiving()) m_control.release();
+    return m_control.heard();
+  }
+
+ private:
+  [[nodiscard]] MPI_Request& piece(Operation& operation, std::size_t number) {
+    return operation.pieces.empty() ? operation.request : operation.pieces[number];
+  }
+
+  /// Bytes of piece `number` of a message of `bytes`.
+  [[nodiscard]] int piece_bytes(Bytes bytes, std::size_t number) const {
+    return static_cast<int>(
+        std::min(bytes - number * m_options.max_message, m_options.max_message));
+  }
+
+  template <bool sends>
+  Request start(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+    constexpr const char* where =
+        sends ? "heddle::MpiTransport::send" : "heddle::MpiTransport::receive";
+    expects(+peer < static_cast<std::size_t>(size()), [&] {
+      return Complaint{where, "no such peer", text("rank ", peer, " of ", size())};
+    });
+    expects(+lane <= static_cast<std::size_t>(m_lanes), [&] {
+      return Complaint{where, "no such lane",
+                       text("lane ", lane, ", this MPI's tags end at ", m_lanes)};
+    });
+    if (m_control.over()) [[unlikely]]
+      throw spent(where);
+    if (m_free.empty()) m_free.push_back(&m_operations.emplace_back());
+    Operation& operation = *m_free.back();
+    operation.at = 0;
+    operation.bytes = bytes;
+    operation.peer = peer;
+    operation.lane = lane;
+    operation.sends = sends;
+    operation.pieces.clear();
+    const std::size_t pieces = bytes / m_options.max_message + 1;
+    if (pieces > 1) operation.pieces.resize(pieces, MPI_REQUEST_NULL);
+    // From here on the slot is taken: where a later piece fails, the earlier ones are under way.
+    m_free.pop_back();
+    operation.open = true;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      std::byte* const begin = bytes == 0 ? data : data + i * m_options.max_message;
+      const int length = piece_bytes(bytes, i);
+      const auto to = static_cast<int>(peer.value);
+      const auto tag = static_cast<int>(lane.value);
+      MPI_Request& request = piece(operation, i);
+      if constexpr (sends)
+        check(MPI_Isend(begin, length, MPI_BYTE, to, tag, m_comm.get(), &request), where);
+      else
+        check(MPI_Irecv(begin, length, MPI_BYTE, to, tag, m_comm.get(), &request), where);
+    }
+    return Request(&operation);
+  }
+
+  /// True when the first piece that was not complete yet is.
+  bool test_piece(Operation& operation) {
+    MPI_Status status;
+    int done = 0;
+    const int code = MPI_Test(&piece(operation, operation.at), &done, &status);
+    if (code == MPI_SUCCESS && done == 0) return false;
+    if (operation.sends) {
+      check(code, "heddle::MpiTransport::test");
+    } else {
+      int kind = MPI_SUCCESS;
+      if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
+      if (kind != MPI_ERR_TRUNCATE) check(code, "heddle::MpiTransport::test");
+      int came = 0;
+      MPI_Get_count(&status, MPI_BYTE, &came);
+      if (kind == MPI_ERR_TRUNCATE || came != piece_bytes(operation.bytes, operation.at))
+          [[unlikely]]
+        throw mismatch(operation, came);
+    }
+    ++operation.at;
+    return true;
+  }
+
+  /// The sizes differ: the piece that is being looked at has `came` bytes, as far as MPI says. Some
+  /// MPIs say only as many as fitted.
+  [[nodiscard]] communication_error mismatch(const Operation& operation, int came) const {
+    const Bytes before = operation.at * m_options.max_message;
+    const auto expected = piece_bytes(operation.bytes, operation.at);
+    const bool cut = came == expected;
+    const bool more = cut || static_cast<Bytes>(came) == m_options.max_message;
+    return communication_error(
+        {text("heddle::MpiTransport, rank ", rank()), "a message has another size than its receive",
+         text("from rank ", operation.peer, ", lane ", operation.lane, ": sent ",
+              more ? "at least " : "", before + static_cast<Bytes>(came) + (cut ? 1 : 0),
+              " bytes, expected ", operation.bytes)});
+  }
+
+  /// What an operation after an abort is told.
+  [[nodiscard]] communication_error spent(const char* where) {
+    const std::optional<Abort>& abort = m_control.heard();
+    return communication_error(
+        {text(where, ", rank ", rank()), "the transport carries no more messages after an abort",
+         abort ? text("rank ", abort->rank, " failed at ", abort->action, ": ", abort->reason)
+               : text("rank ", rank(), " aborted it")});
+  }
+
+  [[nodiscard]] bool receiving() const {
+    return std::any_of(m_operations.begin(), m_operations.end(), [](const Operation& operation) {
+      return operation.open && !operation.sends;
+    });
+  }
+
+  /// True when no piece is under way. Errors of single pieces end them, too, and are past caring.
+  bool settled(Operation& operation) {
+    bool all = true;
+    for (std::size_t i = 0; i == 0 || i < operation.pieces.size(); ++i) {
+      int done = 0;
+      const int code = MPI_Test(&piece(operation, i), &done, MPI_STATUS_IGNORE);
+      all = all && (done != 0 || code != MPI_SUCCESS);
+    }
+    return all;
+  }
+
+  /// Waits until `over(operation)` for every open operation that `sends` or not, and closes these.
+  /// False where patience ends first.
+  template <class Over>
+  bool close(bool sends, Over&& over) {
+    Waiting waiting(Idle::nap);
+    const Seconds since = steady_seconds();
+    for (;;) {
+      bool all = true;
+      for (Operation& operation : m_operations) {
+        if (!operation.open || operation.sends != sends) continue;
+        if (over(operation))
+          operation.open = false;
+        else
+          all = false;
+      }
+      if (all) return true;
+      if (steady_seconds() - since > m_options.patience) return false;
+      waiting();
+    }
+  }
+
+  /// The end of all operations of this rank; the class comment says what it guarantees and why.
+  void unwind() {
+    if (std::exchange(m_unwound, true)) return;
+    for (Operation& operation : m_operations) {
+      if (!operation.open || operation.sends) continue;
+      for (std::size_t i = 0; i == 0 || i < operation.pieces.size(); ++i)
+        if (piece(operation, i) != MPI_REQUEST_NULL) MPI_Cancel(&piece(operation, i));
+    }
+    if (!close(false, [&](Operation& operation) { return settled(operation); }))
+      MPI_Abort(m_comm.get(), 1);
+    m_control.release();
+    close(true, [&](Operation& operation) {
+      return settled(operation) || m_control.released(operation.peer);
+    });
+    for (Operation& operation : m_operations) {
+      if (!operation.sends) continue;
+      for (std::size_t i = 0; i == 0 || i < operation.pieces.size(); ++i)
+        if (piece(operation, i) != MPI_REQUEST_NULL) MPI_Request_free(&piece(operation, i));
+      operation.open = false;
+    }
+  }
+
+  Communicator m_comm;
+  impl::AbortChannel m_control;
+  MpiOptions m_options;
+  int m_lanes = 0;
+  std::deque<Operation> m_operations;  ///< every slot there is; addresses stay
+  std::vector<Operation*> m_free;      ///< those that no message uses
+  bool m_unwound = false;
+};
+static_assert(Transport<MpiTransport>);
+
+}  // namespace heddle::inline v0

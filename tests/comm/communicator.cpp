@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+/// @file
+/// Communicator, check and the Environment of a program that brings MPI and Kokkos itself.
+
+#include <string>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/comm.hpp>
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int world_size() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+TEST_CASE("a communicator is a duplicate with the same ranks") {
+  const heddle::Communicator comm(MPI_COMM_WORLD);
+  CHECK(comm.rank() == heddle::Rank{world_rank()});
+  CHECK(comm.size() == world_size());
+  int relation = MPI_IDENT;
+  MPI_Comm_compare(MPI_COMM_WORLD, comm.get(), &relation);
+  CHECK(relation == MPI_CONGRUENT);
+  CHECK(heddle::text(comm) == heddle::text("rank ", world_rank(), " of ", world_size()));
+}
+
+TEST_CASE("a communicator moves, and what it leaves is empty") {
+  heddle::Communicator first(MPI_COMM_WORLD);
+  const MPI_Comm handle = first.get();
+  heddle::Communicator second(std::move(first));
+  CHECK(first.get() == MPI_COMM_NULL);  // NOLINT(bugprone-use-after-move): that is what is tested
+  CHECK(first.size() == 0);
+  CHECK(second.get() == handle);
+  heddle::Communicator third(MPI_COMM_SELF);
+  third = std::move(second);
+  CHECK(third.get() == handle);
+  CHECK(third.size() == world_size());
+}
+
+TEST_CASE("a released communicator belongs to the caller") {
+  MPI_Comm handle = MPI_COMM_NULL;
+  {
+    heddle::Communicator comm(MPI_COMM_WORLD);
+    handle = comm.release();
+    CHECK(comm.get() == MPI_COMM_NULL);
+  }
+  int size = 0;
+  CHECK(MPI_Comm_size(handle, &size) == MPI_SUCCESS);
+  CHECK(size == world_size());
+  MPI_Comm_free(&handle);
+}
+
+TEST_CASE("split orders by key and separates by color") {
+  const heddle::Communicator all(MPI_COMM_WORLD);
+  const heddle::Communicator reversed = all.split(7, -world_rank());
+  CHECK(reversed.size() == world_size());
+  CHECK(reversed.rank() == heddle::Rank{world_size() - 1 - world_rank()});
+  const heddle::Communicator parity = all.split(world_rank() % 2, 0);
+  CHECK(parity.size() == (world_size() + 1 - world_rank() % 2) / 2);
+  CHECK(parity.rank() == heddle::Rank{world_rank() / 2});
+  CHECK_THROWS_MATCHES(
+      all.split(-1, 0), heddle::contract_error,
+      MessageMatches(ContainsSubstring("a color is at least 0") && ContainsSubstring("gave -1")));
+}
+
+TEST_CASE("a null or inter-communicator is refused") {
+  CHECK_THROWS_MATCHES(heddle::Communicator(MPI_COMM_NULL), heddle::contract_error,
+                       MessageMatches(ContainsSubstring("the communicator is null")));
+  if (world_size() < 2) return;
+  const heddle::Communicator halves =
+      heddle::Communicator(MPI_COMM_WORLD).split(world_rank() % 2, 0);
+  MPI_Comm inter = MPI_COMM_NULL;
+  MPI_Intercomm_create(halves.get(), 0, MPI_COMM_WORLD, 1 - world_rank() % 2, 5, &inter);
+  CHECK_THROWS_MATCHES(heddle::Communicator(inter), heddle::contract_error,
+                       MessageMatches(ContainsSubstring("inter-communicator") &&
+                                      ContainsSubstring("MPI_Intercomm_merge")));
+  MPI_Comm_free(&inter);
+}
+
+TEST_CASE("errors of MPI are thrown with MPI's sentence") {
+  CHECK_NOTHROW(heddle::check(MPI_SUCCESS, "here"));
+  const heddle::Communicator comm(MPI_COMM_WORLD);
+  const int code = MPI_Send(nullptr, 0, MPI_BYTE, world_size(), 0, comm.get());  // no such rank
+  CHECK(code != MPI_SUCCESS);
+  CHECK_THROWS_MATCHES(heddle::check(code, "heddle::here"), heddle::communication_error,
+                       MessageMatches(ContainsSubstring("heddle::here: MPI reports an error") &&
+                                      ContainsSubstring(heddle::mpi_error_text(code))));
+}
+
+TEST_CASE("an environment takes what is up and leaves it up") {
+  int argc = 1;
+  char name[] = "test";
+  char* argv[] = {name, nullptr};
+  {
+    const heddle::Environment environment(argc, argv);
+    CHECK_FALSE(environment.owns_mpi());
+    CHECK_FALSE(environment.owns_kokkos());
+    CHECK(environment.thread_level() >= heddle::ThreadLevel::funneled);
+  }
+  int finalized = 1;
+  MPI_Finalized(&finalized);
+  CHECK(finalized == 0);
+  CHECK(Kokkos::is_initialized());
+  CHECK_FALSE(Kokkos::is_finalized());
+}
+
+TEST_CASE("an environment refuses an MPI that is up with too low a thread level") {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  if (provided >= MPI_THREAD_MULTIPLE) SKIP("this MPI was started with MULTIPLE");
+  int argc = 0;
+  CHECK_THROWS_MATCHES(
+      heddle::Environment(argc, nullptr, {.thread_level = heddle::ThreadLevel::multiple}),
+      heddle::contract_error,
+      MessageMatches(ContainsSubstring("thread level multiple was asked for") &&
+                     ContainsSubstring("MPI is up with only")));
+}
+
+}  // namespace
