@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -105,6 +106,17 @@ TEST_CASE("the time grid shows updates, other kinds and small units") {
         "kinds: makespan 12 us, bubble ratio 33.3%\n"
         "rank 0  I7--W7--u---x7--....g7--\n"
         "        0 us               12 us\n");
+}
+
+TEST_CASE("the time grid shows a group on every rank that it takes place on") {
+  Builder builder("group", 3);
+  builder.label("data");
+  std::vector<Use> uses;
+  for (const int rank : {0, 2})
+    uses.push_back(schedule::write(builder.add_buffer({.rank = Rank{rank}})));
+  builder.add({.kind = Kind::group, .queue = builder.local(Rank{0})}, uses);
+  const std::string grid = to_grid(simulate(std::move(builder).build(), {.group = 1}), 4);
+  CHECK(grid.find("\nrank 0  g0--\nrank 1  ....\nrank 2  g0--\n") != std::string::npos);
 }
 
 TEST_CASE("the time grid of nothing is idle") {

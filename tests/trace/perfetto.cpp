@@ -268,6 +268,26 @@ TEST_CASE("lanes have tracks of their own, and moves within a rank are local wor
   CHECK(ns(trace.slice("0EVICT0")["dur"]) == 3'000'000'000);
 }
 
+TEST_CASE("a group is a slice on every rank that it takes place on") {
+  Builder builder("groups", 3);
+  builder.label("data");
+  std::vector<Use> uses;
+  for (int rank = 0; rank < 3; ++rank)
+    uses.push_back(schedule::write(builder.add_buffer({.rank = Rank{rank}, .bytes = 8})));
+  const QueueId queue = builder.local(Rank{1}, Lane{1});
+  for (int i = 0; i < 2; ++i)
+    builder.add({.kind = Kind::group, .queue = queue, .item = Item{i}}, uses);
+  const Trace trace(perfetto(simulate(std::move(builder).build(), {.group = 3})));
+  const std::map<TrackKey, std::string> tracks = {
+      {{1, 1}, "groups of 1 lane 1"}, {{2, 2}, "lane 1"}, {{3, 3}, "groups of 1 lane 1"}};
+  CHECK(trace.tracks == tracks);
+  for (const auto& [track, slices] : trace.slices) {
+    REQUIRE(slices.size() == 2);
+    CHECK(ns((*slices[1])["ts"]) == 3'000'000'000);
+    CHECK((*slices[1])["name"].string() == "0GROUP1");
+  }
+}
+
 TEST_CASE("names are escaped") {
   const Timeline timeline = simulate(Builder("\"\\\n\x01", 1).build(), {});
   const Trace trace(perfetto(timeline, "a\"b\\c\n\t\x1f/\xc3\xa9"));

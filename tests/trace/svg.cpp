@@ -196,6 +196,24 @@ TEST_CASE("lanes of a rank share its row") {
   CHECK(boxes(svg, "B", "y")[0] == boxes(svg, "F", "y")[0] + 16);
 }
 
+TEST_CASE("a group is drawn on every rank that it takes place on") {
+  Builder builder("group", 3);
+  std::vector<Use> uses;
+  for (const int rank : {2, 0, 2})
+    uses.push_back(schedule::write(builder.add_buffer({.rank = Rank{rank}})));
+  builder.label("data");
+  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {});
+  builder.add({.kind = Kind::group, .queue = builder.local(Rank{2}, Lane{1})}, uses);
+  const Timeline timeline(std::move(builder).build(), {{0, 1, 1}, {0, 1, 1}});
+  const std::string svg = trace::to_svg(timeline);
+  CHECK(flaw(svg) == "");
+  const auto y = boxes(svg, "GROUP", "y");
+  REQUIRE(y.size() == 2);
+  CHECK(y[0] == 48 + 2 * 38);  // on rank 2 alone in its row, on rank 0 below the F
+  CHECK(y[1] == 48 + 16);
+  CHECK(boxes(svg, "GROUP", "height") == std::vector<double>{32, 16});
+}
+
 TEST_CASE("odd timelines make well-formed pictures") {
   const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
   CHECK(flaw(trace::to_svg(Timeline{})) == "");

@@ -18,6 +18,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/impl/check.hpp>
+#include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/number.hpp>
 
 namespace heddle::inline v0 {
@@ -203,7 +204,11 @@ class Strip {
     const Queue& queue = schedule[schedule[ActionId{i}].queue];
     if (!queue.local()) continue;
     const Span& span = timeline[ActionId{i}];
-    strips[+queue.from].add(static_cast<std::uint32_t>(i), span.start - begin, span.end - begin);
+    const auto add = [&](Rank rank) {
+      strips[+rank].add(static_cast<std::uint32_t>(i), span.start - begin, span.end - begin);
+    };
+    add(queue.from);
+    for (const Rank guest : trace::impl::guests(schedule, ActionId{i})) add(guest);
   }
 
   std::string out = text(trace::impl::name_or(schedule, "timeline"), ": makespan ",

@@ -5,6 +5,7 @@
 /// @file
 /// to_svg(): a timeline as a picture to scale, for documents and slides.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/impl/check.hpp>
+#include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
 
 namespace heddle::inline v0::trace {
@@ -83,15 +85,20 @@ class SvgPicture {
     const double both = text_width(m_title.size(), 19) + text_width(m_caption.size(), 13);
     m_narrow = both + 2 * margin + 16 > options.width;
     if (m_narrow) m_top += 20;
-    for (std::size_t i = 0; i < m_schedule.size(); ++i)
-      if (drawn(ActionId{i}))
-        m_of_kind[static_cast<std::size_t>(m_schedule[ActionId{i}].kind)].push_back(ActionId{i});
-    // Lanes of a rank share the height of its row.
-    m_lane_of.resize(m_schedule.queues().size());
-    m_lanes.resize(static_cast<std::size_t>(m_schedule.ranks()));
-    for (std::size_t q = 0; q < m_lane_of.size(); ++q) {
-      const Queue& queue = m_schedule[QueueId{q}];
-      if (queue.local()) m_lane_of[q] = m_lanes[+queue.from]++;
+    place_lanes();
+    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
+      const ActionId id{i};
+      if (!drawn(id)) continue;
+      auto& list = m_of_kind[static_cast<std::size_t>(m_schedule[id].kind)];
+      const QueueId queue = m_schedule[id].queue;
+      const Rank home = m_schedule[queue].from;
+      list.push_back({id, home, m_lane_of[+queue]});
+      for (const Rank rank : guests(m_schedule, id)) {
+        const auto found =
+            std::lower_bound(m_guests.begin(), m_guests.end(), GuestQueue{queue, rank});
+        list.push_back(
+            {id, rank, m_guest_lane[static_cast<std::size_t>(found - m_guests.begin())]});
+      }
     }
   }
 
@@ -136,6 +143,24 @@ class SvgPicture {
     return m_schedule[m_schedule[id].queue].local() && m_timeline[id].start < m_timeline[id].end;
   }
 
+  /// An action on one of its ranks; lanes of a rank share the height of its row.
+  struct Place {
+    ActionId id;
+    Rank rank;
+    int lane;
+  };
+
+  void place_lanes() {
+    m_lane_of.resize(m_schedule.queues().size());
+    m_lanes.resize(static_cast<std::size_t>(m_schedule.ranks()));
+    for (std::size_t q = 0; q < m_lane_of.size(); ++q) {
+      const Queue& queue = m_schedule[QueueId{q}];
+      if (queue.local()) m_lane_of[q] = m_lanes[+queue.from]++;
+    }
+    m_guests = guest_queues(m_schedule);
+    for (const GuestQueue& guest : m_guests) m_guest_lane.push_back(m_lanes[+guest.rank]++);
+  }
+
   void rows() {
     for (int rank = 0; rank < m_schedule.ranks(); ++rank) {
       const double at = y(Rank{rank});
@@ -164,27 +189,25 @@ class SvgPicture {
       if (m_of_kind[k].empty()) continue;
       const Kind kind{static_cast<std::uint8_t>(k)};
       m_svg.open("g", text("class=\"", kind, "\" fill=\"", style(kind).fill, "\""));
-      for (const ActionId id : m_of_kind[k]) draw_box(id);
+      for (const Place& place : m_of_kind[k]) draw_box(place);
       m_svg.close("g");
       m_svg.open("g", text("fill=\"#ffffff\" font-size=\"", box_font,
                            "\" text-anchor=\"middle\" pointer-events=\"none\""));
-      for (const ActionId id : m_of_kind[k]) draw_text(id);
+      for (const Place& place : m_of_kind[k]) draw_text(place);
       m_svg.close("g");
     }
   }
 
-  [[nodiscard]] Box place(ActionId id) const {
-    const Action& action = m_schedule[id];
-    const Span& span = m_timeline[id];
-    const Rank rank = m_schedule[action.queue].from;
-    const double lane_height = row_height / m_lanes[+rank];
+  [[nodiscard]] Box box_of(const Place& place) const {
+    const Span& span = m_timeline[place.id];
+    const double height = row_height / m_lanes[+place.rank];
     const double from = x(span.start);
-    return {from, y(rank) + lane_height * m_lane_of[+action.queue], x(span.end) - from,
-            lane_height};
+    return {from, y(place.rank) + height * place.lane, x(span.end) - from, height};
   }
 
-  void draw_box(ActionId id) {
-    Box box = place(id);
+  void draw_box(const Place& place) {
+    const ActionId id = place.id;
+    Box box = box_of(place);
     // A white gap between neighbours, as far as the box is wide enough to give it away.
     const double gap = box.width >= 4 ? 1 : box.width / 4;
     box.x += gap / 2;
@@ -195,8 +218,9 @@ class SvgPicture {
                    " to " + time_text(span.end - m_begin, m_unit));
   }
 
-  void draw_text(ActionId id) {
-    const Box box = place(id);
+  void draw_text(const Place& place) {
+    const ActionId id = place.id;
+    const Box box = box_of(place);
     const Action& action = m_schedule[id];
     if (box.height < box_font + 1) return;
     // The whole name, or for the model's work at least the microbatch, or nothing.
@@ -257,12 +281,14 @@ class SvgPicture {
   std::string m_caption;
   bool m_narrow = false;  ///< the caption has a line of its own
   double m_top = 48;
-  double m_left = 0;   ///< where time 0 is
-  double m_right = 0;  ///< where the last action ends
-  double m_scale = 0;  ///< pixels per second
-  std::vector<int> m_lane_of;
-  std::vector<int> m_lanes;
-  std::array<std::vector<ActionId>, kind_count> m_of_kind;
+  double m_left = 0;           ///< where time 0 is
+  double m_right = 0;          ///< where the last action ends
+  double m_scale = 0;          ///< pixels per second
+  std::vector<int> m_lanes;    ///< number of lanes of each rank
+  std::vector<int> m_lane_of;  ///< of each local queue on its rank
+  std::vector<GuestQueue> m_guests;
+  std::vector<int> m_guest_lane;  ///< of each of m_guests
+  std::array<std::vector<Place>, kind_count> m_of_kind;
   SvgWriter m_svg;
 };
 

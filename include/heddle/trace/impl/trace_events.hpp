@@ -19,6 +19,7 @@
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/schedule/weave.hpp>
+#include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/json.hpp>
 #include <heddle/trace/impl/slices.hpp>
 
@@ -71,7 +72,8 @@ class TraceEvents {
           [&](JsonObject& object) { JsonObject(object.value("args")).member(key, value); });
   }
 
-  /// A track for every end of a queue that has actions: local lanes, then sends, then receives.
+  /// A track for every end of a queue that has actions: local lanes, then sends, then receives,
+  /// then the groups of other ranks' lanes that take place here too.
   void name_tracks(const Schedule& schedule) {
     struct Track {
       std::tuple<Rank, int, Rank, Lane> order;  ///< rank, group, peer, lane
@@ -88,6 +90,12 @@ class TraceEvents {
       tracks.push_back({{from, from == to ? 0 : 1, to, lane}, &m_here[q]});
       if (from != to) tracks.push_back({{to, 2, from, lane}, &m_there[q]});
     }
+    m_guests = guest_queues(schedule);
+    m_guest_threads.assign(m_guests.size(), 0);
+    for (std::size_t g = 0; g < m_guests.size(); ++g) {
+      const Queue& queue = schedule[m_guests[g].queue];
+      tracks.push_back({{m_guests[g].rank, 3, queue.from, queue.lane}, &m_guest_threads[g]});
+    }
     std::sort(tracks.begin(), tracks.end(),
               [](const Track& a, const Track& b) { return a.order < b.order; });
     for (const Track& track : tracks) {
@@ -95,6 +103,7 @@ class TraceEvents {
       const std::string suffix = +lane == 0 ? "" : text(" lane ", lane);
       const std::string name = group == 1   ? text("send to ", peer, suffix)
                                : group == 2 ? text("receive from ", peer, suffix)
+                               : group == 3 ? text("groups of ", peer, suffix)
                                : +lane == 0 ? "compute"
                                             : text("lane ", lane);
       *track.thread = ++m_threads;
@@ -111,6 +120,12 @@ class TraceEvents {
       const auto queue = +schedule[id].queue;
       const auto [from, to, lane] = schedule.queues()[queue];
       add_slice(schedule, id, 0, slices.here[i], process_of(from), m_here[queue]);
+      for (const Rank rank : guests(schedule, id)) {
+        const auto found = std::lower_bound(m_guests.begin(), m_guests.end(),
+                                            GuestQueue{schedule[id].queue, rank});
+        add_slice(schedule, id, 0, slices.here[i], process_of(rank),
+                  m_guest_threads[static_cast<std::size_t>(found - m_guests.begin())]);
+      }
       if (from == to) continue;
       add_flow("s", slices.here[i].start, process_of(from), m_here[queue]);
       add_slice(schedule, id, 1, slices.there[i], process_of(to), m_there[queue]);
@@ -195,6 +210,8 @@ class TraceEvents {
   const char* m_separator = "\n";
   std::vector<std::size_t> m_here;   ///< thread of a queue at its source
   std::vector<std::size_t> m_there;  ///< and at its destination
+  std::vector<GuestQueue> m_guests;
+  std::vector<std::size_t> m_guest_threads;  ///< thread of each of m_guests
 };
 
 }  // namespace heddle::inline v0::trace::impl

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// A group action stands in the queue of one rank and takes place on all that hold its operands:
+/// who the others are, so that pictures show it there too.
+
+#include <algorithm>
+#include <vector>
+
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0::trace::impl {
+
+/// The ranks besides its queue's on which a group takes place, in ascending order. None for other
+/// kinds: the far end of a move is drawn by itself.
+[[nodiscard]] inline std::vector<Rank> guests(const Schedule& schedule, ActionId id) {
+  std::vector<Rank> ranks;
+  if (schedule[id].kind != Kind::group) return ranks;
+  const Rank home = schedule[schedule[id].queue].from;
+  for (const Use& use : schedule.uses(id))
+    if (const Rank rank = schedule[use.buffer].rank; rank != home) ranks.push_back(rank);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+/// A queue as seen from a rank that it has guests on.
+struct GuestQueue {
+  QueueId queue;
+  Rank rank;
+  friend constexpr auto operator<=>(const GuestQueue&, const GuestQueue&) = default;
+};
+
+/// All of them, in ascending order of queue and rank.
+[[nodiscard]] inline std::vector<GuestQueue> guest_queues(const Schedule& schedule) {
+  std::vector<GuestQueue> found;
+  for (std::size_t i = 0; i < schedule.size(); ++i)
+    for (const Rank rank : guests(schedule, ActionId{i}))
+      found.push_back({schedule[ActionId{i}].queue, rank});
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+}  // namespace heddle::inline v0::trace::impl
