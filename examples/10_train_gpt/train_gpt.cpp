@@ -6,21 +6,19 @@
 //
 //   mpiexec -n 4 example_10_train_gpt --pipe 2 --data 2 --schedule 1f1b --steps 60 --check
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <heddle/heddle.hpp>
 
 #include "gpt_training.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 #include "text.hpp"
 
 namespace hd = heddle;
@@ -97,35 +95,6 @@ hd::GradientSum make_gradient_sum(const Settings& s) {
                             "use ring or library"});
 }
 
-/// The line that moves: only on rank 0, and only where somebody watches.
-class Progress {
- public:
-  Progress(bool speaks, int steps, double tokens_per_step)
-      : m_speaks(speaks && isatty(STDOUT_FILENO) != 0),
-        m_steps(steps),
-        m_tokens(tokens_per_step),
-        m_start(hd::steady_seconds()) {}
-  ~Progress() {
-    if (m_speaks) std::cout << '\n';
-  }
-
-  void operator()(int step, double loss) {
-    if (!m_speaks) return;
-    const double seconds = hd::steady_seconds() - m_start;
-    std::cout << "\rstep " << step + 1 << '/' << m_steps << "  loss " << std::fixed
-              << std::setprecision(4) << loss << "  " << std::setprecision(0)
-              << m_tokens * (step + 1) / seconds << " tokens/s  "
-              << seconds / (step + 1) * (m_steps - step - 1) << " s left   " << std::flush
-              << std::defaultfloat << std::setprecision(6);
-  }
-
- private:
-  bool m_speaks;
-  int m_steps;
-  double m_tokens;
-  double m_start;
-};
-
 template <class T>
 T median(std::vector<T> values) {
   std::sort(values.begin(), values.end());
@@ -139,6 +108,9 @@ void train(const Settings& s, MPI_Comm comm) {
   const bool speaks = mesh.rank() == hd::Rank{0};
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
   const hd::Schedule schedule = make_schedule(s);
+  hd::expects(s.steps >= 1, [&] {
+    return hd::Complaint{"command line", "--steps must be at least 1", hd::text(s.steps)};
+  });
   if (speaks) {
     std::cout << "text: " << text.description() << '\n'
               << hd::to_grid(schedule) << "mesh: " << mesh.shape() << '\n';

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <limits>
 #include <optional>
 #include <string>
@@ -116,15 +117,18 @@ class MpiTransport {
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
 
-  /// Collective, like MPI_Comm_free, unless the transport was aborted. Messages still under way are
-  /// a failure of this rank that the others are told.
+  /// Collective, like MPI_Comm_free, unless the transport was aborted. Messages still under way, or
+  /// an exception that leaves the transport's scope, are a failure of this rank that the others are
+  /// told, so that none of them waits for it.
   ~MpiTransport() {
     if (!impl::mpi_is_up()) return;
     try {
       const bool under_way = std::any_of(m_operations.begin(), m_operations.end(),
                                          [](const Operation& operation) { return operation.open; });
-      if (!m_control.heard() && !m_control.over() && under_way)
-        m_control.tell({rank(), "the end of its transport", "messages were still under way"});
+      const bool unwinds = std::uncaught_exceptions() > m_exceptions;
+      if (!m_control.heard() && !m_control.over() && (under_way || unwinds))
+        m_control.tell({rank(), "the end of its transport",
+                        unwinds ? "an exception left its scope" : "messages were still under way"});
       if (m_control.over()) unwind();
     } catch (...) {  // MPI itself fails: there is nobody left to tell
     }
@@ -216,7 +220,9 @@ class MpiTransport {
     operation.lane = lane;
     operation.sends = sends;
     operation.pieces.clear();
-    const std::size_t pieces = bytes / m_options.max_message + 1;
+    // The common case without a division, which costs as much as the rest of this function.
+    const std::size_t pieces =
+        bytes < m_options.max_message ? 1 : bytes / m_options.max_message + 1;
     if (pieces > 1) operation.pieces.resize(pieces, MPI_REQUEST_NULL);
     // From here on the slot is taken: where a later piece fails, the earlier ones are under way.
     m_free.pop_back();
@@ -347,6 +353,7 @@ class MpiTransport {
   std::deque<Operation> m_operations;  ///< every slot there is; addresses stay
   std::vector<Operation*> m_free;      ///< those that no message uses
   bool m_unwound = false;
+  int m_exceptions = std::uncaught_exceptions();
 };
 static_assert(Transport<MpiTransport>);
 
