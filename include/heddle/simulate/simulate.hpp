@@ -92,8 +92,9 @@ template <Costs C>
 }
 
 /// The same, written with a braced list: `simulate(schedule, {.F = 1, .B = 2})`.
-[[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs) {
-  return simulate<StageCosts>(schedule, costs);
+[[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs,
+                                       Sending sending = Sending::eager) {
+  return simulate<StageCosts>(schedule, costs, sending);
 }
 
 }  // namespace heddle::inline v0
