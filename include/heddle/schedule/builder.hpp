@@ -159,9 +159,10 @@ class Builder {
       expects(+use.buffer < m_body.buffers.size(),
               [&] { return fail("no such buffer", text("buffer ", use.buffer)); });
       const Buffer& buffer = m_body.buffers[+use.buffer];
-      expects(use.count >= 1 && use.first + use.count <= buffer.parts, [&] {
+      const std::uint64_t last = std::uint64_t{use.first} + use.count;
+      expects(use.count >= 1 && last <= buffer.parts, [&] {
         return fail("the parts are not in the buffer",
-                    text("[", use.first, ", ", use.first + use.count, ") of ", buffer.parts));
+                    text("[", use.first, ", ", last, ") of ", buffer.parts));
       });
       const Rank place = spec.kind == Kind::move && i == 1 ? queue.to : queue.from;
       expects(buffer.rank == place || spec.kind == Kind::group, [&] {

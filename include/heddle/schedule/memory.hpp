@@ -62,28 +62,31 @@ template <class Time, class Select>
 namespace impl {
 
 /// Peak of the sum of `weight(life)` over the lives that overlap. At equal times ends count before
-/// beginnings: what is freed can be used at once.
+/// beginnings: what is freed can be used at once. A life that begins and ends at one time ends after
+/// them: however short it is, its value needs a place.
 template <class Time, class Weight>
 [[nodiscard]] std::uint64_t peak(const std::vector<Life<Time>>& lives, Weight&& weight) {
+  enum class Event : std::uint8_t { end, begin, end_at_once };
   struct Change {
     Time at;
-    bool begins;
+    Event event;
     std::uint64_t amount;
   };
   std::vector<Change> changes;
   changes.reserve(2 * lives.size());
   for (const auto& life : lives) {
-    changes.push_back({life.begin, true, weight(life)});
-    changes.push_back({life.end, false, weight(life)});
+    changes.push_back({life.begin, Event::begin, weight(life)});
+    changes.push_back(
+        {life.end, life.begin < life.end ? Event::end : Event::end_at_once, weight(life)});
   }
   std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return a.at < b.at || (!(b.at < a.at) && a.begins < b.begins);
+    return a.at < b.at || (!(b.at < a.at) && a.event < b.event);
   });
   std::int64_t live = 0;
   std::int64_t most = 0;
   for (const Change& change : changes) {
-    live += change.begins ? static_cast<std::int64_t>(change.amount)
-                          : -static_cast<std::int64_t>(change.amount);
+    const auto amount = static_cast<std::int64_t>(change.amount);
+    live += change.event == Event::begin ? amount : -amount;
     most = std::max(most, live);
   }
   return static_cast<std::uint64_t>(most);

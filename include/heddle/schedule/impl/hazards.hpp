@@ -88,9 +88,9 @@ class Hazards {
   static void depend(std::uint32_t on, std::uint32_t end, std::uint32_t mine, const Action& action,
                      std::span<const Action> actions, std::size_t begin, std::vector<After>& out) {
     const QueueId queue = at(actions, on).queue;
-    // Order within a queue needs no edge, but for two deliveries into one part that nobody reads in
-    // between: messages of a channel are matched in order, not stored in order.
-    if (queue == action.queue && !(end == 1 && mine == 1)) return;
+    // Order within a queue needs no edge, but for what a move delivers: messages of a channel are
+    // matched in order, not stored in order, and a local queue goes on before its move has arrived.
+    if (queue == action.queue && end == 0) return;
     for (std::size_t i = begin; i < out.size(); ++i) {
       After& known = out[i];
       if (known.end == end && known.mine == mine && at(actions, known.action).queue == queue) {
