@@ -19,14 +19,8 @@ enum class Scalar : std::uint8_t { byte, i32, i64, f32, f64 };
 
 /// Size of one element.
 [[nodiscard]] constexpr Bytes size_of(Scalar scalar) noexcept {
-  switch (scalar) {
-    case Scalar::byte: return 1;
-    case Scalar::i32:
-    case Scalar::f32: return 4;
-    case Scalar::i64:
-    case Scalar::f64: return 8;
-  }
-  return 1;
+  constexpr Bytes sizes[] = {1, 4, 8, 4, 8};
+  return sizes[static_cast<int>(scalar)];
 }
 
 /// The Scalar of a C++ type; `Scalar::byte` for a type that no reduction can add.

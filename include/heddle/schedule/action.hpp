@@ -53,14 +53,23 @@ struct Buffer {
   Bytes bytes = 0;
 };
 
-/// First byte of part `part` (of `part == buffer.parts`: the end). Elements are dealt out evenly,
-/// the first parts get one more where the division has a remainder. Source: MPI block distribution.
-[[nodiscard]] constexpr Bytes part_offset(const Buffer& buffer, std::uint32_t part) noexcept {
+/// Bytes of the parts [first, first + count). Elements are dealt out evenly, the first parts get one
+/// more where the division has a remainder.
+[[nodiscard]] constexpr Bytes part_bytes(const Buffer& buffer, std::uint32_t first,
+                                         std::uint32_t count) noexcept {
+  if (buffer.bytes == 0) return 0;
   const Bytes element = size_of(buffer.type);
   const Bytes elements = buffer.bytes / element;
   const Bytes each = elements / buffer.parts;
-  const Bytes extra = elements % buffer.parts;
-  return (each * part + (part < extra ? part : extra)) * element;
+  const Bytes extra = elements - each * buffer.parts;
+  const auto extras_below = [extra](Bytes part) { return part < extra ? part : extra; };
+  const Bytes end = Bytes{first} + count;
+  return (each * count + extras_below(end) - extras_below(first)) * element;
+}
+
+/// First byte of part `part` (of `part == buffer.parts`: the end).
+[[nodiscard]] constexpr Bytes part_offset(const Buffer& buffer, std::uint32_t part) noexcept {
+  return part_bytes(buffer, 0, part);
 }
 
 /// Parts [first, first + count) of a buffer, and how they are touched. 12 bytes.

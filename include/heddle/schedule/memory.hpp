@@ -111,8 +111,7 @@ template <class Time>
   const Schedule& schedule = timeline.schedule();
   const auto found = lives(timeline, [&](const Buffer& buffer) { return buffer.rank == rank; });
   return impl::peak(found, [&](const auto& life) {
-    const Buffer& buffer = schedule[life.buffer];
-    return part_offset(buffer, life.part + 1) - part_offset(buffer, life.part);
+    return part_bytes(schedule[life.buffer], life.part, 1);
   });
 }
 

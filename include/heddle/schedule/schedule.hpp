@@ -78,11 +78,14 @@ class Schedule {
 
   [[nodiscard]] std::span<const Use> all_uses() const noexcept { return m_body->uses; }
   [[nodiscard]] std::span<const After> all_after() const noexcept { return m_body->after; }
+  /// Where the dependencies of every action begin in all_after(); one entry more than actions.
+  [[nodiscard]] std::span<const std::uint32_t> after_begin() const noexcept {
+    return m_body->after_begin;
+  }
 
   /// Bytes of the parts that `use` covers.
   [[nodiscard]] Bytes bytes(const Use& use) const {
-    const Buffer& buffer = (*this)[use.buffer];
-    return part_offset(buffer, use.first + use.count) - part_offset(buffer, use.first);
+    return part_bytes((*this)[use.buffer], use.first, use.count);
   }
 
   /// The same list over storage of other sizes: `change(buffer)` sets `bytes` and `type`.

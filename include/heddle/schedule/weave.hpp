@@ -72,11 +72,13 @@ class Weaver {
     bool started = false; ///< its gradients hold a value of this step
     std::vector<std::uint32_t> in, out;  ///< edges
     BufferId output, saved, delta, weights, gradients;
+    QueueId queue;  ///< the rank's own
   };
   /// What is known of an edge: the buffers at its two ends, equal where it stays on one rank.
   struct Wire {
     BufferId sent, received;            ///< activation
     BufferId grad_sent, grad_received;  ///< gradient, the other way
+    QueueId there, back;                ///< where it crosses
   };
   /// Rounds in which the actions of one (stage, microbatch) were emitted; 0: not yet.
   struct Done {
@@ -158,6 +160,7 @@ class Weaver {
     m_builder.reserve_buffers(buffers, parts);
     for (std::size_t s = 0; s < m_places.size(); ++s) {
       Place& place = m_places[s];
+      place.queue = m_builder.local(Rank{place.rank});
       if (!place.out.empty()) place.output = make(role::output, s, place.rank, m_sizes.activation);
       if (m_trains) {
         place.saved = make(role::saved, s, place.rank, m_sizes.saved);
@@ -174,12 +177,17 @@ class Weaver {
       const bool crosses = source.rank != target.rank;
       Wire& wire = m_wires[e];
       wire.sent = wire.received = source.output;
-      if (crosses) wire.received = make(role::input, +to, target.rank, m_sizes.activation);
+      if (crosses) {
+        wire.received = make(role::input, +to, target.rank, m_sizes.activation);
+        wire.there = m_builder.queue(Rank{source.rank}, Rank{target.rank});
+      }
       if (m_trains) {
         wire.grad_sent = wire.grad_received =
             make(role::input_grad, +to, target.rank, m_sizes.activation);
-        if (crosses)
+        if (crosses) {
           wire.grad_received = make(role::output_grad, +from, source.rank, m_sizes.activation);
+          wire.back = m_builder.queue(Rank{target.rank}, Rank{source.rank});
+        }
       }
       moves += crosses ? (m_trains ? 2 : 1) * m_items : 0;
     }
@@ -300,32 +308,33 @@ class Weaver {
         m_uses.push_back(use(access, place.gradients));
       }
     }
-    const Rank rank{place.rank};
-    m_builder.add({order.kind, m_builder.local(rank), order.stage, order.item}, m_uses);
+    m_builder.add({order.kind, place.queue, order.stage, order.item}, m_uses);
 
     if (order.kind == Kind::F) {
-      for (const std::uint32_t e : place.out) move(e, m_wires[e].sent, m_wires[e].received, m, 0);
+      for (const std::uint32_t e : place.out) {
+        const Wire& wire = m_wires[e];
+        move(wire.sent, wire.received, wire.there, order, 0);
+      }
     } else if (order.kind != Kind::W) {
-      for (const std::uint32_t e : place.in)
-        move(e, m_wires[e].grad_sent, m_wires[e].grad_received, m, flag::gradient);
+      for (const std::uint32_t e : place.in) {
+        const Wire& wire = m_wires[e];
+        move(wire.grad_sent, wire.grad_received, wire.back, order, flag::gradient);
+      }
     }
   }
 
-  void move(std::uint32_t edge, BufferId from, BufferId to, std::uint32_t item,
-            std::uint8_t flags) {
+  /// What `order` made travels to the rank that needs it, unless it is there.
+  void move(BufferId from, BufferId to, QueueId queue, const Order& order, std::uint8_t flags) {
     if (from == to) return;
-    const Rank source = m_builder[from].rank;
-    const Rank target = m_builder[to].rank;
-    const auto [first, second] = m_graph.edges[edge];
-    const Stage stage = flags & flag::gradient ? second : first;
-    m_builder.add({Kind::move, m_builder.queue(source, target), stage, Item{item}, flags},
-                  {schedule::read(from, item), schedule::write(to, item)});
+    const std::uint32_t m = order.item.value;
+    m_builder.add({Kind::move, queue, order.stage, order.item, flags},
+                  {schedule::read(from, m), schedule::write(to, m)});
   }
 
   void update_all() {
     for (std::size_t s = 0; s < m_places.size(); ++s) {
       const Place& place = m_places[s];
-      m_builder.add({Kind::update, m_builder.local(Rank{place.rank}), Stage{s}},
+      m_builder.add({Kind::update, place.queue, Stage{s}},
                     {schedule::read(place.gradients), schedule::update(place.weights)});
     }
   }

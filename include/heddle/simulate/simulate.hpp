@@ -44,32 +44,30 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   };
   std::vector<QueueState> queues(schedule.queues().size());
   const Action* const actions = schedule.actions().data();
+  const std::uint32_t* const after_begin = schedule.after_begin().data();
+  const After* const all_after = schedule.all_after().data();
   for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const ActionId id{i};
     QueueState& queue = queues[+actions[i].queue];
     Time ready[2] = {queue.free, queue.delivered};  // at the source, at the destination
-    for (const After after : schedule.after(id)) {
+    Time storage = queue.free;                      // when that of the destination is free
+    for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
+      const After after = all_after[a];
       const auto& on = spans[after.action];
-      ready[after.mine] = std::max(ready[after.mine], after.end ? on.arrival : on.end);
+      const Time end = after.end ? on.arrival : on.end;
+      ready[after.mine] = std::max(ready[after.mine], end);
+      if (after.mine) storage = std::max(storage, end);
     }
     auto& span = spans[i];
     span.start = ready[0];
     if (actions[i].kind == Kind::move) {
-      const Transfer<Time> transfer = costs.transfer(schedule, id);
-      if (sending == Sending::rendezvous) {
-        // Waits for the storage, but not for the previous delivery: latencies overlap.
-        Time storage = queue.free;
-        for (const After after : schedule.after(id)) {
-          const auto& on = spans[after.action];
-          if (after.mine) storage = std::max(storage, after.end ? on.arrival : on.end);
-        }
-        span.start = std::max(span.start, storage);
-      }
+      const Transfer<Time> transfer = costs.transfer(schedule, ActionId{i});
+      // Waits for the storage, but not for the previous delivery: latencies overlap.
+      if (sending == Sending::rendezvous) span.start = std::max(span.start, storage);
       span.end = span.start + transfer.occupancy;
       span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
       queue = {span.end, span.arrival};
     } else {
-      span.end = span.arrival = span.start + costs.time(schedule, id);
+      span.end = span.arrival = span.start + costs.time(schedule, ActionId{i});
       queue.free = span.end;
     }
   }
