@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -208,6 +209,26 @@ TEST_CASE("a rank that leaves with messages under way aborts the others") {
     CHECK(abort->rank == last);
     CHECK(abort->action == "the end of its transport");
   }
+}
+
+TEST_CASE("an exception that leaves a transport's scope is told to the others") {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) return;
+  const auto body = [&] {
+    MpiTransport transport(MPI_COMM_WORLD);
+    if (rank == 0) throw std::runtime_error("between two messages");
+    std::optional<heddle::Abort> abort;
+    while (!(abort = transport.aborted())) continue;
+    CHECK(abort->rank == Rank{0});
+    CHECK(abort->reason == "an exception left its scope");
+  };
+  if (rank == 0)
+    CHECK_THROWS_AS(body(), std::runtime_error);
+  else
+    CHECK_NOTHROW(body());
 }
 
 TEST_CASE("long texts of an abort are cut, and say so") {
