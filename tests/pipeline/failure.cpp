@@ -5,9 +5,12 @@
 
 // A rank that fails in the middle of a step: every rank ends, the others say who failed and where.
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <mpi.h>
 
@@ -26,7 +29,69 @@ struct World {
   }
 };
 
+/// A stage of one layer that computes nothing, until it breaks at call number `breaks_at`.
+struct BrittleStage {
+  using scalar_type = double;
+  using memory_space = Kokkos::HostSpace;
+
+  int layer = 0;
+  int layers = 1;
+  int* calls_left = nullptr;  ///< null: never breaks
+  std::vector<double> values = std::vector<double>(5000);
+
+  std::size_t input_size() const { return layer == 0 ? 0 : 3; }
+  std::size_t output_size() const { return layer + 1 == layers ? 0 : 3; }
+  std::size_t saved_size() const { return 1; }
+  std::size_t delta_size() const { return 1; }
+  std::size_t parameter_count() const { return values.size() / 2; }
+  double* parameters() { return values.data(); }
+  double* gradients() { return values.data() + values.size() / 2; }
+  void call() {
+    if (calls_left != nullptr && (*calls_left)-- == 0) throw std::runtime_error("the stage broke");
+  }
+  void forward(hd::Item, const double*, double*, double*) { call(); }
+  void backward_input(hd::Item, const double*, const double*, const double*, double*, double*) {}
+  void backward_weight(hd::Item, const double*, const double*, const double*, const double*) {
+    call();
+  }
+  void zero_gradients() {}
+  void update() { call(); }
+  void fence() {}
+};
+static_assert(hd::PipelineStage<BrittleStage>);
+
 }  // namespace
+
+TEST_CASE("a stage that throws while others are in the library's sum ends all ranks") {
+  const World world;
+  if (world.size % 2 != 0) return;
+  const hd::Random random(11, "failure in a sum");
+  for (std::uint64_t run = 0; run < 30; ++run) {
+    const int pipe = world.size / 2;
+    hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", 2}});
+    const auto thrower = static_cast<int>(random.below(2 * run, world.size));
+    int left = static_cast<int>(random.below(2 * run + 1, 9));  // of 9 calls in a step
+    hd::Stages<BrittleStage> model(
+        pipe,
+        [&](int first, int) {
+          return BrittleStage{first, pipe, world.rank == thrower ? &left : nullptr};
+        },
+        {.gradient_sum = hd::GradientSum::library});
+    std::string told;
+    try {
+      hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 4}),
+                        mesh, {.execute = {.watchdog = 30}});
+      for (int step = 0; step < 3; ++step) runner.step();
+    } catch (const hd::communication_error& error) {
+      told = error.what();
+    } catch (const std::runtime_error& error) {
+      told = error.what();
+    }
+    INFO("run " << run << ": rank " << thrower << " throws; told: " << told);
+    REQUIRE(told.find("the stage broke") != std::string::npos);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
 
 TEST_CASE("a stage that throws on one rank at a random action ends all ranks, 100 times") {
   const World world;

@@ -23,6 +23,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/idle.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
 
 namespace heddle::inline v0 {
@@ -30,30 +31,71 @@ namespace heddle::inline v0 {
 /// The reduction `a + b`.
 struct Sum {};
 
+namespace impl {
+
+/// MPI's type for elements that can be added. @throws contract_error for Scalar::byte.
+inline MPI_Datatype summable(Scalar type) {
+  switch (type) {
+    case Scalar::i32: return MPI_INT32_T;
+    case Scalar::i64: return MPI_INT64_T;
+    case Scalar::f32: return MPI_FLOAT;
+    case Scalar::f64: return MPI_DOUBLE;
+    case Scalar::byte: break;
+  }
+  throw contract_error(
+      {"heddle::sum_in_place", "the elements cannot be added", text("type ", type)});
+}
+
+/// Calls `sum(first, count)` for pieces of at most 2^30 elements: MPI counts are int.
+template <class SumPiece>
+void in_pieces(std::size_t count, SumPiece&& sum) {
+  constexpr std::size_t most = std::size_t{1} << 30;
+  for (std::size_t done = 0; done < count; done += most)
+    sum(done, static_cast<int>(std::min(most, count - done)));
+}
+
+}  // namespace impl
+
 /// Adds `count` elements of `type` at `data` over all ranks of `comm`, in place, by MPI_Allreduce.
 /// The order of the sum is the library's. Blocking; all ranks must call it with equal arguments.
 ///
 /// @throws contract_error for Scalar::byte; communication_error where MPI reports one.
 inline void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm) {
-  MPI_Datatype datatype = MPI_DATATYPE_NULL;
-  switch (type) {
-    case Scalar::i32: datatype = MPI_INT32_T; break;
-    case Scalar::i64: datatype = MPI_INT64_T; break;
-    case Scalar::f32: datatype = MPI_FLOAT; break;
-    case Scalar::f64: datatype = MPI_DOUBLE; break;
-    case Scalar::byte: break;
-  }
-  expects(datatype != MPI_DATATYPE_NULL, [&] {
-    return Complaint{"heddle::sum_in_place", "the elements cannot be added", text("type ", type)};
-  });
-  // MPI counts are int.
-  constexpr std::size_t most = std::size_t{1} << 30;
-  for (std::size_t done = 0; done < count; done += most) {
-    const auto now = static_cast<int>(std::min(most, count - done));
-    check(MPI_Allreduce(MPI_IN_PLACE, static_cast<std::byte*>(data) + done * size_of(type), now,
+  const MPI_Datatype datatype = impl::summable(type);
+  impl::in_pieces(count, [&](std::size_t first, int length) {
+    check(MPI_Allreduce(MPI_IN_PLACE, static_cast<std::byte*>(data) + first * size_of(type), length,
                         datatype, MPI_SUM, comm.get()),
           "heddle::sum_in_place");
-  }
+  });
+}
+
+/// The same where a rank may fail instead of coming: `poll()` is called while the sum is under way,
+/// and throws to give it up. The sum is made in memory of its own, which then is left to MPI, for a
+/// collective operation cannot be cancelled.
+template <std::invocable Poll>
+void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm,
+                  Poll&& poll) {
+  const MPI_Datatype datatype = impl::summable(type);
+  impl::in_pieces(count, [&](std::size_t first, int length) {
+    std::byte* const begin = static_cast<std::byte*>(data) + first * size_of(type);
+    std::vector<std::byte> copy(begin, begin + static_cast<Bytes>(length) * size_of(type));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, copy.data(), length, datatype, MPI_SUM, comm.get(), &request),
+          "heddle::sum_in_place");
+    try {
+      Waiting waiting(Idle::yield);
+      for (int done = 0;;) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "heddle::sum_in_place");
+        if (done != 0) break;
+        waiting();
+        poll();
+      }
+    } catch (...) {
+      static_cast<void>(new std::vector<std::byte>(std::move(copy)));
+      throw;
+    }
+    std::copy(copy.begin(), copy.end(), begin);
+  });
 }
 
 /// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the sum.

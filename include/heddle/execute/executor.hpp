@@ -61,9 +61,18 @@ class Executor {
 
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  /// Abandons what is still in flight; call drain() first where it shall arrive.
+  /// Completes what is in flight, as drain() does. Where an exception destroys the executor, the
+  /// other ranks are told instead; errors of this last wait are not reported.
   ~Executor() {
-    if (!m_failed && pending()) fail("the executor was destroyed");
+    if (m_failed || !pending()) return;
+    if (std::uncaught_exceptions() > m_exceptions) {
+      fail("an exception left its scope");
+      return;
+    }
+    try {
+      drain();
+    } catch (const std::exception&) {  // the others are told
+    }
   }
 
   /// One pass over the list. With recording it ends with drain(), so that every stamp is there.
@@ -256,6 +265,7 @@ class Executor {
   std::vector<Stamp> m_stamps;
   std::size_t m_at = 0;
   bool m_failed = false;
+  int m_exceptions = std::uncaught_exceptions();
 };
 
 /// Runs `program` once and completes all its messages.

@@ -40,7 +40,7 @@ namespace heddle::inline v0 {
 /// How gradients are summed over the replicas of a stage.
 enum class GradientSum : std::uint8_t {
   ring,     ///< expanded in place: a ring all-reduce that is part of the schedule
-  library,  ///< one action, MPI_Allreduce
+  library,  ///< one action, MPI's own all-reduce; the watchdog does not see inside it
 };
 
 struct StagesOptions {
@@ -79,6 +79,12 @@ class Stages {
       m_replicas = replicas(place);
     }
     auto& transport = transport_of(place);
+    m_poll = [&transport] {
+      if (const std::optional<Abort> abort = transport.aborted())
+        throw communication_error({"heddle::Stages, sum of gradients",
+                                   text("rank ", abort->rank, " failed at ", abort->action),
+                                   abort->reason});
+    };
     build(schedule, transport.rank());
     for (const Action& action : schedule.actions())
       if (action.kind == Kind::F) m_microbatches = std::max(m_microbatches, action.item.value + 1);
@@ -99,7 +105,11 @@ class Stages {
 
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
-    for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
+    if constexpr (requires(S& stage) { stage.begin_step(arguments...); })
+      for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
+    else
+      static_assert(sizeof...(Arguments) == 0,
+                    "heddle::Stages: the stages have no begin_step for these arguments");
   }
 
   template <Transport T>
@@ -251,7 +261,8 @@ class Stages {
                        "give Runner a DeviceMesh, or use GradientSum::ring"};
     });
     const BoundUse& use = task.uses()[0];
-    sum_in_place(use.data, use.bytes / sizeof(scalar_type), scalar_of<scalar_type>, *m_replicas);
+    sum_in_place(use.data, use.bytes / sizeof(scalar_type), scalar_of<scalar_type>, *m_replicas,
+                 m_poll);
   }
 
   int m_layers;
@@ -261,6 +272,7 @@ class Stages {
   std::uint32_t m_microbatches = 0;
   std::vector<scalar_type> m_delta;  ///< of a B, between its two halves
   const Communicator* m_replicas = nullptr;
+  std::function<void()> m_poll;  ///< throws where another rank has failed
 };
 
 }  // namespace heddle::inline v0
