@@ -89,20 +89,13 @@ class TableCosts {
         m_table(static_cast<std::size_t>(stages) * kind_count, Seconds{}) {}
 
   /// The cost of one action of `kind` on `stage`.
-  [[nodiscard]] Seconds& at(Kind kind, Stage stage) {
-    const std::size_t index = +stage * kind_count + static_cast<std::size_t>(kind);
-    expects(index < m_table.size(), [&] {
-      return Complaint{"heddle::TableCosts::at", "no such stage",
-                       text("stage ", stage, " of ", m_table.size() / kind_count)};
-    });
-    return m_table[index];
-  }
+  [[nodiscard]] Seconds& at(Kind kind, Stage stage) { return m_table[index(kind, stage)]; }
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   void set_machine(Machine machine) { m_machine = std::move(machine); }
 
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
-    return m_table[+action.stage * kind_count + static_cast<std::size_t>(action.kind)];
+    return m_table[index(action.kind, action.stage)];
   }
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
     const Queue& queue = schedule[schedule[id].queue];
@@ -111,6 +104,15 @@ class TableCosts {
   }
 
  private:
+  [[nodiscard]] std::size_t index(Kind kind, Stage stage) const {
+    const std::size_t found = +stage * kind_count + static_cast<std::size_t>(kind);
+    expects(found < m_table.size(), [&] {
+      return Complaint{"heddle::TableCosts", "no such stage",
+                       text("stage ", stage, " of ", m_table.size() / kind_count)};
+    });
+    return found;
+  }
+
   Machine m_machine;
   std::vector<Seconds> m_table;
 };

@@ -83,8 +83,14 @@ template <Costs C>
 }
 
 /// The same with the transfers priced by `machine`.
+/// @throws contract_error for a machine with fewer ranks than the schedule.
 [[nodiscard]] inline Timeline simulate(const Schedule& schedule, TableCosts costs,
                                        Machine machine, Sending sending = Sending::eager) {
+  expects(schedule.ranks() <= machine.ranks(), [&] {
+    return Complaint{"heddle::simulate", "the machine has too few ranks",
+                     text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, the machine ",
+                          machine.ranks())};
+  });
   costs.set_machine(std::move(machine));
   return simulate<TableCosts>(schedule, costs, sending);
 }
