@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/core.hpp>
+
+using namespace heddle;
+
+TEST_CASE("an error says where, what, why and how to mend it, and leaves out what is empty") {
+  CHECK(to_string(Complaint{"f", "it broke", "3 of 2", "use 2"}) == "f: it broke (3 of 2); use 2");
+  CHECK(to_string(Complaint{"f", "it broke", {}, "use 2"}) == "f: it broke; use 2");
+  CHECK(to_string(Complaint{"f", "it broke", "3 of 2"}) == "f: it broke (3 of 2)");
+  CHECK(to_string(Complaint{"f", "it broke"}) == "f: it broke");
+  const contract_error found({"f", "it broke", "3 of 2", "use 2"});
+  CHECK(std::string(found.what()) == "f: it broke (3 of 2); use 2");
+  CHECK(found.complaint().where == "f");
+  CHECK(found.complaint().what == "it broke");
+  CHECK(found.complaint().why == "3 of 2");
+  CHECK(found.complaint().fix == "use 2");
+}
+
+TEMPLATE_TEST_CASE("every error is a heddle::error and a std::runtime_error", "", contract_error,
+                   communication_error, infeasible, format_error, out_of_memory) {
+  STATIC_CHECK(std::is_base_of_v<error, TestType>);
+  STATIC_CHECK(std::is_base_of_v<std::runtime_error, TestType>);
+  CHECK_THROWS_AS(throw TestType({"f", "it broke"}), error);
+  try {
+    throw TestType({"f", "it broke"});
+  } catch (const error& found) {
+    CHECK(std::string(found.what()) == "f: it broke");
+  }
+}
+
+TEST_CASE("out_of_memory is a std::bad_alloc and says the same") {
+  try {
+    throw out_of_memory({"pool", "no memory", "64 bytes"});
+  } catch (const std::bad_alloc& found) {
+    CHECK(std::string(found.what()) == "pool: no memory (64 bytes)");
+  }
+}
+
+TEST_CASE("expects() builds the complaint only where it is needed") {
+  bool asked = false;
+  const auto complain = [&] {
+    asked = true;
+    return Complaint{"f", "no"};
+  };
+  CHECK_NOTHROW(expects(true, complain));
+  CHECK_FALSE(asked);
+  CHECK_THROWS_AS(expects(false, complain), contract_error);
+  CHECK(asked);
+}
+
+TEST_CASE("text() prints its pieces one after another") {
+  CHECK(text(Stage{2}, 'F', Item{0}, ' ', 1.5, " of ", std::string("x")) == "2F0 1.5 of x");
+}
