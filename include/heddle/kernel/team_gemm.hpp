@@ -18,92 +18,103 @@ namespace heddle::inline v0::kernel {
 namespace impl {
 
 /// op(A) by its strides: a transposed operand is the same memory with the two strides exchanged.
+/// One of the two is 1.
 template <class Real>
 struct Operand {
   const Real* data;
-  std::size_t row_stride;
-  std::size_t column_stride;
+  std::size_t rows, columns, row_stride, column_stride;
 
   template <class View>
-  Operand(const View& view, Transpose transpose)
+  Operand(const View& view, bool transposed)
       : data(view.data()),
-        row_stride(transpose == Transpose::yes ? 1 : view.stride(0)),
-        column_stride(transpose == Transpose::yes ? view.stride(0) : 1) {}
-
-  KOKKOS_FUNCTION Real operator()(std::size_t row, std::size_t column) const {
-    return data[row * row_stride + column * column_stride];
-  }
+        rows(view.extent(transposed ? 1 : 0)),
+        columns(view.extent(transposed ? 0 : 1)),
+        row_stride(transposed ? 1 : view.stride(0)),
+        column_stride(transposed ? view.stride(0) : 1) {}
 };
 
-/// One team computes one tile of C. Tiles of A, B and the sums lie in
-/// team scratch (12 KiB in float, 24 KiB in double; the host's limit is 32 KiB, a device's 48 KiB
-/// or more); a thread keeps 4 x 8 sums in registers while it runs along the depth of a tile.
+/// One team computes one tile of C. Tiles of A, B and the sums lie in team scratch (12 KiB in
+/// float, 24 KiB in double; the host's limit is 32 KiB, a device's 48 KiB or more); a thread keeps
+/// 4 x 8 sums in registers while it runs along the depth of a tile.
 template <ExecutionSpace Exec, class Real>
 struct TeamGemm {
-  static constexpr std::size_t tile_rows = 32, tile_columns = 32, tile_depth = 32;
+  static constexpr std::size_t edge = 32;  // of every tile, in rows, columns and depth
+  static constexpr std::size_t tile = edge * edge;
   static constexpr std::size_t micro_rows = 4, micro_columns = 8;
-  static constexpr std::size_t scratch_elements =
-      tile_rows * tile_depth + tile_depth * tile_columns + tile_rows * tile_columns;
   using Policy = Kokkos::TeamPolicy<Exec>;
   using Member = typename Policy::member_type;
 
-  Operand<Real> a, b;
+  Operand<Real> a_transposed;  // depth x rows, so that the rows of a micro tile are adjacent
+  Operand<Real> b;             // depth x columns
   Matrix<Real, Exec> c;
   Real alpha, beta;
-  std::size_t depth;
 
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::size_t across = (c.extent(1) + tile_columns - 1) / tile_columns;
-    const std::size_t row = team.league_rank() / across * tile_rows;
-    const std::size_t column = team.league_rank() % across * tile_columns;
-    auto* const scratch =
-        static_cast<Real*>(team.team_scratch(0).get_shmem(scratch_elements * sizeof(Real)));
-    Real* const tile_a = scratch;  // [depth][row], so that a micro tile's rows are adjacent
-    Real* const tile_b = tile_a + tile_rows * tile_depth;   // [depth][column]
-    Real* const sums = tile_b + tile_depth * tile_columns;  // [row][column]
+    const std::size_t across = (c.extent(1) + edge - 1) / edge;
+    const std::size_t row = team.league_rank() / across * edge;
+    const std::size_t column = team.league_rank() % across * edge;
+    auto* const tile_a =
+        static_cast<Real*>(team.team_scratch(0).get_shmem(3 * tile * sizeof(Real)));
+    Real* const tile_b = tile_a + tile;
+    Real* const sums = tile_b + tile;  // [row][column]
 
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile_rows * tile_columns),
-                         [&](std::size_t e) { sums[e] = 0; });
-    for (std::size_t k = 0; k < depth; k += tile_depth) {
-      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile_depth * tile_rows),
-                           [&](std::size_t e) {
-                             const std::size_t i = row + e % tile_rows, l = k + e / tile_rows;
-                             tile_a[e] = i < c.extent(0) && l < depth ? a(i, l) : Real(0);
-                           });
-      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile_depth * tile_columns),
-                           [&](std::size_t e) {
-                             const std::size_t j = column + e % tile_columns;
-                             const std::size_t l = k + e / tile_columns;
-                             tile_b[e] = j < c.extent(1) && l < depth ? b(l, j) : Real(0);
-                           });
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile), [=](std::size_t e) { sums[e] = 0; });
+    for (std::size_t k = 0; k < b.rows; k += edge) {
+      load(team, a_transposed, k, row, tile_a);
+      load(team, b, k, column, tile_b);
       team.team_barrier();
-      constexpr std::size_t micro_across = tile_columns / micro_columns;
-      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile_rows / micro_rows * micro_across),
-                           [&](std::size_t e) {
+      constexpr std::size_t micro_across = edge / micro_columns;
+      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, edge / micro_rows * micro_across),
+                           [=](std::size_t e) {
                              const std::size_t i = e / micro_across * micro_rows;
                              const std::size_t j = e % micro_across * micro_columns;
-                             add_micro_tile(tile_a + i, tile_b + j, sums + i * tile_columns + j);
+                             add_micro_tile(tile_a + i, tile_b + j, sums + i * edge + j);
                            });
       team.team_barrier();
     }
     team.team_barrier();
-    Kokkos::parallel_for(
-        Kokkos::TeamVectorRange(team, tile_rows * tile_columns), [&](std::size_t e) {
-          const std::size_t i = row + e / tile_columns, j = column + e % tile_columns;
-          if (i >= c.extent(0) || j >= c.extent(1)) return;
-          // beta == 0 overwrites: what C held may be uninitialised, even a NaN.
-          c(i, j) = alpha * sums[e] + (beta == Real(0) ? Real(0) : beta * c(i, j));
-        });
+    const Matrix<Real, Exec> to = c;
+    const Real factor = alpha, keep = beta;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile), [=](std::size_t e) {
+      const std::size_t i = row + e / edge, j = column + e % edge;
+      if (i >= to.extent(0) || j >= to.extent(1)) return;
+      // beta == 0 overwrites: what C held may be uninitialised, even a NaN.
+      to(i, j) = factor * sums[e] + (keep == Real(0) ? Real(0) : keep * to(i, j));
+    });
   }
 
-  KOKKOS_FUNCTION static void add_micro_tile(const Real* tile_a, const Real* tile_b, Real* sums) {
+  /// to[p][q] = from(first + p, second + q), zero beyond the operand. Reads along its memory.
+  KOKKOS_FUNCTION static void load(const Member& team, const Operand<Real>& from, std::size_t first,
+                                   std::size_t second, Real* to) {
+    const std::size_t rows = inside(first, from.rows), columns = inside(second, from.columns);
+    const bool along_rows = from.column_stride == 1;
+    const std::size_t outer = along_rows ? rows : columns, inner = along_rows ? columns : rows;
+    const std::size_t stride = along_rows ? from.row_stride : from.column_stride;
+    const std::size_t to_outer = along_rows ? edge : 1, to_inner = along_rows ? 1 : edge;
+    const Real* const start = from.data + first * from.row_stride + second * from.column_stride;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, edge), [=](std::size_t o) {
+      const std::size_t valid = o < outer ? inner : 0;
+      const Real* const line = start + o * stride;
+      Real* const to_line = to + o * to_outer;
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, valid),
+                           [=](std::size_t i) { to_line[i * to_inner] = line[i]; });
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, edge - valid),
+                           [=](std::size_t i) { to_line[(valid + i) * to_inner] = 0; });
+    });
+  }
+
+  KOKKOS_FUNCTION static std::size_t inside(std::size_t first, std::size_t size) {
+    return size - first < edge ? size - first : edge;
+  }
+
+  KOKKOS_FUNCTION static void add_micro_tile(const Real* left, const Real* right, Real* sums) {
     Real sum[micro_rows][micro_columns] = {};
-    for (std::size_t l = 0; l < tile_depth; ++l)
+    for (std::size_t l = 0; l < edge; ++l)
       for (std::size_t i = 0; i < micro_rows; ++i)
         for (std::size_t j = 0; j < micro_columns; ++j)
-          sum[i][j] += tile_a[l * tile_rows + i] * tile_b[l * tile_columns + j];
+          sum[i][j] += left[l * edge + i] * right[l * edge + j];
     for (std::size_t i = 0; i < micro_rows; ++i)
-      for (std::size_t j = 0; j < micro_columns; ++j) sums[i * tile_columns + j] += sum[i][j];
+      for (std::size_t j = 0; j < micro_columns; ++j) sums[i * edge + j] += sum[i][j];
   }
 };
 
@@ -143,13 +154,15 @@ void team_gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, e
   const auto shape =
       impl::gemm_shape("heddle::kernel::team_gemm", transpose_a, transpose_b, a, b, c);
   if (shape.rows == 0 || shape.columns == 0) return;
-  const std::size_t teams = ((shape.rows + Kernel::tile_rows - 1) / Kernel::tile_rows) *
-                            ((shape.columns + Kernel::tile_columns - 1) / Kernel::tile_columns);
+  const std::size_t teams = ((shape.rows + Kernel::edge - 1) / Kernel::edge) *
+                            ((shape.columns + Kernel::edge - 1) / Kernel::edge);
   auto policy = typename Kernel::Policy(exec, static_cast<int>(teams), Kokkos::AUTO);
   // 8 bytes more: the scratch is handed out from an 8-byte boundary.
-  policy.set_scratch_size(0, Kokkos::PerTeam(Kernel::scratch_elements * sizeof(Real) + 8));
-  Kokkos::parallel_for("heddle::kernel::team_gemm", policy,
-                       Kernel{{a, transpose_a}, {b, transpose_b}, c, alpha, beta, shape.depth});
+  policy.set_scratch_size(0, Kokkos::PerTeam(3 * Kernel::tile * sizeof(Real) + 8));
+  Kokkos::parallel_for(
+      "heddle::kernel::team_gemm", policy,
+      Kernel{
+          {a, transpose_a == Transpose::no}, {b, transpose_b == Transpose::yes}, c, alpha, beta});
 }
 
 }  // namespace heddle::inline v0::kernel
