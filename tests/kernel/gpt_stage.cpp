@@ -18,6 +18,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/pipeline/stage.hpp>
 
 #include "../../examples/common/gpt.hpp"
 #include "support.hpp"
@@ -26,6 +27,8 @@ using Catch::Matchers::ContainsSubstring;
 using examples::GptConfig;
 using examples::GptStage;
 using heddle::Item;
+
+static_assert(heddle::PipelineStage<GptStage<float>> && heddle::PipelineStage<GptStage<double>>);
 
 namespace {
 
