@@ -38,25 +38,44 @@ class Clock {
 #endif
   }
 
-  Clock() noexcept : m_ticks(now()), m_seconds(steady_seconds()) {}
+  Clock() noexcept : m_begin(moment()) {}
 
   /// Measures the rate anew, from all the time since construction.
   void settle() noexcept {
-    const Ticks ticks = now();
-    const Seconds seconds = steady_seconds();
-    if (ticks > m_ticks && seconds > m_seconds)
-      m_rate = (seconds - m_seconds) / static_cast<double>(ticks - m_ticks);
+    const Moment end = moment();
+    if (end.ticks > m_begin.ticks && end.seconds > m_begin.seconds)
+      m_rate = (end.seconds - m_begin.seconds) / static_cast<double>(end.ticks - m_begin.ticks);
   }
 
   /// Steady seconds at which `ticks` was taken. `settle` must have been called.
   [[nodiscard]] Seconds seconds(Ticks ticks) const noexcept {
-    return m_seconds +
-           m_rate * static_cast<double>(static_cast<std::int64_t>(ticks - m_ticks));
+    return m_begin.seconds +
+           m_rate * static_cast<double>(static_cast<std::int64_t>(ticks - m_begin.ticks));
   }
 
  private:
-  Ticks m_ticks;
-  Seconds m_seconds;
+  /// One moment on both clocks.
+  struct Moment {
+    Ticks ticks = 0;
+    Seconds seconds = 0;
+  };
+
+  /// The closest of several readings: a thread may lose its core for milliseconds in one of them.
+  static Moment moment() noexcept {
+    Moment closest;
+    Ticks least = ~Ticks{0};
+    for (int reading = 0; reading < 8; ++reading) {
+      const Ticks before = now();
+      const Seconds seconds = steady_seconds();
+      const Ticks width = now() - before;
+      if (width >= least) continue;
+      least = width;
+      closest = {before + width / 2, seconds};
+    }
+    return closest;
+  }
+
+  Moment m_begin;
   double m_rate = 0;
 };
 

@@ -101,7 +101,7 @@ class Runner {
     if constexpr (requires { m_model.begin_step(std::forward<Arguments>(arguments)...); })
       m_model.begin_step(std::forward<Arguments>(arguments)...);
     else
-      static_assert(sizeof...(Arguments) == 0,
+      static_assert(sizeof...(Arguments) == 0 && !requires { &std::remove_cvref_t<M>::begin_step; },
                     "heddle::Runner::step: the model has no begin_step for these arguments");
     m_executor->step(m_model);
     if (!m_executor->stamps().empty()) m_samples.add(m_executor->program(), m_executor->stamps());
