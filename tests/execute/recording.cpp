@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/execute.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+using namespace heddle;
+
+namespace {
+
+using Key = std::pair<Kind, Stage>;
+
+/// Naps 2 ms in a forward and 4 ms in a backward action, and notes how long each really took.
+struct Sleeper {
+  std::map<Key, std::vector<Seconds>> took;
+
+  void operator()(const Task& task) {
+    const Seconds begin = steady_seconds();
+    if (task.kind() != Kind::update)
+      std::this_thread::sleep_for(std::chrono::milliseconds(task.kind() == Kind::F ? 2 : 4));
+    took[{task.kind(), task.stage()}].push_back(steady_seconds() - begin);
+  }
+};
+
+/// What one recorded run of 1F1B on three threads left behind.
+struct Run {
+  Schedule schedule;
+  std::vector<Timeline> timelines;  ///< of every rank
+  std::vector<std::vector<TableCosts>> costs;
+  std::map<Key, std::vector<Seconds>> took;
+  Seconds begin = 0, end = 0;  ///< of the last step, on all ranks
+  bool stamps_in_order = true;
+};
+
+const Run& recorded() {
+  static const Run run = [] {
+    Run result;
+    const Schedule pipeline =
+        schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 64}});
+    std::vector<Sleeper> models(3);
+    std::vector<std::pair<Seconds, Seconds>> walls(3);
+    result.timelines.resize(3);
+    result.costs.resize(3);
+    run_threads(3, [&](ThreadTransport& transport) {
+      const std::size_t me = +transport.rank();
+      Runner runner(models[me], pipeline, transport,
+                    {.execute = {.idle = Idle::nap, .record = true}});
+      for (int step = 0; step < 5; ++step) {
+        (void)all_gather(transport, {});
+        const Seconds begin = steady_seconds();
+        runner.step();
+        walls[me] = {begin, steady_seconds()};
+      }
+      result.timelines[me] = runner.timeline();
+      result.costs[me].push_back(runner.costs());
+      if (me == 0) result.schedule = runner.schedule();
+    });
+    result.begin = std::min({walls[0].first, walls[1].first, walls[2].first});
+    result.end = std::max({walls[0].second, walls[1].second, walls[2].second});
+    for (Sleeper& model : models) result.took.merge(model.took);
+    return result;
+  }();
+  return run;
+}
+
+/// How exactly the stamps of two threads can be compared: their clocks are read to within a
+/// fraction of this.
+constexpr Seconds resolution = 5e-6;
+
+}  // namespace
+
+TEST_CASE("a measured timeline is the same on every rank and lies within the wall time") {
+  const Run& run = recorded();
+  for (const Timeline& timeline : run.timelines)
+    CHECK(std::ranges::equal(
+        timeline.spans(), run.timelines[0].spans(), [](const Span& a, const Span& b) {
+          return a.start == b.start && a.end == b.end && a.arrival == b.arrival;
+        }));
+  const Timeline& timeline = run.timelines[0];
+  REQUIRE(timeline.spans().size() == run.schedule.size());
+  CHECK(timeline.begin() >= run.begin - resolution);
+  CHECK(timeline.end() <= run.end + resolution);
+  // 1F1B of sleeps: no faster than its closed form.
+  CHECK(timeline.makespan() >= (4 + 3 - 1) * 0.006);
+  CHECK(timeline.bubble_ratio() > 0);
+  CHECK(timeline.bubble_ratio() < 1);
+}
+
+TEST_CASE("spans run forward, queues keep their order, and messages arrive after they left") {
+  const Run& run = recorded();
+  const Timeline& timeline = run.timelines[0];
+  std::map<QueueId, ActionId> last;
+  for (std::size_t i = 0; i < run.schedule.size(); ++i) {
+    const ActionId id{i};
+    const Span& span = timeline[id];
+    INFO(action_text(run.schedule, id));
+    CHECK(span.start <= span.end);
+    const bool moves = run.schedule[id].kind == Kind::move;
+    if (moves)
+      CHECK(span.arrival >= span.start - resolution);
+    else
+      CHECK(span.arrival == span.end);
+    if (const auto [before, first] = last.try_emplace(run.schedule[id].queue, id); !first) {
+      const Span& previous = timeline[before->second];
+      CHECK(previous.start <= span.start);
+      if (moves)
+        CHECK(previous.arrival <= span.arrival);
+      else
+        CHECK(previous.end <= span.start);
+      before->second = id;
+    }
+    // What an action waits for has ended before it starts, as far as two clocks can tell.
+    for (const After& after : run.schedule.after(id)) {
+      if (moves && after.mine) continue;
+      const Span& on = timeline[ActionId{after.action}];
+      CHECK((after.end ? on.arrival : on.end) <= span.start + resolution);
+    }
+  }
+}
+
+TEST_CASE("costs are the medians of what the actions took") {
+  const Run& run = recorded();
+  for (const auto& costs : run.costs) {
+    TableCosts table = costs[0];
+    for (const auto& [key, samples] : run.took) {
+      std::vector<Seconds> sorted = samples;
+      std::ranges::sort(sorted);
+      const Seconds median = sorted[sorted.size() / 2];
+      const Seconds found = table.at(key.first, key.second);
+      INFO(key.second << key.first << ": " << found << " s, slept " << median << " s");
+      if (key.first == Kind::update) {
+        CHECK(found < 1e-3);
+        continue;
+      }
+      CHECK(found >= (key.first == Kind::F ? 0.002 : 0.004));
+      CHECK(found >= 0.8 * median);
+      CHECK(found <= 1.2 * median);
+    }
+  }
+}
+
+TEST_CASE("stamps of an executor are in list order; without recording there are none") {
+  const Schedule pipeline =
+      schedule::one_f_one_b({.stages = 2, .microbatches = 6, .sizes = {.activation = 8}});
+  std::vector<int> wrong(2, 0);
+  run_threads(2, [&](ThreadTransport& transport) {
+    int& errors = wrong[+transport.rank()];
+    std::vector<std::vector<std::byte>> memory;
+    Executor executor(slice(pipeline, transport.rank(),
+                            [&](BufferId, const Buffer& buffer) {
+                              return memory.emplace_back(buffer.bytes + 1).data();
+                            }),
+                      transport, {.record = true});
+    const auto nothing = [](const Task&) {};
+    for (const bool record : {true, false, true}) {
+      executor.record(record);
+      executor.step(nothing);
+      executor.step(nothing);
+      executor.drain();
+      const auto stamps = executor.stamps();
+      errors += stamps.size() != (record ? executor.program().size() : 0);
+      for (std::size_t i = 0; i < stamps.size(); ++i) {
+        errors += stamps[i].end < stamps[i].start;
+        if (i > 0) errors += stamps[i].start < stamps[i - 1].start;
+        if (i > 0 && executor.program().steps[i - 1].does == Step::Does::run)
+          errors += stamps[i].start < stamps[i - 1].end;
+      }
+    }
+  });
+  CHECK(wrong == std::vector<int>{0, 0});
+}
+
+TEST_CASE("recording switches on and off, and costs can be forgotten") {
+  const Schedule stream = schedule::stream({.stages = 1, .microbatches = 3});
+  ThreadHub hub(1);
+  ThreadTransport transport(hub, Rank{0});
+  Runner runner([](const Task&) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); },
+                stream, transport);
+  runner.step();
+  CHECK(runner.costs().at(Kind::F, Stage{0}) == 0);
+  CHECK(runner.timeline().makespan() == 0);
+  runner.record(true);
+  runner.step();
+  CHECK(runner.costs().at(Kind::F, Stage{0}) >= 0.001);
+  CHECK(runner.timeline().makespan() >= 0.003);
+  runner.reset_costs();
+  CHECK(runner.costs().at(Kind::F, Stage{0}) == 0);
+  runner.record(false);
+  runner.step();
+  CHECK(runner.costs().at(Kind::F, Stage{0}) == 0);
+}
+
+TEST_CASE("a clock tells the seconds of the steady clock") {
+  for (int n = 0; n < 5; ++n) {
+    Clock clock;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const Seconds before = steady_seconds();
+    const Ticks ticks = Clock::now();
+    const Seconds after = steady_seconds();
+    clock.settle();
+    CHECK(clock.seconds(ticks) >= before - resolution);
+    CHECK(clock.seconds(ticks) <= after + resolution);
+  }
+}

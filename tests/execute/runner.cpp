@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/execute.hpp>
+#include <heddle/schedule.hpp>
+
+#include "support/complaint.hpp"
+#include "support/execution.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A model with every hook, that notes what is asked of it.
+struct FullModel {
+  Rank rank;
+  std::vector<std::string> calls;
+  std::map<BufferId, std::vector<std::byte>> own;
+  Bytes given = 0;
+  double batch = 0;
+
+  Schedule prepare(const Schedule& schedule, ThreadTransport&) {
+    calls.emplace_back("prepare");
+    return schedule.with_sizes([](Buffer& buffer) { buffer.bytes = 8 * buffer.parts; });
+  }
+  std::byte* memory(const Schedule& schedule, BufferId id) {
+    if (schedule[schedule[id].label] != role::weights) return nullptr;
+    auto& mine = own[id];
+    mine.resize(static_cast<std::size_t>(schedule[id].bytes));
+    given += schedule[id].bytes;
+    return mine.data();
+  }
+  void begin_step(double number, std::unique_ptr<int> moved) {
+    calls.emplace_back("begin");
+    batch = number + *moved;
+  }
+  std::string end_step(ThreadTransport& transport) {
+    calls.emplace_back("end");
+    return text("rank ", transport.rank(), " has seen ", batch);
+  }
+  void operator()(const Task& task) {
+    calls.push_back(text(task.stage(), task.kind(), task.item()));
+    if (task.kind() == Kind::update &&
+        task.get<std::byte>(role::weights).data() != own.begin()->second.data())
+      calls.emplace_back("other memory");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a runner calls the hooks of its model in their order") {
+  std::vector<FullModel> models(2);
+  std::vector<std::string> results(2);
+  std::vector<Bytes> allocated(2);
+  run_threads(2, [&](ThreadTransport& transport) {
+    FullModel& model = models[+transport.rank()];
+    Runner runner(model, schedule::gpipe({.stages = 2, .microbatches = 2}), transport);
+    static_assert(std::is_same_v<decltype(runner.step(1, std::make_unique<int>(2))), std::string>);
+    results[+transport.rank()] = runner.step(0.5, std::make_unique<int>(3));
+    runner.drain();
+    for (const Buffer& buffer : runner.schedule().buffers())
+      if (buffer.rank == transport.rank() &&
+          runner.schedule()[buffer.label] != std::string(role::weights))
+        allocated[+transport.rank()] += buffer.bytes;
+    allocated[+transport.rank()] -= runner.allocated();
+  });
+  CHECK(models[0].calls == std::vector<std::string>{"prepare", "begin", "0F0", "0F1", "0B0", "0B1",
+                                                    "0UPDATE0", "end"});
+  CHECK(models[1].calls == std::vector<std::string>{"prepare", "begin", "1F0", "1F1", "1B0", "1B1",
+                                                    "1UPDATE0", "end"});
+  CHECK(results == std::vector<std::string>{"rank 0 has seen 3.5", "rank 1 has seen 3.5"});
+  for (const FullModel& model : models) {
+    CHECK(model.own.size() == 1);
+    CHECK(model.given == 8);
+  }
+  // What the model does not hold, and only that, is the runner's.
+  CHECK(allocated == std::vector<Bytes>{0, 0});
+}
+
+TEST_CASE("any callable is a model; what is passed as an rvalue is kept") {
+  const Schedule pipeline =
+      schedule::one_f_one_b({.stages = 3, .microbatches = 5, .sizes = {.activation = 16}});
+  std::vector<int> calls(3, 0);
+  run_threads(3, [&](ThreadTransport& transport) {
+    int& mine = calls[+transport.rank()];
+    Runner runner([&mine](const Task&) { ++mine; }, pipeline, transport);
+    static_assert(std::is_void_v<decltype(runner.step())>);
+    for (int step = 0; step < 4; ++step) runner.step();
+  });
+  CHECK(calls == std::vector<int>(3, 4 * 11));
+}
+
+TEST_CASE("a place may be anything that has a transport") {
+  struct Somewhere {
+    ThreadTransport& own;
+    ThreadTransport& transport() { return own; }
+  };
+  static_assert(Place<Somewhere> && Place<ThreadTransport> && !Place<int>);
+  run_threads(2, [](ThreadTransport& transport) {
+    Runner runner([](const Task&) {}, schedule::gpipe({.stages = 2, .microbatches = 1}),
+                  Somewhere{transport});
+    runner.step();
+  });
+}
+
+TEST_CASE("memory is folded unless it is asked not to be; results are the same") {
+  const Schedule pipeline =
+      test::with_memory(schedule::one_f_one_b({.stages = 2, .microbatches = 12}), 40, Scalar::byte);
+  std::vector<test::Log> logs;
+  std::vector<Bytes> most;
+  for (const RunOptions& options :
+       {RunOptions{.fold = false}, RunOptions{.slack = 0}, RunOptions{.slack = 2}}) {
+    std::vector<test::Log> ranks(2);
+    std::vector<Bytes> allocated(2);
+    run_threads(2, [&](ThreadTransport& transport) {
+      // Weights begin with what the runner's memory holds; make it the same for all.
+      struct Model {
+        test::OracleHandler handler;
+        std::vector<std::byte> weights;
+        std::byte* memory(const Schedule& schedule, BufferId id) {
+          if (schedule[schedule[id].label] != role::weights) return nullptr;
+          weights.assign(static_cast<std::size_t>(schedule[id].bytes), std::byte{3});
+          return weights.data();
+        }
+        void operator()(const Task& task) { handler(task); }
+      } model{test::OracleHandler(transport.rank(), ranks[+transport.rank()]), {}};
+      Runner runner(model, pipeline, transport, options);
+      for (int step = 0; step < 3; ++step) {
+        runner.step();
+        model.handler.next_step();
+      }
+      runner.drain();
+      allocated[+transport.rank()] = runner.allocated();
+    });
+    ranks[0].merge(ranks[1]);
+    logs.push_back(ranks[0]);
+    most.push_back(allocated[0]);
+  }
+  CHECK(logs[0].size() == 3 * 2 * 25);
+  CHECK(logs[0] == logs[1]);
+  CHECK(logs[0] == logs[2]);
+  CHECK(most[1] < most[2]);
+  CHECK(most[2] < most[0]);
+}
+
+TEST_CASE("a schedule with another number of ranks is refused with both numbers") {
+  const auto refusal = [](int stages, int ranks) {
+    return test::message_of<contract_error>([&] {
+      run_threads(ranks, [&](ThreadTransport& transport) {
+        Runner runner([](const Task&) {},
+                      schedule::one_f_one_b({.stages = stages, .microbatches = 2}), transport);
+      });
+    });
+  };
+  CHECK_THAT(refusal(3, 2), ContainsSubstring("heddle::Runner: the schedule does not fit the ranks "
+                                              "('1F1B P=3 M=2' has 3 ranks, there are 2)"));
+  CHECK_THAT(refusal(1, 4), ContainsSubstring("has 1 ranks, there are 4"));
+}
+
+TEST_CASE("ranks with different schedules are told which rank differs") {
+  for (const std::uint32_t odd : {1u, 2u}) {
+    std::vector<std::string> said(3);
+    CHECK_THROWS_AS(run_threads(3,
+                                [&](ThreadTransport& transport) {
+                                  const int m = transport.rank() == Rank{odd} ? 5 : 4;
+                                  try {
+                                    Runner runner(
+                                        [](const Task&) {},
+                                        schedule::one_f_one_b({.stages = 3, .microbatches = m}),
+                                        transport);
+                                  } catch (const error& error) {
+                                    said[+transport.rank()] = error.what();
+                                    throw;
+                                  }
+                                }),
+                    error);
+    // All find out by themselves, or hear of it from who was faster.
+    for (const std::string& message : said) {
+      CHECK_THAT(message,
+                 ContainsSubstring(text("rank ", odd, " differs from rank 0 in '1F1B P=3")));
+    }
+  }
+}
+
+TEST_CASE("a model that fails to prepare on one rank stops the others") {
+  struct Failing {
+    Schedule prepare(const Schedule& schedule, ThreadTransport& transport) {
+      if (transport.rank() == Rank{1}) throw infeasible({"model", "it does not fit"});
+      return schedule;
+    }
+    void operator()(const Task&) {}
+  };
+  CHECK(test::message_of<infeasible>([] {
+          run_threads(3, [](ThreadTransport& transport) {
+            Runner runner(Failing{}, schedule::gpipe({.stages = 3, .microbatches = 1}), transport);
+          });
+        }) == "model: it does not fit");
+}
