@@ -32,11 +32,22 @@ set(HEDDLE_MPI_ENVIRONMENT
     ASAN_OPTIONS=detect_leaks=0)
 set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false)
 
+# The GPT of the examples, compiled once for each type of number.
+if(TARGET heddle::heddle)
+  add_library(heddle_gpt STATIC EXCLUDE_FROM_ALL "${HEDDLE_SOURCE_DIR}/examples/common/gpt_float.cpp"
+                                                 "${HEDDLE_SOURCE_DIR}/examples/common/gpt_double.cpp")
+  target_link_libraries(heddle_gpt PUBLIC heddle::heddle PRIVATE heddle_own)
+endif()
+
 # heddle_own_executable(TARGET SOURCES a.cpp ... LINK libraries ...)
+# Programs that stand on heddle::heddle get the GPT too, should they name it.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_LINK} heddle_own)
+  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK)
+    target_link_libraries(${target} PRIVATE heddle_gpt)
+  endif()
 endfunction()
 
 # A source may say how it is to be run, in a comment line of its first 20: `// key: value`.

@@ -11,12 +11,22 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
+/// Out of line and out of the way: what a failed check says is not worth the compiler's effort.
+template <class Complain>
+[[noreturn, gnu::noinline, gnu::cold]] void violated(Complain& complain) {
+  throw contract_error(complain());
+}
+
+}  // namespace impl
+
 /// Throws contract_error with the complaint that `complain()` returns, unless `ok`.
 /// The complaint is built only when it is needed, so a passed check costs one branch.
 template <std::invocable Complain>
 constexpr void expects(bool ok, Complain&& complain) {
   if (!ok) [[unlikely]]
-    throw contract_error(complain());
+    impl::violated(complain);
 }
 
 }  // namespace heddle::inline v0

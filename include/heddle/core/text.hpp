@@ -10,9 +10,9 @@
 
 namespace heddle::inline v0 {
 
-/// The pieces, printed one after another.
+/// The pieces, printed one after another. For people to read, so it is kept small, not fast.
 template <class... Pieces>
-[[nodiscard]] std::string text(const Pieces&... pieces) {
+[[nodiscard, gnu::noinline, gnu::cold]] std::string text(const Pieces&... pieces) {
   std::ostringstream out;
   (out << ... << pieces);
   return std::move(out).str();
