@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <utility>
+
+#include <heddle/core.hpp>
+
+#include "options.hpp"
+#include "settings.hpp"
+
+namespace examples {
+
+Settings parse(int argc, char** argv) {
+  Settings s;
+  GptConfig& model = s.training.model;
+  Options options(
+      "Trains a byte-level GPT by a pipeline schedule; start it with mpiexec -n "
+      "PIPE*DATA.");
+  options.add("text", s.text, "file to train on; without one the C++ standard headers");
+  options.add("pipe", s.pipe, "ranks along the pipeline");
+  options.add("data", s.data, "replicas of the pipeline");
+  options.add("schedule", s.schedule, "gpipe, 1f1b or interleaved");
+  options.add("stages-per-rank", s.stages_per_rank, "of the interleaved schedule");
+  options.add("microbatches", s.training.microbatches, "per replica and step");
+  options.add("gradient-sum", s.gradient_sum, "ring (part of the schedule) or library (MPI)");
+  options.add("layers", model.layers, "transformer blocks");
+  options.add("width", model.width, "elements per token");
+  options.add("heads", model.heads, "attention heads");
+  options.add("context", model.context, "tokens that a prediction may look back on");
+  options.add("sequences", model.sequences, "per microbatch");
+  options.add("precision", s.precision, "float or double");
+  options.add("steps", s.steps, "training steps");
+  options.add("rate", s.rate, "learning rate");
+  options.add("seed", s.training.seed, "of parameters, batches and the sample");
+  options.add("sample", s.sample, "bytes of text to generate at the end");
+  options.add("trace", s.trace, "file for a Perfetto trace, predicted and measured");
+  options.flag("check", s.check, "train on one rank too and compare losses and gradients");
+  options.flag("report", s.report, "print the bubble: theory, simulated, measured");
+  s.help = !options.parse(argc, argv);
+  if (s.help) s.text = options.help();
+  s.training.replicas = s.data;
+  s.training.optimizer.learning_rate = s.rate;
+  return s;
+}
+
+heddle::Schedule make_schedule(const Settings& s) {
+  const int m = s.training.microbatches;
+  if (s.schedule == "gpipe") return heddle::schedule::gpipe({.stages = s.pipe, .microbatches = m});
+  if (s.schedule == "1f1b")
+    return heddle::schedule::one_f_one_b({.stages = s.pipe, .microbatches = m});
+  if (s.schedule == "interleaved")
+    return heddle::schedule::interleaved(
+        {.ranks = s.pipe, .stages_per_rank = s.stages_per_rank, .microbatches = m});
+  throw heddle::contract_error({"command line",
+                                heddle::text("no schedule '", s.schedule, "'"),
+                                {},
+                                "use gpipe, 1f1b or interleaved"});
+}
+
+heddle::GradientSum make_gradient_sum(const Settings& s) {
+  if (s.gradient_sum == "ring") return heddle::GradientSum::ring;
+  if (s.gradient_sum == "library") return heddle::GradientSum::library;
+  throw heddle::contract_error({"command line",
+                                heddle::text("no gradient sum '", s.gradient_sum, "'"),
+                                {},
+                                "use ring or library"});
+}
+
+}  // namespace examples

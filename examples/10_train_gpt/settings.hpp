@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The command line of train_gpt.
+
+#include <string>
+
+#include <heddle/pipeline.hpp>
+#include <heddle/schedule.hpp>
+
+#include "gpt_training.hpp"
+
+namespace examples {
+
+struct Settings {
+  GptTraining training;
+  std::string text;
+  std::string schedule = "1f1b";
+  std::string gradient_sum = "ring";
+  std::string precision = "float";
+  std::string trace;
+  int pipe = 1;
+  int data = 1;
+  int stages_per_rank = 2;
+  int steps = 50;
+  int sample = 200;
+  double rate = 3e-3;
+  bool check = false;
+  bool report = false;
+  bool help = false;
+};
+
+/// Throws contract_error naming what is not an option or not its value.
+[[nodiscard]] Settings parse(int argc, char** argv);
+
+/// The schedule, and how gradients are summed, that the settings name.
+[[nodiscard]] heddle::Schedule make_schedule(const Settings& s);
+[[nodiscard]] heddle::GradientSum make_gradient_sum(const Settings& s);
+
+}  // namespace examples

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The run of train_gpt. Compiled for float and double apart, which takes half as long each.
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/heddle.hpp>
+
+#include "gpt_training.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+#include "settings.hpp"
+#include "text.hpp"
+
+namespace examples {
+
+/// Trains as `s` says on the ranks of `comm`, and prints what came of it on rank 0.
+/// Throws error where the check fails.
+template <class Real>
+void train(const Settings& s, MPI_Comm comm) {
+  const GptTraining& training = s.training;
+  heddle::DeviceMesh mesh(comm, {{"pipe", s.pipe}, {"data", s.data}});
+  const bool speaks = mesh.rank() == heddle::Rank{0};
+  const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
+  const heddle::Schedule schedule = make_schedule(s);
+  heddle::expects(s.steps >= 1, [&] {
+    return heddle::Complaint{"command line", "--steps must be at least 1", heddle::text(s.steps)};
+  });
+  if (speaks) {
+    std::cout << "text: " << text.description() << '\n';
+    print(schedule);
+    std::cout << "mesh: " << mesh.shape() << '\n';
+  }
+
+  Gpt<Real> model = make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)});
+  heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
+  const int replica = mesh.coordinate("data");
+  const double tokens = static_cast<double>(training.model.sequences) * training.model.context *
+                        training.microbatches * training.replicas;
+  std::vector<double> losses;
+  std::vector<Real> gradients;  // of the first step
+  // Costs are profiled in the first third of the steps; they predict the others.
+  const bool predicts = s.report || !s.trace.empty();
+  const int profiled = std::max(1, s.steps / 3);
+  std::optional<heddle::TableCosts> costs;
+  MeasuredSteps measured;
+  {
+    Progress progress(speaks, s.steps, tokens);
+    for (int step = 0; step < s.steps; ++step) {
+      // The first step warms up caches and libraries; it is not what a step costs.
+      if (step == 1) run.reset_costs();
+      if (predicts && step == profiled) costs = run.costs();
+      losses.push_back(run.step(batch(training, text, step, replica), weight(training)).loss);
+      progress(step, losses.back());
+      if (step == 0 && s.check)
+        gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
+      if (s.report && step >= profiled) measured.add(run.timeline());
+    }
+  }
+  const auto last = [&](int count) {
+    double sum = 0;
+    for (int i = 0; i < count; ++i) sum += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
+    return sum / count;
+  };
+  const int end = std::min(s.steps, 5);
+  if (speaks)
+    std::cout << "loss: first " << losses.front() << ", last " << last(end) << " (mean of " << end
+              << " steps)\n";
+
+  if (predicts) {
+    const heddle::Timeline timeline = run.timeline();
+    const heddle::Timeline predicted = heddle::simulate(
+        run.schedule(), costs ? *costs : run.costs(), heddle::measure_machine(mesh));
+    if (speaks) report(s, predicted, timeline, measured);
+  }
+
+  const auto parameters = gather<Real>(model, mesh, [](auto& stage) { return stage.parameters(); });
+  if (!speaks) return;
+  if (s.check) {
+    SerialGpt<Real> serial(training);
+    double worst_loss = 0;
+    double worst_gradient = 0;
+    for (int step = 0; step < s.steps; ++step) {
+      const double reference = serial.step(text, step);
+      worst_loss = std::max(
+          worst_loss, std::abs(losses[static_cast<std::size_t>(step)] - reference) / reference);
+      if (step > 0) continue;
+      const GradientDifference<Real> difference(gradients, serial.stage().gradients(),
+                                                serial.stage().tensors());
+      worst_gradient = difference.worst;
+    }
+    std::cout << "check: against one rank, losses differ by at most " << worst_loss
+              << ", gradients of step 1 by " << worst_gradient << " (relative)\n";
+    const double tolerance = std::is_same_v<Real, double> ? 1e-10 : 1e-4;
+    if (!(worst_loss <= tolerance))
+      throw heddle::error({"check", "the losses differ from the serial model's",
+                           heddle::text(worst_loss, " > ", tolerance)});
+  }
+  if (s.sample > 0) {
+    GptStage<Real> whole(training.model, 0, training.model.layers, training.seed);
+    std::copy(parameters.begin(), parameters.end(), whole.parameters());
+    std::cout << "sample:\n"
+              << whole.generate("#include", static_cast<std::size_t>(s.sample), 0.7, training.seed)
+              << '\n';
+  }
+}
+
+extern template void train<float>(const Settings&, MPI_Comm);
+extern template void train<double>(const Settings&, MPI_Comm);
+
+}  // namespace examples
