@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Training the GPT of gpt.hpp: its stages for a Runner, the batches of a step, and the same training
-/// on one rank without any schedule, which is what the distributed runs are compared with.
+/// Training the GPT of gpt.hpp: its stages for a Runner, the batches of a step, and the same
+/// training on one rank without any schedule, which is what the distributed runs are compared with.
 
 #include <algorithm>
 #include <cmath>
@@ -48,11 +48,11 @@ template <class Real>
                                                      int step, int replica) {
   std::vector<std::uint8_t> tokens;
   for (int m = 0; m < training.microbatches; ++m) {
-    const auto each = text.microbatch(
-        static_cast<std::uint64_t>(step),
-        static_cast<std::uint64_t>(replica * training.microbatches + m),
-        static_cast<std::size_t>(training.model.sequences),
-        static_cast<std::size_t>(training.model.context), training.seed);
+    const auto each =
+        text.microbatch(static_cast<std::uint64_t>(step),
+                        static_cast<std::uint64_t>(replica * training.microbatches + m),
+                        static_cast<std::size_t>(training.model.sequences),
+                        static_cast<std::size_t>(training.model.context), training.seed);
     tokens.insert(tokens.end(), each.begin(), each.end());
   }
   return tokens;
@@ -105,8 +105,8 @@ class SerialGpt {
   std::vector<Real> m_delta;
 };
 
-/// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points to
-/// those of a stage. Collective over the mesh.
+/// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points
+/// to those of a stage. Collective over the mesh.
 template <class Real, class Values>
 [[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
                                        Values&& values) {

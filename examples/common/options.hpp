@@ -88,12 +88,11 @@ class Options {
 
   void read(std::string_view argument, std::string& value) const { value = argument; }
   template <class T>
-    requires std::integral<T> || std::floating_point<T>
+  requires std::integral<T> || std::floating_point<T>
   void read(std::string_view argument, T& value) const {
     const char* const end = argument.data() + argument.size();
     const auto [rest, error] = std::from_chars(argument.data(), end, value);
-    if (error != std::errc{} || rest != end)
-      fail("not a number", heddle::text("'", argument, "'"));
+    if (error != std::errc{} || rest != end) fail("not a number", heddle::text("'", argument, "'"));
   }
 
   std::string m_about;

@@ -5,14 +5,13 @@
 /// @file
 /// The progress line of a long run: on rank 0, and only where somebody watches.
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
@@ -28,8 +27,8 @@ namespace examples {
   std::error_code unknown;
   const auto launcher = std::filesystem::read_symlink(
       heddle::text("/proc/", getppid(), "/fd/", STDOUT_FILENO), unknown);
-  return !unknown && (launcher.string().starts_with("/dev/pts/") ||
-                      launcher.string().starts_with("/dev/tty"));
+  return !unknown &&
+         (launcher.string().starts_with("/dev/pts/") || launcher.string().starts_with("/dev/tty"));
 }
 
 /// Loss, tokens per second and the time left, on one line that is written over.

@@ -89,9 +89,8 @@ TEST_CASE("what cannot be summed is refused") {
   CHECK_THROWS_AS(hd::sum_in_place(bytes, 4, hd::Scalar::byte, comm), hd::contract_error);
   Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> matrix("matrix", 4, 4);
   const auto column = Kokkos::subview(matrix, Kokkos::ALL, 1);
-  CHECK_THROWS_AS(
-      hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, column, hd::Sum{}, comm),
-      hd::contract_error);
+  CHECK_THROWS_AS(hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, column, hd::Sum{}, comm),
+                  hd::contract_error);
   double element = 0;
   CHECK_THROWS_AS(hd::ScheduledSum<double>(&element, 1, comm, 0), hd::contract_error);
 }

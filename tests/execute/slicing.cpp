@@ -47,7 +47,8 @@ TEST_CASE("a program is its rank's part of the list, waits as late as possible")
   // their own, so only the next step waits for the sends, when it writes them again.
   CHECK(steps_text(slice(pipeline, Rank{0}, no_memory)) ==
         "(0:1*)0F0 S0 (0:2*)0F1 S0 R1 (1:1)0B0 R1 (1:2)0B1 0UPDATE0 ");
-  // Ports of rank 1: 0 receives activations, 1 sends gradients. B reads the input again, and says so.
+  // Ports of rank 1: 0 receives activations, 1 sends gradients. B reads the input again, and says
+  // so.
   CHECK(steps_text(slice(pipeline, Rank{1}, no_memory)) ==
         "R0 R0 (0:1)1F0 (0:1)(1:1*)1B0 S1 (0:2)1F1 (0:2)(1:2*)1B1 S1 1UPDATE0 ");
   const Program program = slice(pipeline, Rank{1}, no_memory);

@@ -79,8 +79,8 @@ TEST_CASE("a stage that throws while others are in the library's sum ends all ra
         {.gradient_sum = hd::GradientSum::library});
     std::string told;
     try {
-      hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 4}),
-                        mesh, {.execute = {.watchdog = 30}});
+      hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 4}), mesh,
+                        {.execute = {.watchdog = 30}});
       for (int step = 0; step < 3; ++step) runner.step();
     } catch (const hd::communication_error& error) {
       told = error.what();

@@ -3,8 +3,9 @@
 // ranks: 1 2 3 4
 // timeout: 300
 
-// The GPT trained over ranks against the same training on one rank without a schedule: every division
-// of the ranks into pipe and data, every schedule, uneven stages, microbatches that do not divide.
+// The GPT trained over ranks against the same training on one rank without a schedule: every
+// division of the ranks into pipe and data, every schedule, uneven stages, microbatches that do not
+// divide.
 
 #include <cmath>
 #include <string>
@@ -68,8 +69,7 @@ void expect_serial(const Case& c) {
     INFO("step " << step);
     REQUIRE(std::abs(loss - reference) <= loss_bound * reference);
     if (step > 0) continue;
-    const auto gradients =
-        gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
+    const auto gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
     const GradientDifference<Real> difference(gradients, serial.stage().gradients(),
                                               serial.stage().tensors());
     INFO("tensor " << difference.where);
@@ -128,10 +128,10 @@ TEST_CASE("interleaved 1F1B trains as one rank does, in double") {
   for_each_division([](int pipe, int data) {
     for (const int microbatches : {1, pipe + 1, 2 * pipe}) {
       if (microbatches % std::max(1, microbatches / pipe) != 0) continue;
-      expect_serial<double>({hd::schedule::interleaved({.ranks = pipe,
-                                                        .stages_per_rank = 2,
-                                                        .microbatches = microbatches}),
-                             small(9, microbatches, data)});
+      expect_serial<double>(
+          {hd::schedule::interleaved(
+               {.ranks = pipe, .stages_per_rank = 2, .microbatches = microbatches}),
+           small(9, microbatches, data)});
     }
   });
 }
@@ -143,18 +143,17 @@ TEST_CASE("every schedule trains as one rank does, in float") {
     expect_serial<float>({hd::schedule::gpipe(options), training});
     expect_serial<float>({hd::schedule::one_f_one_b(options), training});
     if (pipe != 3)  // 4 microbatches on 3 ranks make one round, tested in double
-      expect_serial<float>({hd::schedule::interleaved({.ranks = pipe,
-                                                       .stages_per_rank = 2,
-                                                       .microbatches = 4}),
-                            training});
+      expect_serial<float>(
+          {hd::schedule::interleaved({.ranks = pipe, .stages_per_rank = 2, .microbatches = 4}),
+           training});
   });
 }
 
 TEST_CASE("gradients summed by the MPI library give the same training") {
   for_each_division([](int pipe, int data) {
-    expect_serial<double>(
-        {hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 3}), small(5, 3, data),
-         {.gradient_sum = hd::GradientSum::library}});
+    expect_serial<double>({hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 3}),
+                           small(5, 3, data),
+                           {.gradient_sum = hd::GradientSum::library}});
   });
 }
 

@@ -20,8 +20,8 @@ namespace heddle::test {
                                             .label = label,
                                             .transient = false,
                                             .bytes = count * bytes});
-  const BufferId to = builder.add_buffer(
-      {.rank = Rank{1}, .parts = count, .label = label, .bytes = count * bytes});
+  const BufferId to =
+      builder.add_buffer({.rank = Rank{1}, .parts = count, .label = label, .bytes = count * bytes});
   const QueueId channel = builder.queue(Rank{0}, Rank{1});
   for (std::uint32_t m = 0; m < count; ++m)
     builder.add({.kind = Kind::move, .queue = channel, .item = Item{m}},

@@ -80,8 +80,9 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
     std::byte* const begin = static_cast<std::byte*>(data) + first * size_of(type);
     std::vector<std::byte> copy(begin, begin + static_cast<Bytes>(length) * size_of(type));
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, copy.data(), length, datatype, MPI_SUM, comm.get(), &request),
-          "heddle::sum_in_place");
+    check(
+        MPI_Iallreduce(MPI_IN_PLACE, copy.data(), length, datatype, MPI_SUM, comm.get(), &request),
+        "heddle::sum_in_place");
     try {
       Waiting waiting(Idle::yield);
       for (int done = 0;;) {
@@ -98,13 +99,14 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
   });
 }
 
-/// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the sum.
-/// Waits for the work of `space` first, and returns when the sum is there.
+/// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the
+/// sum. Waits for the work of `space` first, and returns when the sum is there.
 template <class ExecutionSpace, class View>
-  requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
+requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
 void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Communicator& comm) {
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
-                "heddle::all_reduce: the view must be host memory; copy it to a host mirror first");
+  static_assert(
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
+      "heddle::all_reduce: the view must be host memory; copy it to a host mirror first");
   expects(view.span_is_contiguous(), [&] {
     return Complaint{"heddle::all_reduce", "the view is not contiguous", view.label(),
                      "copy it into a contiguous one"};
@@ -114,10 +116,10 @@ void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Commun
 }
 
 /// The same sum as a persistent object that runs an expanded Schedule, a ring all-reduce, on memory
-/// that it is given once. The order of the sum is RingAllReduce's, equal on all ranks and in all runs.
+/// that it is given once. The order of the sum is RingAllReduce's, equal on all ranks and in all
+/// runs.
 template <class T>
-  requires(scalar_of<T> != Scalar::byte)
-class ScheduledSum {
+requires(scalar_of<T> != Scalar::byte) class ScheduledSum {
  public:
   /// `data` are `count` elements of host memory that outlive the object. All ranks of `comm` must
   /// construct it, with the same count and chunks.

@@ -20,8 +20,7 @@ struct Index {
   std::uint32_t value = 0;
 
   constexpr Index() = default;
-  constexpr explicit Index(std::integral auto number)
-      : value(static_cast<std::uint32_t>(number)) {}
+  constexpr explicit Index(std::integral auto number) : value(static_cast<std::uint32_t>(number)) {}
 
   /// The plain number, as an array index.
   [[nodiscard]] constexpr std::size_t operator+() const noexcept { return value; }
@@ -33,11 +32,11 @@ struct Index {
   friend std::ostream& operator<<(std::ostream& out, Index index) { return out << index.value; }
 };
 
-using Rank = Index<struct RankTag>;      ///< a process (or thread) that runs one Program
-using Stage = Index<struct StageTag>;    ///< a piece of the model that lives on one rank
-using Item = Index<struct ItemTag>;      ///< a microbatch, token or chunk: what a stage is applied to
-using Tier = Index<struct TierTag>;      ///< a memory level of a rank; 0 is where kernels compute
-using Lane = Index<struct LaneTag>;      ///< one of several in-order queues between the same ends
+using Rank = Index<struct RankTag>;    ///< a process (or thread) that runs one Program
+using Stage = Index<struct StageTag>;  ///< a piece of the model that lives on one rank
+using Item = Index<struct ItemTag>;    ///< a microbatch, token or chunk: what a stage is applied to
+using Tier = Index<struct TierTag>;    ///< a memory level of a rank; 0 is where kernels compute
+using Lane = Index<struct LaneTag>;    ///< one of several in-order queues between the same ends
 using BufferId = Index<struct BufferTag>;
 using QueueId = Index<struct QueueTag>;
 using ActionId = Index<struct ActionTag>;

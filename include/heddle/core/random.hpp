@@ -49,12 +49,10 @@ class Random {
 
   /// 64 uniform bits for `index`.
   [[nodiscard]] constexpr std::uint64_t bits(std::uint64_t index) const noexcept {
-    const auto word = philox({static_cast<std::uint32_t>(index),
-                              static_cast<std::uint32_t>(index >> 32),
-                              static_cast<std::uint32_t>(m_name),
-                              static_cast<std::uint32_t>(m_name >> 32)},
-                             {static_cast<std::uint32_t>(m_seed),
-                              static_cast<std::uint32_t>(m_seed >> 32)});
+    const auto word =
+        philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+                static_cast<std::uint32_t>(m_name), static_cast<std::uint32_t>(m_name >> 32)},
+               {static_cast<std::uint32_t>(m_seed), static_cast<std::uint32_t>(m_seed >> 32)});
     return (std::uint64_t{word[1]} << 32) | word[0];
   }
 

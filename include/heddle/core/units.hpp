@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Units and element types. Times are seconds unless a docstring says otherwise; where formulas must
-/// hold exactly the time type is a template parameter, `Seconds` by default.
+/// Units and element types. Times are seconds unless a docstring says otherwise; where formulas
+/// must hold exactly the time type is a template parameter, `Seconds` by default.
 
 #include <cstdint>
 #include <ostream>

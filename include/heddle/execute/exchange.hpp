@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// all_gather() over any transport: the small exchanges with which ranks agree before and after a run.
+/// all_gather() over any transport: the small exchanges with which ranks agree before and after a
+/// run.
 
 #include <cstddef>
 #include <cstdint>
@@ -80,7 +81,7 @@ template <Transport T>
 
 /// The same for values of a trivially copyable type.
 template <class V, Transport T>
-  requires std::is_trivially_copyable_v<V>
+requires std::is_trivially_copyable_v<V>
 [[nodiscard]] std::vector<std::vector<V>> all_gather_values(T& transport, std::span<const V> mine,
                                                             const ExecuteOptions& options = {}) {
   std::vector<std::vector<V>> result;

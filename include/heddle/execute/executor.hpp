@@ -43,8 +43,8 @@ struct Stamp {
 
 /// Runs a Program again and again over one transport.
 ///
-/// Actions run in list order in the calling thread. Moves are waited for just before the first action
-/// that conflicts, possibly in the next step() (see Program); `drain` completes them all.
+/// Actions run in list order in the calling thread. Moves are waited for just before the first
+/// action that conflicts, possibly in the next step() (see Program); `drain` completes them all.
 /// Where the handler throws, the other ranks are told and throw communication_error naming the rank
 /// and its action; a message that does not come within the watchdog's time does the same.
 /// After an error the executor and its transport are spent.
@@ -116,7 +116,7 @@ class Executor {
   /// The messages of one port. Counters only grow: no reset, one writer.
   struct Pending {
     std::vector<typename T::Request> requests;  ///< a ring: message k is in slot k mod size
-    std::vector<std::uint32_t> step_of;         ///< the Program's step that posted it; recording only
+    std::vector<std::uint32_t> step_of;  ///< the Program's step that posted it; recording only
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
     std::uint64_t base = 0;    ///< `posted` at the begin of this step
@@ -135,8 +135,9 @@ class Executor {
         for (const Wait& wait : waits) {
           const Pending& port = m_ports[wait.port];
           // The first step has no previous one: nothing of it is posted, nothing is waited for.
-          complete<record>(wait.port, wait.carried ? std::min(port.before + wait.messages, port.base)
-                                                   : port.base + wait.messages);
+          complete<record>(wait.port, wait.carried
+                                          ? std::min(port.before + wait.messages, port.base)
+                                          : port.base + wait.messages);
         }
         if constexpr (record) last = Clock::now();
       }
@@ -163,9 +164,9 @@ class Executor {
     if (pending.posted - pending.done == slots) complete<record>(step.port, pending.done + 1);
     const BoundUse& use = m_program.uses[step.first_use];
     const std::size_t slot = pending.posted % slots;
-    pending.requests[slot] =
-        port.sends ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
-                   : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
+    pending.requests[slot] = port.sends
+                                 ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
+                                 : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
     if constexpr (record) {
       pending.step_of.resize(slots);
       pending.step_of[slot] = static_cast<std::uint32_t>(i);
@@ -205,9 +206,8 @@ class Executor {
   }
 
   [[nodiscard]] std::string where() const {
-    return m_at < m_program.size()
-               ? action_text(m_program.schedule, m_program.steps[m_at].action)
-               : std::string("the end of the step");
+    return m_at < m_program.size() ? action_text(m_program.schedule, m_program.steps[m_at].action)
+                                   : std::string("the end of the step");
   }
 
   [[nodiscard]] communication_error lost(const Abort& abort) const {
@@ -222,21 +222,19 @@ class Executor {
     std::string message;
     // The message that is waited for is the (done - base + 1)-th of this port in this step, or one
     // of the step before.
-    const std::uint64_t ordinal =
-        (pending.done >= pending.base ? pending.done - pending.base
-                                      : pending.done - pending.before);
+    const std::uint64_t ordinal = (pending.done >= pending.base ? pending.done - pending.base
+                                                                : pending.done - pending.before);
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < m_program.size(); ++i) {
       const Step& step = m_program.steps[i];
       if (step.does == Step::Does::run || step.port != number || seen++ != ordinal) continue;
       message = action_text(m_program.schedule, step.action, port.sends ? 0 : 1);
     }
-    return communication_error(
-        {text("heddle::Executor, rank ", m_program.rank, " at ", where()),
-         text("stuck: ", message, port.sends ? " to rank " : " from rank ", port.peer,
-              " did not complete"),
-         text("watchdog after ", m_options.watchdog, " s"),
-         "see what that rank is doing, or raise ExecuteOptions::watchdog"});
+    return communication_error({text("heddle::Executor, rank ", m_program.rank, " at ", where()),
+                                text("stuck: ", message, port.sends ? " to rank " : " from rank ",
+                                     port.peer, " did not complete"),
+                                text("watchdog after ", m_options.watchdog, " s"),
+                                "see what that rank is doing, or raise ExecuteOptions::watchdog"});
   }
 
   [[nodiscard]] bool pending() const {

@@ -15,9 +15,9 @@
 
 namespace heddle::inline v0 {
 
-/// How far a waiting rank may go in giving up its core. `spin` has the least latency and wants a core
-/// of its own; `yield` suits as many ranks as cores or more; `nap` leaves the core to others for tens
-/// of microseconds at a time.
+/// How far a waiting rank may go in giving up its core. `spin` has the least latency and wants a
+/// core of its own; `yield` suits as many ranks as cores or more; `nap` leaves the core to others
+/// for tens of microseconds at a time.
 enum class Idle : std::uint8_t { spin, yield, nap };
 
 /// One wait. Call the object once per failed poll.

@@ -43,8 +43,8 @@ struct Step {
   std::uint32_t first_use = 0;   ///< its uses, likewise
 };
 
-/// Before a step: the first `messages` messages of `port` must be complete, counted from the begin of
-/// this step of the schedule, or of the previous one where `carried`.
+/// Before a step: the first `messages` messages of `port` must be complete, counted from the begin
+/// of this step of the schedule, or of the previous one where `carried`.
 struct Wait {
   std::uint32_t port = 0;
   std::uint32_t messages = 0;
@@ -148,8 +148,7 @@ class Slicer {
   void step(ActionId id, Step::Does does, std::uint32_t end, std::span<const Carried> edges) {
     const Schedule& schedule = m_program.schedule;
     const bool moves = does != Step::Does::run;
-    m_program.steps.push_back({id, does,
-                               moves ? m_port_of[2 * +schedule[id].queue + end] : 0,
+    m_program.steps.push_back({id, does, moves ? m_port_of[2 * +schedule[id].queue + end] : 0,
                                static_cast<std::uint32_t>(m_program.waits.size()),
                                static_cast<std::uint32_t>(m_program.uses.size())});
     for (const After& after : schedule.after(id))
@@ -187,12 +186,13 @@ class Slicer {
 }  // namespace impl
 
 /// The part of `schedule` that takes place on `rank`, with memory bound: `bind(id, buffer)` returns
-/// where a buffer of this rank begins, and is called once for each of them. Memory may be null where
-/// nothing dereferences it (weights that a handler holds itself, or buffers of no bytes).
+/// where a buffer of this rank begins, and is called once for each of them. Memory may be null
+/// where nothing dereferences it (weights that a handler holds itself, or buffers of no bytes).
 ///
-/// @throws contract_error for a rank outside the schedule, or a move whose two ranges differ in size.
+/// @throws contract_error for a rank outside the schedule, or a move whose two ranges differ in
+/// size.
 template <class Bind>
-  requires std::is_invocable_r_v<std::byte*, Bind&, BufferId, const Buffer&>
+requires std::is_invocable_r_v<std::byte*, Bind&, BufferId, const Buffer&>
 [[nodiscard]] Program slice(const Schedule& schedule, Rank rank, Bind&& bind) {
   expects(+rank < static_cast<std::size_t>(schedule.ranks()), [&] {
     return Complaint{"heddle::slice", "the schedule has no such rank",

@@ -57,8 +57,8 @@ template <Transport T>
 }
 
 /// The Timeline of all ranks from the stamps of each. All ranks must call it; all get it.
-/// A move starts when its sender posted it, ends when the sender saw it complete and arrives when the
-/// receiver did; a group starts with its first member and ends with its last.
+/// A move starts when its sender posted it, ends when the sender saw it complete and arrives when
+/// the receiver did; a group starts with its first member and ends with its last.
 template <Transport T>
 [[nodiscard]] Timeline merge_stamps(T& transport, const Program& program,
                                     std::span<const Stamp> stamps, const Clock& clock,
@@ -141,8 +141,7 @@ class CostSamples {
         ++count;
       }
     }
-    for (const auto& [key, sum] : sums)
-      table.at(key.first, key.second) = sum.first / sum.second;
+    for (const auto& [key, sum] : sums) table.at(key.first, key.second) = sum.first / sum.second;
     return table;
   }
 

@@ -33,7 +33,8 @@ namespace heddle::inline v0 {
 ///
 /// - `prepare(schedule, place) -> Schedule`: the Schedule as this model wants it (sizes of buffers,
 ///   replicas, expanded collectives), the same on every rank;
-/// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model itself
+/// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
+/// itself
 ///   holds, or null to leave it to the Runner, which allocates host memory;
 /// - `begin_step(arguments...)` and `end_step(transport) -> result`: called around every step.
 template <class M>
@@ -64,7 +65,7 @@ struct RunOptions {
 /// Runs a Schedule with a model, one object per rank; all ranks construct it and call its functions
 /// in the same order. An lvalue model or place is referred to, an rvalue is kept.
 template <class M, class P>
-  requires Model<std::remove_reference_t<M>> && Place<std::remove_reference_t<P>>
+requires Model<std::remove_reference_t<M>> && Place<std::remove_reference_t<P>>
 class Runner {
   using PlaceType = std::remove_reference_t<P>;
   using TransportType = std::remove_reference_t<decltype(transport_of(std::declval<PlaceType&>()))>;
@@ -86,11 +87,10 @@ class Runner {
     if (m_options.fold) schedule = fold_to_live(schedule, m_options.slack);
     agree(schedule);
     m_offset = clock_offset(transport(), m_options.execute);
-    m_executor.emplace(slice(schedule, transport().rank(),
-                             [&](BufferId id, const Buffer& buffer) {
-                               return memory(schedule, id, buffer);
-                             }),
-                       transport(), m_options.execute);
+    m_executor.emplace(
+        slice(schedule, transport().rank(),
+              [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); }),
+        transport(), m_options.execute);
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -101,12 +101,12 @@ class Runner {
     if constexpr (requires { m_model.begin_step(std::forward<Arguments>(arguments)...); })
       m_model.begin_step(std::forward<Arguments>(arguments)...);
     else
-      static_assert(sizeof...(Arguments) == 0 && !requires { &std::remove_cvref_t<M>::begin_step; },
-                    "heddle::Runner::step: the model has no begin_step for these arguments");
+      static_assert(
+          sizeof...(Arguments) == 0 && !requires { &std::remove_cvref_t<M>::begin_step; },
+          "heddle::Runner::step: the model has no begin_step for these arguments");
     m_executor->step(m_model);
     if (!m_executor->stamps().empty()) m_samples.add(m_executor->program(), m_executor->stamps());
-    if constexpr (requires { m_model.end_step(transport()); })
-      return m_model.end_step(transport());
+    if constexpr (requires { m_model.end_step(transport()); }) return m_model.end_step(transport());
   }
 
   /// Completes all messages. Without it those of the last step's end may be in flight until the
@@ -116,8 +116,8 @@ class Runner {
   /// Switches recording on or off from the next step on.
   void record(bool on) { m_executor->record(on); }
 
-  /// When every action of the last step took place, on all ranks, measured; in rank 0's steady time.
-  /// Empty spans unless the step was recorded. All ranks must call it.
+  /// When every action of the last step took place, on all ranks, measured; in rank 0's steady
+  /// time. Empty spans unless the step was recorded. All ranks must call it.
   [[nodiscard]] Timeline timeline() {
     m_clock.settle();
     return merge_stamps(transport(), m_executor->program(), m_executor->stamps(), m_clock, m_offset,
@@ -143,8 +143,8 @@ class Runner {
 
   void agree(const Schedule& schedule) {
     const std::uint64_t mine = hash(schedule);
-    const auto all = all_gather_values<std::uint64_t>(transport(), std::span(&mine, 1),
-                                                      m_options.execute);
+    const auto all =
+        all_gather_values<std::uint64_t>(transport(), std::span(&mine, 1), m_options.execute);
     for (std::size_t r = 0; r < all.size(); ++r)
       expects(all[r][0] == all[0][0], [&] {
         return Complaint{"heddle::Runner", "the ranks do not have the same schedule",
@@ -160,11 +160,10 @@ class Runner {
       if (std::byte* const own = m_model.memory(schedule, id)) return own;
     if (buffer.bytes == 0) return nullptr;
     constexpr std::size_t alignment = 64;
-    auto* const data = static_cast<std::byte*>(
-        ::operator new(buffer.bytes, std::align_val_t{alignment}));
-    m_memory.push_back({data, [](std::byte* old) {
-                          ::operator delete(old, std::align_val_t{alignment});
-                        }});
+    auto* const data =
+        static_cast<std::byte*>(::operator new (buffer.bytes, std::align_val_t{alignment}));
+    m_memory.push_back(
+        {data, [](std::byte* old) { ::operator delete (old, std::align_val_t{alignment}); }});
     m_allocated += buffer.bytes;
     return data;
   }

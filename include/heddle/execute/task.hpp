@@ -46,7 +46,8 @@ class Task {
   /// True where the action uses a buffer of role `label`.
   [[nodiscard]] bool has(std::string_view label) const { return find(label) != nullptr; }
 
-  /// The first use of a buffer of role `label`, seen as elements of T: `task.get<const float>("input")`.
+  /// The first use of a buffer of role `label`, seen as elements of T: `task.get<const
+  /// float>("input")`.
   /// @throws contract_error where there is none, or its bytes are not whole elements.
   template <class T>
   [[nodiscard]] std::span<T> get(std::string_view label) const {
@@ -72,22 +73,22 @@ class Task {
   std::span<const BoundUse> m_uses;
 };
 
-/// A reference to any callable that takes a Task. Does not own it; the executor is compiled once for
-/// all models.
+/// A reference to any callable that takes a Task. Does not own it; the executor is compiled once
+/// for all models.
 class Handler {
  public:
   template <class F>
-    requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
-             std::is_object_v<std::remove_reference_t<F>> && std::invocable<F&, const Task&>)
-  Handler(F&& callable) noexcept  // NOLINT(google-explicit-constructor): it is a reference
+  requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
+           std::is_object_v<std::remove_reference_t<F>> && std::invocable<F&, const Task&>)
+      Handler(F&& callable)
+  noexcept  // NOLINT(google-explicit-constructor): it is a reference
       : m_object(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         m_call([](void* object, const Task& task) {
           (*static_cast<std::remove_reference_t<F>*>(object))(task);
         }) {}
 
   Handler(void (*function)(const Task&)) noexcept  // NOLINT(google-explicit-constructor)
-      : m_object(reinterpret_cast<void*>(function)),
-        m_call([](void* object, const Task& task) {
+      : m_object(reinterpret_cast<void*>(function)), m_call([](void* object, const Task& task) {
           reinterpret_cast<void (*)(const Task&)>(object)(task);
         }) {}
 

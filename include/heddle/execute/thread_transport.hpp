@@ -43,8 +43,8 @@ struct ThreadChannel {
   std::array<Message, slots> ring{};
   alignas(64) std::atomic<std::uint64_t> sent{0};      ///< written by the sender
   alignas(64) std::atomic<std::uint64_t> received{0};  ///< written by the receiver
-  /// Dekker's protocol for the end of the sender's memory: the receiver says that it copies and then
-  /// looks whether the memory is closed, the sender closes it and then waits out a copy.
+  /// Dekker's protocol for the end of the sender's memory: the receiver says that it copies and
+  /// then looks whether the memory is closed, the sender closes it and then waits out a copy.
   alignas(64) std::atomic<bool> copying{false};
   std::atomic<bool> closed{false};
 };
@@ -105,7 +105,8 @@ class ThreadTransport {
    private:
     friend class ThreadTransport;
     End* m_end = nullptr;
-    std::uint64_t m_number = 0;  ///< complete when so many messages of the channel have been received
+    std::uint64_t m_number =
+        0;  ///< complete when so many messages of the channel have been received
   };
 
   ThreadTransport(ThreadHub& hub, Rank rank) : m_hub(&hub), m_rank(rank) {

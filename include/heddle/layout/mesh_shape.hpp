@@ -29,8 +29,7 @@ struct MeshAxis {
 class MeshShape {
  public:
   /// @throws contract_error for no axes, a size below 1, an empty or repeated name.
-  MeshShape(std::initializer_list<MeshAxis> axes)
-      : MeshShape(std::vector<MeshAxis>(axes)) {}
+  MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
   explicit MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
     const auto fail = [](const char* what, std::string why) {
       return Complaint{"heddle::MeshShape", what, std::move(why)};
@@ -57,15 +56,16 @@ class MeshShape {
     return product;
   }
 
-  /// Number of the axis `name`. @throws contract_error where there is none; it lists those there are.
+  /// Number of the axis `name`. @throws contract_error where there is none; it lists those there
+  /// are.
   [[nodiscard]] std::size_t axis(std::string_view name) const {
     std::string known;
     for (std::size_t i = 0; i < m_axes.size(); ++i) {
       if (m_axes[i].name == name) return i;
       known += text(i == 0 ? "" : ", ", m_axes[i].name);
     }
-    throw contract_error({"heddle::MeshShape::axis", text("no axis '", name, "'"),
-                          text("the mesh has ", known)});
+    throw contract_error(
+        {"heddle::MeshShape::axis", text("no axis '", name, "'"), text("the mesh has ", known)});
   }
 
   /// True where an axis has this name.
@@ -92,9 +92,9 @@ class MeshShape {
     int number = 0;
     for (std::size_t i = 0; i < m_axes.size(); ++i) {
       expects(coordinates[i] >= 0 && coordinates[i] < m_axes[i].size, [&] {
-        return Complaint{"heddle::MeshShape::rank", "a coordinate lies outside its axis",
-                         text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ",
-                              coordinates[i])};
+        return Complaint{
+            "heddle::MeshShape::rank", "a coordinate lies outside its axis",
+            text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ", coordinates[i])};
       });
       number = number * m_axes[i].size + coordinates[i];
     }
@@ -103,7 +103,8 @@ class MeshShape {
 
   /// The rank whose coordinate on `axis` is `coordinate` and that shares all others with `rank`.
   [[nodiscard]] Rank moved(Rank rank, std::size_t axis, int coordinate) const {
-    return Rank{static_cast<int>(+rank) + (coordinate - this->coordinate(rank, axis)) * stride(axis)};
+    return Rank{static_cast<int>(+rank) +
+                (coordinate - this->coordinate(rank, axis)) * stride(axis)};
   }
 
   friend std::ostream& operator<<(std::ostream& out, const MeshShape& shape) {

@@ -20,8 +20,8 @@ struct LayerRange {
   int last = 0;
 };
 
-/// The layers of every stage: `counts[s]` of them on stage s, or, without counts, as equal as can be,
-/// the first stages one more where the division has a remainder.
+/// The layers of every stage: `counts[s]` of them on stage s, or, without counts, as equal as can
+/// be, the first stages one more where the division has a remainder.
 ///
 /// @throws infeasible for more stages than layers.
 /// @throws contract_error where the counts do not add up, or one is below 1.
@@ -49,13 +49,13 @@ struct LayerRange {
     positive = positive && count >= 1;
     given += text(given.empty() ? "" : ", ", count);
   }
-  expects(positive && counts.size() == static_cast<std::size_t>(stages) &&
-              ranges.back().last == layers,
-          [&] {
-            return Complaint{where, "the layers per stage do not divide the model",
-                             text(given, " for ", layers, " layers on ", stages, " stages"),
-                             "give one number of at least 1 per stage; their sum is the layers"};
-          });
+  expects(
+      positive && counts.size() == static_cast<std::size_t>(stages) && ranges.back().last == layers,
+      [&] {
+        return Complaint{where, "the layers per stage do not divide the model",
+                         text(given, " for ", layers, " layers on ", stages, " stages"),
+                         "give one number of at least 1 per stage; their sum is the layers"};
+      });
   return ranges;
 }
 

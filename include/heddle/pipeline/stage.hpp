@@ -28,24 +28,23 @@ namespace heddle::inline v0 {
 /// - `backward_weight(m, input, saved, output_grad, delta)` adds to `gradients()`.
 /// - `update` steps the optimiser with `gradients()`.
 template <class S>
-concept PipelineStage =
-    std::movable<S> &&
+concept PipelineStage = std::movable<S> &&
     requires(S& stage, const S& constant, Item item, const typename S::scalar_type* in,
              typename S::scalar_type* out) {
-      typename S::memory_space;
-      { constant.input_size() } -> std::convertible_to<std::size_t>;
-      { constant.output_size() } -> std::convertible_to<std::size_t>;
-      { constant.saved_size() } -> std::convertible_to<std::size_t>;
-      { constant.delta_size() } -> std::convertible_to<std::size_t>;
-      { constant.parameter_count() } -> std::convertible_to<std::size_t>;
-      { stage.parameters() } -> std::same_as<typename S::scalar_type*>;
-      { stage.gradients() } -> std::same_as<typename S::scalar_type*>;
-      stage.forward(item, in, out, out);
-      stage.backward_input(item, in, in, in, out, out);
-      stage.backward_weight(item, in, in, in, in);
-      stage.zero_gradients();
-      stage.update();
-      stage.fence();
-    };
+  typename S::memory_space;
+  { constant.input_size() } -> std::convertible_to<std::size_t>;
+  { constant.output_size() } -> std::convertible_to<std::size_t>;
+  { constant.saved_size() } -> std::convertible_to<std::size_t>;
+  { constant.delta_size() } -> std::convertible_to<std::size_t>;
+  { constant.parameter_count() } -> std::convertible_to<std::size_t>;
+  { stage.parameters() } -> std::same_as<typename S::scalar_type*>;
+  { stage.gradients() } -> std::same_as<typename S::scalar_type*>;
+  stage.forward(item, in, out, out);
+  stage.backward_input(item, in, in, in, out, out);
+  stage.backward_weight(item, in, in, in, in);
+  stage.zero_gradients();
+  stage.update();
+  stage.fence();
+};
 
 }  // namespace heddle::inline v0

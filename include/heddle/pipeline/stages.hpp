@@ -105,7 +105,7 @@ class Stages {
 
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
-    if constexpr (requires(S& stage) { stage.begin_step(arguments...); })
+    if constexpr (requires(S & stage) { stage.begin_step(arguments...); })
       for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
     else
       static_assert(sizeof...(Arguments) == 0,
@@ -169,8 +169,8 @@ class Stages {
   [[nodiscard]] S& at(Stage number) {
     for (Entry& entry : m_stages)
       if (entry.number == number) return *entry.stage;
-    throw contract_error({"heddle::Stages::at", "this rank does not hold the stage",
-                          text("stage ", number)});
+    throw contract_error(
+        {"heddle::Stages::at", "this rank does not hold the stage", text("stage ", number)});
   }
 
   /// Calls `visit(number, stage)` for every stage of this rank, in ascending order.
@@ -214,14 +214,13 @@ class Stages {
     m_stages.clear();
     std::size_t delta = 0;
     for (std::size_t s = 0; s < ranges.size(); ++s) {
-      const bool here = std::any_of(
-          schedule.buffers().begin(), schedule.buffers().end(), [&](const Buffer& buffer) {
-            return buffer.rank == rank && buffer.stage == Stage{s} &&
-                   schedule[buffer.label] == role::weights;
-          });
+      const bool here = std::any_of(schedule.buffers().begin(), schedule.buffers().end(),
+                                    [&](const Buffer& buffer) {
+                                      return buffer.rank == rank && buffer.stage == Stage{s} &&
+                                             schedule[buffer.label] == role::weights;
+                                    });
       if (!here) continue;
-      m_stages.push_back(
-          {Stage{s}, std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
+      m_stages.push_back({Stage{s}, std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
       delta = std::max(delta, m_stages.back().stage->delta_size());
     }
     m_delta.resize(delta);
@@ -232,8 +231,8 @@ class Stages {
   [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport) const {
     std::vector<Sizes> mine;
     for (const auto& [number, stage] : m_stages)
-      mine.push_back({number.value, stage->input_size(), stage->output_size(),
-                      stage->saved_size(), stage->delta_size(), stage->parameter_count()});
+      mine.push_back({number.value, stage->input_size(), stage->output_size(), stage->saved_size(),
+                      stage->delta_size(), stage->parameter_count()});
     std::vector<Sizes> sizes;
     for (const auto& theirs : all_gather_values<Sizes>(transport, mine)) {
       for (const Sizes& each : theirs) {
@@ -257,7 +256,9 @@ class Stages {
 
   void sum_group(const Task& task) {
     expects(m_replicas != nullptr, [] {
-      return Complaint{"heddle::Stages", "a group action needs a DeviceMesh to run on", {},
+      return Complaint{"heddle::Stages",
+                       "a group action needs a DeviceMesh to run on",
+                       {},
                        "give Runner a DeviceMesh, or use GradientSum::ring"};
     });
     const BoundUse& use = task.uses()[0];

@@ -15,10 +15,10 @@
 
 namespace heddle::inline v0 {
 
-/// What an action does. The letters are those of torch.distributed.pipelining: F forward, I backward
-/// for the input, W backward for the weights, B both at once. A move carries parts between two
-/// (rank, tier) places, combine adds one range into another, cast converts one into another, group
-/// is a collective as one action, update steps the optimiser.
+/// What an action does. The letters are those of torch.distributed.pipelining: F forward, I
+/// backward for the input, W backward for the weights, B both at once. A move carries parts between
+/// two (rank, tier) places, combine adds one range into another, cast converts one into another,
+/// group is a collective as one action, update steps the optimiser.
 enum class Kind : std::uint8_t { F, I, W, B, move, combine, cast, group, update, user };
 
 inline constexpr std::size_t kind_count = 10;
@@ -31,8 +31,8 @@ inline constexpr std::size_t kind_count = 10;
 }
 inline std::ostream& operator<<(std::ostream& out, Kind kind) { return out << to_string(kind); }
 
-/// True for the kinds that are the model's own work; a rank that does none of them is idle, which is
-/// what the bubble ratio counts.
+/// True for the kinds that are the model's own work; a rank that does none of them is idle, which
+/// is what the bubble ratio counts.
 [[nodiscard]] constexpr bool is_work(Kind kind) noexcept {
   return kind <= Kind::B || kind == Kind::update || kind == Kind::user;
 }
@@ -45,16 +45,16 @@ enum class Access : std::uint8_t { read = 1, write = 2, update = 3 };
 struct Buffer {
   Rank rank = {};
   std::uint32_t parts = 1;
-  Stage stage = {};      ///< the stage it belongs to, where that makes sense
-  LabelId label = {};    ///< its role, a name of the Schedule's label table
-  Tier tier = {};        ///< memory level on its rank
+  Stage stage = {};    ///< the stage it belongs to, where that makes sense
+  LabelId label = {};  ///< its role, a name of the Schedule's label table
+  Tier tier = {};      ///< memory level on its rank
   Scalar type = Scalar::byte;
-  bool transient = true; ///< every value is written before it is read in the same step
+  bool transient = true;  ///< every value is written before it is read in the same step
   Bytes bytes = 0;
 };
 
-/// Bytes of the parts [first, first + count). Elements are dealt out evenly, the first parts get one
-/// more where the division has a remainder.
+/// Bytes of the parts [first, first + count). Elements are dealt out evenly, the first parts get
+/// one more where the division has a remainder.
 [[nodiscard]] constexpr Bytes part_bytes(const Buffer& buffer, std::uint32_t first,
                                          std::uint32_t count) noexcept {
   if (buffer.bytes == 0) return 0;
@@ -119,7 +119,8 @@ struct Queue {
 
 /// Flags of an action.
 namespace flag {
-inline constexpr std::uint8_t gradient = 1;  ///< a move whose payload is a gradient (SEND_B, RECV_B)
+inline constexpr std::uint8_t gradient =
+    1;  ///< a move whose payload is a gradient (SEND_B, RECV_B)
 }  // namespace flag
 
 /// One entry of the list. It takes place on every rank its operands live on. 20 bytes; its uses are
@@ -134,8 +135,8 @@ struct Action {
   std::uint32_t first_use = 0;
 };
 
-/// A derived dependency on an earlier action. For a move the two ends differ: `mine` tells which end
-/// of the waiting action waits (0 source, 1 destination), `end` which end of the predecessor it
+/// A derived dependency on an earlier action. For a move the two ends differ: `mine` tells which
+/// end of the waiting action waits (0 source, 1 destination), `end` which end of the predecessor it
 /// waits for. Other actions have one end, 0. 4 bytes.
 struct After {
   std::uint32_t action : 30;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The text of actions: `2F0`, `2SEND_F0`, `3RECV_F0`, and per-rank lists with communication, in the
-/// vocabulary of torch.distributed.pipelining.
+/// The text of actions: `2F0`, `2SEND_F0`, `3RECV_F0`, and per-rank lists with communication, in
+/// the vocabulary of torch.distributed.pipelining.
 
 #include <string>
 #include <vector>

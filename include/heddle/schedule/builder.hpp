@@ -68,9 +68,9 @@ class Builder {
 
   BufferId add_buffer(const Buffer& buffer) {
     expects(+buffer.rank < static_cast<std::size_t>(m_body.ranks) && buffer.parts >= 1, [&] {
-      return Complaint{"heddle::Builder::add_buffer", "a buffer needs a rank and at least one part",
-                       text("rank ", buffer.rank, " of ", m_body.ranks, ", ", buffer.parts,
-                            " parts")};
+      return Complaint{
+          "heddle::Builder::add_buffer", "a buffer needs a rank and at least one part",
+          text("rank ", buffer.rank, " of ", m_body.ranks, ", ", buffer.parts, " parts")};
     });
     m_body.buffers.push_back(buffer);
     m_hazards.add_buffer(buffer.parts);
@@ -81,9 +81,9 @@ class Builder {
   QueueId queue(Rank from, Rank to, Lane lane = Lane{0}) {
     const auto ranks = static_cast<std::size_t>(m_body.ranks);
     expects(+from < ranks && +to < ranks && +lane < (1u << 16), [&] {
-      return Complaint{"heddle::Builder::queue", "no such queue",
-                       text("from rank ", from, " to rank ", to, ", lane ", lane, ", with ", ranks,
-                            " ranks")};
+      return Complaint{
+          "heddle::Builder::queue", "no such queue",
+          text("from rank ", from, " to rank ", to, ", lane ", lane, ", with ", ranks, " ranks")};
     });
     const std::uint64_t key = ((+from * ranks + +to) << 16) | +lane;
     const auto [entry, fresh] = m_queue_of.try_emplace(key, QueueId{m_body.queues.size()});
@@ -145,9 +145,9 @@ class Builder {
     expects(m_body.actions.size() < (1u << 30),
             [&] { return fail("a schedule holds fewer than 2^30 actions", {}); });
     if (spec.kind == Kind::move) {
-      expects(uses.size() == 2 && uses[0].access() == Access::read &&
-                  uses[1].access() == Access::write,
-              [&] { return fail("a move reads one range and writes another", {}); });
+      expects(
+          uses.size() == 2 && uses[0].access() == Access::read && uses[1].access() == Access::write,
+          [&] { return fail("a move reads one range and writes another", {}); });
     } else {
       expects(queue.local(), [&] {
         return fail("only moves run in a channel",

@@ -18,8 +18,9 @@
 namespace heddle::inline v0 {
 
 /// Runs `schedule`, whose ranks are the coordinates of axis `pipe`, once on every line of the mesh
-/// along that axis. Before a stage's update stands one group action that sums its gradients over the
-/// lines: leave it to the MPI library, or expand() it. Item m means the line's own microbatch m.
+/// along that axis. Before a stage's update stands one group action that sums its gradients over
+/// the lines: leave it to the MPI library, or expand() it. Item m means the line's own microbatch
+/// m.
 ///
 /// A mesh without the axis `pipe` takes a schedule of one rank.
 /// @throws contract_error where the axis has another size than the schedule has ranks.
@@ -64,17 +65,17 @@ namespace heddle::inline v0 {
       const Use& gradients = schedule.uses(id).front();
       uses.clear();
       for (std::size_t line = 0; line < lines; ++line)
-        uses.push_back(schedule::update(on_line(line, gradients.buffer), gradients.first,
-                                        gradients.count));
+        uses.push_back(
+            schedule::update(on_line(line, gradients.buffer), gradients.first, gradients.count));
       builder.add({Kind::group, builder.local(place(0, queue.from), Lane{1}), action.stage}, uses);
     }
     for (std::size_t line = 0; line < lines; ++line) {
       uses.assign(schedule.uses(id).begin(), schedule.uses(id).end());
       for (Use& use : uses) use.buffer = on_line(line, use.buffer);
-      builder.add({action.kind,
-                   builder.queue(place(line, queue.from), place(line, queue.to), queue.lane),
-                   action.stage, action.item, action.flags, action.units},
-                  uses);
+      builder.add(
+          {action.kind, builder.queue(place(line, queue.from), place(line, queue.to), queue.lane),
+           action.stage, action.item, action.flags, action.units},
+          uses);
     }
   }
   return std::move(builder).build();

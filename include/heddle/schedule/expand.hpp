@@ -19,11 +19,11 @@ namespace heddle::inline v0 {
 /// Generates a collective on given ranges: `parts(members)` says how finely each must be cut,
 /// `generator(builder, members, stage)` appends the actions.
 template <class G>
-concept CollectiveGenerator =
-    requires(const G& generator, Builder& builder, std::span<const Use> members, Stage stage) {
-      { generator.parts(members.size()) } -> std::same_as<std::uint32_t>;
-      generator(builder, members, stage);
-    };
+concept CollectiveGenerator = requires(const G& generator, Builder& builder,
+                                       std::span<const Use> members, Stage stage) {
+  { generator.parts(members.size()) } -> std::same_as<std::uint32_t>;
+  generator(builder, members, stage);
+};
 
 /// `schedule` with its group actions expanded. The buffers that they use are cut more finely; all
 /// other actions use the same ranges as before.

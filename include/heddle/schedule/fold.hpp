@@ -120,8 +120,8 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
 }
 
 /// Every transient buffer folded to the fewest slots with which all reads see what they saw: the
-/// memory that a run of this list needs. Buffers at either end of a message between ranks get `slack`
-/// slots more, so that a rank can work on while the message before is still under way.
+/// memory that a run of this list needs. Buffers at either end of a message between ranks get
+/// `slack` slots more, so that a rank can work on while the message before is still under way.
 [[nodiscard]] inline Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack = 1) {
   const auto touched = impl::uses_by_buffer(schedule);
   std::vector<std::uint32_t> slots;

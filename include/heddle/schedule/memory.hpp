@@ -14,8 +14,8 @@
 
 namespace heddle::inline v0 {
 
-/// A value's life in one part: from the start of the action that wrote it to the end of the last one
-/// that touched it. Values of transient buffers only; what persists is always there.
+/// A value's life in one part: from the start of the action that wrote it to the end of the last
+/// one that touched it. Values of transient buffers only; what persists is always there.
 template <class Time>
 struct Life {
   BufferId buffer;
@@ -62,8 +62,8 @@ template <class Time, class Select>
 namespace impl {
 
 /// Peak of the sum of `weight(life)` over the lives that overlap. At equal times ends count before
-/// beginnings: what is freed can be used at once. A life that begins and ends at one time ends after
-/// them: however short it is, its value needs a place.
+/// beginnings: what is freed can be used at once. A life that begins and ends at one time ends
+/// after them: however short it is, its value needs a place.
 template <class Time, class Weight>
 [[nodiscard]] std::uint64_t peak(const std::vector<Life<Time>>& lives, Weight&& weight) {
   enum class Event : std::uint8_t { end, begin, end_at_once };
@@ -110,9 +110,8 @@ template <class Time>
 [[nodiscard]] Bytes peak_bytes(const BasicTimeline<Time>& timeline, Rank rank) {
   const Schedule& schedule = timeline.schedule();
   const auto found = lives(timeline, [&](const Buffer& buffer) { return buffer.rank == rank; });
-  return impl::peak(found, [&](const auto& life) {
-    return part_bytes(schedule[life.buffer], life.part, 1);
-  });
+  return impl::peak(
+      found, [&](const auto& life) { return part_bytes(schedule[life.buffer], life.part, 1); });
 }
 
 }  // namespace heddle::inline v0

@@ -36,9 +36,9 @@ struct ScheduleBody {
 }  // namespace impl
 
 /// One serial list of actions over named storage; every action also says in which queue it runs.
-/// Run from top to bottom in one thread it is the reference result. Order within a queue is order of
-/// appearance; order between queues is `after(i)`, derived from the storage the actions touch, so a
-/// Schedule cannot be cyclic and its transfers cannot mismatch.
+/// Run from top to bottom in one thread it is the reference result. Order within a queue is order
+/// of appearance; order between queues is `after(i)`, derived from the storage the actions touch,
+/// so a Schedule cannot be cyclic and its transfers cannot mismatch.
 ///
 /// Immutable, made by a Builder; copies share the arrays.
 class Schedule {

@@ -20,8 +20,8 @@
 
 namespace heddle::inline v0 {
 
-/// The roles of the buffers that weave() makes, each with one part per microbatch except weights and
-/// gradients, which have one part.
+/// The roles of the buffers that weave() makes, each with one part per microbatch except weights
+/// and gradients, which have one part.
 namespace role {
 inline constexpr const char* input = "input";              ///< received output of an earlier stage
 inline constexpr const char* output = "output";            ///< what a stage hands on
@@ -33,8 +33,8 @@ inline constexpr const char* weights = "weights";
 inline constexpr const char* gradients = "gradients";
 }  // namespace role
 
-/// Sizes that all stages share, in bytes per microbatch (parameters: per stage). Zero where only the
-/// order matters; a Runner replaces them by those of the model.
+/// Sizes that all stages share, in bytes per microbatch (parameters: per stage). Zero where only
+/// the order matters; a Runner replaces them by those of the model.
 struct StageSizes {
   Bytes activation = 0;
   Bytes saved = 0;
@@ -68,8 +68,8 @@ class Weaver {
   /// What is known of a stage: where it lives, and the buffers of its four sides.
   struct Place {
     std::uint32_t rank = nobody;
-    bool splits = false;  ///< has I and W actions
-    bool started = false; ///< its gradients hold a value of this step
+    bool splits = false;                 ///< has I and W actions
+    bool started = false;                ///< its gradients hold a value of this step
     std::vector<std::uint32_t> in, out;  ///< edges
     BufferId output, saved, delta, weights, gradients;
     QueueId queue;  ///< the rank's own
@@ -206,8 +206,7 @@ class Weaver {
         if (open(done(from, order.item).forward)) return {Kind::F, from, order.item};
       }
     } else if (order.kind == Kind::W) {
-      if (open(done(order.stage, order.item).backward))
-        return {Kind::I, order.stage, order.item};
+      if (open(done(order.stage, order.item).backward)) return {Kind::I, order.stage, order.item};
     } else {
       if (open(done(order.stage, order.item).forward)) return {Kind::F, order.stage, order.item};
       for (const std::uint32_t e : place.out) {
@@ -258,10 +257,10 @@ class Weaver {
     for (std::size_t s = 0; s < m_places.size(); ++s) {
       for (std::size_t m = 0; m < m_items; ++m) {
         const Done& state = m_done[s * m_items + m];
-        const char* lacks = state.forward == 0                 ? "F"
+        const char* lacks = state.forward == 0                ? "F"
                             : m_trains && state.backward == 0 ? "I or B"
                             : m_trains && state.weights == 0  ? "W or B"
-                                                               : nullptr;
+                                                              : nullptr;
         expects(lacks == nullptr, [&] {
           return fail("a stage does not finish a microbatch",
                       text("stage ", s, ", microbatch ", m, " has no ", lacks));
@@ -277,9 +276,8 @@ class Weaver {
     std::uint32_t& slot = order.kind == Kind::F   ? state.forward
                           : order.kind == Kind::W ? state.weights
                                                   : state.backward;
-    expects(slot == 0 && !(order.kind == Kind::B && state.weights != 0), [&] {
-      return fail("an action appears twice", text(order, " on rank ", place.rank));
-    });
+    expects(slot == 0 && !(order.kind == Kind::B && state.weights != 0),
+            [&] { return fail("an action appears twice", text(order, " on rank ", place.rank)); });
     slot = round;
     if (order.kind == Kind::B) state.weights = round;
 

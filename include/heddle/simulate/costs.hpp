@@ -25,7 +25,8 @@ struct Transfer {
   Time latency = {};
 };
 
-/// Prices the actions of a Schedule. `time` is asked for every action but moves, `transfer` for moves.
+/// Prices the actions of a Schedule. `time` is asked for every action but moves, `transfer` for
+/// moves.
 template <class C>
 concept Costs = requires(const C& costs, const Schedule& schedule, ActionId id) {
   typename C::Time;
@@ -43,8 +44,8 @@ struct BasicStageCosts {
   T I = {};
   T W = {};
   T B = I + W;
-  T combine = {};   ///< per byte
-  T cast = {};      ///< per byte read
+  T combine = {};  ///< per byte
+  T cast = {};     ///< per byte read
   T group = {};
   T update = {};
   T user = {};

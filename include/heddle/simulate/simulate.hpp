@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// simulate(): a Schedule and its Costs to the Timeline it would have. One sweep of the list, no heap
-/// and no graph: every dependency points backwards.
+/// simulate(): a Schedule and its Costs to the Timeline it would have. One sweep of the list, no
+/// heap and no graph: every dependency points backwards.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,9 +29,9 @@ enum class Sending : std::uint8_t {
 /// everything it waits for has ended, which is the longest path through the list.
 ///
 /// A move occupies its channel for transfer().occupancy, arrives latency later, and ends at the
-/// destination when it has arrived, its storage there is free and the message before it is delivered.
-/// With Sending::rendezvous it also starts only when that storage is free.
-/// Channels are not shared: contention between them is not modelled.
+/// destination when it has arrived, its storage there is free and the message before it is
+/// delivered. With Sending::rendezvous it also starts only when that storage is free. Channels are
+/// not shared: contention between them is not modelled.
 template <Costs C>
 void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C::Time>& timeline,
               Sending sending = Sending::eager) {
@@ -84,8 +84,8 @@ template <Costs C>
 
 /// The same with the transfers priced by `machine`.
 /// @throws contract_error for a machine with fewer ranks than the schedule.
-[[nodiscard]] inline Timeline simulate(const Schedule& schedule, TableCosts costs,
-                                       Machine machine, Sending sending = Sending::eager) {
+[[nodiscard]] inline Timeline simulate(const Schedule& schedule, TableCosts costs, Machine machine,
+                                       Sending sending = Sending::eager) {
   expects(schedule.ranks() <= machine.ranks(), [&] {
     return Complaint{"heddle::simulate", "the machine has too few ranks",
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, the machine ",

@@ -46,8 +46,8 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 
 }  // namespace impl
 
-/// All forwards, then all backwards in the same order of microbatches (Huang et al., "GPipe", 2019).
-/// Bubble (P - 1)(F + B), live activations M on every rank.
+/// All forwards, then all backwards in the same order of microbatches (Huang et al., "GPipe",
+/// 2019). Bubble (P - 1)(F + B), live activations M on every rank.
 [[nodiscard]] inline Orders gpipe_orders(int stages, int microbatches) {
   impl::check("heddle::schedule::gpipe", stages, 1, microbatches);
   Orders orders{text("GPipe P=", stages, " M=", microbatches), {}};
@@ -84,9 +84,9 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 }
 
 /// Interleaved 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU
-/// clusters", SC'21, in the generalisation of torch.distributed.pipelining): the microbatches run in
-/// rounds of R = M / max(1, M div P); in a round every chunk of a rank takes its turn.
-/// Bubble (P - 1)(F + B) / V for M >= P, with F and B of the V chunks of a rank together.
+/// clusters", SC'21, in the generalisation of torch.distributed.pipelining): the microbatches run
+/// in rounds of R = M / max(1, M div P); in a round every chunk of a rank takes its turn. Bubble (P
+/// - 1)(F + B) / V for M >= P, with F and B of the V chunks of a rank together.
 ///
 /// @throws infeasible where M is not a multiple of M div P; it names the nearest M that is.
 [[nodiscard]] inline Orders interleaved_orders(int ranks, int stages_per_rank, int microbatches) {
@@ -99,14 +99,14 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
     while (!valid(microbatches - step) && !valid(microbatches + step)) ++step;
     const int nearest = valid(microbatches - step) ? microbatches - step : microbatches + step;
     throw infeasible({where, "the microbatches do not divide into equal rounds",
-                      text("microbatches = ", microbatches, ", ranks = ", ranks, ", rounds = ",
-                           rounds_of(microbatches)),
+                      text("microbatches = ", microbatches, ", ranks = ", ranks,
+                           ", rounds = ", rounds_of(microbatches)),
                       text("the nearest number that does is ", nearest)});
   }
   const int round = microbatches / rounds_of(microbatches);
   const int total = microbatches * stages_per_rank;
-  Orders orders{
-      text("interleaved 1F1B P=", ranks, " V=", stages_per_rank, " M=", microbatches), {}};
+  Orders orders{text("interleaved 1F1B P=", ranks, " V=", stages_per_rank, " M=", microbatches),
+                {}};
   for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(total));
@@ -116,7 +116,8 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
       const int turn = k / round % stages_per_rank;
       const int chunk = kind == Kind::F ? turn : stages_per_rank - 1 - turn;
       auto& next = kind == Kind::F ? next_forward : next_backward;
-      list.push_back({kind, Stage{chunk * ranks + rank}, Item{next[static_cast<std::size_t>(chunk)]++}});
+      list.push_back(
+          {kind, Stage{chunk * ranks + rank}, Item{next[static_cast<std::size_t>(chunk)]++}});
     };
     const int ahead = std::min(total, (stages_per_rank - 1) * round + 2 * (ranks - 1 - rank));
     for (int k = 0; k < ahead; ++k) add(Kind::F, k);
@@ -138,9 +139,8 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
                StageGraph::chain(options.stages), options.sizes);
 }
 [[nodiscard]] inline Schedule interleaved(const InterleavedOptions& options) {
-  return weave(
-      interleaved_orders(options.ranks, options.stages_per_rank, options.microbatches),
-      StageGraph::chain(options.ranks * options.stages_per_rank), options.sizes);
+  return weave(interleaved_orders(options.ranks, options.stages_per_rank, options.microbatches),
+               StageGraph::chain(options.ranks * options.stages_per_rank), options.sizes);
 }
 
 /// Forward actions only: a stream of items through a chain of stages, for inference and for plain

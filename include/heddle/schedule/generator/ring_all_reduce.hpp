@@ -20,9 +20,9 @@ namespace heddle::inline v0::schedule {
 /// Generates the actions of an all-reduce in place of a group action: expand() takes it.
 ///
 /// With P members and m bytes, every member sends 2 (P - 1) messages per chunk, of m / (P C) bytes.
-/// Segment s is summed in the order x[s] + x[s+1] + ... around the ring, so the result is the same on
-/// every member and in every run. Time with latency a and bandwidth b, x = m / (P C b):
-/// max(2 (P-1) (a + x) + (C-1) x, 2 (P-1) m / (P b) + a).
+/// Segment s is summed in the order x[s] + x[s+1] + ... around the ring, so the result is the same
+/// on every member and in every run. Time with latency a and bandwidth b, x = m / (P C b): max(2
+/// (P-1) (a + x) + (C-1) x, 2 (P-1) m / (P b) + a).
 struct RingAllReduce {
   int chunks = 1;  ///< C: pieces of a segment, which overlap each other's latencies
 
@@ -43,7 +43,8 @@ struct RingAllReduce {
     for (const Use& member : members) {
       Buffer buffer = builder[member.buffer];
       expects(member.first == 0 && member.count == pieces && buffer.parts == pieces, [&] {
-        return Complaint{"heddle::schedule::RingAllReduce", "a member is a whole buffer, cut evenly",
+        return Complaint{"heddle::schedule::RingAllReduce",
+                         "a member is a whole buffer, cut evenly",
                          text("parts [", member.first, ", ", member.first + member.count, ") of ",
                               buffer.parts, ", expected ", pieces)};
       });
@@ -64,9 +65,9 @@ struct RingAllReduce {
             const BufferId to = reduces ? scratch[next] : members[next].buffer;
             const Rank source = builder[from].rank;
             const Rank target = builder[to].rank;
-            builder.add({Kind::move, builder.queue(source, target), stage, Item{piece},
-                         flag::gradient},
-                        {read(from, piece), write(to, piece)});
+            builder.add(
+                {Kind::move, builder.queue(source, target), stage, Item{piece}, flag::gradient},
+                {read(from, piece), write(to, piece)});
             if (reduces)
               builder.add({Kind::combine, builder.local(target, Lane{1}), stage, Item{piece}},
                           {read(to, piece), update(members[next].buffer, piece)});
