@@ -3,6 +3,8 @@
 
 # Sourced by the other scripts: setting up, configuring, building, and the environment of a run.
 
+# nproc believes OMP_NUM_THREADS, which is about programs, not about builds.
+jobs=$(env -u OMP_NUM_THREADS nproc)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=${HEDDLE_PRESET:-openmp}
 
@@ -25,7 +27,7 @@ configure() {
 build() {
   local targets=()
   if (($# > 0)); then targets=(--target "$@"); fi
-  (cd "$root" && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}") >&2
+  (cd "$root" && cmake --build --preset "$preset" -j "$jobs" "${targets[@]}") >&2
 }
 
 # What a variable of the configured build holds.
