@@ -4,7 +4,7 @@
 #pragma once
 
 /// @file
-/// A model of two plain functions, for the examples 02 and 03: the first stage sieves blocks of
+/// A model of two plain functions, for both examples 02: the first stage sieves blocks of
 /// numbers, the second looks at the primes in them.
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// The pipeline of example 02 over two MPI ranks: the same functions and the same schedule, another
-// place to run them.
+// The pipeline of 02_two_stages over two MPI ranks: the same functions and the same schedule,
+// another place to run them.
 //
-//   mpiexec -n 2 example_03_two_stages_over_ranks
+//   mpiexec -n 2 example_02_two_stages_over_ranks
 
 #include <iostream>
 

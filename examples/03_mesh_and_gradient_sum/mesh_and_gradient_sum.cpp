@@ -4,7 +4,7 @@
 // Ranks as a mesh of two axes, and gradients summed along one of them: by the MPI library, and by a
 // schedule that can be looked at. Both are compared with the serial sum.
 //
-//   mpiexec -n 4 example_04_mesh_and_gradient_sum     (or any other even number of ranks)
+//   mpiexec -n 4 example_03_mesh_and_gradient_sum     (or any other even number of ranks)
 
 #include <iostream>
 

@@ -4,7 +4,7 @@
 // Example 10 in a page: trains a small byte-level GPT on 4 ranks and leaves the predicted and the
 // measured timeline in train.json.
 //
-//   mpiexec -n 4 example_05_train_small
+//   mpiexec -n 4 example_04_train_small
 
 #include <iostream>
 
