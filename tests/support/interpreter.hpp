@@ -52,7 +52,7 @@ inline std::uint64_t perform(const Action& action, Scalar type, std::span<const 
         std::memcpy(operands[1].data + i, &into, sizeof(T));
       }
     };
-    type == Scalar::f64 ? add(double{}) : add(std::int64_t{});
+    type == Scalar::f64 ? add(double{}) : add(std::uint64_t{});
     return state;
   }
   std::uint64_t index = 0;

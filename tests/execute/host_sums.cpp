@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Ring all-reduces over threads with combine_on_host(): sums of every element type.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/execute.hpp>
+#include <heddle/schedule.hpp>
+
+#include "support/complaint.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+TEMPLATE_TEST_CASE("a ring all-reduce over threads leaves the sum on every rank", "", std::int32_t,
+                   std::int64_t, float, double) {
+  for (const int p : {1, 2, 3, 4}) {
+    for (const std::size_t n : {0, 1, 5, 97}) {
+      const Schedule ring = schedule::ring_all_reduce(
+          {.ranks = p, .bytes = n * sizeof(TestType), .type = scalar_of<TestType>, .chunks = 2});
+      // Small whole numbers: their sums are exact in every type and order.
+      std::vector<std::vector<TestType>> data(static_cast<std::size_t>(p));
+      for (std::size_t r = 0; r < data.size(); ++r)
+        for (std::size_t i = 0; i < n; ++i) data[r].push_back(static_cast<TestType>(100 * r + i));
+      run_threads(p, [&](ThreadTransport& transport) {
+        struct Model {
+          std::vector<TestType>* mine;
+          std::byte* memory(const Schedule& schedule, BufferId id) {
+            return schedule[schedule[id].label] == "data"
+                       ? reinterpret_cast<std::byte*>(mine->data())
+                       : nullptr;
+          }
+          void operator()(const Task& task) { combine_on_host(task); }
+        };
+        Runner runner(Model{&data[+transport.rank()]}, ring, transport);
+        runner.step();
+      });
+      const auto ranks = static_cast<std::size_t>(p);
+      for (const auto& rank : data)
+        for (std::size_t i = 0; i < n; ++i)
+          REQUIRE(rank[i] == static_cast<TestType>(50 * ranks * (ranks - 1) + ranks * i));
+    }
+  }
+}
+
+TEST_CASE("bytes cannot be added, and the action that tries is named") {
+  const Schedule ring = schedule::ring_all_reduce({.ranks = 2, .bytes = 8, .type = Scalar::byte});
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               run_threads(2, [&](ThreadTransport& transport) {
+                 Runner runner([](const Task& task) { combine_on_host(task); }, ring, transport);
+                 runner.step();
+                 runner.drain();
+               });
+             }),
+             ContainsSubstring("heddle::combine_on_host, 0COMBINE") &&
+                 ContainsSubstring("the buffer's elements cannot be added (type byte)"));
+}
