@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -139,6 +140,12 @@ template <class Real, class Values>
   return whole;
 }
 
+/// `difference`, or infinity where it is not a number: that is the largest difference of all, and
+/// a maximum keeps it.
+[[nodiscard]] inline double finite_or_infinity(double difference) {
+  return std::isfinite(difference) ? difference : std::numeric_limits<double>::infinity();
+}
+
 /// How far gradients are apart: the largest of |a - b| over a tensor, divided by
 /// max(|b| of the tensor, 1e-3 |b| of the model), all in the maximum norm; over all tensors.
 template <class Real>
@@ -157,11 +164,10 @@ struct GradientDifference {
       for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
         const auto theirs = static_cast<double>(reference[i]);
         size = std::max(size, std::abs(theirs));
-        const double difference = std::abs(static_cast<double>(ours[i]) - theirs);
-        // Not a number is the largest difference of all.
-        apart = difference <= apart ? apart : difference;
+        apart =
+            std::max(apart, finite_or_infinity(std::abs(static_cast<double>(ours[i]) - theirs)));
       }
-      const double relative = apart / std::max(size, 1e-3 * model);
+      const double relative = finite_or_infinity(apart / std::max(size, 1e-3 * model));
       if (relative <= worst) continue;
       worst = relative;
       where = tensor.name;

@@ -57,9 +57,12 @@ TEST_CASE("the builder names the rank, buffer or queue that does not exist") {
   CHECK_THAT(message([&] { f.builder.queue(Rank{0}, Rank{2}); }),
              ContainsSubstring("to rank 2") && ContainsSubstring("with 2 ranks"));
   CHECK_THAT(message([&] { f.builder.local(Rank{7}); }), ContainsSubstring("from rank 7"));
-  CHECK_THAT(message([&] { f.builder.local(Rank{0}, Lane{65536}); }),
-             ContainsSubstring("lane 65536"));
-  CHECK_NOTHROW(f.builder.local(Rank{0}, Lane{65535}));
+  CHECK_THAT(message([&] { f.builder.local(Rank{0}, Lane{32767}); }),
+             ContainsSubstring("lane 32767"));
+  CHECK_NOTHROW(f.builder.local(Rank{0}, Lane{32766}));
+  CHECK_THAT(message([&] { f.builder.add_buffer({.label = LabelId{99}}); }),
+             ContainsSubstring("no such label"));
+  CHECK_NOTHROW(f.builder.add_buffer({}));  // storage without a role
 }
 
 TEST_CASE("the builder refuses an action that does not fit, and is unchanged then") {

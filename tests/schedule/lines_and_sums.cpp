@@ -165,3 +165,19 @@ TEST_CASE("a ring wants whole buffers, cut evenly") {
                  [&] { schedule::RingAllReduce{1}(builder, members, Stage{0}); }),
              ContainsSubstring("parts [0, 2) of 4, expected 2"));
 }
+
+TEST_CASE("expand refuses what a finer cut would shift") {
+  // Ten elements in three parts: part 1 of three is not parts 2 and 3 of six.
+  Builder builder("uneven", 2);
+  std::vector<Use> members;
+  for (const int rank : {0, 1})
+    members.push_back(schedule::update(
+        builder.add_buffer(
+            {.rank = Rank{rank}, .parts = 3, .type = Scalar::f64, .transient = false, .bytes = 80}),
+        0, 3));
+  builder.add({Kind::group, builder.local(Rank{0}, Lane{1})}, members);
+  const Schedule uneven = std::move(builder).build();
+  CHECK_THROWS_AS(expand(uneven, schedule::RingAllReduce{}), contract_error);
+  // A group stands in the line of every member.
+  CHECK(to_text(uneven) == "0GROUP0\n0GROUP0\n");
+}

@@ -101,12 +101,16 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
 
 /// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the
 /// sum. Waits for the work of `space` first, and returns when the sum is there.
+/// @throws contract_error for a view that is not contiguous; communication_error where MPI reports
+///         one.
 template <class ExecutionSpace, class View>
 requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
 void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Communicator& comm) {
   static_assert(
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
       "heddle::all_reduce: the view must be host memory; copy it to a host mirror first");
+  static_assert(scalar_of<typename View::non_const_value_type> != Scalar::byte,
+                "heddle::all_reduce: the elements must be float, double, int32_t or int64_t");
   expects(view.span_is_contiguous(), [&] {
     return Complaint{"heddle::all_reduce", "the view is not contiguous", view.label(),
                      "copy it into a contiguous one"};

@@ -54,7 +54,7 @@ class Prober {
   void receive(Rank peer, Bytes bytes, Idle idle) {
     finish(m_transport->receive(peer, Lane{0}, m_buffer.data(), bytes), peer, idle);
   }
-  /// The first bytes of the buffer as a Link's two numbers.
+  /// A Link's two numbers, as they travel.
   [[nodiscard]] double* numbers() noexcept { return m_numbers; }
   void send_numbers(Rank peer) {
     finish(m_transport->send(peer, Lane{0}, bytes_of_numbers(), sizeof m_numbers), peer, Idle::nap);
@@ -101,7 +101,7 @@ class Prober {
         if (const std::optional<Abort> abort = m_transport->aborted())
           throw communication_error(
               {where, text("rank ", abort->rank, " failed at ", abort->action), abort->reason});
-        if (steady_seconds() - since > m_options->watchdog)
+        if (m_options->watchdog > 0 && steady_seconds() - since > m_options->watchdog)
           throw communication_error(
               {where, text("no message was exchanged with rank ", peer),
                text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport->rank()),

@@ -104,16 +104,19 @@ class CostSamples {
     for (std::size_t i = 0; i < stamps.size(); ++i) {
       if (program.steps[i].does != Step::Does::run) continue;
       const Action& action = program.schedule[program.steps[i].action];
-      auto& samples = m_samples[{action.kind, action.stage}];
+      auto& [samples, added] = m_samples[{action.kind, action.stage}];
       const Ticks ticks = stamps[i].end - stamps[i].start;
       if (samples.size() < most)
         samples.push_back(ticks);
       else
-        samples[m_added++ % most] = ticks;
+        samples[added % most] = ticks;
+      ++added;
     }
   }
 
-  /// The median per (kind, stage), averaged over the ranks that have it. All ranks must call it.
+  /// The median per (kind, stage), averaged over the ranks that have it. A group's time holds the
+  /// wait for its other members. All ranks must call it.
+  /// @throws contract_error on every rank, where nothing was recorded of a kind in the schedule.
   template <Transport T>
   [[nodiscard]] TableCosts costs(T& transport, const Schedule& schedule, const Clock& clock,
                                  const ExecuteOptions& options = {}) const {
@@ -123,8 +126,8 @@ class CostSamples {
       Seconds median;
     };
     std::vector<Entry> mine;
-    for (const auto& [key, samples] : m_samples) {
-      std::vector<Ticks> sorted = samples;
+    for (const auto& [key, seen] : m_samples) {
+      std::vector<Ticks> sorted = seen.ticks;
       const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
       std::nth_element(sorted.begin(), middle, sorted.end());
       mine.push_back({key.first, key.second, clock.seconds(*middle) - clock.seconds(0)});
@@ -141,14 +144,25 @@ class CostSamples {
         ++count;
       }
     }
+    for (const Action& action : schedule.actions())
+      expects(action.kind == Kind::move || sums.contains({action.kind, action.stage}), [&] {
+        return Complaint{"heddle::Runner::costs",
+                         text("nothing was recorded of ", action.kind, " on stage ", action.stage),
+                         {},
+                         "run a step with ExecuteOptions::record first"};
+      });
     for (const auto& [key, sum] : sums) table.at(key.first, key.second) = sum.first / sum.second;
     return table;
   }
 
  private:
   static constexpr std::size_t most = 4096;
-  std::map<std::pair<Kind, Stage>, std::vector<Ticks>> m_samples;
-  std::size_t m_added = 0;
+  /// The latest durations of one key: a ring once it is full.
+  struct Seen {
+    std::vector<Ticks> ticks;
+    std::size_t added = 0;
+  };
+  std::map<std::pair<Kind, Stage>, Seen> m_samples;
 };
 
 }  // namespace heddle::inline v0

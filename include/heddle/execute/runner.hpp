@@ -86,7 +86,6 @@ class Runner {
     });
     if (m_options.fold) schedule = fold_to_live(schedule, m_options.slack);
     agree(schedule);
-    m_offset = clock_offset(transport(), m_options.execute);
     m_executor.emplace(
         slice(schedule, transport().rank(),
               [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); }),
@@ -117,10 +116,11 @@ class Runner {
   void record(bool on) { m_executor->record(on); }
 
   /// When every action of the last step took place, on all ranks, measured; in rank 0's steady
-  /// time. Empty spans unless the step was recorded. All ranks must call it.
+  /// time. Spans of zeros unless the step was recorded. All ranks must call it.
   [[nodiscard]] Timeline timeline() {
     m_clock.settle();
-    return merge_stamps(transport(), m_executor->program(), m_executor->stamps(), m_clock, m_offset,
+    const Seconds offset = clock_offset(transport(), m_options.execute);
+    return merge_stamps(transport(), m_executor->program(), m_executor->stamps(), m_clock, offset,
                         m_options.execute);
   }
 
@@ -174,7 +174,6 @@ class Runner {
   std::vector<std::unique_ptr<std::byte, void (*)(std::byte*)>> m_memory;
   Bytes m_allocated = 0;
   Clock m_clock;
-  Seconds m_offset = 0;
   CostSamples m_samples;
   std::optional<Executor<TransportType>> m_executor;  // refers to the memory above
 };

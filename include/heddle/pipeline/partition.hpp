@@ -18,6 +18,8 @@ namespace heddle::inline v0 {
 struct LayerRange {
   int first = 0;
   int last = 0;
+
+  friend constexpr bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 
 /// The layers of every stage: `counts[s]` of them on stage s, or, without counts, as equal as can

@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,7 @@
 #include <heddle/execute/runner.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
@@ -74,6 +77,8 @@ class Stages {
   /// Called by Runner: builds this rank's stages and sizes the buffers.
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place) {
+    m_replicas = nullptr;
+    m_microbatches = 0;
     if constexpr (std::same_as<P, DeviceMesh>) {
       schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis);
       m_replicas = replicas(place);
@@ -129,6 +134,10 @@ class Stages {
     const Kind kind = task.kind();
     if (kind == Kind::combine) return combine_on_host(task);
     if (kind == Kind::group) return sum_group(task);
+    expects(kind <= Kind::B || kind == Kind::update, [&] {
+      return Complaint{"heddle::Stages", "stages do not know this kind of action",
+                       action_text(task.schedule(), task.id())};
+    });
     S& stage = at(task.stage());
     if (kind == Kind::update) {
       stage.update();
@@ -182,8 +191,13 @@ class Stages {
   [[nodiscard]] int layers() const noexcept { return m_layers; }
 
  private:
+  static constexpr std::string_view roles[] = {role::input,       role::output,     role::saved,
+                                               role::output_grad, role::input_grad, role::delta,
+                                               role::weights,     role::gradients};
+
   struct Entry {
     Stage number;
+    LayerRange layers;
     std::unique_ptr<S> stage;
   };
   struct Sizes {
@@ -211,7 +225,8 @@ class Stages {
     for (const Buffer& buffer : schedule.buffers())
       count = std::max(count, static_cast<int>(+buffer.stage) + 1);
     const auto ranges = partition_layers(m_layers, count, m_options.layers_per_stage);
-    m_stages.clear();
+    // A stage that has the same layers as before goes on with what it has learned.
+    std::vector<Entry> before = std::exchange(m_stages, {});
     std::size_t delta = 0;
     for (std::size_t s = 0; s < ranges.size(); ++s) {
       const bool here = std::any_of(schedule.buffers().begin(), schedule.buffers().end(),
@@ -220,7 +235,13 @@ class Stages {
                                              schedule[buffer.label] == role::weights;
                                     });
       if (!here) continue;
-      m_stages.push_back({Stage{s}, std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
+      const auto same = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
+        return entry.stage && entry.layers == ranges[s];
+      });
+      m_stages.push_back({Stage{s}, ranges[s],
+                          same != before.end()
+                              ? std::move(same->stage)
+                              : std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
       delta = std::max(delta, m_stages.back().stage->delta_size());
     }
     m_delta.resize(delta);
@@ -230,7 +251,7 @@ class Stages {
   template <Transport T>
   [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport) const {
     std::vector<Sizes> mine;
-    for (const auto& [number, stage] : m_stages)
+    for (const auto& [number, layers, stage] : m_stages)
       mine.push_back({number.value, stage->input_size(), stage->output_size(), stage->saved_size(),
                       stage->delta_size(), stage->parameter_count()});
     std::vector<Sizes> sizes;
@@ -242,6 +263,10 @@ class Stages {
     }
     return schedule.with_sizes([&](Buffer& buffer) {
       const std::string& label = schedule[buffer.label];
+      expects(std::find(std::begin(roles), std::end(roles), label) != std::end(roles), [&] {
+        return Complaint{"heddle::Stages", "stages have no storage of this role",
+                         text("'", label, "' of stage ", buffer.stage)};
+      });
       const Sizes& stage = sizes[+buffer.stage];
       const std::uint64_t elements = label == role::input || label == role::input_grad ? stage.input
                                      : label == role::output || label == role::output_grad

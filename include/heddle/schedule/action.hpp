@@ -72,6 +72,11 @@ struct Buffer {
   return part_bytes(buffer, 0, part);
 }
 
+/// True where all parts have the same size, so that they can take each other's place.
+[[nodiscard]] constexpr bool is_cut_evenly(const Buffer& buffer) noexcept {
+  return buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
+}
+
 /// Parts [first, first + count) of a buffer, and how they are touched. 12 bytes.
 struct Use {
   BufferId buffer;

@@ -50,6 +50,11 @@ namespace heddle::inline v0 {
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     const Queue& queue = schedule[schedule[id].queue];
+    if (schedule[id].kind == Kind::group) {  // every member has it
+      for (const Use& member : schedule.uses(id))
+        append(schedule[member.buffer].rank, action_text(schedule, id));
+      continue;
+    }
     append(queue.from, action_text(schedule, id, 0));
     if (!queue.local()) append(queue.to, action_text(schedule, id, 1));
   }

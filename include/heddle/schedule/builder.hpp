@@ -43,6 +43,7 @@ class Builder {
     });
     m_body.name = std::move(name);
     m_body.ranks = ranks;
+    m_body.labels.emplace_back();  // LabelId{0}: storage without a role
   }
 
   /// A Builder that has the ranks, labels, buffers and queues of `schedule` under the same numbers,
@@ -72,15 +73,22 @@ class Builder {
           "heddle::Builder::add_buffer", "a buffer needs a rank and at least one part",
           text("rank ", buffer.rank, " of ", m_body.ranks, ", ", buffer.parts, " parts")};
     });
+    expects(+buffer.label < m_body.labels.size(), [&] {
+      return Complaint{"heddle::Builder::add_buffer", "no such label",
+                       text("label ", buffer.label, " of ", m_body.labels.size()),
+                       "make it with Builder::label"};
+    });
     m_body.buffers.push_back(buffer);
     m_hazards.add_buffer(buffer.parts);
     return BufferId{m_body.buffers.size() - 1};
   }
 
   /// The queue from -> to; `from == to` is a local queue of that rank. Made on first use.
+  /// Lanes are below 32767: every MPI has tags for them, and one is left for the Runner's own
+  /// words.
   QueueId queue(Rank from, Rank to, Lane lane = Lane{0}) {
     const auto ranks = static_cast<std::size_t>(m_body.ranks);
-    expects(+from < ranks && +to < ranks && +lane < (1u << 16), [&] {
+    expects(+from < ranks && +to < ranks && +lane < 32767, [&] {
       return Complaint{
           "heddle::Builder::queue", "no such queue",
           text("from rank ", from, " to rank ", to, ", lane ", lane, ", with ", ranks, " ranks")};

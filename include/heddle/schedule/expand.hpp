@@ -5,6 +5,7 @@
 /// @file
 /// expand(): replaces every group action by the actions of a collective, in place.
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -28,23 +29,31 @@ concept CollectiveGenerator = requires(const G& generator, Builder& builder,
 /// `schedule` with its group actions expanded. The buffers that they use are cut more finely; all
 /// other actions use the same ranges as before.
 ///
-/// @throws contract_error where two groups of different size share a buffer.
+/// @throws contract_error where two groups of different size share a buffer, or the parts of one
+///         that a group uses differ in size.
 template <CollectiveGenerator G>
 [[nodiscard]] Schedule expand(const Schedule& schedule, const G& generator) {
-  std::vector<std::uint32_t> finer(schedule.buffers().size(), 1);
+  std::vector<std::uint32_t> finer(schedule.buffers().size(), 0);  // 0: in no group
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const auto members = schedule.uses(ActionId{i});
     if (schedule[ActionId{i}].kind != Kind::group) continue;
     const std::uint32_t parts = generator.parts(members.size());
     for (const Use& member : members) {
       std::uint32_t& cut = finer[+member.buffer];
-      expects(cut == 1 || cut == parts, [&] {
+      const Buffer& buffer = schedule[member.buffer];
+      expects(buffer.parts == 1 || is_cut_evenly(buffer), [&] {
+        return Complaint{"heddle::expand", "a buffer of uneven parts cannot be cut more finely",
+                         text("buffer ", member.buffer, ": ", buffer.bytes, " bytes in ",
+                              buffer.parts, " parts")};
+      });
+      expects(cut == 0 || cut == parts, [&] {
         return Complaint{"heddle::expand", "groups of different size share a buffer",
                          text("buffer ", member.buffer, " is cut in ", cut, " and in ", parts)};
       });
       cut = parts;
     }
   }
+  for (std::uint32_t& cut : finer) cut = std::max(cut, 1u);
   std::size_t next = 0;
   Builder builder = Builder::like(schedule, [&](Buffer buffer) {
     buffer.parts *= finer[next++];

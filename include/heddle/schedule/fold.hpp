@@ -22,11 +22,6 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// True where all parts have the same size, so that they can take each other's place.
-[[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) {
-  return buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
-}
-
 /// A conflict that a fold would make: action `reader` would see the value of another part.
 struct FoldConflict {
   ActionId reader;
@@ -96,7 +91,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
   const auto describe = [&] {
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
-  expects(slots >= 1 && slots <= old.parts && old.transient && impl::is_cut_evenly(old), [&] {
+  expects(slots >= 1 && slots <= old.parts && old.transient && is_cut_evenly(old), [&] {
     return Complaint{"heddle::fold", text("cannot fold ", describe()),
                      text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
                           old.transient ? "transient" : "persistent")};
@@ -131,7 +126,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
     const bool single = std::all_of(uses.begin(), uses.end(),
                                     [](const auto& entry) { return entry.second.count == 1; });
     std::uint32_t wanted = buffer.parts;
-    if (!uses.empty() && single && impl::is_cut_evenly(buffer)) {
+    if (!uses.empty() && single && is_cut_evenly(buffer)) {
       wanted = 1;
       while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
       const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {

@@ -87,7 +87,7 @@ class TableCosts {
 
   TableCosts(Machine machine, int stages)
       : m_machine(std::move(machine)),
-        m_table(static_cast<std::size_t>(stages) * kind_count, Seconds{}) {}
+        m_table(static_cast<std::size_t>(std::max(stages, 0)) * kind_count, Seconds{}) {}
 
   /// The cost of one action of `kind` on `stage`.
   [[nodiscard]] Seconds& at(Kind kind, Stage stage) { return m_table[index(kind, stage)]; }
