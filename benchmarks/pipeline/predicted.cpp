@@ -31,6 +31,7 @@ namespace hd = heddle;
 namespace {
 
 constexpr int measured_steps = 41;
+constexpr int all_steps = 1 + 2 * measured_steps;
 
 /// What is compared: the timeline that simulate() promised with the recorded ones, and with the
 /// wall time of the steps, in which the executor's own work and the sum of the losses lie too.
@@ -40,24 +41,25 @@ struct Outcome {
   std::vector<double> wall;      ///< between barriers, of the slowest rank
 };
 
-/// Runs `profiled` + measured_steps steps: `step(run, number)`. The first is not counted at all: it
-/// warms up caches and connections.
+/// Runs all_steps steps: `step(run, number)`. The first is not counted at all: it warms up caches
+/// and connections. The others take turns in being profiled and in being compared with what the
+/// profile predicts, so that a machine whose speed changes changes it for both.
 template <class Run, class OneStep>
-[[nodiscard]] Outcome compare(Run& run, hd::DeviceMesh& mesh, int profiled, OneStep&& step) {
+[[nodiscard]] Outcome compare(Run& run, hd::DeviceMesh& mesh, OneStep&& step) {
   const MPI_Comm comm = mesh.all().get();
   Outcome outcome;
   const hd::Machine machine = hd::measure_machine(mesh);
-  for (int number = 0; number < 1 + profiled + measured_steps; ++number) {
-    if (number == 1) run.reset_costs();
-    if (number == 1 + profiled)
-      outcome.predicted = hd::simulate(run.schedule(), run.costs(), machine).makespan();
+  for (int number = 0; number < all_steps; ++number) {
+    const bool profiles = number % 2 == 1;
+    run.profile(profiles);
     MPI_Barrier(comm);
     double seconds = bench::seconds_of([&] { step(run, number); });
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
-    if (number < 1 + profiled) continue;
+    if (number == 0 || profiles) continue;
     outcome.wall.push_back(seconds);
     outcome.recorded.push_back(run.timeline().makespan());
   }
+  outcome.predicted = hd::simulate(run.schedule(), run.costs(), machine).makespan();
   return outcome;
 }
 
@@ -102,14 +104,13 @@ void gpt(hd::DeviceMesh& mesh) {
   training.microbatches = 8;
   training.optimizer.learning_rate = 3e-3;
   const auto text = examples::Text::load({}, static_cast<std::size_t>(training.model.context));
-  constexpr int profiled = 20;
   std::vector<std::vector<std::uint8_t>> batches;
-  for (int step = 0; step < 1 + profiled + measured_steps; ++step)
+  for (int step = 0; step < all_steps; ++step)
     batches.push_back(examples::batch(training, text, step, 0));
   for (const auto& [name, schedule] : schedules(mesh.size(), training.microbatches, {})) {
     examples::Gpt<float> model = examples::make_gpt<float>(training);
     hd::Runner run(model, schedule, mesh, {.execute = {.record = true}});
-    const Outcome outcome = compare(run, mesh, profiled, [&](auto& runner, int number) {
+    const Outcome outcome = compare(run, mesh, [&](auto& runner, int number) {
       runner.step(batches[static_cast<std::size_t>(number)], examples::weight(training));
     });
     report("pipeline/predicted_gpt", name, outcome, static_cast<int>(mesh.rank().value));
@@ -131,7 +132,7 @@ void waits(hd::DeviceMesh& mesh) {
   for (const auto& [name, schedule] : schedules(mesh.size(), 8, sizes)) {
     hd::Runner run(WaitingModel{}, schedule, mesh,
                    {.execute = {.idle = hd::Idle::nap, .record = true}});
-    const Outcome outcome = compare(run, mesh, 10, [](auto& runner, int) { runner.step(); });
+    const Outcome outcome = compare(run, mesh, [](auto& runner, int) { runner.step(); });
     report("pipeline/predicted_waits", name, outcome, static_cast<int>(mesh.rank().value));
   }
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -56,22 +55,20 @@ void train(const Settings& s, MPI_Comm comm) {
                         training.microbatches * training.replicas;
   std::vector<double> losses;
   std::vector<Real> gradients;  // of the first step
-  // Costs are profiled in the first third of the steps; they predict the others.
+  // Every other step is profiled; what that predicts is compared with the steps between.
   const bool predicts = s.report || !s.trace.empty();
-  const int profiled = std::max(2, s.steps / 3);
-  std::optional<heddle::TableCosts> costs;
   MeasuredSteps measured;
   {
     Progress progress(speaks, s.steps, tokens);
     for (int step = 0; step < s.steps; ++step) {
       // The first step warms up caches and libraries; it is not what a step costs.
-      if (step == 1) run.reset_costs();
-      if (predicts && step == profiled) costs = run.costs();
+      if (step == 1 && s.steps > 1) run.reset_costs();
+      run.profile(step < 2 || step % 2 == 1);
       losses.push_back(run.step(batch(training, text, step, replica), weight(training)).loss);
       progress(step, losses.back());
       if (step == 0 && s.check)
         gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
-      if (s.report && step >= profiled) measured.add(run.timeline());
+      if (s.report && step > 0 && step % 2 == 0) measured.add(run.timeline());
     }
   }
   const auto last = [&](int count) {
@@ -88,8 +85,7 @@ void train(const Settings& s, MPI_Comm comm) {
   heddle::Timeline predicted;
   if (predicts) {
     timeline = run.timeline();
-    predicted = heddle::simulate(run.schedule(), costs ? *costs : run.costs(),
-                                 heddle::measure_machine(mesh));
+    predicted = heddle::simulate(run.schedule(), run.costs(), heddle::measure_machine(mesh));
   }
 
   const auto parameters = gather<Real>(model, mesh, [](auto& stage) { return stage.parameters(); });

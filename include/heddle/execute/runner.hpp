@@ -104,7 +104,8 @@ class Runner {
           sizeof...(Arguments) == 0 && !requires { &std::remove_cvref_t<M>::begin_step; },
           "heddle::Runner::step: the model has no begin_step for these arguments");
     m_executor->step(m_model);
-    if (!m_executor->stamps().empty()) m_samples.add(m_executor->program(), m_executor->stamps());
+    if (m_profiles && !m_executor->stamps().empty())
+      m_samples.add(m_executor->program(), m_executor->stamps());
     if constexpr (requires { m_model.end_step(transport()); }) return m_model.end_step(transport());
   }
 
@@ -115,6 +116,10 @@ class Runner {
   /// Switches recording on or off from the next step on.
   void record(bool on) { m_executor->record(on); }
 
+  /// Whether the recorded steps from the next one on count for costs(); they do at first. To
+  /// compare a prediction with steps that it was not made from, let them take turns.
+  void profile(bool on) noexcept { m_profiles = on; }
+
   /// When every action of the last step took place, on all ranks, measured; in rank 0's steady
   /// time. Spans of zeros unless the step was recorded. All ranks must call it.
   [[nodiscard]] Timeline timeline() {
@@ -124,7 +129,7 @@ class Runner {
                         m_options.execute);
   }
 
-  /// The median cost per (kind, stage) over the recorded steps, for simulate(). Transfers are free
+  /// The median cost per (kind, stage) over the profiled steps, for simulate(). Transfers are free
   /// until a Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() {
     m_clock.settle();
@@ -175,6 +180,7 @@ class Runner {
   Bytes m_allocated = 0;
   Clock m_clock;
   CostSamples m_samples;
+  bool m_profiles = true;
   std::optional<Executor<TransportType>> m_executor;  // refers to the memory above
 };
 
