@@ -57,7 +57,7 @@ void train(const Settings& s, MPI_Comm comm) {
   std::vector<Real> gradients;  // of the first step
   // Every other step is profiled; what that predicts is compared with the steps between.
   const bool predicts = s.report || !s.trace.empty();
-  MeasuredSteps measured;
+  std::vector<heddle::Timeline> measured;
   {
     Progress progress(speaks, s.steps, tokens);
     for (int step = 0; step < s.steps; ++step) {
@@ -68,7 +68,7 @@ void train(const Settings& s, MPI_Comm comm) {
       progress(step, losses.back());
       if (step == 0 && s.check)
         gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
-      if (s.report && step > 0 && step % 2 == 0) measured.add(run.timeline());
+      if (predicts && step > 0 && step % 2 == 0) measured.push_back(run.timeline());
     }
   }
   const auto last = [&](int count) {
@@ -81,10 +81,9 @@ void train(const Settings& s, MPI_Comm comm) {
     std::cout << "loss: first " << losses.front() << ", last " << last(end) << " (mean of " << end
               << " steps)\n";
 
-  heddle::Timeline timeline;
   heddle::Timeline predicted;
   if (predicts) {
-    timeline = run.timeline();
+    if (measured.empty()) measured.push_back(run.timeline());
     predicted = heddle::simulate(run.schedule(), run.costs(), heddle::measure_machine(mesh));
   }
 
@@ -120,7 +119,7 @@ void train(const Settings& s, MPI_Comm comm) {
               << whole.generate("#include", static_cast<std::size_t>(s.sample), 0.7, training.seed)
               << '\n';
   }
-  if (predicts) report(s, predicted, timeline, measured);
+  if (predicts) report(s, predicted, std::move(measured));
 }
 
 extern template void train<float>(const Settings&, MPI_Comm);
