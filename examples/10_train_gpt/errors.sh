@@ -1,17 +1,22 @@
-#!/ usr / bin / env bash
-#SPDX - License - Identifier : Apache - 2.0 WITH LLVM - exception
-#SPDX - FileCopyrightText : The Heddle contributors
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
 
-#errors.sh COMMAND... : starts COMMAND, train_gpt on 2 ranks, with what it must refuse.Each time it
-#has to end soon, with a status other than 0, and say what is wrong.
-set - uo pipefail folder = $(mktemp - d) trap 'rm -rf "$folder"' EXIT
-    : > "$folder/empty.txt" echo "too short" > "$folder/short.txt" failures = 0
-#refuses PHRASE ARGUMENTS...
-    refuses() {
-  local phrase = $1 output status = 0 shift output =
-      $(timeout 60 "${command[@]}" --steps 2 --sample 0 "$@" 2 > &1) || status =
-          $ ? if ((status == 0 || status == 124)) || [[$output != *"$phrase" * ]];
-  then
+# errors.sh COMMAND...: starts COMMAND, train_gpt on 2 ranks, with what it must refuse. Each time it
+# has to end soon, with a status other than 0, and say what is wrong.
+set -uo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+: > "$folder/empty.txt"
+echo "too short" > "$folder/short.txt"
+failures=0
+
+# refuses PHRASE ARGUMENTS...
+refuses() {
+  local phrase=$1 output status=0
+  shift
+  output=$(timeout 60 "${command[@]}" --steps 2 --sample 0 "$@" 2>&1) || status=$?
+  if ((status == 0 || status == 124)) || [[ $output != *"$phrase"* ]]; then
     failures=$((failures + 1))
     printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
            "$status" "$*" "$phrase" "$output"
@@ -20,37 +25,23 @@ set - uo pipefail folder = $(mktemp - d) trap 'rm -rf "$folder"' EXIT
   fi
 }
 
-command = ("$@")pipe =
-    (--pipe 2)refuses
-    "$folder/none.txt"
-    "${pipe[@]}" --text "$folder/none.txt" refuses
-                        "$folder/empty.txt"
-                        "${pipe[@]}" --text "$folder/empty.txt" refuses
-                                            "is too short"
-                                            "${pipe[@]}" --text
-    "$folder/short.txt" refuses "the mesh does not fit the ranks" --pipe 2 --data 2 refuses
-    "the mesh does not fit the ranks" --pipe 1 refuses
-    "an axis has at least one rank" --pipe 0 refuses
-    "there are more stages than layers"
-    "${pipe[@]}" --layers 1 refuses
-    "a step has at least one microbatch"
-    "${pipe[@]}" --microbatches 0 refuses
-    "no schedule 'zigzag'"
-    "${pipe[@]}" --schedule zigzag refuses
-    "the nearest number that does is 4"
-    "${pipe[@]}" --schedule interleaved-- microbatches 5 --layers 8 refuses
-    "does not divide"
-    "${pipe[@]}" --width 10 --heads 4 refuses
-    "no option '--stepz'"
-    "${pipe[@]}" --stepz 3 refuses
-    "not a number"
-    "${pipe[@]}" --layers three refuses
-    "at least 1"
-    "${pipe[@]}" --steps 0 refuses
-    "no precision 'half'"
-    "${pipe[@]}" --precision half refuses
-    "no gradient sum 'tree'"
-    "${pipe[@]}" --gradient -
-    sum tree refuses
-    "cannot write"
-    "${pipe[@]}" --trace "$folder/no/such/folder/trace.json" exit $((failures > 0))
+command=("$@")
+pipe=(--pipe 2)
+refuses "$folder/none.txt" "${pipe[@]}" --text "$folder/none.txt"
+refuses "$folder/empty.txt" "${pipe[@]}" --text "$folder/empty.txt"
+refuses "is too short" "${pipe[@]}" --text "$folder/short.txt"
+refuses "the mesh does not fit the ranks" --pipe 2 --data 2
+refuses "the mesh does not fit the ranks" --pipe 1
+refuses "an axis has at least one rank" --pipe 0
+refuses "there are more stages than layers" "${pipe[@]}" --layers 1
+refuses "a step has at least one microbatch" "${pipe[@]}" --microbatches 0
+refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag
+refuses "the nearest number that does is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
+refuses "does not divide" "${pipe[@]}" --width 10 --heads 4
+refuses "no option '--stepz'" "${pipe[@]}" --stepz 3
+refuses "not a number" "${pipe[@]}" --layers three
+refuses "at least 1" "${pipe[@]}" --steps 0
+refuses "no precision 'half'" "${pipe[@]}" --precision half
+refuses "no gradient sum 'tree'" "${pipe[@]}" --gradient-sum tree
+refuses "cannot write" "${pipe[@]}" --trace "$folder/no/such/folder/trace.json"
+exit $((failures > 0))
