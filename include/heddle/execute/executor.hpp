@@ -29,8 +29,8 @@ namespace heddle::inline v0 {
 
 struct ExecuteOptions {
   Idle idle = Idle::yield;
-  bool record = false;     ///< stamp every action; costs some tens of nanoseconds each
-  Seconds watchdog = 120;  ///< longest wait for one message; 0: for ever
+  bool record = false;                             ///< stamp every action; costs about 10 ns each
+  Seconds watchdog = 120;                          ///< longest wait for one message; 0: for ever
   std::function<void(std::string_view)> log = {};  ///< told of aborts; may be empty
 };
 
