@@ -31,10 +31,11 @@
 #include "gpt_block.hpp"
 #include "gpt_buffers.hpp"
 #include "gpt_config.hpp"
+#include "space.hpp"
 
 namespace examples {
 
-template <class Real, class Space = Kokkos::DefaultExecutionSpace>
+template <class Real, class Space = examples::Space>
 class GptStage {
  public:
   using scalar_type = Real;
