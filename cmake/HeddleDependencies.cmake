@@ -4,7 +4,9 @@
 # Looks for what heddle::heddle stands on and says what it found:
 #   HEDDLE_ABSENT               the required packages that are missing, as text; empty when none is
 #   HEDDLE_HAS_*                the optional packages that are there
+#   HEDDLE_KOKKOSKERNELS_TARGET the name of Kokkos Kernels' target: its own, or the one of Trilinos
 #   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS}_STATE   a phrase each, for the summary
+# Stops where Kokkos lacks the device that HEDDLE_DEVICE asks for.
 # A target that the enclosing project has made already (FetchContent, a submodule) is taken as is.
 
 set(missing)
@@ -30,6 +32,11 @@ else()
     string(APPEND HEDDLE_KOKKOS_STATE " (too old: ${Kokkos_CONSIDERED_VERSIONS})")
   endif()
   list(APPEND missing "Kokkos >= 4.6 (tested with 5.0 to 5.2)")
+endif()
+if(HEDDLE_DEVICE AND NOT HEDDLE_DEVICE IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "Heddle: this build needs a Kokkos with the device ${HEDDLE_DEVICE}, and Kokkos "
+                      "is ${HEDDLE_KOKKOS_STATE}. Name one that has it in CMAKE_PREFIX_PATH or "
+                      "Kokkos_ROOT.")
 endif()
 
 # The C++ bindings that MPI removed in 2012 would only add warnings and link time.
@@ -60,8 +67,11 @@ if(HEDDLE_ABSENT STREQUAL "")
     set(HEDDLE_CBLAS_STATE "${CBLAS_LIBRARY}")
   endif()
   find_package(KokkosKernels QUIET CONFIG)
-  if(TARGET Kokkos::kokkoskernels)
-    set(HEDDLE_HAS_KOKKOSKERNELS TRUE)
-    set(HEDDLE_KOKKOSKERNELS_STATE "${KokkosKernels_VERSION}")
-  endif()
+  foreach(target Kokkos::kokkoskernels KokkosKernels::all_libs)
+    if(TARGET ${target} AND NOT HEDDLE_HAS_KOKKOSKERNELS)
+      set(HEDDLE_HAS_KOKKOSKERNELS TRUE)
+      set(HEDDLE_KOKKOSKERNELS_TARGET ${target})
+      set(HEDDLE_KOKKOSKERNELS_STATE "found as ${target} ${KokkosKernels_VERSION}")
+    endif()
+  endforeach()
 endif()

@@ -16,6 +16,12 @@ endif()
 find_path(HEDDLE_DEFAULT_TEXT vector PATHS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} NO_DEFAULT_PATH
           DOC "Folder of the C++ standard headers: the text that examples train on by default")
 target_compile_definitions(heddle_own INTERFACE HEDDLE_DEFAULT_TEXT="${HEDDLE_DEFAULT_TEXT}")
+if(HEDDLE_SPACE)
+  target_compile_definitions(heddle_own INTERFACE HEDDLE_SPACE=${HEDDLE_SPACE})
+endif()
+if(HEDDLE_DISTINCT_MIRRORS)
+  target_compile_definitions(heddle_own INTERFACE HEDDLE_DISTINCT_MIRRORS)
+endif()
 target_include_directories(heddle_own INTERFACE "${HEDDLE_SOURCE_DIR}/examples/common"
                                                 "${HEDDLE_SOURCE_DIR}/tests")
 

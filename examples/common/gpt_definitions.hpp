@@ -6,6 +6,8 @@
 /// What the members of GptStage do. They are compiled once for each type of number, in
 /// gpt_float.cpp and gpt_double.cpp: the kernels take a compiler some time.
 
+#include <heddle/device/mirror.hpp>
+
 #include "gpt.hpp"
 
 namespace examples {
@@ -172,7 +174,7 @@ void GptStage<Real, Space>::predict(const Matrix& stream, const Saved& keep) {
 
 template <class Real, class Space>
 void GptStage<Real, Space>::start_parameters(std::uint64_t seed) {
-  const auto host = Kokkos::create_mirror_view(m_parameters);
+  const auto host = heddle::host_mirror(m_parameters);
   for (const GptTensor& tensor : m_table.tensors) {
     const heddle::Random random(seed, tensor.name);
     for (std::size_t i = 0; i < tensor.size; ++i)

@@ -7,6 +7,7 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>
+#include <heddle/device.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/kernel.hpp>
 #include <heddle/pipeline.hpp>

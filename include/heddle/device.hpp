@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The whole room device: what code needs to run on every Kokkos device.
+
+#include <heddle/device/mirror.hpp>

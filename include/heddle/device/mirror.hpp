@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Host mirrors of Views, for code that must run on devices whose memory the host cannot reach and
+/// is tested on machines that have none.
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// A mirror that is never the View itself. Its bytes are 0xff at first, not a number in floating
+/// point: what was not copied neither way cannot pass for a result.
+template <class View>
+[[nodiscard]] auto distinct_mirror(const View& view) {
+  auto mirror = Kokkos::create_mirror(Kokkos::WithoutInitializing, view);
+  using Element = typename decltype(mirror)::value_type;
+  if constexpr (std::is_trivially_copyable_v<Element>) {
+    if (mirror.span() > 0) std::memset(mirror.data(), 0xff, mirror.span() * sizeof(Element));
+  }
+  return mirror;
+}
+
+}  // namespace impl
+
+/// A View of the same shape that the host can touch; its contents are unspecified until a
+/// `Kokkos::deep_copy` from `view`, and reach `view` by a deep_copy only.
+///
+/// Where the host reaches the memory of `view`, the mirror is `view` itself and such copies cost
+/// nothing. There a forgotten copy goes unnoticed, so programs compiled with
+/// HEDDLE_DISTINCT_MIRRORS (the CMake option of Heddle's own tests and examples) get a copy always.
+template <class View>
+requires Kokkos::is_view_v<View>
+[[nodiscard]] auto host_mirror(const View& view) {
+#ifdef HEDDLE_DISTINCT_MIRRORS
+  return impl::distinct_mirror(view);
+#else
+  return Kokkos::create_mirror_view(view);
+#endif
+}
+
+}  // namespace heddle::inline v0
