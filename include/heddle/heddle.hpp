@@ -10,4 +10,5 @@
 #include <heddle/device.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/kernel.hpp>
+#include <heddle/pattern.hpp>
 #include <heddle/pipeline.hpp>

@@ -3,13 +3,14 @@
 #pragma once
 
 /// @file
-/// Everything of the target heddle::core: schedules, the simulator, traces and the executor, for
-/// programs without Kokkos and MPI.
+/// Everything of the target heddle::core: schedules, the simulator, planning, traces and the
+/// executor, for programs without Kokkos and MPI.
 
 #include <heddle/core.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/layout.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace.hpp>

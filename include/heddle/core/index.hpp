@@ -37,9 +37,10 @@ using Stage = Index<struct StageTag>;  ///< a piece of the model that lives on o
 using Item = Index<struct ItemTag>;    ///< a microbatch, token or chunk: what a stage is applied to
 using Tier = Index<struct TierTag>;    ///< a memory level of a rank; 0 is where kernels compute
 using Lane = Index<struct LaneTag>;    ///< one of several in-order queues between the same ends
-using BufferId = Index<struct BufferTag>;
-using QueueId = Index<struct QueueTag>;
-using ActionId = Index<struct ActionTag>;
-using LabelId = Index<struct LabelTag>;
+using Worker = Index<struct WorkerTag>;    ///< one of those that share a range of items
+using BufferId = Index<struct BufferTag>;  ///< a Buffer of a Schedule, in the order of its list
+using QueueId = Index<struct QueueTag>;    ///< an in-order queue of a Schedule
+using ActionId = Index<struct ActionTag>;  ///< an Action of a Schedule, in the order of its list
+using LabelId = Index<struct LabelTag>;    ///< a label that actions of a Schedule print
 
 }  // namespace heddle::inline v0

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Everything of pattern/: work whose division is decided while it runs.
+
+#include <heddle/pattern/balance.hpp>

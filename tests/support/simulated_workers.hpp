@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SimulatedWorkers: workers of given speeds whose times are disturbed by random numbers, to judge
+/// SpeedRatios by. The same for tests, benchmarks and the systems report; nothing in it is
+/// measured.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include <heddle/core/random.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/plan/speed_ratios.hpp>
+
+namespace heddle::test {
+
+/// Workers that do `speeds[w]` items a second, give or take: in every round each of them takes up
+/// to `noise` more or less, uniformly, from the random stream of `seed`.
+class SimulatedWorkers {
+ public:
+  SimulatedWorkers(std::vector<double> speeds, double noise, std::uint64_t seed)
+      : m_speeds(std::move(speeds)), m_noise(noise), m_random(seed, "simulated workers") {}
+
+  /// Other speeds from the next round on.
+  void become(std::vector<double> speeds) { m_speeds = std::move(speeds); }
+
+  /// The next round: every worker's time for its range.
+  [[nodiscard]] std::vector<Seconds> run(const std::vector<ItemRange>& ranges) {
+    std::vector<Seconds> times;
+    for (std::size_t w = 0; w < ranges.size(); ++w) {
+      const double disturbance = 1 + m_noise * (2 * m_random.uniform(m_drawn++) - 1);
+      times.push_back(static_cast<double>(ranges[w].size()) / m_speeds[w] * disturbance);
+    }
+    return times;
+  }
+
+  /// How good a division is: the time of a perfect one over the time of this one, both at the
+  /// undisturbed speeds, so that it judges the division and not the luck of the round.
+  [[nodiscard]] double efficiency(const std::vector<ItemRange>& ranges) const {
+    const double all = std::accumulate(m_speeds.begin(), m_speeds.end(), 0.0);
+    Seconds longest = 0;
+    for (std::size_t w = 0; w < ranges.size(); ++w)
+      longest = std::max(longest, static_cast<double>(ranges[w].size()) / m_speeds[w]);
+    return static_cast<double>(ranges.back().last) / all / longest;
+  }
+
+ private:
+  std::vector<double> m_speeds;
+  double m_noise;
+  Random m_random;
+  std::uint64_t m_drawn = 0;
+};
+
+/// One round: divides, runs, learns. The division that was used.
+inline std::vector<ItemRange> run_round(SpeedRatios& ratios, SimulatedWorkers& workers,
+                                        std::int64_t items) {
+  std::vector<ItemRange> ranges = ratios.split(items);
+  ratios.observe(ranges, workers.run(ranges));
+  return ranges;
+}
+
+}  // namespace heddle::test
