@@ -58,7 +58,10 @@ struct TeamGemm {
     Real* const tile_b = tile_a + tile;
     Real* const sums = tile_b + tile;  // [row][column]
 
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile), [=](std::size_t e) { sums[e] = 0; });
+    // Ranges take their end by reference, and on a device a static constant has no address.
+    const std::size_t elements = tile;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, elements),
+                         [=](std::size_t e) { sums[e] = 0; });
     for (std::size_t k = 0; k < b.rows; k += edge) {
       load(team, a_transposed, k, row, tile_a);
       load(team, b, k, column, tile_b);
@@ -75,7 +78,7 @@ struct TeamGemm {
     team.team_barrier();
     const Matrix<Real, Exec> to = c;
     const Real factor = alpha, keep = beta;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile), [=](std::size_t e) {
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, elements), [=](std::size_t e) {
       const std::size_t i = row + e / edge, j = column + e % edge;
       if (i >= to.extent(0) || j >= to.extent(1)) return;
       // beta == 0 overwrites: what C held may be uninitialised, even a NaN.
@@ -92,7 +95,8 @@ struct TeamGemm {
     const std::size_t stride = along_rows ? from.row_stride : from.column_stride;
     const std::size_t to_outer = along_rows ? edge : 1, to_inner = along_rows ? 1 : edge;
     const Real* const start = from.data + first * from.row_stride + second * from.column_stride;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, edge), [=](std::size_t o) {
+    const std::size_t lines = edge;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, lines), [=](std::size_t o) {
       const std::size_t valid = o < outer ? inner : 0;
       const Real* const line = start + o * stride;
       Real* const to_line = to + o * to_outer;
