@@ -5,4 +5,5 @@
 /// @file
 /// The whole room device: what code needs to run on every Kokkos device.
 
+#include <heddle/device/core_group.hpp>
 #include <heddle/device/mirror.hpp>

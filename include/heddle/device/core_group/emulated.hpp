@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// emulated::CoreGroup: 64 cores that run a kernel each, on host threads.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/device/core_group/core.hpp>
+#include <heddle/device/core_group/counters.hpp>
+#include <heddle/device/core_group/impl/arenas.hpp>
+#include <heddle/device/core_group/impl/crew.hpp>
+#include <heddle/device/core_group/options.hpp>
+#include <heddle/device/core_group/price.hpp>
+
+namespace heddle::inline v0::emulated {
+
+/// A core group and its host threads. Launches of one group run one after another, whichever host
+/// threads ask for them; several groups are independent of each other.
+class CoreGroup {
+ public:
+  explicit CoreGroup(CoreGroupOptions options = {})
+      : m_options(with_threads(options)),
+        m_arenas(m_options),
+        m_slots(static_cast<std::size_t>(m_options.host_threads)),
+        m_crew(m_options.host_threads, CoreGrid::cores) {
+    for (int core = 0; core < CoreGrid::cores; ++core) m_cores.emplace_back(m_arenas, core);
+  }
+  CoreGroup(const CoreGroup&) = delete;
+  CoreGroup& operator=(const CoreGroup&) = delete;
+
+  /// With `host_threads` filled in.
+  [[nodiscard]] const CoreGroupOptions& options() const noexcept { return m_options; }
+
+  /// Runs `kernel(core)` on all 64 cores and returns when they are done.
+  ///
+  /// Every core runs a bitwise copy of the kernel that lies in its local memory; it is not
+  /// destroyed afterwards. Throws contract_error where a core breaks a rule or its kernel throws;
+  /// of several errors the one on the core with the lowest number. The other cores run to their
+  /// ends.
+  template <class Kernel>
+  void launch(std::string_view label, const Kernel& kernel) {
+    static_assert(std::is_invocable_v<const Kernel&, Core&>,
+                  "a kernel of a core group is called as kernel(Core&), and is const then");
+    static_assert(!std::is_polymorphic_v<Kernel>,
+                  "a kernel is copied bitwise to other processors, where its virtual functions "
+                  "would be missing");
+    run({label, &kernel, sizeof(Kernel),
+         [](const void* copy, Core& core) { (*static_cast<const Kernel*>(copy))(core); }});
+  }
+
+  /// What the last launch counted, also where it threw.
+  [[nodiscard]] CoreGroupCounters last_launch() const {
+    const std::scoped_lock lock(m_mutex);
+    return m_last;
+  }
+  /// What all launches since reset_counters() counted.
+  [[nodiscard]] CoreGroupCounters total() const {
+    const std::scoped_lock lock(m_mutex);
+    return m_total;
+  }
+  void reset_counters() {
+    const std::scoped_lock lock(m_mutex);
+    m_last = m_total = {};
+  }
+
+ private:
+  struct Job {
+    std::string_view label;
+    const void* kernel;
+    std::size_t bytes;
+    void (*call)(const void* copy, Core& core);
+  };
+
+  /// What one host thread collects in a launch.
+  struct alignas(64) Slot {
+    CoreGroupCounters counters;
+    std::uint64_t latency = 0;
+  };
+
+  struct Failure {
+    int core = -1;
+    Complaint complaint;
+  };
+
+  static CoreGroupOptions with_threads(CoreGroupOptions options) {
+    expects(options.host_threads >= 0, [&] {
+      return Complaint{"heddle::CoreGroup", "a negative number of host threads",
+                       text("host_threads = ", options.host_threads), "give 0 for all of them"};
+    });
+    const auto available = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    if (options.host_threads == 0) options.host_threads = available;
+    options.host_threads = std::min(options.host_threads, CoreGrid::cores);
+    return options;
+  }
+
+  void run(const Job& job) {
+    expects(current_core() == nullptr, [&] {
+      return current_core()->complaint(text("a core cannot launch a kernel: \"", job.label, "\""));
+    });
+    const std::scoped_lock lock(m_mutex);
+    m_job = &job;
+    for (Slot& slot : m_slots) slot = {};
+    m_crew.run([](void* self, int core,
+                  int thread) noexcept { static_cast<CoreGroup*>(self)->run_core(core, thread); },
+               this);
+    finish();
+  }
+
+  void run_core(int index, int thread) noexcept {
+    Core& core = m_cores[static_cast<std::size_t>(index)];
+    Slot& slot = m_slots[static_cast<std::size_t>(thread)];
+    core.m_label = m_job->label;
+    core.m_counters = &slot.counters;
+    core.m_latency = 0;
+    core.m_used = core.m_peak = 0;
+    impl::the_current_core = &core;
+    try {
+      void* const copy = core.allocate(m_job->bytes, 128);
+      std::memcpy(copy, m_job->kernel, m_job->bytes);
+      m_job->call(copy, core);
+      expects(core.m_transfers.empty(), [&] {
+        const impl::Transfer& first = core.m_transfers.front();
+        return core.complaint("the kernel ends with transfers that nobody waited for",
+                              text(core.m_transfers.size(), " of them, the first a ", first.name,
+                                   " of ", first.bytes(), " bytes"),
+                              "wait() for them");
+      });
+    } catch (const error& e) {
+      fail(index, e.complaint());
+    } catch (const std::exception& e) {
+      fail(index, core.complaint("the kernel threw", e.what(), "a core has no exceptions"));
+    } catch (...) {
+      fail(index,
+           core.complaint("the kernel threw", "unknown exception", "a core has no exceptions"));
+    }
+    impl::the_current_core = nullptr;
+    core.m_transfers.clear();
+    slot.counters.local_peak = std::max(slot.counters.local_peak, std::uint64_t{core.m_peak});
+    slot.latency = std::max(slot.latency, core.m_latency);
+  }
+
+  void fail(int core, Complaint complaint) noexcept {
+    const std::scoped_lock lock(m_failure_mutex);
+    if (m_failure.core < 0 || core < m_failure.core) m_failure = {core, std::move(complaint)};
+  }
+
+  void finish() {
+    CoreGroupCounters sum;
+    std::uint64_t latency = 0;
+    for (const Slot& slot : m_slots) {
+      sum += slot.counters;
+      latency = std::max(latency, slot.latency);
+    }
+    sum.launches = 1;
+    sum.modelled_seconds = modelled_seconds(sum, latency);
+    m_last = sum;
+    m_total += sum;
+    if (m_failure.core >= 0) throw contract_error(std::exchange(m_failure, {}).complaint);
+  }
+
+  CoreGroupOptions m_options;
+  impl::Arenas m_arenas;
+  std::deque<Core> m_cores;
+  std::vector<Slot> m_slots;
+  const Job* m_job = nullptr;
+  CoreGroupCounters m_last;
+  CoreGroupCounters m_total;
+  Failure m_failure;
+  std::mutex m_failure_mutex;
+  mutable std::mutex m_mutex;
+  impl::Crew m_crew;  ///< last: its threads end before what they use
+};
+
+}  // namespace heddle::inline v0::emulated

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The host threads that run the cores of an emulated core group. Made for launches that follow
+/// each other within microseconds: who waits spins for a while before it sleeps, the caller works
+/// too, and nobody waits for a thread that has not taken any core.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace heddle::inline v0::emulated::impl {
+
+class Crew {
+ public:
+  /// Called as body(context, item, thread); must not throw.
+  using Body = void (*)(void*, int, int) noexcept;
+
+  /// `threads` in all, the caller of run() among them; they share `items` between them.
+  Crew(int threads, int items) : m_regions(static_cast<std::size_t>(threads)), m_items(items) {
+    for (int t = 0; t < threads; ++t) {
+      Region& region = m_regions[static_cast<std::size_t>(t)];
+      region.first = static_cast<std::uint32_t>(items * t / threads);
+      region.last = static_cast<std::uint32_t>(items * (t + 1) / threads);
+      region.next.store(region.last);
+    }
+    for (int t = 1; t < threads; ++t) m_threads.emplace_back([this, t] { serve(t); });
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew() {
+    m_stop.store(true, std::memory_order_relaxed);
+    m_generation.fetch_add(1, std::memory_order_release);
+    m_generation.notify_all();
+    for (std::thread& thread : m_threads) thread.join();
+  }
+
+  [[nodiscard]] int threads() const noexcept { return static_cast<int>(m_regions.size()); }
+
+  /// Calls body for every item once. One caller at a time.
+  void run(Body body, void* context) {
+    m_body = body;
+    m_context = context;
+    m_left.store(m_items, std::memory_order_relaxed);
+    const std::uint32_t generation = m_generation.load(std::memory_order_relaxed) + 1;
+    // From here on a thread that is still awake may take items: the body is published with them.
+    for (Region& region : m_regions)
+      region.next.store(std::uint64_t{generation} << 32 | region.first, std::memory_order_release);
+    m_generation.store(generation, std::memory_order_release);
+    m_generation.notify_all();
+    report(work(0));
+    for (int left; (left = m_left.load(std::memory_order_acquire)) != 0;)
+      wait_for_change(m_left, left);
+  }
+
+ private:
+  /// The items that a thread takes first; when they are gone it helps the others. The word holds
+  /// the number of the run in its upper half, so that nobody can take an item of another run.
+  struct alignas(64) Region {
+    std::atomic<std::uint64_t> next{0};
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
+
+  static int take(Region& region) noexcept {
+    std::uint64_t next = region.next.load(std::memory_order_acquire);
+    while (static_cast<std::uint32_t>(next) < region.last)
+      if (region.next.compare_exchange_weak(next, next + 1, std::memory_order_acquire))
+        return static_cast<int>(static_cast<std::uint32_t>(next));
+    return -1;
+  }
+
+  /// Runs what is left to take; the number of items that this thread ran.
+  int work(int thread) noexcept {
+    int count = 0;
+    const std::size_t regions = m_regions.size();
+    for (std::size_t i = 0; i < regions; ++i) {
+      Region& region = m_regions[(static_cast<std::size_t>(thread) + i) % regions];
+      for (int item; (item = take(region)) >= 0; ++count) m_body(m_context, item, thread);
+    }
+    return count;
+  }
+
+  void report(int count) noexcept {
+    if (count > 0 && m_left.fetch_sub(count, std::memory_order_acq_rel) == count)
+      m_left.notify_all();
+  }
+
+  void serve(int thread) noexcept {
+    std::uint32_t seen = 0;
+    for (;;) {
+      wait_for_change(m_generation, seen);
+      seen = m_generation.load(std::memory_order_acquire);
+      if (m_stop.load(std::memory_order_relaxed)) return;
+      report(work(thread));
+    }
+  }
+
+  /// Spins for tens of microseconds, then sleeps.
+  template <class T>
+  static void wait_for_change(const std::atomic<T>& word, T old) noexcept {
+    for (int poll = 0; poll < 1000; ++poll) {
+      if (word.load(std::memory_order_acquire) != old) return;
+#if defined(__x86_64__)
+      _mm_pause();
+#endif
+    }
+    word.wait(old, std::memory_order_acquire);
+  }
+
+  std::vector<Region> m_regions;
+  std::vector<std::thread> m_threads;
+  Body m_body = nullptr;
+  void* m_context = nullptr;
+  int m_items;
+  std::atomic<bool> m_stop{false};
+  alignas(64) std::atomic<std::uint32_t> m_generation{0};
+  alignas(64) std::atomic<int> m_left{0};
+};
+
+}  // namespace heddle::inline v0::emulated::impl

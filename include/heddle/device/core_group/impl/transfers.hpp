@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The transfers that an emulated core has begun and not yet waited for. Nothing moves before the
+/// wait: that is the latest moment that the machine allows, and shows who does not wait.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <heddle/device/core_group/reply.hpp>
+
+namespace heddle::inline v0::emulated::impl {
+
+/// `pieces` pieces of `piece` bytes, contiguous in local memory and `step` bytes apart at the other
+/// side.
+struct Transfer {
+  const char* name;  ///< of the call that began it
+  std::byte* to;
+  const std::byte* from;
+  std::size_t pieces;
+  std::size_t piece;
+  std::size_t to_step;
+  std::size_t from_step;
+  Reply* reply;             ///< incremented when the transfer is complete
+  Reply* remote = nullptr;  ///< so is this one, of another core
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return pieces * piece; }
+};
+
+/// One core's transfers, in the order of their calls.
+class Transfers {
+ public:
+  void begin(const Transfer& transfer) { m_pending.push_back(transfer); }
+
+  /// Completes transfers with this reply, in order, until it has counted to `value` or none is
+  /// left.
+  void complete(const Reply& reply, std::uint32_t value) noexcept {
+    if (reply.count >= value) return;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < m_pending.size(); ++i) {
+      Transfer& transfer = m_pending[i];
+      if (reply.count < value && (transfer.reply == &reply || transfer.remote == &reply))
+        perform(transfer);
+      else
+        m_pending[kept++] = transfer;
+    }
+    m_pending.erase(m_pending.begin() + static_cast<std::ptrdiff_t>(kept), m_pending.end());
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return m_pending.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return m_pending.size(); }
+  [[nodiscard]] const Transfer& front() const noexcept { return m_pending.front(); }
+  void clear() noexcept { m_pending.clear(); }
+
+ private:
+  static void perform(const Transfer& transfer) noexcept {
+    for (std::size_t i = 0; i < transfer.pieces; ++i)
+      std::memcpy(transfer.to + i * transfer.to_step, transfer.from + i * transfer.from_step,
+                  transfer.piece);
+    ++transfer.reply->count;
+    if (transfer.remote != nullptr) ++transfer.remote->count;
+  }
+
+  std::vector<Transfer> m_pending;
+};
+
+}  // namespace heddle::inline v0::emulated::impl

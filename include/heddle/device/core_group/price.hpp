@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// How long one core group of the real machine would need for a launch's transfers. The arithmetic
+/// and transfers between cores come free, so this is a lower bound of the time.
+
+#include <algorithm>
+#include <cstdint>
+
+#include <heddle/device/core_group/counters.hpp>
+
+namespace heddle::inline v0 {
+
+/// Measured by others on one core group of a machine that calls itself sw39000, at 2.25 GHz, with
+/// one request in flight per core (github.com/liuchang2289880191/sw_test, bench/).
+struct CoreGroupPrices {
+  static constexpr std::uint64_t get_nanoseconds = 196;  ///< latency of a request
+  static constexpr std::uint64_t put_nanoseconds = 105;
+  static constexpr double get_rate = 47e9;  ///< bytes per second of all 64 cores together
+  static constexpr double put_rate = 36.5e9;
+  static constexpr double misaligned_get = 1 / 0.7;  ///< times as long as an aligned one
+  /// More segments' time for each that a misaligned put fills partly: one of 128 B that is off by 4
+  /// fills two and takes 12.7 times as long.
+  static constexpr double partial_segment = (12.7 - 1) / 2;
+};
+
+/// max(the latencies of the slowest core, bytes / bandwidth), in seconds. `latency`: nanoseconds
+/// that the requests of the slowest core take one after another, where a direct load or store costs
+/// as much as a request.
+[[nodiscard]] inline double modelled_seconds(const CoreGroupCounters& counters,
+                                             std::uint64_t latency) noexcept {
+  using Price = CoreGroupPrices;
+  const auto gets = static_cast<double>(counters.get_bytes);
+  const auto off = static_cast<double>(counters.misaligned_get_bytes);
+  const auto puts = static_cast<double>(counters.put_bytes);
+  const auto partial = 128 * static_cast<double>(counters.misaligned_put_segments);
+  const double transfers = (gets + (Price::misaligned_get - 1) * off) / Price::get_rate +
+                           (puts + Price::partial_segment * partial) / Price::put_rate;
+  return std::max(static_cast<double>(latency) * 1e-9, transfers);
+}
+
+}  // namespace heddle::inline v0
