@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/random.hpp>
@@ -62,6 +63,44 @@ inline std::vector<ItemRange> run_round(SpeedRatios& ratios, SimulatedWorkers& w
   std::vector<ItemRange> ranges = ratios.split(items);
   ratios.observe(ranges, workers.run(ranges));
   return ranges;
+}
+
+/// What is asked of SpeedRatios, for one seed of the noise.
+struct SimulatedRun {
+  double after_three = 0;  ///< efficiency of the fourth round
+  double least_after = 1;  ///< of the fourth to the 50th
+  double recovered = 0;    ///< after four rounds in which the speeds are in reverse order
+  double gain = 0;  ///< an equal division's time over ours, from the fourth round to the 50th
+};
+
+/// Rounds of `items` items, first at `speeds`, then with these in reverse order.
+inline SimulatedRun simulate_run(const std::vector<double>& speeds, double noise,
+                                 std::uint64_t seed, std::int64_t items = 1'000'000) {
+  const auto longest = [](const std::vector<Seconds>& times) {
+    return *std::max_element(times.begin(), times.end());
+  };
+  SimulatedRun run;
+  SpeedRatios ratios(static_cast<int>(speeds.size()));
+  const std::vector<ItemRange> equal = ratios.split(items);
+  SimulatedWorkers workers(speeds, noise, seed);
+  Seconds theirs = 0;
+  Seconds ours = 0;
+  for (int round = 0; round < 50; ++round) {
+    const std::vector<ItemRange> ranges = ratios.split(items);
+    const std::vector<Seconds> times = workers.run(ranges);
+    ratios.observe(ranges, times);
+    if (round < 3) continue;
+    const double efficiency = workers.efficiency(ranges);
+    if (round == 3) run.after_three = efficiency;
+    run.least_after = std::min(run.least_after, efficiency);
+    theirs += longest(workers.run(equal));
+    ours += longest(times);
+  }
+  run.gain = theirs / ours;
+  workers.become({speeds.rbegin(), speeds.rend()});
+  for (int round = 0; round < 4; ++round) run_round(ratios, workers, items);
+  run.recovered = workers.efficiency(ratios.split(items));
+  return run;
 }
 
 }  // namespace heddle::test
