@@ -5,6 +5,7 @@
 /// @file
 /// Everything of execute/: programs, the executor, transports without MPI, the Runner.
 
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/exchange.hpp>

@@ -16,22 +16,14 @@
 
 #include <heddle/comm.hpp>
 
+#include "support/world.hpp"
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-int world_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-int world_size() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
+using heddle::test::world_rank;
+using heddle::test::world_size;
 
 TEST_CASE("a communicator is a duplicate with the same ranks") {
   const heddle::Communicator comm(MPI_COMM_WORLD);

@@ -17,6 +17,7 @@
 #include <heddle/comm/device_mesh.hpp>
 
 #include "support/transport_battery.hpp"
+#include "support/world.hpp"
 
 namespace {
 
@@ -26,18 +27,8 @@ using heddle::DeviceMesh;
 using heddle::MeshShape;
 using heddle::Rank;
 using heddle::text;
-
-int world_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-int world_size() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
+using heddle::test::world_rank;
+using heddle::test::world_size;
 
 TEST_CASE("the lines of a mesh hold the ranks that differ on one axis only") {
   const int n = world_size();
@@ -79,6 +70,21 @@ TEST_CASE("a mesh that does not fit the ranks is refused on every rank") {
   const int one = 1;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   CHECK(sum == n);
+}
+
+TEST_CASE("ranks with different shapes are told which rank differs, all of them") {
+  const int n = world_size();
+  if (n == 1) return;
+  for (const int odd : {1, n - 1}) {
+    // As many ranks, but other lines: without the comparison the collective calls do not match.
+    const MeshShape common{{"pipe", n}, {"data", 1}};
+    const MeshShape other{{"pipe", 1}, {"data", n}};
+    CHECK_THROWS_MATCHES(
+        DeviceMesh(MPI_COMM_WORLD, world_rank() >= odd ? other : common), heddle::contract_error,
+        MessageMatches(
+            ContainsSubstring("the ranks do not have the same mesh") &&
+            ContainsSubstring(text("rank ", odd, " differs from rank 0, which has ", common))));
+  }
 }
 
 TEST_CASE("an axis that a mesh has not is named, with those that it has") {

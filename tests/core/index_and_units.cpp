@@ -8,8 +8,11 @@
 #include <type_traits>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+
+#include "support/complaint.hpp"
 
 using namespace heddle;
 
@@ -45,6 +48,17 @@ TEST_CASE("an index counts, compares, prints and says its number") {
   CHECK(Rank{} == Rank{0});
   CHECK(text(Rank{12}, ' ', Stage{0}) == "12 0");
   CHECK(+Item{std::numeric_limits<std::uint32_t>::max()} == 0xffffffffu);
+}
+
+TEST_CASE("a number that no index can be is refused") {
+  using Catch::Matchers::ContainsSubstring;
+  CHECK_THAT(test::message_of<contract_error>([] { static_cast<void>(Rank{-1}); }),
+             ContainsSubstring("heddle::Index: no such number (-1); an index counts from 0"));
+  CHECK_THAT(test::message_of<contract_error>([] { static_cast<void>(Item{1ll << 32}); }),
+             ContainsSubstring("no such number (4294967296)"));
+  CHECK(Item{(1ll << 32) - 1} == Item{0xffffffffu});
+  // A constant expression that is refused does not compile; one that is not, does.
+  static_assert(Stage{7} == Stage{7u});
 }
 
 TEST_CASE("scalars print") {

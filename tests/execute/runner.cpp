@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,7 +35,7 @@ struct FullModel {
   Bytes given = 0;
   double batch = 0;
 
-  Schedule prepare(const Schedule& schedule, ThreadTransport&) {
+  Schedule prepare(const Schedule& schedule, ThreadTransport&, const ExecuteOptions&) {
     calls.emplace_back("prepare");
     return schedule.with_sizes([](Buffer& buffer) { buffer.bytes = 8 * buffer.parts; });
   }
@@ -47,7 +50,7 @@ struct FullModel {
     calls.emplace_back("begin");
     batch = number + *moved;
   }
-  std::string end_step(ThreadTransport& transport) {
+  std::string end_step(ThreadTransport& transport, const ExecuteOptions&) {
     calls.emplace_back("end");
     return text("rank ", transport.rank(), " has seen ", batch);
   }
@@ -197,7 +200,7 @@ TEST_CASE("ranks with different schedules are told which rank differs") {
 
 TEST_CASE("a model that fails to prepare on one rank stops the others") {
   struct Failing {
-    Schedule prepare(const Schedule& schedule, ThreadTransport& transport) {
+    Schedule prepare(const Schedule& schedule, ThreadTransport& transport, const ExecuteOptions&) {
       if (transport.rank() == Rank{1}) throw infeasible({"model", "it does not fit"});
       return schedule;
     }
@@ -208,4 +211,104 @@ TEST_CASE("a model that fails to prepare on one rank stops the others") {
             Runner runner(Failing{}, schedule::gpipe({.stages = 3, .microbatches = 1}), transport);
           });
         }) == "model: it does not fit");
+}
+
+TEST_CASE("a rank that fails around a step stops the others, wherever its error ends") {
+  struct Brittle {
+    Rank rank;
+    bool at_begin;
+    int steps = 0;
+    void begin_step() {
+      if (at_begin && rank == Rank{1} && steps == 1) throw std::runtime_error("it broke");
+    }
+    void end_step(ThreadTransport&, const ExecuteOptions&) {
+      if (!at_begin && rank == Rank{1} && steps == 1) throw std::runtime_error("it broke");
+      ++steps;
+    }
+    void operator()(const Task&) {}
+  };
+  for (const bool at_begin : {true, false}) {
+    std::vector<std::string> said(3);
+    std::vector<std::string> logged(3);
+    run_threads(3, [&](ThreadTransport& transport) {
+      const std::size_t me = +transport.rank();
+      Brittle model{transport.rank(), at_begin};
+      RunOptions options{.execute = {.watchdog = 30}};
+      options.execute.log = [&, me](std::string_view line) { logged[me] += line; };
+      Runner runner(
+          model,
+          schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 8}}),
+          transport, options);
+      try {
+        for (int step = 0; step < 4; ++step) runner.step();
+      } catch (const std::exception& error) {
+        said[me] = error.what();  // and the rank lives on
+      }
+    });
+    CHECK(said[1] == "it broke");
+    CHECK(logged[1] == "it broke");
+    for (const std::size_t other : {0u, 2u}) {
+      CHECK_THAT(said[other], ContainsSubstring(text("rank 1 failed at the ",
+                                                     at_begin ? "begin" : "end", " of the step")));
+      CHECK_THAT(said[other], ContainsSubstring("it broke"));
+    }
+  }
+}
+
+TEST_CASE("a model's memory and carrier take the place of the runner's") {
+  /// Counts what passes.
+  struct Counting {
+    using Request = ThreadTransport::Request;
+    ThreadTransport* inner;
+    int* messages;
+    Rank rank() const { return inner->rank(); }
+    int size() const { return inner->size(); }
+    Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
+      ++*messages;
+      return inner->send(peer, lane, data, bytes);
+    }
+    Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+      ++*messages;
+      return inner->receive(peer, lane, data, bytes);
+    }
+    bool test(Request& request) { return inner->test(request); }
+    void cancel(Request& request) { inner->cancel(request); }
+    void abort(const Abort& abort) { inner->abort(abort); }
+    std::optional<Abort> aborted() { return inner->aborted(); }
+  };
+  static_assert(Transport<Counting>);
+  struct Elsewhere {
+    int messages = 0;
+    Bytes given = 0;
+    int alive = 0;
+    std::shared_ptr<std::byte> allocate(Bytes bytes) {
+      given += bytes;
+      ++alive;
+      return {new std::byte[bytes], [this](std::byte* old) {
+                --alive;
+                delete[] old;
+              }};
+    }
+    Counting carrier(ThreadTransport& transport, const ExecuteOptions&) {
+      return {&transport, &messages};
+    }
+    void operator()(const Task&) {}
+  };
+  std::vector<Elsewhere> models(2);
+  run_threads(2, [&](ThreadTransport& transport) {
+    Elsewhere& model = models[+transport.rank()];
+    Runner runner(model,
+                  schedule::gpipe({.stages = 2, .microbatches = 3, .sizes = {.activation = 16}}),
+                  transport, {.execute = {.record = true}});
+    for (int step = 0; step < 2; ++step) runner.step();
+    // What the ranks say to each other about the run does not pass the carrier.
+    static_cast<void>(runner.costs());
+    if (runner.allocated() != model.given || model.alive == 0)
+      throw std::logic_error("the runner allocates by itself");
+  });
+  for (const Elsewhere& model : models) {
+    CHECK(model.messages == 2 * 6);
+    CHECK(model.given > 0);
+    CHECK(model.alive == 0);
+  }
 }

@@ -84,6 +84,11 @@ TEST_CASE("shapes and coordinates that make no sense are refused by name") {
                MeshShape{{"a", 2}, {"b", 2}, {"a", 3}};
              }),
              ContainsSubstring("two axes have one name ('a')"));
+  CHECK_THAT(message([] {
+               MeshShape{{"a", 65536}, {"b", 32768}, {"c", 1}};
+             }),
+             ContainsSubstring("more ranks than an int counts (axes up to 'b' make 2147483648)"));
+  CHECK(MeshShape{{"a", 46341}, {"b", 46340}}.size() == 2147441940);
   const MeshShape mesh{{"a", 2}, {"b", 3}};
   CHECK_THAT(message([&] { (void)mesh.rank({1}); }), ContainsSubstring("1 given, 2 axes"));
   CHECK_THAT(message([&] { (void)mesh.rank({1, 3}); }), ContainsSubstring("axis 'b' of size 3: 3"));

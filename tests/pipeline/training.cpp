@@ -18,17 +18,13 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt_training.hpp"
+#include "support/world.hpp"
 
 namespace hd = heddle;
 using namespace examples;
+using hd::test::world_size;
 
 namespace {
-
-int world_size() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
 
 const Text& words() {
   static const Text text = Text::load({}, 64);

@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <mpi.h>
 
+#include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
@@ -29,10 +31,11 @@ namespace heddle::inline v0 {
 class DeviceMesh {
  public:
   /// `DeviceMesh mesh(comm, {{"pipe", 2}, {"data", 2}})`. The shape is the same on all ranks.
-  /// @throws contract_error on every rank, where the shape has not as many places as `comm` has
-  /// ranks.
+  /// @throws contract_error on every rank, where the ranks do not have the same shape, or it has
+  /// not as many places as `comm` has ranks.
   DeviceMesh(MPI_Comm comm, MeshShape shape, MpiOptions options = {})
       : m_shape(std::move(shape)), m_all(comm) {
+    agree();
     expects(m_shape.size() == m_all.size(), [&] {
       return Complaint{
           "heddle::DeviceMesh", "the mesh does not fit the ranks",
@@ -82,6 +85,24 @@ class DeviceMesh {
   }
 
  private:
+  /// Compares the shapes of all ranks with that of rank 0.
+  void agree() const {
+    constexpr const char* where = "heddle::DeviceMesh";
+    const std::string mine = text(m_shape);
+    std::string first = mine;
+    auto length = static_cast<int>(mine.size());
+    check(MPI_Bcast(&length, 1, MPI_INT, 0, m_all.get()), where);
+    first.resize(static_cast<std::size_t>(length));
+    check(MPI_Bcast(first.data(), length, MPI_CHAR, 0, m_all.get()), where);
+    int differs = mine == first ? size() : static_cast<int>(rank().value);
+    check(MPI_Allreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_MIN, m_all.get()), where);
+    expects(differs == size(), [&] {
+      return Complaint{where, "the ranks do not have the same mesh",
+                       text("rank ", differs, " differs from rank 0, which has ", first),
+                       "give every rank the same axes and sizes"};
+    });
+  }
+
   MeshShape m_shape;
   Communicator m_all;
   std::vector<Communicator> m_lines;  ///< one per axis

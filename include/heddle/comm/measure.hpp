@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/transport.hpp>
@@ -92,21 +92,15 @@ class Prober {
 
   void finish(typename T::Request request, Rank peer, Idle idle) {
     constexpr const char* where = "heddle::measure_machine";
-    Waiting waiting(idle);
-    const Seconds since = steady_seconds();
     try {
-      while (!m_transport->test(request)) {
-        waiting();
-        if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
-        if (const std::optional<Abort> abort = m_transport->aborted())
-          throw communication_error(
-              {where, text("rank ", abort->rank, " failed at ", abort->action), abort->reason});
-        if (m_options->watchdog > 0 && steady_seconds() - since > m_options->watchdog)
-          throw communication_error(
-              {where, text("no message was exchanged with rank ", peer),
-               text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport->rank()),
-               "call it on every rank, with no other user of the transport"});
-      }
+      await(
+          *m_transport, request, idle, m_options->watchdog, [] { return std::string(where); },
+          [&] {
+            return Complaint{
+                where, text("no message was exchanged with rank ", peer),
+                text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport->rank()),
+                "call it on every rank, with no other user of the transport"};
+          });
     } catch (const std::exception& error) {
       if (!m_transport->aborted()) m_transport->abort({m_transport->rank(), where, error.what()});
       m_transport->cancel(request);

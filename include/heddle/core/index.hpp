@@ -10,6 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
+#include <string>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
 
 namespace heddle::inline v0 {
 
@@ -20,7 +24,16 @@ struct Index {
   std::uint32_t value = 0;
 
   constexpr Index() = default;
-  constexpr explicit Index(std::integral auto number) : value(static_cast<std::uint32_t>(number)) {}
+  constexpr explicit Index(std::unsigned_integral auto number)
+      : value(static_cast<std::uint32_t>(number)) {}
+  /// @throws contract_error for a negative number, or one that 4 bytes do not hold.
+  constexpr explicit Index(std::signed_integral auto number)
+      : value(static_cast<std::uint32_t>(number)) {
+    expects(std::in_range<std::uint32_t>(number), [&] {
+      return Complaint{"heddle::Index", "no such number", std::to_string(number),
+                       "an index counts from 0 to 4294967295"};
+    });
+  }
 
   /// The plain number, as an array index.
   [[nodiscard]] constexpr std::size_t operator+() const noexcept { return value; }

@@ -9,16 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/execute/clock.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/executor.hpp>
-#include <heddle/execute/idle.hpp>
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
@@ -31,19 +29,11 @@ inline constexpr Lane control_lane{32767};
 template <Transport T>
 void finish(T& transport, typename T::Request& request, const char* what,
             const ExecuteOptions& options = {}) {
-  Waiting waiting(options.idle);
-  const Seconds since = steady_seconds();
-  while (!transport.test(request)) {
-    waiting();
-    if (waiting.polls() % 64 != 0) continue;
-    const std::string where = text("heddle::", what, ", rank ", transport.rank());
-    if (const std::optional<Abort> abort = transport.aborted())
-      throw communication_error(
-          {where, text("rank ", abort->rank, " failed at ", abort->action), abort->reason});
-    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog)
-      throw communication_error(
-          {where, "another rank does not answer", text("watchdog after ", options.watchdog, " s")});
-  }
+  const auto where = [&] { return text("heddle::", what, ", rank ", transport.rank()); };
+  await(transport, request, options.idle, options.watchdog, where, [&] {
+    return Complaint{where(), "another rank does not answer",
+                     text("watchdog after ", options.watchdog, " s")};
+  });
 }
 
 /// Every rank's `mine`, by rank, on every rank. All ranks must call it.

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/program.hpp>
@@ -102,6 +102,21 @@ class Executor {
     }
   }
 
+  /// Tells the other ranks that this one failed while `doing`, for `reason`, unless it was one of
+  /// them that failed first, and takes all memory back. The executor is spent. For failures outside
+  /// of step(), which does this itself.
+  void abort(const std::string& doing, const char* reason) noexcept {
+    m_failed = true;
+    try {
+      if (!m_transport->aborted()) m_transport->abort({m_program.rank, doing, reason});
+      for (Pending& port : m_ports)
+        for (; port.done < port.posted; ++port.done)
+          m_transport->cancel(port.requests[port.done % port.requests.size()]);
+      if (m_options.log) m_options.log(reason);
+    } catch (...) {  // the first error is the one to report
+    }
+  }
+
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
   /// The stamps of the last step, one per step of the Program. Empty without recording.
   [[nodiscard]] std::span<const Stamp> stamps() const noexcept { return m_stamps; }
@@ -179,7 +194,9 @@ class Executor {
     Pending& port = m_ports[number];
     while (port.done < messages) {
       const std::size_t slot = port.done % port.requests.size();
-      if (!m_transport->test(port.requests[slot])) await(number, port.requests[slot]);
+      await(
+          *m_transport, port.requests[slot], m_options.idle, m_options.watchdog,
+          [&] { return place(); }, [&] { return stuck(number); });
       port.requests[slot] = {};
       ++port.done;
       if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
@@ -192,31 +209,17 @@ class Executor {
                        : complete<false>(p, m_ports[p].posted);
   }
 
-  void await(std::size_t number, typename T::Request& request) {
-    Waiting waiting(m_options.idle);
-    const Seconds since = steady_seconds();
-    while (!m_transport->test(request)) {
-      waiting();
-      // Naps are long enough to look at every one; a spin looks up now and then.
-      if (waiting.polls() % 64 != 0 && m_options.idle != Idle::nap) continue;
-      if (const std::optional<Abort> abort = m_transport->aborted()) throw lost(*abort);
-      if (m_options.watchdog > 0 && steady_seconds() - since > m_options.watchdog)
-        throw stuck(number);
-    }
-  }
-
   [[nodiscard]] std::string where() const {
     return m_at < m_program.size() ? action_text(m_program.schedule, m_program.steps[m_at].action)
                                    : std::string("the end of the step");
   }
 
-  [[nodiscard]] communication_error lost(const Abort& abort) const {
-    return communication_error({text("heddle::Executor, rank ", m_program.rank, " at ", where()),
-                                text("rank ", abort.rank, " failed at ", abort.action),
-                                abort.reason});
+  /// The same, for an error.
+  [[nodiscard]] std::string place() const {
+    return text("heddle::Executor, rank ", m_program.rank, " at ", where());
   }
 
-  [[nodiscard]] communication_error stuck(std::size_t number) const {
+  [[nodiscard]] Complaint stuck(std::size_t number) const {
     const Port& port = m_program.ports[number];
     const Pending& pending = m_ports[number];
     std::string message;
@@ -230,11 +233,11 @@ class Executor {
       if (step.does == Step::Does::run || step.port != number || seen++ != ordinal) continue;
       message = action_text(m_program.schedule, step.action, port.sends ? 0 : 1);
     }
-    return communication_error({text("heddle::Executor, rank ", m_program.rank, " at ", where()),
-                                text("stuck: ", message, port.sends ? " to rank " : " from rank ",
-                                     port.peer, " did not complete"),
-                                text("watchdog after ", m_options.watchdog, " s"),
-                                "see what that rank is doing, or raise ExecuteOptions::watchdog"});
+    return {place(),
+            text("stuck: ", message, port.sends ? " to rank " : " from rank ", port.peer,
+                 " did not complete"),
+            text("watchdog after ", m_options.watchdog, " s"),
+            "see what that rank is doing, or raise ExecuteOptions::watchdog"};
   }
 
   [[nodiscard]] bool pending() const {
@@ -243,16 +246,11 @@ class Executor {
     return false;
   }
 
-  /// Tells the others, unless it was one of them that failed, and takes all memory back.
   void fail(const char* reason) noexcept {
-    m_failed = true;
     try {
-      if (!m_transport->aborted()) m_transport->abort({m_program.rank, where(), reason});
-      for (Pending& port : m_ports)
-        for (; port.done < port.posted; ++port.done)
-          m_transport->cancel(port.requests[port.done % port.requests.size()]);
-      if (m_options.log) m_options.log(reason);
-    } catch (...) {  // the first error is the one to report
+      abort(where(), reason);
+    } catch (...) {  // no memory for the text
+      m_failed = true;
     }
   }
 

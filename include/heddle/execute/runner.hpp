@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -31,12 +32,19 @@ namespace heddle::inline v0 {
 
 /// What a Runner drives: a callable that performs one action of this rank. It may also have
 ///
-/// - `prepare(schedule, place) -> Schedule`: the Schedule as this model wants it (sizes of buffers,
-///   replicas, expanded collectives), the same on every rank;
+/// - `prepare(schedule, place, options) -> Schedule`: the Schedule as this model wants it (sizes of
+///   buffers, replicas, expanded collectives), the same on every rank;
 /// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
-/// itself
-///   holds, or null to leave it to the Runner, which allocates host memory;
-/// - `begin_step(arguments...)` and `end_step(transport) -> result`: called around every step.
+///   itself holds, or null to leave it to the Runner;
+/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory of the kind that the model computes
+/// in,
+///   for all other buffers; without it they are host memory;
+/// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
+///   it the transport of the place does;
+/// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
+///   step. A rank on which one of them throws stops the others, as in a step.
+///
+/// `options` are the caller's ExecuteOptions: what a model says to other ranks waits as they say.
 template <class M>
 concept Model = std::invocable<M&, const Task&>;
 
@@ -56,6 +64,19 @@ template <Place P>
     return place.transport();
 }
 
+namespace impl {
+
+/// The model's own carrier of messages, or `transport` itself.
+template <class M, Transport T>
+[[nodiscard]] decltype(auto) carrier(M& model, T& transport, const ExecuteOptions& options) {
+  if constexpr (requires { model.carrier(transport, options); })
+    return model.carrier(transport, options);
+  else
+    return (transport);
+}
+
+}  // namespace impl
+
 struct RunOptions {
   ExecuteOptions execute = {};
   bool fold = true;         ///< bounded storage, see fold_to_live()
@@ -68,7 +89,11 @@ template <class M, class P>
 requires Model<std::remove_reference_t<M>> && Place<std::remove_reference_t<P>>
 class Runner {
   using PlaceType = std::remove_reference_t<P>;
+  using ModelType = std::remove_reference_t<M>;
   using TransportType = std::remove_reference_t<decltype(transport_of(std::declval<PlaceType&>()))>;
+  /// A reference where the transport of the place is the carrier.
+  using Carrier = decltype(impl::carrier(std::declval<ModelType&>(), std::declval<TransportType&>(),
+                                         std::declval<const ExecuteOptions&>()));
 
  public:
   /// @throws contract_error where the schedule has another number of ranks than the place, or the
@@ -76,9 +101,14 @@ class Runner {
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
-        m_options(std::move(options)) {
-    if constexpr (requires { m_model.prepare(schedule, m_place); })
-      schedule = m_model.prepare(schedule, m_place);
+        m_options(std::move(options)),
+        m_carrier(impl::carrier(m_model, transport(), m_options.execute)) {
+    if constexpr (requires { m_model.prepare(schedule, m_place, m_options.execute); })
+      schedule = m_model.prepare(schedule, m_place, m_options.execute);
+    else
+      static_assert(
+          !requires { &ModelType::prepare; },
+          "heddle::Runner: the model's prepare takes (schedule, place, options)");
     expects(schedule.ranks() == transport().size(), [&] {
       return Complaint{"heddle::Runner", "the schedule does not fit the ranks",
                        text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
@@ -89,7 +119,7 @@ class Runner {
     m_executor.emplace(
         slice(schedule, transport().rank(),
               [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); }),
-        transport(), m_options.execute);
+        m_carrier, m_options.execute);
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -98,15 +128,22 @@ class Runner {
   template <class... Arguments>
   decltype(auto) step(Arguments&&... arguments) {
     if constexpr (requires { m_model.begin_step(std::forward<Arguments>(arguments)...); })
-      m_model.begin_step(std::forward<Arguments>(arguments)...);
+      told("the begin of the step",
+           [&] { m_model.begin_step(std::forward<Arguments>(arguments)...); });
     else
       static_assert(
-          sizeof...(Arguments) == 0 && !requires { &std::remove_cvref_t<M>::begin_step; },
+          sizeof...(Arguments) == 0 && !requires { &ModelType::begin_step; },
           "heddle::Runner::step: the model has no begin_step for these arguments");
     m_executor->step(m_model);
     if (m_profiles && !m_executor->stamps().empty())
       m_samples.add(m_executor->program(), m_executor->stamps());
-    if constexpr (requires { m_model.end_step(transport()); }) return m_model.end_step(transport());
+    if constexpr (requires { m_model.end_step(transport(), m_options.execute); })
+      return told("the end of the step",
+                  [&] { return m_model.end_step(transport(), m_options.execute); });
+    else
+      static_assert(
+          !requires { &ModelType::end_step; },
+          "heddle::Runner: the model's end_step takes (transport, options)");
   }
 
   /// Completes all messages. Without it those of the last step's end may be in flight until the
@@ -140,11 +177,25 @@ class Runner {
 
   /// The Schedule as it runs: prepared by the model, folded.
   [[nodiscard]] const Schedule& schedule() const { return m_executor->program().schedule; }
-  /// Host memory that the Runner allocated on this rank.
+  /// Memory of the buffers on this rank that the model does not hold itself.
   [[nodiscard]] Bytes allocated() const noexcept { return m_allocated; }
 
  private:
   [[nodiscard]] TransportType& transport() { return transport_of(m_place); }
+
+  /// What `call` returns. Where it throws, the other ranks are told that this one was `doing` that.
+  template <class Call>
+  decltype(auto) told(const char* doing, Call&& call) {
+    try {
+      return call();
+    } catch (const std::exception& error) {
+      m_executor->abort(doing, error.what());
+      throw;
+    } catch (...) {
+      m_executor->abort(doing, "unknown exception");
+      throw;
+    }
+  }
 
   void agree(const Schedule& schedule) {
     const std::uint64_t mine = hash(schedule);
@@ -164,24 +215,31 @@ class Runner {
                   })
       if (std::byte* const own = m_model.memory(schedule, id)) return own;
     if (buffer.bytes == 0) return nullptr;
-    constexpr std::size_t alignment = 64;
-    auto* const data =
-        static_cast<std::byte*>(::operator new (buffer.bytes, std::align_val_t{alignment}));
-    m_memory.push_back(
-        {data, [](std::byte* old) { ::operator delete (old, std::align_val_t{alignment}); }});
+    m_memory.push_back(allocate(buffer.bytes));
     m_allocated += buffer.bytes;
-    return data;
+    return m_memory.back().get();
+  }
+
+  [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) {
+    if constexpr (requires { m_model.allocate(bytes); }) {
+      return m_model.allocate(bytes);
+    } else {
+      constexpr std::align_val_t alignment{64};
+      return {static_cast<std::byte*>(::operator new(bytes, alignment)),
+              [](std::byte* old) { ::operator delete(old, alignment); }};
+    }
   }
 
   M m_model;
   P m_place;
   RunOptions m_options;
-  std::vector<std::unique_ptr<std::byte, void (*)(std::byte*)>> m_memory;
+  Carrier m_carrier;
+  std::vector<std::shared_ptr<std::byte>> m_memory;
   Bytes m_allocated = 0;
   Clock m_clock;
   CostSamples m_samples;
   bool m_profiles = true;
-  std::optional<Executor<TransportType>> m_executor;  // refers to the memory above
+  std::optional<Executor<std::remove_reference_t<Carrier>>> m_executor;  // refers to those above
 };
 
 template <class M, class P>

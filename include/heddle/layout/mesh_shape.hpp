@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -28,13 +30,15 @@ struct MeshAxis {
 /// The shape of a device mesh. Ranks are numbered with the last axis fastest.
 class MeshShape {
  public:
-  /// @throws contract_error for no axes, a size below 1, an empty or repeated name.
+  /// @throws contract_error for no axes, a size below 1, an empty or repeated name, or more ranks
+  /// than an int counts.
   MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
   explicit MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
     const auto fail = [](const char* what, std::string why) {
       return Complaint{"heddle::MeshShape", what, std::move(why)};
     };
     expects(!m_axes.empty(), [&] { return fail("a mesh has at least one axis", {}); });
+    std::int64_t ranks = 1;
     for (std::size_t i = 0; i < m_axes.size(); ++i) {
       const auto& [name, size] = m_axes[i];
       expects(size >= 1, [&] {
@@ -44,6 +48,11 @@ class MeshShape {
       for (std::size_t j = 0; j < i; ++j)
         expects(m_axes[j].name != name,
                 [&] { return fail("two axes have one name", text("'", name, "'")); });
+      ranks *= size;
+      expects(ranks <= std::numeric_limits<int>::max(), [&] {
+        return fail("the mesh has more ranks than an int counts",
+                    text("axes up to '", name, "' make ", ranks));
+      });
     }
   }
 

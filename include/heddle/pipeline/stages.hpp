@@ -27,6 +27,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
@@ -76,7 +77,7 @@ class Stages {
 
   /// Called by Runner: builds this rank's stages and sizes the buffers.
   template <Place P>
-  [[nodiscard]] Schedule prepare(Schedule schedule, P& place) {
+  [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
     m_microbatches = 0;
     if constexpr (std::same_as<P, DeviceMesh>) {
@@ -86,14 +87,12 @@ class Stages {
     auto& transport = transport_of(place);
     m_poll = [&transport] {
       if (const std::optional<Abort> abort = transport.aborted())
-        throw communication_error({"heddle::Stages, sum of gradients",
-                                   text("rank ", abort->rank, " failed at ", abort->action),
-                                   abort->reason});
+        throw lost("heddle::Stages, sum of gradients", *abort);
     };
     build(schedule, transport.rank());
     for (const Action& action : schedule.actions())
       if (action.kind == Kind::F) m_microbatches = std::max(m_microbatches, action.item.value + 1);
-    schedule = sized(schedule, transport);
+    schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::RingAllReduce{});
     return schedule;
@@ -118,13 +117,13 @@ class Stages {
   }
 
   template <Transport T>
-  [[nodiscard]] StepResult end_step(T& transport) {
+  [[nodiscard]] StepResult end_step(T& transport, const ExecuteOptions& options) {
     double mine = 0;
     if constexpr (requires(const S& stage) { stage.loss(Item{}); })
       for (const Entry& entry : m_stages)
         for (std::uint32_t m = 0; m < m_microbatches; ++m) mine += entry.stage->loss(Item{m});
     StepResult result;
-    for (const auto& each : all_gather_values<double>(transport, std::span(&mine, 1)))
+    for (const auto& each : all_gather_values<double>(transport, std::span(&mine, 1), options))
       result.loss += each[0];
     return result;
   }
@@ -249,13 +248,14 @@ class Stages {
 
   /// The schedule with the sizes of all stages, which every rank tells the others.
   template <Transport T>
-  [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport) const {
+  [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport,
+                               const ExecuteOptions& options) const {
     std::vector<Sizes> mine;
     for (const auto& [number, layers, stage] : m_stages)
       mine.push_back({number.value, stage->input_size(), stage->output_size(), stage->saved_size(),
                       stage->delta_size(), stage->parameter_count()});
     std::vector<Sizes> sizes;
-    for (const auto& theirs : all_gather_values<Sizes>(transport, mine)) {
+    for (const auto& theirs : all_gather_values<Sizes>(transport, mine, options)) {
       for (const Sizes& each : theirs) {
         if (sizes.size() <= each.stage) sizes.resize(each.stage + 1);
         sizes[each.stage] = each;

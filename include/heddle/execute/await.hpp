@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// await(): the loop in which a rank waits for a message, and what it says when none comes. For all
+/// that waits on a Transport.
+
+#include <concepts>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+/// What a rank says, at `where`, when it has heard of another one's abort.
+[[nodiscard]] inline communication_error lost(std::string where, const Abort& abort) {
+  return communication_error(
+      {std::move(where), text("rank ", abort.rank, " failed at ", abort.action), abort.reason});
+}
+
+/// Waits until `request` is complete, as idly as `idle` allows.
+/// @throws communication_error: `lost(where(), ...)` where another rank has aborted, and the
+/// Complaint `stuck()` where nothing completes the request within `watchdog` seconds (0: for ever).
+template <Transport T, std::invocable Where, std::invocable Stuck>
+void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog, Where&& where,
+           Stuck&& stuck) {
+  if (transport.test(request)) return;
+  Waiting waiting(idle);
+  const Seconds since = steady_seconds();
+  while (!transport.test(request)) {
+    waiting();
+    // Naps are long enough to look up after every one; a spin looks up now and then.
+    if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
+    if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
+    if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
+  }
+}
+
+}  // namespace heddle::inline v0
