@@ -71,7 +71,7 @@ while read -r line language from; do
     sh)
       while read -r name; do
         [[ -x $root/$name ]] || complain "$line: there is no script $name"
-      done < <(grep -oE 'scripts/[a-z_]+' "$block" | sort -u)
+      done < <(grep -oE 'scripts/[a-z_-]+' "$block" | sort -u)
       while read -r name; do
         [[ -d $root/examples/${name#example_} ]] || complain "$line: there is no examples/${name#example_}"
       done < <(grep -oE 'example_[0-9]+_[a-z0-9_]+' "$block" | sort -u)

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# single_header.sh ROOT FOLDER COMPILER: generates heddle-single.hpp in FOLDER, and there is nothing
+# else on the include path: a program that includes only it compiles, links with a second unit that
+# includes it too, and runs; after another header of Heddle it says that it stands alone.
+set -euo pipefail
+root=$1
+folder=$2
+compiler=$3
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder"
+"$root/scripts/single-header" > heddle-single.hpp
+fail() { echo "heddle-single.hpp: $*"; exit 1; }
+compile() { "$compiler" -std=c++20 -pthread -I. "$@"; }
+
+head -2 heddle-single.hpp | cmp -s - <(head -2 "$root/include/heddle/core.hpp") ||
+  fail "the licence is missing"
+if grep -nE '^[ ]*#[ ]*include *[<"](heddle|Kokkos|mpi)' heddle-single.hpp; then
+  fail "it includes what it should hold or not need"
+fi
+for header in "$root"/include/heddle/{core,machine,layout,schedule,simulate,plan,trace,execute}/*.hpp; do
+  grep -qx -- "// --- ${header#"$root"/include/}" heddle-single.hpp || fail "${header##*/} is missing"
+done
+
+# The same two units that show for the headers that nothing is defined twice.
+cp heddle-single.hpp everything.hpp
+for unit in one two; do compile -c "$root/tests/structure/odr_$unit.cpp" & done
+compile "$root/examples/consume_single_header/main.cpp" -o consumer
+wait
+compile odr_one.o odr_two.o -o units
+./units || fail "two units have two copies of an inline function"
+output=$(./consumer)
+[[ $output == "Heddle "*": 1F1B on 4 stages"*"bubble ratio 0.27"*"sum of the first 100 squares: 328350" ]] ||
+  fail "the consumer printed: $output"
+
+printf '#include <heddle/core.hpp>\n#include "heddle-single.hpp"\n' > beside.cpp
+if compile -fsyntax-only "-I$root/include" beside.cpp 2> errors; then fail "it can stand beside others"; fi
+grep -q 'stands in place of the other headers' errors || fail "beside others it says: $(head -3 errors)"
+echo "$(wc -l < heddle-single.hpp) lines, compiled and run"
