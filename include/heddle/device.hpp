@@ -7,3 +7,4 @@
 
 #include <heddle/device/core_group.hpp>
 #include <heddle/device/mirror.hpp>
+#include <heddle/device/staging.hpp>

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The kernel room: what one rank computes. The matrix product and the layers that a transformer
-/// needs, each with forward, backward_input and backward_weight as separate calls, so that a
-/// schedule may put them at different times.
+/// The kernel room: what one rank computes. The patterns over Views, the matrix product, and the
+/// layers that a transformer needs, each with forward, backward_input and backward_weight as
+/// separate calls, so that a schedule may put them at different times.
 
 #include <heddle/kernel/adam.hpp>
 #include <heddle/kernel/attention.hpp>
@@ -15,6 +15,8 @@
 #include <heddle/kernel/layer_norm.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/linear.hpp>
+#include <heddle/kernel/map.hpp>
+#include <heddle/kernel/reduce.hpp>
 #include <heddle/kernel/residual.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// For the tests of map, reduce and stencil: the spaces they run on, Views filled by a formula and
+/// read back as a list.
+
+#include <cstddef>
+#include <tuple>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/device/mirror.hpp>
+
+namespace pattern_test {
+
+using Spaces = std::tuple<Kokkos::DefaultExecutionSpace>;
+
+/// A small number with both signs that every element type holds exactly.
+inline int pattern(std::size_t i) { return static_cast<int>(i * 37 % 101) - 50; }
+
+/// body(element, number) for every element of a host View of rank <= 3, the last index fastest.
+template <class View, class Body>
+void for_each(const View& view, const Body& body) {
+  static_assert(View::rank <= 3);
+  std::size_t number = 0;
+  if constexpr (View::rank == 0) {
+    body(view(), number);
+  } else {
+    for (std::size_t i = 0; i < view.extent(0); ++i)
+      if constexpr (View::rank == 1)
+        body(view(i), number++);
+      else
+        for (std::size_t j = 0; j < view.extent(1); ++j)
+          if constexpr (View::rank == 2)
+            body(view(i, j), number++);
+          else
+            for (std::size_t k = 0; k < view.extent(2); ++k) body(view(i, j, k), number++);
+  }
+}
+
+/// element = value(number).
+template <class View, class Value>
+void fill(const View& view, const Value& value) {
+  const auto host = heddle::host_mirror(view);
+  for_each(host, [&](auto& element, std::size_t number) {
+    element = static_cast<typename View::value_type>(value(number));
+  });
+  Kokkos::deep_copy(view, host);
+}
+
+/// The elements, the last index fastest.
+template <class View>
+[[nodiscard]] auto list(const View& view) {
+  const auto host = heddle::host_mirror(view);
+  Kokkos::deep_copy(host, view);
+  std::vector<typename View::non_const_value_type> elements;
+  for_each(host, [&](const auto& element, std::size_t) { elements.push_back(element); });
+  return elements;
+}
+
+}  // namespace pattern_test
