@@ -10,15 +10,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/device/core_group/counters.hpp>
 #include <heddle/device/core_group/impl/arenas.hpp>
+#include <heddle/device/core_group/impl/cooperation.hpp>
+#include <heddle/device/core_group/impl/local_memory.hpp>
+#include <heddle/device/core_group/impl/traffic.hpp>
 #include <heddle/device/core_group/impl/transfers.hpp>
 #include <heddle/device/core_group/options.hpp>
 #include <heddle/device/core_group/price.hpp>
@@ -26,7 +28,16 @@
 
 namespace heddle::inline v0::emulated {
 
+class Core;
 class CoreGroup;
+
+namespace impl {
+inline constinit thread_local Core* the_current_core = nullptr;
+}  // namespace impl
+
+/// The core that the calling code runs on, null outside a launch: for code that a kernel calls
+/// without handing on its Core.
+[[nodiscard]] inline Core* current_core() noexcept { return impl::the_current_core; }
 
 /// One of 64 cores, during one launch. Used by the kernel that it runs, and by nobody else.
 ///
@@ -34,8 +45,9 @@ class CoreGroup;
 /// machine. The launch ends with that error; let it pass.
 class alignas(64) Core {
  public:
-  Core(const impl::Arenas& arenas, int index)
-      : m_arenas(&arenas), m_heap(arenas.heap(index)), m_index(index) {}
+  /// Made by a CoreGroup; `peers` are its cores.
+  Core(const impl::Arenas& arenas, const std::deque<Core>& peers, int index)
+      : m_memory(arenas, index), m_peers(&peers), m_index(index) {}
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -49,45 +61,25 @@ class alignas(64) Core {
   /// `bytes` of uninitialised local memory. Valid until release() of an earlier mark() or the end
   /// of the kernel.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = 32) {
-    const auto heap = reinterpret_cast<std::uintptr_t>(m_heap);
-    const std::size_t start = (heap + m_used + alignment - 1) / alignment * alignment - heap;
-    const std::size_t size = m_arenas->heap_bytes();
-    expects(start <= size && bytes <= size - start, [&] {
-      return complaint(
-          "local memory is exhausted",
-          text(bytes, " bytes are asked for, ", local_free(), " of ", size, " are free"),
-          "use smaller tiles, or release() what is no longer needed");
-    });
-    m_used = start + bytes;
-    m_peak = std::max(m_peak, m_used);
-    return m_heap + start;
+    return m_memory.allocate(bytes, alignment);
   }
-
   /// The same for `count` objects, which are not constructed.
   template <class T>
   [[nodiscard]] T* allocate(std::size_t count) {
     return static_cast<T*>(allocate(count * sizeof(T), std::max<std::size_t>(alignof(T), 32)));
   }
-
   /// Bytes of local memory that are left.
-  [[nodiscard]] std::size_t local_free() const noexcept { return m_arenas->heap_bytes() - m_used; }
-
+  [[nodiscard]] std::size_t local_free() const noexcept { return m_memory.free(); }
   /// What is allocated after mark() goes with release(mark).
-  [[nodiscard]] std::size_t mark() const noexcept { return m_used; }
-  void release(std::size_t mark) {
-    expects(mark <= m_used, [&] {
-      return complaint("release() of a mark that has been released already",
-                       text("mark ", mark, ", in use ", m_used, " bytes"));
-    });
-    m_used = mark;
-  }
+  [[nodiscard]] std::size_t mark() const noexcept { return m_memory.used(); }
+  void release(std::size_t mark) { m_memory.release(mark); }
 
   /// A counter for transfers, at zero, in local memory.
   [[nodiscard]] Reply& reply() { return *new (allocate(sizeof(Reply), alignof(Reply))) Reply; }
 
   // --- Transfers between main and local memory. Addresses and sizes are multiples of 4 bytes, a
-  // --- transfer is shorter than 256 KB. The data arrive at the wait(), not before; until then
-  // --- the bytes at a get's destination are 0xff.
+  // --- transfer is shorter than 256 KB. The data arrive at the wait(), not before; until then the
+  // --- bytes at the destination of a get are 0xff.
 
   /// Begins to copy `bytes` from main memory; `reply` counts one when they are here.
   void get(void* local, const void* memory, std::size_t bytes, Reply& reply) {
@@ -101,35 +93,81 @@ class alignas(64) Core {
   /// between one piece and the next. In local memory they are contiguous.
   void get_strided(void* local, const void* memory, std::size_t bytes, std::size_t piece,
                    std::size_t gap, Reply& reply) {
-    const auto from = static_cast<const std::byte*>(memory);
-    const auto to = static_cast<std::byte*>(local);
-    check_transfer("get", local, memory, bytes, piece, gap, reply);
-    count(m_counters->get_bytes, m_counters->get_requests, from, bytes, piece, gap, true);
+    check_dma("get", local, memory, bytes, piece, gap, reply);
+    impl::count_get(*m_counters, {memory, bytes, piece, gap});
     m_latency += CoreGroupPrices::get_nanoseconds;
-    std::memset(local, 0xff, bytes);
-    m_transfers.begin({"get", to, from, bytes / piece, piece, piece, piece + gap, &reply});
+    begin_poisoned({"get", local, memory, bytes / piece, piece, piece, piece + gap, &reply});
   }
   void put_strided(void* memory, const void* local, std::size_t bytes, std::size_t piece,
                    std::size_t gap, Reply& reply) {
-    const auto to = static_cast<std::byte*>(memory);
-    const auto from = static_cast<const std::byte*>(local);
-    check_transfer("put", local, memory, bytes, piece, gap, reply);
-    count(m_counters->put_bytes, m_counters->put_requests, to, bytes, piece, gap, false);
+    check_dma("put", local, memory, bytes, piece, gap, reply);
+    impl::count_put(*m_counters, {memory, bytes, piece, gap});
     m_latency += CoreGroupPrices::put_nanoseconds;
-    m_transfers.begin({"put", to, from, bytes / piece, piece, piece + gap, piece, &reply});
+    m_transfers.begin({"put", memory, local, bytes / piece, piece, piece + gap, piece, &reply});
   }
 
   /// Returns when `reply` has counted at least `value` transfers.
   void wait(Reply& reply, std::uint32_t value) {
-    check_reply("wait", reply);
+    m_memory.check_reply("wait", reply);
     m_transfers.complete(reply, value);
-    expects(reply.count >= value, [&] {
-      return complaint("a wait that can never be met",
-                       text("for a count of ", value, " where it is ", reply.count,
-                            " and no transfer with this reply is left"),
-                       "begin the transfers first, or wait for fewer");
+    if (reply.count >= value) return;
+    const std::string stuck =
+        m_cooperation != nullptr
+            ? blocked([&] { return m_cooperation->await(m_index, reply, value); })
+            : text("for a count of ", value, " where it is ", reply.count,
+                   " and no transfer with this reply is left");
+    expects(stuck.empty(), [&] {
+      return m_memory.complaint("a wait that can never be met", stuck,
+                                "begin the transfers first, or wait for fewer");
     });
   }
+
+  // --- Between cores; in cooperative launches only. `remote` is where this core has the same
+  // block:
+  // --- all cores allocate alike.
+
+  /// Begins to copy `bytes` from here to `core`. `reply` counts one here, and the reply that `core`
+  /// has in the place of `remote_reply` counts one there.
+  void rma_put(int core, void* remote, const void* local, std::size_t bytes, Reply& reply,
+               Reply& remote_reply) {
+    const impl::LocalMemory& there =
+        check_rma("rma_put", core, remote, local, bytes, reply, remote_reply);
+    begin_poisoned({"rma_put", there.same_place(static_cast<std::byte*>(remote), m_memory), local,
+                    1, bytes, 0, 0, &reply, there.same_place(&remote_reply, m_memory)});
+  }
+  /// Begins to copy `bytes` from `core` to here; the replies count as those of rma_put() do.
+  void rma_get(void* local, int core, const void* remote, std::size_t bytes, Reply& reply,
+               Reply& remote_reply) {
+    const impl::LocalMemory& there =
+        check_rma("rma_get", core, remote, local, bytes, reply, remote_reply);
+    begin_poisoned({"rma_get", local,
+                    there.same_place(static_cast<const std::byte*>(remote), m_memory), 1, bytes, 0,
+                    0, &reply, there.same_place(&remote_reply, m_memory)});
+  }
+
+  /// Copies `bytes` at `from` on core `root` to `to` on all 64 cores; on the others `from` is not
+  /// looked at. All cores make the call, with the same bytes and root, and wait for each other.
+  void broadcast(void* to, const void* from, std::size_t bytes, int root) {
+    check_core("broadcast", root, CoreGrid::cores);
+    broadcast("broadcast", impl::Scope::group, to, from, bytes, root);
+  }
+  /// The same within each row, from its core in column `root`.
+  void broadcast_row(void* to, const void* from, std::size_t bytes, int root) {
+    check_core("broadcast_row", root, CoreGrid::columns);
+    broadcast("broadcast_row", impl::Scope::row, to, from, bytes, CoreGrid::columns * row() + root);
+  }
+  /// The same within each column, from its core in row `root`.
+  void broadcast_column(void* to, const void* from, std::size_t bytes, int root) {
+    check_core("broadcast_column", root, CoreGrid::rows);
+    broadcast("broadcast_column", impl::Scope::column, to, from, bytes,
+              CoreGrid::columns * root + column());
+  }
+
+  /// Waits until all 64 cores have come here.
+  void synchronise() { meet({"synchronise", impl::Scope::group}); }
+  /// The same for the 8 cores of a row, or of a column.
+  void synchronise_row() { meet({"synchronise_row", impl::Scope::row}); }
+  void synchronise_column() { meet({"synchronise_column", impl::Scope::column}); }
 
   // --- Accesses to main memory without a transfer. The emulation cannot see them: code that makes
   // --- them says so.
@@ -146,98 +184,91 @@ class alignas(64) Core {
  private:
   friend class CoreGroup;
 
-  [[nodiscard, gnu::noinline, gnu::cold]] Complaint complaint(std::string what,
-                                                              std::string why = {},
-                                                              std::string fix = {}) const {
-    return {text("kernel \"", m_label, "\" on core ", m_index, " (row ", row(), ", column ",
-                 column(), ")"),
-            std::move(what), std::move(why), std::move(fix)};
+  void check_dma(const char* call, const void* local, const void* memory, std::size_t bytes,
+                 std::size_t piece, std::size_t gap, const Reply& reply) const {
+    m_memory.check_size(call, bytes, piece, gap);
+    m_memory.check_local(call, local, bytes);
+    m_memory.check_main(call, memory, bytes + (bytes / piece - 1) * gap);
+    m_memory.check_reply(call, reply);
   }
 
-  /// Whether [data, data + bytes) is allocated local memory of this core.
-  [[nodiscard]] bool owns(const void* data, std::size_t bytes) const noexcept {
-    const auto begin = reinterpret_cast<std::uintptr_t>(m_heap);
-    const auto address = reinterpret_cast<std::uintptr_t>(data);
-    return address >= begin && address - begin <= m_used && bytes <= m_used - (address - begin);
+  /// The memory of the other core.
+  const impl::LocalMemory& check_rma(const char* call, int core, const void* remote,
+                                     const void* local, std::size_t bytes, const Reply& reply,
+                                     const Reply& remote_reply) {
+    check_cooperative(call);
+    check_core(call, core, CoreGrid::cores);
+    m_memory.check_size(call, bytes, bytes, 0);
+    m_memory.check_local(call, local, bytes);
+    m_memory.check_local(call, remote, bytes);
+    m_memory.check_reply(call, reply);
+    m_memory.check_reply(call, remote_reply);
+    const impl::LocalMemory& there = (*m_peers)[static_cast<std::size_t>(core)].m_memory;
+    expects(there.owns(there.same_place(remote, m_memory), bytes) &&
+                there.owns(there.same_place(&remote_reply, m_memory), sizeof(Reply)),
+            [&] {
+              return m_memory.complaint(
+                  text(call, ": ", impl::core_text(core), " has not allocated the remote side"), {},
+                  "let all cores allocate the same blocks in the same order, then synchronise()");
+            });
+    m_counters->rma_bytes += bytes;
+    return there;
   }
 
-  void check_reply(const char* call, const Reply& reply) const {
-    expects(owns(&reply, sizeof(Reply)), [&] {
-      return complaint(text(call, ": the reply is not in the core's local memory"), {},
-                       "take it from Core::reply()");
+  void check_cooperative(const char* call) const {
+    expects(m_cooperation != nullptr, [&] {
+      return m_memory.complaint(text(call, " outside a cooperative launch"), {},
+                                "launch the kernel with Cooperative::yes");
+    });
+  }
+  void check_core(const char* call, int number, int count) const {
+    expects(number >= 0 && number < count, [&] {
+      return m_memory.complaint(text(call, ": no such core"), text(number, " of ", count));
     });
   }
 
-  void check_transfer(const char* call, const void* local, const void* memory, std::size_t bytes,
-                      std::size_t piece, std::size_t gap, const Reply& reply) const {
-    const auto address = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data); };
-    expects(bytes > 0 && bytes < max_transfer, [&] {
-      return complaint(text(call, ": a transfer has at least 4 bytes and less than 256 KB"),
-                       text(bytes, " bytes"), "split it, or leave it out");
-    });
-    expects(piece > 0 && bytes % piece == 0, [&] {
-      return complaint(text(call, ": the pieces of a strided transfer are equally long"),
-                       text(bytes, " bytes in pieces of ", piece));
-    });
-    expects((address(local) | address(memory) | bytes | piece | gap) % 4 == 0, [&] {
-      return complaint(text(call, ": addresses and sizes are multiples of 4 bytes"),
-                       text("local ", local, ", memory ", memory, ", ", bytes,
-                            " bytes in pieces of ", piece, " with gaps of ", gap),
-                       "move the rest by direct loads or stores");
-    });
-    expects(owns(local, bytes), [&] {
-      return complaint(text(call, ": the local side is not in the core's allocated local memory"),
-                       text(bytes, " bytes at ", local), "take the buffer from Core::allocate()");
-    });
-    const std::size_t span = bytes + (bytes / piece - 1) * gap;
-    expects(memory != nullptr && !m_arenas->touch(memory, span), [&] {
-      return complaint(text(call, ": the memory side is not in main memory"),
-                       text(span, " bytes at ", memory));
-    });
-    check_reply(call, reply);
+  void begin_poisoned(const impl::Transfer& transfer) {
+    transfer.poison();
+    m_transfers.begin(transfer);
   }
 
-  void count(std::uint64_t& bytes_of, std::uint64_t& requests_of, const std::byte* memory,
-             std::size_t bytes, std::size_t piece, std::size_t gap, bool get) noexcept {
-    constexpr std::size_t segment = 128;
-    bytes_of += bytes;
-    ++requests_of;
-    if (piece < 256)
-      ++m_counters->short_requests;
+  void broadcast(const char* call, impl::Scope scope, void* to, const void* from, std::size_t bytes,
+                 int root) {
+    check_cooperative(call);
+    m_memory.check_size(call, bytes, bytes, 0);
+    m_memory.check_local(call, to, bytes);
+    if (root == m_index)
+      m_memory.check_local(call, from, bytes);
     else
-      m_counters->long_bytes += bytes;
-    std::size_t off = 0;  // pieces that start off a segment
-    for (std::size_t done = 0; done < bytes; done += piece, memory += piece + gap) {
-      const std::size_t start = reinterpret_cast<std::uintptr_t>(memory) % segment;
-      if (start == 0) continue;
-      ++off;
-      const bool tail = start + piece > segment && (start + piece) % segment != 0;
-      if (!get) m_counters->misaligned_put_segments += tail ? 2 : 1;
-    }
-    if (off > 0) ++m_counters->misaligned_requests;
-    if (get) m_counters->misaligned_get_bytes += off * piece;
+      m_counters->rma_bytes += bytes;
+    meet({call, scope, bytes, root, static_cast<std::byte*>(to),
+          static_cast<const std::byte*>(from)});
   }
 
-  /// A field of a DMA descriptor has 18 bits.
-  static constexpr std::size_t max_transfer = std::size_t{1} << 18;
+  void meet(const impl::Meeting& meeting) {
+    check_cooperative(meeting.name);
+    const std::string stuck = blocked([&] { return m_cooperation->meet(m_index, meeting); });
+    expects(stuck.empty(), [&] {
+      return m_memory.complaint(text(meeting.name, ": not all cores come"), stuck,
+                                "let every core of it make the same calls in the same order");
+    });
+  }
 
-  const impl::Arenas* m_arenas;
-  std::byte* m_heap;
-  CoreGroupCounters* m_counters = nullptr;
-  std::string_view m_label;
-  std::size_t m_used = 0;
-  std::size_t m_peak = 0;
-  std::uint64_t m_latency = 0;
+  /// Other cores run while `wait` waits.
+  template <class Wait>
+  [[nodiscard]] std::string blocked(const Wait& wait) {
+    std::string stuck = wait();
+    impl::the_current_core = this;
+    return stuck;
+  }
+
+  impl::LocalMemory m_memory;
   impl::Transfers m_transfers;
+  const std::deque<Core>* m_peers;
+  impl::Cooperation* m_cooperation = nullptr;
+  CoreGroupCounters* m_counters = nullptr;
+  std::uint64_t m_latency = 0;  ///< of its requests, one after another; nanoseconds
   int m_index;
 };
-
-namespace impl {
-inline constinit thread_local Core* the_current_core = nullptr;
-}  // namespace impl
-
-/// The core that the calling code runs on, null outside a launch: for code that a kernel calls
-/// without handing on its Core.
-[[nodiscard]] inline Core* current_core() noexcept { return impl::the_current_core; }
 
 }  // namespace heddle::inline v0::emulated

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include <heddle/device/core_group/core.hpp>
 #include <heddle/device/core_group/counters.hpp>
 #include <heddle/device/core_group/impl/arenas.hpp>
+#include <heddle/device/core_group/impl/cooperation.hpp>
 #include <heddle/device/core_group/impl/crew.hpp>
 #include <heddle/device/core_group/options.hpp>
 #include <heddle/device/core_group/price.hpp>
@@ -38,7 +40,8 @@ class CoreGroup {
         m_arenas(m_options),
         m_slots(static_cast<std::size_t>(m_options.host_threads)),
         m_crew(m_options.host_threads, CoreGrid::cores) {
-    for (int core = 0; core < CoreGrid::cores; ++core) m_cores.emplace_back(m_arenas, core);
+    for (int core = 0; core < CoreGrid::cores; ++core)
+      m_cores.emplace_back(m_arenas, m_cores, core);
   }
   CoreGroup(const CoreGroup&) = delete;
   CoreGroup& operator=(const CoreGroup&) = delete;
@@ -53,14 +56,16 @@ class CoreGroup {
   /// of several errors the one on the core with the lowest number. The other cores run to their
   /// ends.
   template <class Kernel>
-  void launch(std::string_view label, const Kernel& kernel) {
+  void launch(std::string_view label, const Kernel& kernel,
+              Cooperative cooperative = Cooperative::no) {
     static_assert(std::is_invocable_v<const Kernel&, Core&>,
                   "a kernel of a core group is called as kernel(Core&), and is const then");
     static_assert(!std::is_polymorphic_v<Kernel>,
                   "a kernel is copied bitwise to other processors, where its virtual functions "
                   "would be missing");
     run({label, &kernel, sizeof(Kernel),
-         [](const void* copy, Core& core) { (*static_cast<const Kernel*>(copy))(core); }});
+         [](const void* copy, Core& core) { (*static_cast<const Kernel*>(copy))(core); }},
+        cooperative);
   }
 
   /// What the last launch counted, also where it threw.
@@ -108,26 +113,42 @@ class CoreGroup {
     return options;
   }
 
-  void run(const Job& job) {
+  void run(const Job& job, Cooperative cooperative) {
     expects(current_core() == nullptr, [&] {
-      return current_core()->complaint(text("a core cannot launch a kernel: \"", job.label, "\""));
+      return current_core()->m_memory.complaint(
+          text("a core cannot launch a kernel: \"", job.label, "\""));
     });
     const std::scoped_lock lock(m_mutex);
     m_job = &job;
     for (Slot& slot : m_slots) slot = {};
-    m_crew.run([](void* self, int core,
-                  int thread) noexcept { static_cast<CoreGroup*>(self)->run_core(core, thread); },
-               this);
+    if (cooperative == Cooperative::yes)
+      run_cooperatively();
+    else
+      m_crew.run([](void* self, int core,
+                    int thread) noexcept { static_cast<CoreGroup*>(self)->run_core(core, thread); },
+                 this);
     finish();
+  }
+
+  void run_cooperatively() {
+    if (!m_cooperation) m_cooperation = std::make_unique<impl::Cooperation>();
+    for (Core& core : m_cores) {
+      m_cooperation->set_transfers(core.index(), core.m_transfers);
+      core.m_cooperation = m_cooperation.get();
+      core.m_memory.begin(m_job->label);  // nothing of an earlier launch is there for its peers
+    }
+    m_cooperation->run(
+        [](void* self, int core) noexcept { static_cast<CoreGroup*>(self)->run_core(core, 0); },
+        this);
+    for (Core& core : m_cores) core.m_cooperation = nullptr;
   }
 
   void run_core(int index, int thread) noexcept {
     Core& core = m_cores[static_cast<std::size_t>(index)];
     Slot& slot = m_slots[static_cast<std::size_t>(thread)];
-    core.m_label = m_job->label;
+    core.m_memory.begin(m_job->label);
     core.m_counters = &slot.counters;
     core.m_latency = 0;
-    core.m_used = core.m_peak = 0;
     impl::the_current_core = &core;
     try {
       void* const copy = core.allocate(m_job->bytes, 128);
@@ -135,28 +156,33 @@ class CoreGroup {
       m_job->call(copy, core);
       expects(core.m_transfers.empty(), [&] {
         const impl::Transfer& first = core.m_transfers.front();
-        return core.complaint("the kernel ends with transfers that nobody waited for",
-                              text(core.m_transfers.size(), " of them, the first a ", first.name,
-                                   " of ", first.bytes(), " bytes"),
-                              "wait() for them");
+        return core.m_memory.complaint("the kernel ends with transfers that nobody waited for",
+                                       text(core.m_transfers.size(), " of them, the first a ",
+                                            first.name, " of ", first.bytes(), " bytes"),
+                                       "wait() for them");
       });
     } catch (const error& e) {
       fail(index, e.complaint());
     } catch (const std::exception& e) {
-      fail(index, core.complaint("the kernel threw", e.what(), "a core has no exceptions"));
-    } catch (...) {
       fail(index,
-           core.complaint("the kernel threw", "unknown exception", "a core has no exceptions"));
+           core.m_memory.complaint("the kernel threw", e.what(), "a core has no exceptions"));
+    } catch (...) {
+      fail(index, core.m_memory.complaint("the kernel threw", "unknown exception",
+                                          "a core has no exceptions"));
     }
     impl::the_current_core = nullptr;
     core.m_transfers.clear();
-    slot.counters.local_peak = std::max(slot.counters.local_peak, std::uint64_t{core.m_peak});
+    slot.counters.local_peak =
+        std::max(slot.counters.local_peak, std::uint64_t{core.m_memory.peak()});
     slot.latency = std::max(slot.latency, core.m_latency);
   }
 
   void fail(int core, Complaint complaint) noexcept {
     const std::scoped_lock lock(m_failure_mutex);
-    if (m_failure.core < 0 || core < m_failure.core) m_failure = {core, std::move(complaint)};
+    // In a cooperative launch the first failure makes others miss the core that failed.
+    const bool cooperative = m_cores[static_cast<std::size_t>(core)].m_cooperation != nullptr;
+    if (m_failure.core < 0 || (!cooperative && core < m_failure.core))
+      m_failure = {core, std::move(complaint)};
   }
 
   void finish() {
@@ -182,6 +208,7 @@ class CoreGroup {
   CoreGroupCounters m_total;
   Failure m_failure;
   std::mutex m_failure_mutex;
+  std::unique_ptr<impl::Cooperation> m_cooperation;  ///< made when it is first needed
   mutable std::mutex m_mutex;
   impl::Crew m_crew;  ///< last: its threads end before what they use
 };

@@ -19,8 +19,8 @@ namespace heddle::inline v0::emulated::impl {
 /// side.
 struct Transfer {
   const char* name;  ///< of the call that began it
-  std::byte* to;
-  const std::byte* from;
+  void* to;
+  const void* from;
   std::size_t pieces;
   std::size_t piece;
   std::size_t to_step;
@@ -29,6 +29,17 @@ struct Transfer {
   Reply* remote = nullptr;  ///< so is this one, of another core
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pieces * piece; }
+
+  /// Makes the destination in local memory unreadable: 0xff is not a number.
+  void poison() const noexcept { std::memset(to, 0xff, bytes()); }
+
+  void perform() const noexcept {
+    for (std::size_t i = 0; i < pieces; ++i)
+      std::memcpy(static_cast<std::byte*>(to) + i * to_step,
+                  static_cast<const std::byte*>(from) + i * from_step, piece);
+    ++reply->count;
+    if (remote != nullptr) ++remote->count;
+  }
 };
 
 /// One core's transfers, in the order of their calls.
@@ -42,9 +53,9 @@ class Transfers {
     if (reply.count >= value) return;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < m_pending.size(); ++i) {
-      Transfer& transfer = m_pending[i];
+      const Transfer transfer = m_pending[i];
       if (reply.count < value && (transfer.reply == &reply || transfer.remote == &reply))
-        perform(transfer);
+        transfer.perform();
       else
         m_pending[kept++] = transfer;
     }
@@ -57,14 +68,6 @@ class Transfers {
   void clear() noexcept { m_pending.clear(); }
 
  private:
-  static void perform(const Transfer& transfer) noexcept {
-    for (std::size_t i = 0; i < transfer.pieces; ++i)
-      std::memcpy(transfer.to + i * transfer.to_step, transfer.from + i * transfer.from_step,
-                  transfer.piece);
-    ++transfer.reply->count;
-    if (transfer.remote != nullptr) ++transfer.remote->count;
-  }
-
   std::vector<Transfer> m_pending;
 };
 
