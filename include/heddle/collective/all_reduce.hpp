@@ -148,6 +148,7 @@ requires(scalar_of<T> != Scalar::byte) class ScheduledSum {
     m_executor.drain();
   }
 
+  /// The ring all-reduce that it performs.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
 
  private:

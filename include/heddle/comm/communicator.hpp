@@ -64,10 +64,12 @@ class Communicator {
 
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
+  /// Takes the communicator over; `other` holds none then.
   Communicator(Communicator&& other) noexcept
       : m_comm(std::exchange(other.m_comm, MPI_COMM_NULL)),
         m_rank(other.m_rank),
         m_size(std::exchange(other.m_size, 0)) {}
+  /// Exchanges the two communicators.
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(m_comm, other.m_comm);
     std::swap(m_rank, other.m_rank);
@@ -92,7 +94,9 @@ class Communicator {
     return part;
   }
 
+  /// This process's number in the communicator.
   [[nodiscard]] Rank rank() const noexcept { return m_rank; }
+  /// Number of processes in it; 0 where it was moved from.
   [[nodiscard]] int size() const noexcept { return m_size; }
   /// The handle, for calls of MPI. Still owned here.
   [[nodiscard]] MPI_Comm get() const noexcept { return m_comm; }

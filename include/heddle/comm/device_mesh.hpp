@@ -53,8 +53,11 @@ class DeviceMesh {
     m_transport = std::make_unique<MpiTransport>(m_all.get(), options);
   }
 
+  /// The named axes and their sizes.
   [[nodiscard]] const MeshShape& shape() const noexcept { return m_shape; }
+  /// This process's number in the mesh.
   [[nodiscard]] Rank rank() const noexcept { return m_all.rank(); }
+  /// Number of processes in the mesh.
   [[nodiscard]] int size() const noexcept { return m_all.size(); }
 
   /// Where this rank lies on the axis `name`. @throws contract_error where there is no such axis.

@@ -25,11 +25,13 @@ namespace heddle::inline v0 {
 /// it.
 enum class ThreadLevel : std::uint8_t { single, funneled, serialized, multiple };
 
+/// The level's name, `funneled`.
 inline std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
   constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
   return out << names[static_cast<int>(level)];
 }
 
+/// What an Environment asks of MPI.
 struct EnvironmentOptions {
   ThreadLevel thread_level = ThreadLevel::funneled;  ///< the least that MPI must provide
 };

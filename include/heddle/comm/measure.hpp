@@ -26,6 +26,7 @@
 
 namespace heddle::inline v0 {
 
+/// How long measure_machine() measures, and how it waits.
 struct MeasureOptions {
   int short_rounds = 200;     ///< round trips of 8 bytes per pair, for the latency
   int long_rounds = 20;       ///< round trips of 1 MiB and of 4 MiB per pair, for the bandwidth

@@ -34,6 +34,7 @@
 
 namespace heddle::inline v0 {
 
+/// Limits of an MpiTransport.
 struct MpiOptions {
   /// A message of so many bytes or more travels in pieces of this size, 1 <= size < 2^31. The same
   /// on all ranks.
@@ -76,7 +77,9 @@ class MpiTransport {
   class Request {
    public:
     Request() = default;
+    /// Takes the operation over; `other` stands for none then.
     Request(Request&& other) noexcept : m_operation(std::exchange(other.m_operation, nullptr)) {}
+    /// Likewise; the operation that it stood for goes on.
     Request& operator=(Request&& other) noexcept {
       m_operation = std::exchange(other.m_operation, nullptr);
       return *this;
@@ -135,13 +138,18 @@ class MpiTransport {
     if (m_control.over()) static_cast<void>(m_comm.release());
   }
 
+  /// This process's number in the group.
   [[nodiscard]] Rank rank() const noexcept { return m_comm.rank(); }
+  /// Number of processes in the group.
   [[nodiscard]] int size() const noexcept { return m_comm.size(); }
 
+  /// Starts a message to `peer`; see Transport. @throws contract_error for a rank that is not
+  /// there.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     return start<true>(peer, lane, const_cast<std::byte*>(data), bytes);
   }
 
+  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     return start<false>(peer, lane, data, bytes);
   }
@@ -177,11 +185,13 @@ class MpiTransport {
     unwind();
   }
 
+  /// Tells every other rank, once and without waiting; see Transport.
   void abort(const Abort& abort) {
     m_control.tell(abort);
     if (!receiving()) m_control.release();
   }
 
+  /// What another rank has told, if one has; see Transport.
   [[nodiscard]] std::optional<Abort> aborted() {
     if (!m_control.heard()) return std::nullopt;
     if (!receiving()) m_control.release();

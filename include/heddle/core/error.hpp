@@ -16,10 +16,10 @@ namespace heddle::inline v0 {
 /// What an error says. `where` names the function or object, `what` the problem, `why` the numbers
 /// behind it, `fix` what to do. `why` and `fix` may be empty.
 struct Complaint {
-  std::string where;
-  std::string what;
-  std::string why = {};
-  std::string fix = {};
+  std::string where;     ///< the function or object
+  std::string what;      ///< the problem
+  std::string why = {};  ///< the numbers behind it
+  std::string fix = {};  ///< what to do
 };
 
 /// "where: what (why); fix", without the empty clauses.
@@ -33,9 +33,11 @@ struct Complaint {
 /// Base of every error that Heddle throws.
 class error : public std::runtime_error {
  public:
+  /// Its `what()` is the complaint in one line.
   explicit error(Complaint complaint)
       : std::runtime_error(to_string(complaint)), m_complaint(std::move(complaint)) {}
 
+  /// The clauses, apart.
   [[nodiscard]] const Complaint& complaint() const noexcept { return m_complaint; }
 
  private:
@@ -66,6 +68,7 @@ class format_error : public error {
 class out_of_memory : public error, public std::bad_alloc {
  public:
   using error::error;
+  /// The complaint in one line, whichever base it is asked through.
   [[nodiscard]] const char* what() const noexcept override { return error::what(); }
 };
 

@@ -21,9 +21,10 @@ namespace heddle::inline v0 {
 /// Write `Rank{3}`; read `value`, or `+rank` where an array wants an index.
 template <class Tag>
 struct Index {
-  std::uint32_t value = 0;
+  std::uint32_t value = 0;  ///< the plain number
 
   constexpr Index() = default;
+  /// The number itself, which 4 bytes must hold.
   constexpr explicit Index(std::unsigned_integral auto number)
       : value(static_cast<std::uint32_t>(number)) {}
   /// @throws contract_error for a negative number, or one that 4 bytes do not hold.
@@ -37,6 +38,7 @@ struct Index {
 
   /// The plain number, as an array index.
   [[nodiscard]] constexpr std::size_t operator+() const noexcept { return value; }
+  /// The next one.
   constexpr Index& operator++() noexcept {
     ++value;
     return *this;

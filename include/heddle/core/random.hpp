@@ -44,6 +44,7 @@ namespace heddle::inline v0 {
 /// The random stream that belongs to a seed and a name. Copies are free; calls do not change it.
 class Random {
  public:
+  /// The stream `name` of a seed; streams of other names are independent of it.
   constexpr Random(std::uint64_t seed, std::string_view name) noexcept
       : m_seed(seed), m_name(fnv1a(name)) {}
 

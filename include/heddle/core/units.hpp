@@ -11,8 +11,8 @@
 
 namespace heddle::inline v0 {
 
-using Seconds = double;
-using Bytes = std::uint64_t;
+using Seconds = double;       ///< a time or a duration
+using Bytes = std::uint64_t;  ///< a size in memory or of a message
 
 /// The element type of a buffer: what a reduction adds, and the unit in which a buffer is cut.
 enum class Scalar : std::uint8_t { byte, i32, i64, f32, f64 };
@@ -31,10 +31,11 @@ inline constexpr Scalar scalar_of<std::int32_t> = Scalar::i32;
 template <>
 inline constexpr Scalar scalar_of<std::int64_t> = Scalar::i64;
 template <>
-inline constexpr Scalar scalar_of<float> = Scalar::f32;
+inline constexpr Scalar scalar_of<float> = Scalar::f32;  ///< IEEE single
 template <>
-inline constexpr Scalar scalar_of<double> = Scalar::f64;
+inline constexpr Scalar scalar_of<double> = Scalar::f64;  ///< IEEE double
 
+/// The element type's name, `f32`.
 inline std::ostream& operator<<(std::ostream& out, Scalar scalar) {
   constexpr const char* names[] = {"byte", "i32", "i64", "f32", "f64"};
   return out << names[static_cast<int>(scalar)];

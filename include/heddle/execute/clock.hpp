@@ -30,6 +30,7 @@ using Ticks = std::uint64_t;
 /// `settle`, so let it live at least some milliseconds.
 class Clock {
  public:
+  /// A stamp of this moment.
   [[nodiscard]] static Ticks now() noexcept {
 #if defined(__x86_64__)
     return __rdtsc();

@@ -27,8 +27,9 @@
 
 namespace heddle::inline v0 {
 
+/// How an Executor waits, and what it notes.
 struct ExecuteOptions {
-  Idle idle = Idle::yield;
+  Idle idle = Idle::yield;                         ///< how far a waiting rank gives up its core
   bool record = false;                             ///< stamp every action; costs about 10 ns each
   Seconds watchdog = 120;                          ///< longest wait for one message; 0: for ever
   std::function<void(std::string_view)> log = {};  ///< told of aborts; may be empty
@@ -37,8 +38,8 @@ struct ExecuteOptions {
 /// When a step of the Program took place. For a send or receive, `end` is when its completion was
 /// seen, which is no later than the first action that needed it.
 struct Stamp {
-  Ticks start = 0;
-  Ticks end = 0;
+  Ticks start = 0;  ///< before the action
+  Ticks end = 0;    ///< after it
 };
 
 /// Runs a Program again and again over one transport.
@@ -51,6 +52,7 @@ struct Stamp {
 template <Transport T>
 class Executor {
  public:
+  /// Runs `program` over `transport`, to which it refers.
   Executor(Program program, T& transport, ExecuteOptions options = {})
       : m_program(std::move(program)), m_transport(&transport), m_options(std::move(options)) {
     m_ports.resize(m_program.ports.size());
@@ -117,6 +119,7 @@ class Executor {
     }
   }
 
+  /// What it runs.
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
   /// The stamps of the last step, one per step of the Program. Empty without recording.
   [[nodiscard]] std::span<const Stamp> stamps() const noexcept { return m_stamps; }

@@ -23,8 +23,10 @@ enum class Idle : std::uint8_t { spin, yield, nap };
 /// One wait. Call the object once per failed poll.
 class Waiting {
  public:
+  /// Begins to spin; goes as far as `deepest` when it takes long.
   explicit Waiting(Idle deepest) noexcept : m_deepest(deepest) {}
 
+  /// After a failed poll: pauses, yields or naps.
   void operator()() {
     ++m_polls;
     if (m_polls < 500 || m_deepest == Idle::spin) {

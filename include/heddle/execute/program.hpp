@@ -26,18 +26,19 @@ namespace heddle::inline v0 {
 
 /// One end of a channel at this rank. Messages of a port start and are waited for in order.
 struct Port {
-  Rank peer;
-  Lane lane;
-  bool sends = false;
+  Rank peer;                   ///< at the other end
+  Lane lane;                   ///< of the channel
+  bool sends = false;          ///< from here to the peer
   std::uint32_t messages = 0;  ///< per step
 };
 
 /// What a Program does at one place of the list.
 struct Step {
+  /// A move is a send on one rank and a receive on the other; all else runs.
   enum class Does : std::uint8_t { run, send, receive };
 
-  ActionId action;
-  Does does = Does::run;
+  ActionId action;               ///< the place in the list
+  Does does = Does::run;         ///< this rank's part of it
   std::uint32_t port = 0;        ///< of a send or receive
   std::uint32_t first_wait = 0;  ///< its waits: [first_wait, first_wait of the next step)
   std::uint32_t first_use = 0;   ///< its uses, likewise
@@ -46,9 +47,9 @@ struct Step {
 /// Before a step: the first `messages` messages of `port` must be complete, counted from the begin
 /// of this step of the schedule, or of the previous one where `carried`.
 struct Wait {
-  std::uint32_t port = 0;
-  std::uint32_t messages = 0;
-  bool carried = false;
+  std::uint32_t port = 0;      ///< number among the program's ports
+  std::uint32_t messages = 0;  ///< how many of them are complete
+  bool carried = false;        ///< counted in the step before
 };
 
 /// One rank's part of a Schedule. Nobody writes it by hand.
@@ -58,18 +59,21 @@ struct Wait {
 /// at the smallest place j of the list, waiting for a move i < j. Its peer has either passed and
 /// posted i, or is blocked at or before i < j, a contradiction.
 struct Program {
-  Schedule schedule;
-  Rank rank;
-  std::vector<Step> steps;  ///< closed by one entry that only ends the ranges of the last
-  std::vector<BoundUse> uses;
-  std::vector<Wait> waits;
-  std::vector<Port> ports;
+  Schedule schedule;           ///< the whole list
+  Rank rank;                   ///< whose part this is
+  std::vector<Step> steps;     ///< closed by one entry that only ends the ranges of the last
+  std::vector<BoundUse> uses;  ///< of all steps, one after another
+  std::vector<Wait> waits;     ///< likewise
+  std::vector<Port> ports;     ///< this rank's ends of channels
 
+  /// Number of steps.
   [[nodiscard]] std::size_t size() const noexcept { return steps.size() - 1; }
+  /// The memory that a step touches, as far as it lies on this rank.
   [[nodiscard]] std::span<const BoundUse> uses_of(std::size_t step) const {
     return std::span(uses).subspan(steps[step].first_use,
                                    steps[step + 1].first_use - steps[step].first_use);
   }
+  /// What must be complete before a step.
   [[nodiscard]] std::span<const Wait> waits_of(std::size_t step) const {
     return std::span(waits).subspan(steps[step].first_wait,
                                     steps[step + 1].first_wait - steps[step].first_wait);

@@ -77,10 +77,11 @@ template <class M, Transport T>
 
 }  // namespace impl
 
+/// How a Runner executes, and how much storage it takes.
 struct RunOptions {
-  ExecuteOptions execute = {};
-  bool fold = true;         ///< bounded storage, see fold_to_live()
-  std::uint32_t slack = 1;  ///< slots beyond the fewest, where messages travel
+  ExecuteOptions execute = {};  ///< of the executor
+  bool fold = true;             ///< bounded storage, see fold_to_live()
+  std::uint32_t slack = 1;      ///< slots beyond the fewest, where messages travel
 };
 
 /// Runs a Schedule with a model, one object per rank; all ranks construct it and call its functions
@@ -242,8 +243,10 @@ class Runner {
   std::optional<Executor<std::remove_reference_t<Carrier>>> m_executor;  // refers to those above
 };
 
+/// An lvalue model or place is referred to, an rvalue is kept.
 template <class M, class P>
 Runner(M&&, Schedule, P&&) -> Runner<M, P>;
+/// Likewise, with options.
 template <class M, class P>
 Runner(M&&, Schedule, P&&, RunOptions) -> Runner<M, P>;
 

@@ -21,23 +21,30 @@ namespace heddle::inline v0 {
 
 /// The memory behind one Use.
 struct BoundUse {
-  std::byte* data = nullptr;
-  Bytes bytes = 0;
-  BufferId buffer = {};
-  Access access = Access::read;
+  std::byte* data = nullptr;     ///< where the first of its parts begins
+  Bytes bytes = 0;               ///< of all its parts
+  BufferId buffer = {};          ///< whose parts they are
+  Access access = Access::read;  ///< how the action touches them
 };
 
 /// One action of this rank. Valid during the call that receives it.
 class Task {
  public:
+  /// Made by the executor; refers to the schedule and the uses.
   Task(const Schedule& schedule, ActionId id, std::span<const BoundUse> uses) noexcept
       : m_schedule(&schedule), m_id(id), m_uses(uses) {}
 
+  /// The action's place in the list.
   [[nodiscard]] ActionId id() const noexcept { return m_id; }
+  /// The list that it is from.
   [[nodiscard]] const Schedule& schedule() const noexcept { return *m_schedule; }
+  /// The entry itself.
   [[nodiscard]] const Action& action() const { return (*m_schedule)[m_id]; }
+  /// What is to be done.
   [[nodiscard]] Kind kind() const { return action().kind; }
+  /// The stage that does it.
   [[nodiscard]] Stage stage() const { return action().stage; }
+  /// The microbatch that it is done to.
   [[nodiscard]] Item item() const { return action().item; }
 
   /// The uses of the action that lie on this rank, in the order of Schedule::uses.
@@ -77,6 +84,7 @@ class Task {
 /// for all models.
 class Handler {
  public:
+  /// Refers to `callable`, which outlives it.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
            std::is_object_v<std::remove_reference_t<F>> && std::invocable<F&, const Task&>)
@@ -87,11 +95,13 @@ class Handler {
           (*static_cast<std::remove_reference_t<F>*>(object))(task);
         }) {}
 
+  /// Calls a plain function.
   Handler(void (*function)(const Task&)) noexcept  // NOLINT(google-explicit-constructor)
       : m_object(reinterpret_cast<void*>(function)), m_call([](void* object, const Task& task) {
           reinterpret_cast<void (*)(const Task&)>(object)(task);
         }) {}
 
+  /// Performs one action.
   void operator()(const Task& task) const { m_call(m_object, task); }
 
  private:

@@ -54,12 +54,14 @@ struct ThreadChannel {
 /// What the ranks of one process share.
 class ThreadHub {
  public:
+  /// For so many ranks. @throws contract_error for none.
   explicit ThreadHub(int ranks) : m_ranks(ranks) {
     expects(ranks >= 1, [&] {
       return Complaint{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
     });
   }
 
+  /// Number of ranks.
   [[nodiscard]] int size() const noexcept { return m_ranks; }
 
  private:
@@ -98,6 +100,7 @@ class ThreadTransport {
   };
 
  public:
+  /// Stands for a message until `test` has said true. Copies stand for the same one.
   class Request {
    public:
     Request() = default;
@@ -109,6 +112,7 @@ class ThreadTransport {
         0;  ///< complete when so many messages of the channel have been received
   };
 
+  /// The end of `rank`. The hub outlives it. @throws contract_error for a rank that is not there.
   ThreadTransport(ThreadHub& hub, Rank rank) : m_hub(&hub), m_rank(rank) {
     expects(+rank < static_cast<std::size_t>(hub.size()), [&] {
       return Complaint{"heddle::ThreadTransport", "the hub has no such rank",
@@ -118,9 +122,12 @@ class ThreadTransport {
   ThreadTransport(const ThreadTransport&) = delete;
   ThreadTransport& operator=(const ThreadTransport&) = delete;
 
+  /// This thread's rank.
   [[nodiscard]] Rank rank() const noexcept { return m_rank; }
+  /// Number of ranks.
   [[nodiscard]] int size() const noexcept { return m_hub->size(); }
 
+  /// Starts a message to `peer`; see Transport.
   Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     End& end = find(peer, lane, true);
     end.waiting.push_back({data, bytes});
@@ -128,18 +135,21 @@ class ThreadTransport {
     return request(end);
   }
 
+  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
   Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     End& end = find(peer, lane, false);
     end.posted.emplace_back(data, bytes);
     return request(end);
   }
 
+  /// Whether it is complete; furthers all others. @throws communication_error for unequal sizes.
   [[nodiscard]] bool test(Request& request) {
     progress();
     return request.m_end == nullptr ||
            request.m_end->channel->received.load(std::memory_order_acquire) >= request.m_number;
   }
 
+  /// Gives the memory of an unfinished operation back; see Transport.
   void cancel(Request& request) {
     End* const end = std::exchange(request, {}).m_end;
     if (end == nullptr) return;
@@ -151,6 +161,7 @@ class ThreadTransport {
     end->posted.clear();
   }
 
+  /// Tells every other rank, once; see Transport.
   void abort(const Abort& abort) {
     const std::scoped_lock lock(m_hub->m_mutex);
     if (m_hub->m_aborted.load()) return;
@@ -158,6 +169,7 @@ class ThreadTransport {
     m_hub->m_aborted.store(true);
   }
 
+  /// What another rank has told, if one has; see Transport.
   [[nodiscard]] std::optional<Abort> aborted() {
     if (!m_hub->m_aborted.load()) return std::nullopt;
     const std::scoped_lock lock(m_hub->m_mutex);

@@ -17,12 +17,13 @@
 
 namespace heddle::inline v0::kernel {
 
+/// Kingma and Ba's names and defaults; weight decay is decoupled (Loshchilov and Hutter).
 struct AdamOptions {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9;    ///< decay of the mean of the gradients
-  double beta2 = 0.999;  ///< decay of the mean of their squares
-  double epsilon = 1e-8;
-  double weight_decay = 0;  ///< share of each parameter taken off per step, times learning_rate
+  double learning_rate = 1e-3;  ///< step length, at most about so much a step for each parameter
+  double beta1 = 0.9;           ///< decay of the mean of the gradients
+  double beta2 = 0.999;         ///< decay of the mean of their squares
+  double epsilon = 1e-8;        ///< added to the root of the mean square
+  double weight_decay = 0;      ///< share of each parameter taken off per step, times learning_rate
 };
 
 namespace impl {

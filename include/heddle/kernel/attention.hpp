@@ -24,9 +24,14 @@ namespace heddle::inline v0::kernel {
 /// output are sequence * context + position. Columns of `qkv` are all of Q, then all of K, then all
 /// of V; inside each the heads follow one another with width / heads columns.
 struct AttentionShape {
-  std::size_t sequences, context, heads, width;
+  std::size_t sequences;  ///< of one microbatch
+  std::size_t context;    ///< positions in each
+  std::size_t heads;      ///< a divisor of the width
+  std::size_t width;      ///< columns of Q, of K, of V and of the output
 
+  /// Rows of `qkv` and of the output.
   [[nodiscard]] std::size_t rows() const { return sequences * context; }
+  /// Columns of one head.
   [[nodiscard]] std::size_t head_width() const { return width / heads; }
   /// Rows of the probabilities, of `context` columns each: sequence, then head, then position.
   [[nodiscard]] std::size_t probability_rows() const { return sequences * heads * context; }

@@ -9,8 +9,10 @@
 
 namespace heddle::inline v0::kernel {
 
+/// Whether a matrix is taken as it is, or its rows for columns.
 enum class Transpose : bool { no, yes };
 
+/// `transposed` or `plain`.
 inline std::ostream& operator<<(std::ostream& out, Transpose transpose) {
   return out << (transpose == Transpose::yes ? "transposed" : "plain");
 }

@@ -27,9 +27,11 @@ concept ExecutionSpace = Kokkos::is_execution_space_v<Exec>;
 template <ExecutionSpace Exec>
 inline constexpr bool runs_on_host = std::is_same_v<typename Exec::memory_space, Kokkos::HostSpace>;
 
+/// A matrix that kernels of `Exec` read or write, rows contiguous; owned by someone else.
 template <class T, ExecutionSpace Exec>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space,
                             Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+/// Likewise a vector.
 template <class T, ExecutionSpace Exec>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, typename Exec::memory_space,
                             Kokkos::MemoryTraits<Kokkos::Unmanaged>>;

@@ -23,8 +23,8 @@ namespace heddle::inline v0 {
 
 /// One named dimension of a mesh.
 struct MeshAxis {
-  std::string name;
-  int size = 1;
+  std::string name;  ///< "pipe", "data", ...; unique in its mesh
+  int size = 1;      ///< number of ranks along it
 };
 
 /// The shape of a device mesh. Ranks are numbered with the last axis fastest.
@@ -33,6 +33,7 @@ class MeshShape {
   /// @throws contract_error for no axes, a size below 1, an empty or repeated name, or more ranks
   /// than an int counts.
   MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
+  /// As above.
   explicit MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
     const auto fail = [](const char* what, std::string why) {
       return Complaint{"heddle::MeshShape", what, std::move(why)};
@@ -56,6 +57,7 @@ class MeshShape {
     }
   }
 
+  /// The axes, the first varying slowest.
   [[nodiscard]] const std::vector<MeshAxis>& axes() const noexcept { return m_axes; }
 
   /// Number of ranks in the mesh.

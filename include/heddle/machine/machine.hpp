@@ -20,13 +20,13 @@ namespace heddle::inline v0 {
 
 /// Where one rank computes.
 struct Device {
-  std::string name = "device";
+  std::string name = "device";  ///< for people to read
 };
 
 /// A directed connection of two ranks. A message of n bytes occupies it for n / bandwidth and is
 /// there `latency` later.
 struct Link {
-  Seconds latency = 0;
+  Seconds latency = 0;  ///< from the end of the occupancy to the arrival
   double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per second
 
   /// Time for which a message keeps the link from carrying the next one.
@@ -55,8 +55,11 @@ class Machine {
     return machine;
   }
 
+  /// Number of ranks.
   [[nodiscard]] int ranks() const noexcept { return m_ranks; }
+  /// Where a rank computes.
   [[nodiscard]] const Device& device(Rank) const noexcept { return m_device; }
+  /// The link from one rank to another.
   [[nodiscard]] const Link& link(Rank, Rank) const noexcept { return m_link; }
 
   friend std::ostream& operator<<(std::ostream& out, const Machine& machine) {

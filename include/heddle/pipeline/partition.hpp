@@ -16,8 +16,8 @@ namespace heddle::inline v0 {
 
 /// The layers [first, last) of one stage.
 struct LayerRange {
-  int first = 0;
-  int last = 0;
+  int first = 0;  ///< the first layer
+  int last = 0;   ///< one past its last
 
   friend constexpr bool operator==(const LayerRange&, const LayerRange&) = default;
 };

@@ -47,15 +47,16 @@ enum class GradientSum : std::uint8_t {
   library,  ///< one action, MPI's own all-reduce; the watchdog does not see inside it
 };
 
+/// How Stages divides a model and sums its gradients.
 struct StagesOptions {
-  std::vector<int> layers_per_stage = {};  ///< as equal as can be where empty
-  GradientSum gradient_sum = GradientSum::ring;
-  std::string pipe_axis = "pipe";  ///< the mesh axis along which the stages lie
+  std::vector<int> layers_per_stage = {};        ///< as equal as can be where empty
+  GradientSum gradient_sum = GradientSum::ring;  ///< over the replicas of a stage
+  std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
 };
 
 /// What a training step returns: the sum of the losses of all microbatches of all replicas.
 struct StepResult {
-  double loss = 0;
+  double loss = 0;  ///< as the stages with loss(Item) give it
 };
 
 /// The stages of one model, those of this rank alive. A Model for Runner.
@@ -66,12 +67,13 @@ struct StepResult {
 template <PipelineStage S>
 class Stages {
  public:
-  using scalar_type = typename S::scalar_type;
-  using memory_space = typename S::memory_space;
+  using scalar_type = typename S::scalar_type;    ///< what parameters and activations are made of
+  using memory_space = typename S::memory_space;  ///< where they live
   static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, memory_space>::accessible,
                 "heddle::Stages: the buffers of a schedule are host memory; use stages whose "
                 "memory_space the host can access");
 
+  /// So many layers, divided by `options`; nothing is built before a Runner asks.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
       : m_layers(layers), m_make(std::move(make)), m_options(std::move(options)) {}
 
@@ -107,6 +109,7 @@ class Stages {
     return nullptr;
   }
 
+  /// Called by Runner: hands the arguments of its step() to the stages.
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
     if constexpr (requires(S & stage) { stage.begin_step(arguments...); })
@@ -116,6 +119,7 @@ class Stages {
                     "heddle::Stages: the stages have no begin_step for these arguments");
   }
 
+  /// Called by Runner: sums the losses of all ranks. All of them must call it.
   template <Transport T>
   [[nodiscard]] StepResult end_step(T& transport, const ExecuteOptions& options) {
     double mine = 0;
@@ -187,6 +191,7 @@ class Stages {
     for (Entry& entry : m_stages) visit(entry.number, *entry.stage);
   }
 
+  /// Number of layers of the whole model.
   [[nodiscard]] int layers() const noexcept { return m_layers; }
 
  private:

@@ -23,8 +23,8 @@ namespace heddle::inline v0 {
 
 /// The items [first, last) of one worker; empty where both are equal.
 struct ItemRange {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
+  std::int64_t first = 0;  ///< the first item
+  std::int64_t last = 0;   ///< one past the last
 
   /// Number of items.
   [[nodiscard]] constexpr std::int64_t size() const noexcept { return last - first; }

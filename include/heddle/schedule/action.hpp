@@ -21,6 +21,7 @@ namespace heddle::inline v0 {
 /// group is a collective as one action, update steps the optimiser.
 enum class Kind : std::uint8_t { F, I, W, B, move, combine, cast, group, update, user };
 
+/// Number of kinds.
 inline constexpr std::size_t kind_count = 10;
 
 /// The name in action text: `F`, `MOVE`, `UPDATE`, ...
@@ -29,6 +30,7 @@ inline constexpr std::size_t kind_count = 10;
       "F", "I", "W", "B", "MOVE", "COMBINE", "CAST", "GROUP", "UPDATE", "USER"};
   return names[static_cast<std::size_t>(kind)];
 }
+/// As action text.
 inline std::ostream& operator<<(std::ostream& out, Kind kind) { return out << to_string(kind); }
 
 /// True for the kinds that are the model's own work; a rank that does none of them is idle, which
@@ -43,14 +45,14 @@ enum class Access : std::uint8_t { read = 1, write = 2, update = 3 };
 /// Storage on one rank, cut into parts. A part is at once chunk, slot, version or microbatch: the
 /// unit in which hazards are seen. `bytes` is the size of the whole and may be bound late.
 struct Buffer {
-  Rank rank = {};
-  std::uint32_t parts = 1;
-  Stage stage = {};    ///< the stage it belongs to, where that makes sense
-  LabelId label = {};  ///< its role, a name of the Schedule's label table
-  Tier tier = {};      ///< memory level on its rank
-  Scalar type = Scalar::byte;
-  bool transient = true;  ///< every value is written before it is read in the same step
-  Bytes bytes = 0;
+  Rank rank = {};              ///< where it lies
+  std::uint32_t parts = 1;     ///< number of parts it is cut in
+  Stage stage = {};            ///< the stage it belongs to, where that makes sense
+  LabelId label = {};          ///< its role, a name of the Schedule's label table
+  Tier tier = {};              ///< memory level on its rank
+  Scalar type = Scalar::byte;  ///< of its elements; parts hold whole ones
+  bool transient = true;       ///< every value is written before it is read in the same step
+  Bytes bytes = 0;             ///< of the whole; 0: not bound yet
 };
 
 /// Bytes of the parts [first, first + count). Elements are dealt out evenly, the first parts get
@@ -79,31 +81,38 @@ struct Buffer {
 
 /// Parts [first, first + count) of a buffer, and how they are touched. 12 bytes.
 struct Use {
-  BufferId buffer;
-  std::uint32_t first = 0;
-  std::uint32_t count : 30 = 1;
-  std::uint32_t mode : 2 = static_cast<std::uint32_t>(Access::read);
+  BufferId buffer;                                                    ///< whose parts
+  std::uint32_t first = 0;                                            ///< the first part
+  std::uint32_t count : 30 = 1;                                       ///< number of parts
+  std::uint32_t mode : 2 = static_cast<std::uint32_t>(Access::read);  ///< an Access
 
+  /// How the parts are touched.
   [[nodiscard]] constexpr Access access() const noexcept { return static_cast<Access>(mode); }
+  /// Whether it needs the present value.
   [[nodiscard]] constexpr bool reads() const noexcept { return access() != Access::write; }
+  /// Whether it leaves another value.
   [[nodiscard]] constexpr bool writes() const noexcept { return access() != Access::read; }
 };
 
 /// Short forms of Use, for generators: `schedule::read(input, m)`.
 namespace schedule {
 
+/// `count` parts from `first` on, touched as `access` says.
 [[nodiscard]] constexpr Use use(Access access, BufferId buffer, std::uint32_t first = 0,
                                 std::uint32_t count = 1) noexcept {
   return {buffer, first, count, static_cast<std::uint32_t>(access)};
 }
+/// Reads these parts.
 [[nodiscard]] constexpr Use read(BufferId buffer, std::uint32_t first = 0,
                                  std::uint32_t count = 1) noexcept {
   return use(Access::read, buffer, first, count);
 }
+/// Begins new values in these parts.
 [[nodiscard]] constexpr Use write(BufferId buffer, std::uint32_t first = 0,
                                   std::uint32_t count = 1) noexcept {
   return use(Access::write, buffer, first, count);
 }
+/// Continues the present values of these parts.
 [[nodiscard]] constexpr Use update(BufferId buffer, std::uint32_t first = 0,
                                    std::uint32_t count = 1) noexcept {
   return use(Access::update, buffer, first, count);
@@ -114,10 +123,11 @@ namespace schedule {
 /// An in-order queue. `from == to`: local work of that rank. Otherwise the channel from -> to, on
 /// which messages are matched by order.
 struct Queue {
-  Rank from;
-  Rank to;
-  Lane lane;
+  Rank from;  ///< the rank that works or sends
+  Rank to;    ///< the rank that receives; `from` for local work
+  Lane lane;  ///< one of several queues between the two
 
+  /// Whether it is local work, not a channel.
   [[nodiscard]] constexpr bool local() const noexcept { return from == to; }
   friend constexpr bool operator==(const Queue&, const Queue&) = default;
 };
@@ -131,22 +141,22 @@ inline constexpr std::uint8_t gradient =
 /// One entry of the list. It takes place on every rank its operands live on. 20 bytes; its uses are
 /// [first_use, first_use of the next action).
 struct Action {
-  Kind kind = Kind::user;
-  std::uint8_t flags = 0;
-  std::uint16_t units = 1;  ///< shares of the device it occupies, where a machine counts them
-  QueueId queue = {};
-  Stage stage = {};
-  Item item = {};
-  std::uint32_t first_use = 0;
+  Kind kind = Kind::user;       ///< what is done
+  std::uint8_t flags = 0;       ///< bits of namespace flag
+  std::uint16_t units = 1;      ///< shares of the device it occupies, where a machine counts them
+  QueueId queue = {};           ///< where it takes its turn
+  Stage stage = {};             ///< which stage does it
+  Item item = {};               ///< to which microbatch
+  std::uint32_t first_use = 0;  ///< where its uses begin
 };
 
 /// A derived dependency on an earlier action. For a move the two ends differ: `mine` tells which
 /// end of the waiting action waits (0 source, 1 destination), `end` which end of the predecessor it
 /// waits for. Other actions have one end, 0. 4 bytes.
 struct After {
-  std::uint32_t action : 30;
-  std::uint32_t mine : 1;
-  std::uint32_t end : 1;
+  std::uint32_t action : 30;  ///< the earlier one
+  std::uint32_t mine : 1;     ///< the end that waits
+  std::uint32_t end : 1;      ///< the end that is waited for
 };
 
 static_assert(sizeof(Use) == 12 && sizeof(Action) == 20 && sizeof(After) == 4,

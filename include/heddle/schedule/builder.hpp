@@ -24,18 +24,19 @@ namespace heddle::inline v0 {
 
 /// What Builder::add is told of an action besides its uses.
 struct ActionSpec {
-  Kind kind = Kind::user;
-  QueueId queue = {};
-  Stage stage = {};
-  Item item = {};
-  std::uint8_t flags = 0;
-  std::uint16_t units = 1;
+  Kind kind = Kind::user;   ///< what is done
+  QueueId queue = {};       ///< where it takes its turn; from Builder::queue
+  Stage stage = {};         ///< which stage does it
+  Item item = {};           ///< to which microbatch
+  std::uint8_t flags = 0;   ///< bits of namespace flag
+  std::uint16_t units = 1;  ///< shares of the device it occupies
 };
 
 /// Appends to a Schedule under construction. Every function throws contract_error where the piece
 /// does not fit what is there; the Builder is unchanged then.
 class Builder {
  public:
+  /// An empty schedule over `ranks` ranks; the name is for people to read.
   Builder(std::string name, int ranks) {
     expects(ranks >= 1, [&] {
       return Complaint{"heddle::Builder", "a schedule needs at least one rank",
@@ -67,6 +68,7 @@ class Builder {
     return LabelId{labels.size() - 1};
   }
 
+  /// Adds storage. Its rank and label must exist; it has at least one part.
   BufferId add_buffer(const Buffer& buffer) {
     expects(+buffer.rank < static_cast<std::size_t>(m_body.ranks) && buffer.parts >= 1, [&] {
       return Complaint{
@@ -98,6 +100,7 @@ class Builder {
     if (fresh) m_body.queues.push_back({from, to, lane});
     return entry->second;
   }
+  /// The queue of local work `lane` of a rank.
   QueueId local(Rank rank, Lane lane = Lane{0}) { return queue(rank, rank, lane); }
 
   /// Appends an action and derives what it waits for.
@@ -112,6 +115,7 @@ class Builder {
     m_body.after_begin.push_back(static_cast<std::uint32_t>(m_body.after.size()));
     return ActionId{self};
   }
+  /// As above.
   ActionId add(const ActionSpec& spec, std::initializer_list<Use> uses) {
     return add(spec, std::span(uses.begin(), uses.size()));
   }
@@ -122,20 +126,25 @@ class Builder {
                uses);
   }
 
+  /// A buffer that was added.
   [[nodiscard]] const Buffer& operator[](BufferId id) const { return m_body.buffers[+id]; }
+  /// Number of ranks.
   [[nodiscard]] int ranks() const noexcept { return m_body.ranks; }
 
+  /// Makes room for so many actions with so many uses in all.
   void reserve_actions(std::size_t actions, std::size_t uses) {
     m_body.actions.reserve(actions);
     m_body.uses.reserve(uses);
     m_body.after_begin.reserve(actions + 1);
     m_body.after.reserve(actions + actions / 8);
   }
+  /// Makes room for so many buffers with so many parts in all.
   void reserve_buffers(std::size_t buffers, std::size_t parts) {
     m_body.buffers.reserve(buffers);
     m_hazards.reserve(buffers, parts);
   }
 
+  /// The finished Schedule; the Builder is spent.
   [[nodiscard]] Schedule build() && {
     m_hazards = {};
     return Schedule(std::move(m_body));

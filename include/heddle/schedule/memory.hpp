@@ -18,10 +18,10 @@ namespace heddle::inline v0 {
 /// one that touched it. Values of transient buffers only; what persists is always there.
 template <class Time>
 struct Life {
-  BufferId buffer;
-  std::uint32_t part = 0;
-  Time begin = {};
-  Time end = {};
+  BufferId buffer;         ///< where the value is
+  std::uint32_t part = 0;  ///< in which part
+  Time begin = {};         ///< the start of its writer
+  Time end = {};           ///< the end of its last user
 };
 
 /// The lives of all values whose buffer satisfies `selected(buffer)`, in no particular order.

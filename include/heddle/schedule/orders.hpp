@@ -18,21 +18,22 @@ namespace heddle::inline v0 {
 
 /// One entry of a rank's list, printed `2F0`: stage 2, forward, microbatch 0.
 struct Order {
-  Kind kind = Kind::F;
-  Stage stage;
-  Item item;
+  Kind kind = Kind::F;  ///< what is computed
+  Stage stage;          ///< by which stage
+  Item item;            ///< for which microbatch
 
   friend constexpr bool operator==(const Order&, const Order&) = default;
 };
 
+/// As torch.distributed.pipelining writes it, `2F0`.
 inline std::ostream& operator<<(std::ostream& out, const Order& order) {
   return out << order.stage << order.kind << order.item;
 }
 
 /// What every rank computes, in its order. Nothing is said about transfers.
 struct Orders {
-  std::string name;
-  std::vector<std::vector<Order>> ranks;
+  std::string name;                       ///< of the Schedule that is woven from them
+  std::vector<std::vector<Order>> ranks;  ///< a list for each rank
 
   friend bool operator==(const Orders&, const Orders&) = default;
 };

@@ -43,23 +43,37 @@ struct ScheduleBody {
 /// Immutable, made by a Builder; copies share the arrays.
 class Schedule {
  public:
+  /// No actions, no ranks.
   Schedule() : m_body(std::make_shared<const impl::ScheduleBody>()) {}
+  /// What a Builder has gathered.
   explicit Schedule(impl::ScheduleBody body)
       : m_body(std::make_shared<const impl::ScheduleBody>(std::move(body))) {}
 
+  /// For people to read.
   [[nodiscard]] const std::string& name() const noexcept { return m_body->name; }
+  /// Number of ranks that take part.
   [[nodiscard]] int ranks() const noexcept { return m_body->ranks; }
+  /// Number of actions.
   [[nodiscard]] std::size_t size() const noexcept { return m_body->actions.size(); }
+  /// Whether there are none.
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
+  /// The list.
   [[nodiscard]] std::span<const Action> actions() const noexcept { return m_body->actions; }
+  /// The storage, by BufferId.
   [[nodiscard]] std::span<const Buffer> buffers() const noexcept { return m_body->buffers; }
+  /// The queues, by QueueId.
   [[nodiscard]] std::span<const Queue> queues() const noexcept { return m_body->queues; }
+  /// The names, by LabelId; the first is empty.
   [[nodiscard]] std::span<const std::string> labels() const noexcept { return m_body->labels; }
 
+  /// One action.
   [[nodiscard]] const Action& operator[](ActionId id) const { return m_body->actions[+id]; }
+  /// One buffer.
   [[nodiscard]] const Buffer& operator[](BufferId id) const { return m_body->buffers[+id]; }
+  /// One queue.
   [[nodiscard]] const Queue& operator[](QueueId id) const { return m_body->queues[+id]; }
+  /// One name.
   [[nodiscard]] const std::string& operator[](LabelId id) const { return m_body->labels[+id]; }
 
   /// What action `id` touches, in the order its generator states.
@@ -76,7 +90,9 @@ class Schedule {
     return std::span(body.after).subspan(begin, body.after_begin[+id + 1] - begin);
   }
 
+  /// The uses of all actions, one after another.
   [[nodiscard]] std::span<const Use> all_uses() const noexcept { return m_body->uses; }
+  /// The dependencies of all actions, one after another.
   [[nodiscard]] std::span<const After> all_after() const noexcept { return m_body->after; }
   /// Where the dependencies of every action begin in all_after(); one entry more than actions.
   [[nodiscard]] std::span<const std::uint32_t> after_begin() const noexcept {

@@ -17,13 +17,14 @@ namespace heddle::inline v0 {
 
 /// A directed graph over the stages 0 .. stages-1. Models are chains unless they have branches.
 struct StageGraph {
+  /// The output of `from` is an input of `to`.
   struct Edge {
-    Stage from;
-    Stage to;
+    Stage from;  ///< the earlier stage
+    Stage to;    ///< the later one
   };
 
-  int stages = 0;
-  std::vector<Edge> edges;
+  int stages = 0;           ///< numbered from 0 on
+  std::vector<Edge> edges;  ///< in any order
 
   /// 0 -> 1 -> ... -> stages - 1.
   [[nodiscard]] static StageGraph chain(int stages) {

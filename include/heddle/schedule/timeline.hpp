@@ -22,9 +22,9 @@ namespace heddle::inline v0 {
 /// action it equals `end`.
 template <class Time>
 struct BasicSpan {
-  Time start = {};
-  Time end = {};
-  Time arrival = {};
+  Time start = {};    ///< when it begins
+  Time end = {};      ///< when its queue is free again
+  Time arrival = {};  ///< when others see what it did
 };
 
 /// Spans of all actions of a Schedule, indexed as its actions are. Time is Seconds, or a rational
@@ -32,9 +32,11 @@ struct BasicSpan {
 template <class Time>
 class BasicTimeline {
  public:
-  using Span = BasicSpan<Time>;
+  using Span = BasicSpan<Time>;  ///< of one action
 
+  /// Of no Schedule.
   BasicTimeline() = default;
+  /// One span for each action of `schedule`, in its order.
   BasicTimeline(Schedule schedule, std::vector<Span> spans)
       : m_schedule(std::move(schedule)), m_spans(std::move(spans)) {}
 
@@ -44,24 +46,30 @@ class BasicTimeline {
     m_spans.resize(m_schedule.size());
   }
 
+  /// Whose actions these are.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
+  /// The spans, in the order of the actions.
   [[nodiscard]] const std::vector<Span>& spans() const noexcept { return m_spans; }
+  /// The same, to be filled in.
   [[nodiscard]] std::vector<Span>& spans() noexcept { return m_spans; }
+  /// The span of one action.
   [[nodiscard]] const Span& operator[](ActionId id) const { return m_spans[+id]; }
 
-  /// First start and last arrival. Zero for an empty timeline.
+  /// First start. Zero for an empty timeline.
   [[nodiscard]] Time begin() const {
     Time first{};
     for (std::size_t i = 0; i < m_spans.size(); ++i)
       if (i == 0 || m_spans[i].start < first) first = m_spans[i].start;
     return first;
   }
+  /// Last arrival. Zero for an empty timeline.
   [[nodiscard]] Time end() const {
     Time last{};
     for (std::size_t i = 0; i < m_spans.size(); ++i)
       if (i == 0 || last < m_spans[i].arrival) last = m_spans[i].arrival;
     return last;
   }
+  /// From the first start to the last arrival.
   [[nodiscard]] Time makespan() const { return end() - begin(); }
 
   /// Time in which `rank` does the model's work (is_work), one entry per rank.
@@ -91,7 +99,7 @@ class BasicTimeline {
   std::vector<Span> m_spans;
 };
 
-using Span = BasicSpan<Seconds>;
-using Timeline = BasicTimeline<Seconds>;
+using Span = BasicSpan<Seconds>;          ///< in seconds
+using Timeline = BasicTimeline<Seconds>;  ///< in seconds
 
 }  // namespace heddle::inline v0

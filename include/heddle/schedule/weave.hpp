@@ -29,18 +29,19 @@ inline constexpr const char* saved = "saved";              ///< kept from forwar
 inline constexpr const char* output_grad = "output_grad";  ///< received gradient of the output
 inline constexpr const char* input_grad = "input_grad";    ///< gradient of the input, handed back
 inline constexpr const char* delta = "delta";              ///< kept from I to W
-inline constexpr const char* weights = "weights";
-inline constexpr const char* gradients = "gradients";
+inline constexpr const char* weights = "weights";          ///< parameters of the stage
+inline constexpr const char* gradients =
+    "gradients";  ///< their gradients, summed over the microbatches
 }  // namespace role
 
 /// Sizes that all stages share, in bytes per microbatch (parameters: per stage). Zero where only
 /// the order matters; a Runner replaces them by those of the model.
 struct StageSizes {
-  Bytes activation = 0;
-  Bytes saved = 0;
-  Bytes delta = 0;
-  Bytes parameters = 0;
-  Scalar type = Scalar::byte;
+  Bytes activation = 0;        ///< handed on by a stage; so is its gradient, backwards
+  Bytes saved = 0;             ///< kept from forward to backward
+  Bytes delta = 0;             ///< kept from I to W
+  Bytes parameters = 0;        ///< of the stage; the gradients are as large
+  Scalar type = Scalar::byte;  ///< of the elements of all of them
 };
 
 namespace impl {

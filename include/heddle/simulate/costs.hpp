@@ -21,8 +21,8 @@ namespace heddle::inline v0 {
 /// What a move takes: `occupancy` at its channel, then `latency` until it is there.
 template <class Time>
 struct Transfer {
-  Time occupancy = {};
-  Time latency = {};
+  Time occupancy = {};  ///< how long the channel carries no other
+  Time latency = {};    ///< from then to the arrival
 };
 
 /// Prices the actions of a Schedule. `time` is asked for every action but moves, `transfer` for
@@ -38,20 +38,21 @@ concept Costs = requires(const C& costs, const Schedule& schedule, ActionId id) 
 /// A move of n bytes occupies its channel for n * per_byte. In any unit of time.
 template <class T>
 struct BasicStageCosts {
-  using Time = T;
+  using Time = T;  ///< what costs are in
 
-  T F = {};
-  T I = {};
-  T W = {};
-  T B = I + W;
-  T combine = {};  ///< per byte
-  T cast = {};     ///< per byte read
-  T group = {};
-  T update = {};
-  T user = {};
-  T latency = {};
-  T per_byte = {};
+  T F = {};         ///< forward
+  T I = {};         ///< backward for the input
+  T W = {};         ///< backward for the weights
+  T B = I + W;      ///< backward, both at once
+  T combine = {};   ///< per byte
+  T cast = {};      ///< per byte read
+  T group = {};     ///< a collective as one action
+  T update = {};    ///< a step of the optimiser
+  T user = {};      ///< an action of the user's own
+  T latency = {};   ///< of every move
+  T per_byte = {};  ///< of a move, at its channel
 
+  /// The cost of an action that is not a move.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
     switch (schedule[id].kind) {
       case Kind::F: return F;
@@ -67,6 +68,7 @@ struct BasicStageCosts {
     }
     return {};
   }
+  /// The cost of a move.
   [[nodiscard]] Transfer<T> transfer(const Schedule& schedule, ActionId id) const {
     return {per_byte * bytes(schedule, id), latency};
   }
@@ -77,27 +79,32 @@ struct BasicStageCosts {
   }
 };
 
-using StageCosts = BasicStageCosts<Seconds>;
+using StageCosts = BasicStageCosts<Seconds>;  ///< in seconds
 static_assert(Costs<StageCosts>);
 
 /// A cost per (kind, stage), as profiled; moves by the links of a Machine.
 class TableCosts {
  public:
-  using Time = Seconds;
+  using Time = Seconds;  ///< what costs are in
 
+  /// Costs of zero for so many stages; `at` sets them.
   TableCosts(Machine machine, int stages)
       : m_machine(std::move(machine)),
         m_table(static_cast<std::size_t>(std::max(stages, 0)) * kind_count, Seconds{}) {}
 
   /// The cost of one action of `kind` on `stage`.
   [[nodiscard]] Seconds& at(Kind kind, Stage stage) { return m_table[index(kind, stage)]; }
+  /// Whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
+  /// Prices moves by another machine from now on.
   void set_machine(Machine machine) { m_machine = std::move(machine); }
 
+  /// The cost of an action that is not a move. @throws contract_error for a stage beyond the table.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
     return m_table[index(action.kind, action.stage)];
   }
+  /// The cost of a move, by the link between its two ranks.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
     const Queue& queue = schedule[schedule[id].queue];
     const Link& link = m_machine.link(queue.from, queue.to);

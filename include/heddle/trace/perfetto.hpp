@@ -23,8 +23,8 @@ namespace heddle::inline v0::trace {
 /// A timeline and what to call it, "predicted" or "measured"; the name may be empty. Refers to the
 /// timeline, which has to outlive it.
 struct NamedTimeline {
-  std::string_view name;
-  const Timeline& timeline;
+  std::string_view name;     ///< shown beside the ranks
+  const Timeline& timeline;  ///< what is drawn
 };
 
 /// A JSON object that trace viewers open, in UTF-8 if the names are.

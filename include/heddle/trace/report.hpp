@@ -32,11 +32,14 @@ struct RankTime {
   Seconds other = 0;    ///< any other gap
   Seconds drain = 0;    ///< after its last work
 
+  /// All but the busy time.
   [[nodiscard]] Seconds idle() const { return warm_up + receive + send + other + drain; }
+  /// The makespan.
   [[nodiscard]] Seconds whole() const { return busy + idle(); }
   /// Idle share of the whole; zero where there is no time at all.
   [[nodiscard]] double bubble_ratio() const { return whole() > 0 ? idle() / whole() : 0; }
 
+  /// Adds the times of another rank.
   RankTime& operator+=(const RankTime& more) {
     busy += more.busy;
     warm_up += more.warm_up;
@@ -51,24 +54,26 @@ struct RankTime {
 /// The times of all ranks of one timeline. Where no rank works in two lanes at once, the bubble
 /// ratio of their sum is the timeline's.
 struct TimeUse {
-  Seconds makespan = 0;
-  std::vector<RankTime> ranks;
+  Seconds makespan = 0;         ///< the same for all ranks
+  std::vector<RankTime> ranks;  ///< in their order
 
+  /// Of all ranks.
   [[nodiscard]] RankTime sum() const {
     RankTime total;
     for (const RankTime& rank : ranks) total += rank;
     return total;
   }
+  /// Idle share of all ranks together.
   [[nodiscard]] double bubble_ratio() const { return sum().bubble_ratio(); }
 };
 
 /// What bubble_report() found. `theory` is the ratio of a closed form, such as
 /// schedule::bubble_ratio().
 struct BubbleReport {
-  std::string name;
-  std::optional<double> theory = {};
-  std::optional<TimeUse> simulated = {};
-  std::optional<TimeUse> measured = {};
+  std::string name;                       ///< of the schedule
+  std::optional<double> theory = {};      ///< ratio of a closed form
+  std::optional<TimeUse> simulated = {};  ///< from the predicted timeline
+  std::optional<TimeUse> measured = {};   ///< from the measured one
 };
 
 namespace impl {
@@ -227,6 +232,7 @@ inline void append_cell(std::string& line, std::string_view cell, std::size_t wi
   return out;
 }
 
+/// As to_string.
 inline std::ostream& operator<<(std::ostream& out, const BubbleReport& report) {
   return out << to_string(report);
 }

@@ -24,6 +24,7 @@
 
 namespace heddle::inline v0::trace {
 
+/// Size and labels of to_svg()'s picture.
 struct SvgOptions {
   int width = 960;         ///< pixels; at least 240
   std::string title = {};  ///< empty: the schedule's name

@@ -18,17 +18,17 @@ namespace heddle::inline v0::schedule {
 
 /// A pipeline with one stage per rank.
 struct PipelineOptions {
-  int stages = 1;
-  int microbatches = 1;
-  StageSizes sizes = {};
+  int stages = 1;         ///< and ranks
+  int microbatches = 1;   ///< in a step
+  StageSizes sizes = {};  ///< of what is kept and sent
 };
 
 /// A pipeline in which rank r holds the stages r, r + ranks, r + 2 ranks, ...
 struct InterleavedOptions {
-  int ranks = 1;
-  int stages_per_rank = 2;
-  int microbatches = 1;
-  StageSizes sizes = {};
+  int ranks = 1;            ///< each with several stages
+  int stages_per_rank = 2;  ///< on every rank
+  int microbatches = 1;     ///< in a step; see interleaved_orders
+  StageSizes sizes = {};    ///< of what is kept and sent
 };
 
 namespace impl {
@@ -130,14 +130,17 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
   return orders;
 }
 
+/// gpipe_orders, woven.
 [[nodiscard]] inline Schedule gpipe(const PipelineOptions& options) {
   return weave(gpipe_orders(options.stages, options.microbatches),
                StageGraph::chain(options.stages), options.sizes);
 }
+/// one_f_one_b_orders, woven.
 [[nodiscard]] inline Schedule one_f_one_b(const PipelineOptions& options) {
   return weave(one_f_one_b_orders(options.stages, options.microbatches),
                StageGraph::chain(options.stages), options.sizes);
 }
+/// interleaved_orders, woven.
 [[nodiscard]] inline Schedule interleaved(const InterleavedOptions& options) {
   return weave(interleaved_orders(options.ranks, options.stages_per_rank, options.microbatches),
                StageGraph::chain(options.ranks * options.stages_per_rank), options.sizes);
@@ -154,6 +157,7 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
   }
   return orders;
 }
+/// stream_orders, woven.
 [[nodiscard]] inline Schedule stream(const PipelineOptions& options) {
   return weave(stream_orders(options.stages, options.microbatches),
                StageGraph::chain(options.stages), options.sizes);

@@ -80,11 +80,12 @@ struct RingAllReduce {
   }
 };
 
+/// Of ring_all_reduce().
 struct RingAllReduceOptions {
-  int ranks = 1;
-  Bytes bytes = 0;  ///< per rank
-  Scalar type = Scalar::f64;
-  int chunks = 1;
+  int ranks = 1;              ///< around the ring
+  Bytes bytes = 0;            ///< per rank
+  Scalar type = Scalar::f64;  ///< of the elements that are added
+  int chunks = 1;             ///< pieces of each rank's share that travel one behind the other
 };
 
 /// An all-reduce of one buffer of role "data" per rank, on its own.
