@@ -5,6 +5,7 @@
 /// @file
 /// The whole room device: what code needs to run on every Kokkos device.
 
+#include <heddle/device/athread.hpp>
 #include <heddle/device/core_group.hpp>
 #include <heddle/device/mirror.hpp>
 #include <heddle/device/staging.hpp>
