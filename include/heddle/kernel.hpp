@@ -20,4 +20,5 @@
 #include <heddle/kernel/residual.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>
+#include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
