@@ -18,7 +18,7 @@
 #include <heddle/kernel/map.hpp>
 #include <heddle/kernel/reduce.hpp>
 #include <heddle/kernel/residual.hpp>
+#include <heddle/kernel/stencil.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>
-#include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>

@@ -21,12 +21,10 @@
 #include <heddle/core/random.hpp>
 #include <heddle/kernel.hpp>
 
-#include "space.hpp"
-
 namespace kernel_test {
 
 namespace hk = heddle::kernel;
-using Exec = examples::Space;  // which the build may name
+using Exec = Kokkos::DefaultExecutionSpace;
 
 /// A row-major matrix on the host, `at`, and its copy where kernels run, `view()`.
 template <class T>

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The stencil pattern: every point of a grid becomes a function of its neighbourhood.
+///
+///     struct Average {
+///       template <class Neighbourhood>
+///       KOKKOS_FUNCTION double operator()(const Neighbourhood& u) const {
+///         return 0.25 * (u(-1, 0) + u(1, 0) + u(0, -1) + u(0, 1));
+///       }
+///     };
+///     stencil(exec, 1, Average{}, next, now);
+///
+/// For solvers on structured grids of rank 1 to 3. How the grid is cut into tiles, and whether they
+/// are copied, follows from the execution space.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/device/staging.hpp>
+#include <heddle/kernel/impl/stencil_kernels.hpp>
+#include <heddle/kernel/impl/stencil_plan.hpp>
+#include <heddle/kernel/impl/window.hpp>
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0::kernel {
+
+/// What may be said about a stencil on Views of `Rank` axes with elements of type T.
+template <class T, std::size_t Rank>
+struct StencilOptions {
+  Boundary boundary = Boundary::interior;
+  T outside = {};  ///< the value beyond the edge for Boundary::constant
+  /// Points of a tile along each axis of the View. Tiles of this size are then copied to level-0
+  /// scratch on every space. All zero: chosen from the grid, the radius and the scratch, and copied
+  /// where that pays.
+  std::array<std::size_t, Rank> tile = {};
+};
+
+/// A View that a stencil can read or write: rank 1 to 3, row-major or column-major.
+template <class View>
+concept GridView = Kokkos::is_view_v<View> && View::rank >= 1 && View::rank <= 3 &&
+                   (std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
+                    std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>);
+
+/// A function of the neighbourhood of an element of `In` whose result becomes one of `Out`. The
+/// neighbourhood's type is not the same everywhere, so the function is a template on it.
+template <class F, class Out, class In>
+concept StencilFunctor = GridView<In> && std::is_invocable_r_v < typename Out::value_type,
+        const F&, const impl::PlainWindow < typename In::non_const_value_type,
+        static_cast<int>(In::rank)
+, std::is_same_v < typename In::array_layout, Kokkos::LayoutLeft >> & > ;
+
+namespace impl {
+
+inline constexpr const char* stencil_where = "heddle::kernel::stencil";
+
+/// The part of a core's cache that a tile may take on hosts: a quarter of the level-2 cache of
+/// today's smaller server cores, which other data share.
+inline constexpr std::size_t cached_tile_bytes = 256 * 1024;
+
+template <GridView View>
+inline constexpr bool is_left = std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>;
+
+/// value(axis) for the axes of a View, as planes, rows and columns; `spare` for those it has not.
+template <class T, GridView View, class Value>
+[[nodiscard]] Triple<T> by_axis(const View&, T spare, const Value& value) {
+  constexpr int rank = static_cast<int>(View::rank);
+  T axis[rank];
+  for (int a = 0; a < rank; ++a) axis[a] = static_cast<T>(value(static_cast<std::size_t>(a)));
+  return in_memory_order<rank, is_left<View>>(axis, spare);
+}
+
+template <class To, class From>
+[[nodiscard]] Triple<To> triple_cast(const Triple<From>& from) {
+  return {static_cast<To>(from.planes), static_cast<To>(from.rows), static_cast<To>(from.columns)};
+}
+
+/// Refuses an output of another shape, or one that overlaps the input.
+template <GridView Out, GridView In>
+void check_grids(const Out& out, const In& in) {
+  bool same = true;
+  for (std::size_t axis = 0; axis < Out::rank; ++axis)
+    same = same && out.extent(axis) == in.extent(axis);
+  expects(same, [&] {
+    return Complaint{stencil_where, "input and output have different shapes",
+                     text(shape_text(in), " and ", shape_text(out))};
+  });
+  const auto begin = [](const auto& view) { return reinterpret_cast<std::uintptr_t>(view.data()); };
+  const auto end = [&](const auto& view) {
+    return begin(view) + view.span() * sizeof(*view.data());
+  };
+  expects(out.size() == 0 || end(in) <= begin(out) || end(out) <= begin(in), [&] {
+    return Complaint{stencil_where, "the output overlaps the input",
+                     text(out.label(), " and ", in.label()),
+                     "write to another View and exchange the two afterwards"};
+  });
+}
+
+/// The plan of `tile`, or one that we choose; refused where its tiles do not fit into `bytes`.
+[[nodiscard]] inline StencilPlan fitting_plan(const StencilShape& shape,
+                                              const Triple<std::size_t>& tile, bool chosen,
+                                              std::size_t bytes, std::size_t cores,
+                                              std::size_t line) {
+  const StencilPlan plan =
+      chosen ? plan_with(shape, tile) : plan_stencil(shape, bytes, cores, line);
+  const bool none = plan.tile.planes == 0;
+  const std::size_t needed = stencil_bytes(shape, none ? Triple<std::size_t>{1, 1, 1} : plan.tile);
+  expects(!none && needed <= bytes, [&] {
+    return Complaint{stencil_where,
+                     chosen ? "the tile does not fit into level-0 scratch"
+                            : "not even a tile of one point fits into level-0 scratch",
+                     text("with its neighbourhood it takes ", needed, " bytes of ", bytes),
+                     chosen ? "choose a smaller tile" : "use a smaller radius"};
+  });
+  return plan;
+}
+
+}  // namespace impl
+
+/// out(i...) = f(u), where u(d...) is in(i + d...) for distances up to `radius` along every axis:
+/// u(0, 0) is the element itself, u(-1, 0) the one before it along the first axis. Beyond the edge
+/// u holds what `options.boundary` says; Boundary::interior, the default, leaves the outermost
+/// `radius` elements of `out` as they are, so that a radius that spans the grid writes nothing.
+/// The Views have equal shapes and the same layout, and do not overlap.
+///
+/// Spaces with local memory, and GPUs, copy tiles of `in` to level-0 scratch; 2 radius + 1 planes
+/// of a tile at a time, which run along the axis whose elements lie farthest apart. With local
+/// memory no element is loaded directly (elements of less than 4 bytes apart from that), and while
+/// the scratch holds large enough tiles, at most 1.10 times the bytes move that must. Host cores
+/// read `in` where it lies, in the order of such tiles.
+/// Queued in `exec`.
+/// @throws contract_error where the shapes differ, the Views overlap, or a tile does not fit into
+///         the scratch.
+template <ExecutionSpace Exec, class F, GridView Out, GridView In>
+requires StencilFunctor<F, Out, In>
+void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,
+             const StencilOptions<std::type_identity_t<typename In::non_const_value_type>,
+                                  static_cast<std::size_t>(In::rank)>& options = {}) {
+  static_assert(reachable_from<Out, Exec> && reachable_from<In, Exec>,
+                "heddle::kernel::stencil: kernels of the execution space cannot reach a View's "
+                "memory");
+  static_assert(Out::rank == In::rank && impl::is_left<Out> == impl::is_left<In>,
+                "heddle::kernel::stencil: input and output must have the same rank and layout");
+  using From = typename In::non_const_value_type;
+  using To = typename Out::value_type;
+  constexpr int rank = static_cast<int>(In::rank);
+  constexpr bool left = impl::is_left<In>;
+  impl::check_grids(out, in);
+
+  const bool interior = options.boundary == Boundary::interior;
+  const auto extents = impl::by_axis<std::size_t>(in, 1, [&](auto a) { return in.extent(a); });
+  const auto radii = impl::by_axis<std::size_t>(in, 0, [&](auto) { return radius; });
+  const auto inside = [&](std::size_t extent, std::size_t r) {
+    return !interior ? extent : r < (extent + 1) / 2 ? extent - 2 * r : 0;
+  };
+  impl::StencilShape shape{
+      {inside(extents.planes, radii.planes), inside(extents.rows, radii.rows),
+       inside(extents.columns, radii.columns)},
+      {interior ? radii.planes : 0, interior ? radii.rows : 0, interior ? radii.columns : 0},
+      radii,
+      sizeof(From),
+      sizeof(To)};
+  if (shape.points.planes * shape.points.rows * shape.points.columns == 0) return;
+
+  bool chosen = false, complete = true;
+  for (const std::size_t length : options.tile)
+    chosen = chosen || length > 0, complete = complete && length > 0;
+  expects(chosen == complete, [] {
+    return Complaint{impl::stencil_where,
+                     "the tile has no points along an axis",
+                     {},
+                     "give its points along every axis, or along none"};
+  });
+  const auto tile = impl::by_axis<std::size_t>(in, 1, [&](auto a) { return options.tile[a]; });
+
+  constexpr std::size_t line = 256 / sizeof(To) > 0 ? 256 / sizeof(To) : 1;
+  constexpr Scratch scratch = staging<Exec>::scratch;
+  const auto cores = static_cast<std::size_t>(exec.concurrency());
+  const auto grid = [&](const impl::StencilPlan& plan) {
+    using impl::Span;
+    const auto points = impl::triple_cast<std::ptrdiff_t>(shape.points);
+    const auto first = impl::triple_cast<std::ptrdiff_t>(shape.first);
+    return impl::StencilGrid<F, To, From>{
+        f,
+        out.data(),
+        in.data(),
+        impl::triple_cast<std::ptrdiff_t>(extents),
+        impl::by_axis<std::ptrdiff_t>(in, 0, [&](auto a) { return in.stride(a); }),
+        impl::by_axis<std::ptrdiff_t>(out, 0, [&](auto a) { return out.stride(a); }),
+        impl::triple_cast<std::ptrdiff_t>(radii),
+        {Span{first.planes, first.planes + points.planes},
+         Span{first.rows, first.rows + points.rows},
+         Span{first.columns, first.columns + points.columns}},
+        options.boundary,
+        options.outside,
+        impl::triple_cast<std::ptrdiff_t>(plan.tile),
+        impl::triple_cast<std::ptrdiff_t>(plan.count)};
+  };
+  if (scratch == Scratch::cached && !chosen) {
+    // Where no tile is that small, the smallest do.
+    auto plan = impl::plan_stencil(shape, impl::cached_tile_bytes, cores, line);
+    if (plan.tile.planes == 0) plan = impl::plan_with(shape, {1, 1, shape.points.columns});
+    Kokkos::parallel_for(impl::stencil_where,
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
+                             exec, 0, static_cast<std::int64_t>(plan.tiles())),
+                         impl::StencilDirect<Exec, rank, left, F, To, From>{grid(plan)});
+    return;
+  }
+  using Kernel = impl::StencilStaged<Exec, rank, left, F, To, From>;
+  if (!Kernel::gathers) shape.output_bytes = 0;
+  constexpr std::size_t spare = 2 * impl::dma_line;  // to begin both buffers at a line
+  const std::size_t bytes = impl::scratch_bytes(exec);
+  const auto plan =
+      impl::fitting_plan(shape, tile, chosen, bytes > spare ? bytes - spare : 0, cores, line);
+  expects(plan.tiles() <= static_cast<std::size_t>(std::numeric_limits<int>::max()), [&] {
+    return Complaint{impl::stencil_where, "more tiles than a league has teams",
+                     text(plan.tiles(), " tiles"), "choose larger tiles"};
+  });
+  const std::size_t ring = impl::ring_bytes(shape, plan.tile);
+  const std::size_t all = impl::stencil_bytes(shape, plan.tile);
+  const int league = static_cast<int>(plan.tiles());
+  auto policy = scratch == Scratch::shared ? Kokkos::TeamPolicy<Exec>(exec, league, Kokkos::AUTO)
+                                           : Kokkos::TeamPolicy<Exec>(exec, league, 1);
+  policy.set_scratch_size(0, Kokkos::PerTeam(all + spare));
+  Kokkos::parallel_for(impl::stencil_where, policy, Kernel{grid(plan), ring, all - ring});
+}
+
+}  // namespace heddle::inline v0::kernel

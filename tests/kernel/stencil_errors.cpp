@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <cstddef>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core/error.hpp>
+#include <heddle/kernel/stencil.hpp>
+
+#include "support/patterns.hpp"
+
+using namespace pattern_test;
+using Catch::Matchers::ContainsSubstring;
+namespace hk = heddle::kernel;
+
+namespace {
+
+struct Right {
+  template <class Neighbourhood>
+  KOKKOS_FUNCTION double operator()(const Neighbourhood& u) const {
+    return u(0, 1);
+  }
+};
+
+template <class Exec>
+using Grid = Kokkos::View<double**, Kokkos::LayoutRight, typename Exec::memory_space>;
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("stencil refuses Views that do not fit together", "[stencil]", Spaces) {
+  using Exec = TestType;
+  const Grid<Exec> a("a", 5, 7), b("b", 7, 5), both("both", 9, 7);
+  REQUIRE_THROWS_WITH(
+      hk::stencil(Exec{}, 1, Right{}, a, b),
+      ContainsSubstring("heddle::kernel::stencil: input and output have different shapes") &&
+          ContainsSubstring("7 x 5 and 5 x 7"));
+  REQUIRE_THROWS_WITH(
+      hk::stencil(Exec{}, 1, Right{}, a, a),
+      ContainsSubstring("heddle::kernel::stencil: the output overlaps the input (a and a); write "
+                        "to another View"));
+  const auto upper = Kokkos::subview(both, Kokkos::pair<int, int>(0, 5), Kokkos::ALL);
+  const auto lower = Kokkos::subview(both, Kokkos::pair<int, int>(4, 9), Kokkos::ALL);
+  REQUIRE_THROWS_WITH(hk::stencil(Exec{}, 1, Right{}, upper, lower),
+                      ContainsSubstring("the output overlaps the input"));
+}
+
+TEMPLATE_LIST_TEST_CASE("stencil refuses a tile that does not fit into the scratch", "[stencil]",
+                        Spaces) {
+  using Exec = TestType;
+  const Grid<Exec> in("in", 200, 20'000), out("out", 200, 20'000);
+  // Three rows of 20,001 elements would come, and one of 19,999 go.
+  REQUIRE_THROWS_WITH(
+      hk::stencil(Exec{}, 1, Right{}, out, in, {.tile = {4, 20'000}}),
+      ContainsSubstring(
+          "heddle::kernel::stencil: the tile does not fit into level-0 scratch (with its "
+          "neighbourhood it takes 640016 bytes of ") &&
+          ContainsSubstring("; choose a smaller tile"));
+  REQUIRE_THROWS_WITH(hk::stencil(Exec{}, 1, Right{}, out, in, {.tile = {4, 0}}),
+                      ContainsSubstring("heddle::kernel::stencil: the tile has no points along an "
+                                        "axis; give its points along every axis, or along none"));
+}
+
+TEMPLATE_LIST_TEST_CASE("stencil of a radius larger than the grid writes nothing", "[stencil]",
+                        Spaces) {
+  using Exec = TestType;
+  const Grid<Exec> in("in", 6, 50), out("out", 6, 50);
+  fill(out, [](std::size_t) { return 3; });
+  for (const std::size_t radius : {3, 25, 1000, 1'000'000'000}) {
+    hk::stencil(Exec{}, radius, Right{}, out, in);
+    Exec{}.fence("heddle::test::stencil");
+    REQUIRE(list(out) == std::vector<double>(300, 3.0));
+  }
+}
