@@ -21,4 +21,5 @@
 #include <heddle/kernel/stencil.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>
+#include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>

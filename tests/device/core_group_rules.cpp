@@ -186,10 +186,9 @@ TEST_CASE("the two sides of a transfer lie where they belong", "[core_group]") {
     std::array<void*, CoreGrid::cores>* blocks;
     bool use;
     void operator()(Core& core) const {
-      auto& block = (*blocks)[static_cast<std::size_t>(core.index())];
       void* const mine = core.allocate(16);
+      if (!use) (*blocks)[static_cast<std::size_t>(core.index())] = mine;
       if (use && core.index() == 7) core.get(mine, (*blocks)[8], 16, core.reply());
-      block = mine;
     }
   };
   CoreGroup group(large_memory);

@@ -21,10 +21,12 @@
 #include <heddle/core/random.hpp>
 #include <heddle/kernel.hpp>
 
+#include "space.hpp"
+
 namespace kernel_test {
 
 namespace hk = heddle::kernel;
-using Exec = Kokkos::DefaultExecutionSpace;
+using Exec = examples::Space;  // which the build may name
 
 /// A row-major matrix on the host, `at`, and its copy where kernels run, `view()`.
 template <class T>

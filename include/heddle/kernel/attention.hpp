@@ -16,6 +16,7 @@
 
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/linalg.hpp>
+#include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
@@ -47,7 +48,7 @@ struct CausalSoftmax {
     const std::size_t seen = row % context + 1;
     Real* const p = &scores(row, 0);
     const Real top = largest(p, seen);
-    for (std::size_t j = 0; j < seen; ++j) p[j] = Kokkos::exp(p[j] - top);
+    for (std::size_t j = 0; j < seen; ++j) p[j] = vector_exp(p[j] - top);
     const Real share = Real(1) / ordered_sum<Real>(seen, [=](std::size_t j) { return p[j]; });
     for (std::size_t j = 0; j < seen; ++j) p[j] *= share;
     for (std::size_t j = seen; j < context; ++j) p[j] = 0;

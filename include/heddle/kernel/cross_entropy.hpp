@@ -13,6 +13,7 @@
 
 #include <heddle/kernel/embedding.hpp>
 #include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
@@ -31,7 +32,7 @@ struct CrossEntropyRows {
     Real* const p = &logits(row, 0);
     const Real top = largest(p, classes);
     const Real reached = p[target] - top;
-    for (std::size_t j = 0; j < classes; ++j) p[j] = Kokkos::exp(p[j] - top);
+    for (std::size_t j = 0; j < classes; ++j) p[j] = vector_exp(p[j] - top);
     const Real sum = ordered_sum<Real>(classes, [=](std::size_t j) { return p[j]; });
     const Real share = Real(1) / sum;
     for (std::size_t j = 0; j < classes; ++j) p[j] *= share;

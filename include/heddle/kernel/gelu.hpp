@@ -13,6 +13,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
@@ -24,7 +25,7 @@ inline constexpr double gelu_cubic = 0.044715;
 template <class Real>
 KOKKOS_INLINE_FUNCTION Real gelu_gate(Real x) {
   const Real twice_u = Real(gelu_slope) * x * (Real(1) + Real(gelu_cubic) * x * x);
-  return Real(1) / (Real(1) + Kokkos::exp(-twice_u));
+  return Real(1) / (Real(1) + vector_exp(-twice_u));
 }
 
 template <ExecutionSpace Exec, class Real>

@@ -87,11 +87,13 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, elemen
   }
   const Kokkos::Profiling::ScopedRegion region("heddle::kernel::gemm");
 #if defined(HEDDLE_HAS_KOKKOSKERNELS)
-  const auto op = [](Transpose t) { return t == Transpose::yes ? "T" : "N"; };
-  KokkosBlas::gemm(exec, op(transpose_a), op(transpose_b), alpha, a, b, beta,
-                   Matrix<Real, Exec>(c));
-#else
-#if defined(HEDDLE_HAS_CBLAS)
+  if constexpr (!std::is_same_v<Exec, Athread>) {  // it knows the spaces of Kokkos itself
+    const auto op = [](Transpose t) { return t == Transpose::yes ? "T" : "N"; };
+    KokkosBlas::gemm(exec, op(transpose_a), op(transpose_b), alpha, a, b, beta,
+                     Matrix<Real, Exec>(c));
+    return;
+  }
+#elif defined(HEDDLE_HAS_CBLAS)
   if constexpr (runs_on_host<Exec>) {
     exec.fence("heddle::kernel::gemm");
     impl::cblas_gemm(transpose_a, transpose_b, alpha, a, b, beta, c, shape);
@@ -99,7 +101,6 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, elemen
   }
 #endif
   team_gemm(exec, transpose_a, transpose_b, alpha, a, b, beta, c);
-#endif
 }
 
 }  // namespace heddle::inline v0::kernel

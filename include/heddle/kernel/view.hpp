@@ -17,15 +17,22 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
+namespace heddle::inline v0 {
+class Athread;
+}
+
 namespace heddle::inline v0::kernel {
 
 /// A Kokkos execution space; an instance of it is the stream that a kernel is queued in.
 template <class Exec>
 concept ExecutionSpace = Kokkos::is_execution_space_v<Exec>;
 
-/// True when kernels of `Exec` run on the host's cores and read the host's memory.
+/// True when kernels of `Exec` run on the host's cores and read the host's memory. The cores of
+/// Athread read it too, but are others.
 template <ExecutionSpace Exec>
-inline constexpr bool runs_on_host = std::is_same_v<typename Exec::memory_space, Kokkos::HostSpace>;
+inline constexpr bool runs_on_host =
+    std::is_same_v<typename Exec::memory_space, Kokkos::HostSpace> &&
+    !std::is_same_v<Exec, Athread>;
 
 /// A matrix that kernels of `Exec` read or write, rows contiguous; owned by someone else.
 template <class T, ExecutionSpace Exec>

@@ -105,17 +105,7 @@ class Fibres {
     m_entry = entry;
     m_entry_context = context;
     m_caller = {};
-    for (Fibre& fibre : m_fibres) {
-      fibre.annotation.set_stack(fibre.stack, stack);
-      getcontext(&fibre.context);
-      fibre.context.uc_stack.ss_sp = fibre.stack;
-      fibre.context.uc_stack.ss_size = stack;
-      fibre.context.uc_link = nullptr;
-      const auto self = reinterpret_cast<std::uintptr_t>(this);
-      // makecontext hands on ints only.
-      makecontext(&fibre.context, reinterpret_cast<void (*)()>(&Fibres::begin), 2,
-                  static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
-    }
+    for (Fibre& fibre : m_fibres) prepare(fibre);
   }
 
   /// Runs a fibre until it suspends or its entry returns.
@@ -146,6 +136,18 @@ class Fibres {
   };
 
   [[nodiscard]] Fibre& running() { return m_fibres[static_cast<std::size_t>(m_running)]; }
+
+  void prepare(Fibre& fibre) {
+    fibre.annotation.set_stack(fibre.stack, stack);
+    getcontext(&fibre.context);
+    fibre.context.uc_stack.ss_sp = fibre.stack;
+    fibre.context.uc_stack.ss_size = stack;
+    fibre.context.uc_link = nullptr;
+    // makecontext hands on ints only.
+    const auto self = reinterpret_cast<std::uintptr_t>(this);
+    makecontext(&fibre.context, reinterpret_cast<void (*)()>(&Fibres::begin), 2,
+                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+  }
 
   static void begin(unsigned high, unsigned low) {
     const std::uintptr_t self = static_cast<std::uintptr_t>(high) << 32 | low;
