@@ -204,7 +204,8 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
   Kokkos::deep_copy(m_exec, model.m_parameters, m_parameters);
   const Buffer saved("heddle::gpt::generate", model.saved_size());
   const Matrix odds = Saved(model.extent(), saved.data()).odds;
-  const auto row = Kokkos::create_mirror(Kokkos::subview(odds, 0, Kokkos::ALL));
+  const Kokkos::View<Real*, Kokkos::LayoutRight, Kokkos::HostSpace> row("heddle::gpt::odds",
+                                                                        vocabulary());
 
   std::string text(prompt.empty() ? std::string_view("\n") : prompt);
   const std::size_t start = text.size();

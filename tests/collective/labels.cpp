@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2
+
+#include <string>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/collective.hpp>
+
+#include "support/label_recorder.hpp"
+
+namespace hd = heddle;
+using hd::test::LabelRecorder;
+
+TEST_CASE("what a sum does on the device has labels of its room") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const Kokkos::View<double*, Kokkos::HostSpace> view("summed", 5);
+  const LabelRecorder recorder;
+  hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, hd::Sum{}, comm);
+  CHECK(LabelRecorder::strangers({"collective"}) == std::vector<std::string>{});
+  CHECK(LabelRecorder::ours().contains("heddle::collective::all_reduce"));
+}
