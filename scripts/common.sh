@@ -10,8 +10,12 @@ preset=${HEDDLE_PRESET:-openmp}
 
 # Sets up, and configures the preset. Its messages go to standard error.
 configure() {
-  local prefix toolchain cache=$root/build/$preset/CMakeCache.txt
-  prefix=$("$root/scripts/setup" | tail -1)
+  local prefix toolchain device=() cache=$root/build/$preset/CMakeCache.txt
+  case $preset in
+    serial-kernels) device=(serial) ;;
+    cuda | hip) device=("$preset") ;;
+  esac
+  prefix=$("$root/scripts/setup" "${device[@]}" | tail -1)
   if [[ -n $prefix ]]; then
     export CMAKE_TOOLCHAIN_FILE=$prefix/toolchain.cmake
     # CMake cannot change the toolchain of a build folder, so one with another is begun afresh.
