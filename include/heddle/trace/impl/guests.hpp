@@ -31,6 +31,8 @@ struct GuestQueue {
   QueueId queue;
   Rank rank;
   friend constexpr auto operator<=>(const GuestQueue&, const GuestQueue&) = default;
+  // Said, though it follows: nvcc 13 does not define it otherwise.
+  friend constexpr bool operator==(const GuestQueue&, const GuestQueue&) = default;
 };
 
 /// All of them, in ascending order of queue and rank.
