@@ -53,7 +53,9 @@ class alignas(64) Core {
 
   /// Its number in the group, 8 * row() + column().
   [[nodiscard]] int index() const noexcept { return m_index; }
+  /// Its row in the grid, 0 to 7.
   [[nodiscard]] int row() const noexcept { return m_index / CoreGrid::columns; }
+  /// Its column in the grid, 0 to 7.
   [[nodiscard]] int column() const noexcept { return m_index % CoreGrid::columns; }
 
   // --- Local memory: a stack of blocks, empty but for the kernel when the launch begins.
@@ -70,8 +72,9 @@ class alignas(64) Core {
   }
   /// Bytes of local memory that are left.
   [[nodiscard]] std::size_t local_free() const noexcept { return m_memory.free(); }
-  /// What is allocated after mark() goes with release(mark).
+  /// The bytes in use, for release().
   [[nodiscard]] std::size_t mark() const noexcept { return m_memory.used(); }
+  /// Gives back what was allocated since `mark` was taken.
   void release(std::size_t mark) { m_memory.release(mark); }
 
   /// A counter for transfers, at zero, in local memory.
@@ -89,8 +92,8 @@ class alignas(64) Core {
   void put(void* memory, const void* local, std::size_t bytes, Reply& reply) {
     put_strided(memory, local, bytes, bytes, 0, reply);
   }
-  /// The same for `bytes` that lie in pieces of `piece` bytes in main memory, with `gap` bytes
-  /// between one piece and the next. In local memory they are contiguous.
+  /// get() of `bytes` that lie in pieces of `piece` bytes in main memory, with `gap` bytes between
+  /// one piece and the next. In local memory they are contiguous.
   void get_strided(void* local, const void* memory, std::size_t bytes, std::size_t piece,
                    std::size_t gap, Reply& reply) {
     check_dma("get", local, memory, bytes, piece, gap, reply);
@@ -98,6 +101,7 @@ class alignas(64) Core {
     m_latency += CoreGroupPrices::get_nanoseconds;
     begin_poisoned({"get", local, memory, bytes / piece, piece, piece, piece + gap, &reply});
   }
+  /// put() of pieces; see get_strided().
   void put_strided(void* memory, const void* local, std::size_t bytes, std::size_t piece,
                    std::size_t gap, Reply& reply) {
     check_dma("put", local, memory, bytes, piece, gap, reply);
@@ -165,17 +169,20 @@ class alignas(64) Core {
 
   /// Waits until all 64 cores have come here.
   void synchronise() { meet({"synchronise", impl::Scope::group}); }
-  /// The same for the 8 cores of a row, or of a column.
+  /// Waits for the 8 cores of the row.
   void synchronise_row() { meet({"synchronise_row", impl::Scope::row}); }
+  /// Waits for the 8 cores of the column.
   void synchronise_column() { meet({"synchronise_column", impl::Scope::column}); }
 
   // --- Accesses to main memory without a transfer. The emulation cannot see them: code that makes
   // --- them says so.
 
+  /// `number` loads of main memory.
   void count_direct_loads(std::uint64_t number) noexcept {
     m_counters->direct_loads += number;
     m_latency += number * CoreGroupPrices::get_nanoseconds;
   }
+  /// `number` stores to main memory.
   void count_direct_stores(std::uint64_t number) noexcept {
     m_counters->direct_stores += number;
     m_latency += number * CoreGroupPrices::put_nanoseconds;

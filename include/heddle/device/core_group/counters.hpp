@@ -16,11 +16,11 @@ namespace heddle::inline v0 {
 /// Counted over all cores of one launch, or of several. A *piece* is a contiguous run of bytes in
 /// main memory: a plain transfer has one, a strided one has many.
 struct CoreGroupCounters {
-  std::uint64_t launches = 0;
-  std::uint64_t get_bytes = 0;  ///< DMA from main memory
-  std::uint64_t put_bytes = 0;  ///< DMA to main memory
-  std::uint64_t get_requests = 0;
-  std::uint64_t put_requests = 0;
+  std::uint64_t launches = 0;                 ///< that are summed up here
+  std::uint64_t get_bytes = 0;                ///< DMA from main memory
+  std::uint64_t put_bytes = 0;                ///< DMA to main memory
+  std::uint64_t get_requests = 0;             ///< calls of get() and get_strided()
+  std::uint64_t put_requests = 0;             ///< calls of put() and put_strided()
   std::uint64_t short_requests = 0;           ///< DMA requests whose pieces are shorter than 256 B
   std::uint64_t misaligned_requests = 0;      ///< with a piece that starts off a multiple of 128 B
   std::uint64_t long_bytes = 0;               ///< DMA bytes in pieces of 256 B and more
@@ -32,9 +32,12 @@ struct CoreGroupCounters {
   std::uint64_t local_peak = 0;     ///< bytes of local memory in use, the largest of any core
   double modelled_seconds = 0;      ///< see price.hpp; of several launches: their sum
 
+  /// Both ways.
   [[nodiscard]] std::uint64_t dma_bytes() const noexcept { return get_bytes + put_bytes; }
+  /// Both ways.
   [[nodiscard]] std::uint64_t dma_requests() const noexcept { return get_requests + put_requests; }
 
+  /// Sums; of local_peak the larger.
   CoreGroupCounters& operator+=(const CoreGroupCounters& other) noexcept {
     launches += other.launches;
     get_bytes += other.get_bytes;
@@ -54,6 +57,7 @@ struct CoreGroupCounters {
     return *this;
   }
 
+  /// One line, for people.
   friend std::ostream& operator<<(std::ostream& out, const CoreGroupCounters& counters) {
     return out << counters.launches << " launches, DMA " << counters.get_bytes << " B in and "
                << counters.put_bytes << " B out in " << counters.dma_requests() << " requests ("

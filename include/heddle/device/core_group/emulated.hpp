@@ -35,6 +35,8 @@ namespace heddle::inline v0::emulated {
 /// threads ask for them; several groups are independent of each other.
 class CoreGroup {
  public:
+  /// Maps the local memories and starts the host threads. Throws contract_error where the options
+  /// contradict each other.
   explicit CoreGroup(CoreGroupOptions options = {})
       : m_options(with_threads(options)),
         m_arenas(m_options),
@@ -78,6 +80,7 @@ class CoreGroup {
     const std::scoped_lock lock(m_mutex);
     return m_total;
   }
+  /// Sets last_launch() and total() to zero.
   void reset_counters() {
     const std::scoped_lock lock(m_mutex);
     m_last = m_total = {};

@@ -13,9 +13,9 @@ inline namespace v0 {
 
 /// The cores of a group: core 8 r + c stands in row r, column c.
 struct CoreGrid {
-  static constexpr int rows = 8;
-  static constexpr int columns = 8;
-  static constexpr int cores = rows * columns;
+  static constexpr int rows = 8;                ///< of cores
+  static constexpr int columns = 8;             ///< the same
+  static constexpr int cores = rows * columns;  ///< of a group
 };
 
 /// How the local memory of every core is divided, in bytes, each a multiple of 128. The heap is
@@ -26,6 +26,7 @@ struct CoreGroupOptions {
   std::size_t stack = 8 * 1024;           ///< kept free for the kernel's stack
   int host_threads = 0;  ///< that emulate the group; 0: as many as the host has, at most 64
 
+  /// Bytes that are left for the kernel.
   [[nodiscard]] constexpr std::size_t heap() const noexcept { return local_memory - cache - stack; }
 };
 

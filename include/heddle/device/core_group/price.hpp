@@ -16,10 +16,10 @@ namespace heddle::inline v0 {
 /// Measured by others on one core group of a machine that calls itself sw39000, at 2.25 GHz, with
 /// one request in flight per core (github.com/liuchang2289880191/sw_test, bench/).
 struct CoreGroupPrices {
-  static constexpr std::uint64_t get_nanoseconds = 196;  ///< latency of a request
-  static constexpr std::uint64_t put_nanoseconds = 105;
-  static constexpr double get_rate = 47e9;  ///< bytes per second of all 64 cores together
-  static constexpr double put_rate = 36.5e9;
+  static constexpr std::uint64_t get_nanoseconds = 196;  ///< latency of a get
+  static constexpr std::uint64_t put_nanoseconds = 105;  ///< latency of a put
+  static constexpr double get_rate = 47e9;           ///< bytes per second of all 64 cores together
+  static constexpr double put_rate = 36.5e9;         ///< the same for puts
   static constexpr double misaligned_get = 1 / 0.7;  ///< times as long as an aligned one
   /// More segments' time for each that a misaligned put fills partly: one of 128 B that is off by 4
   /// fills two and takes 12.7 times as long.
