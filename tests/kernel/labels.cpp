@@ -61,10 +61,17 @@ struct Twice {
   KOKKOS_FUNCTION double operator()(double x) const { return 2 * x; }
 };
 
+struct Left {
+  template <class Neighbourhood>
+  KOKKOS_FUNCTION double operator()(const Neighbourhood& u) const {
+    return u(0, -1);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("every label of ours names its room and itself") {
-  Tensor<double> a(3, 4, "a"), b(4, 2, "b"), c(3, 2, "c");
+  Tensor<double> a(3, 4, "a"), b(4, 2, "b"), c(3, 2, "c"), moved(3, 4);
   const Tensor<double> none(3, 0), nothing(0, 2);
   double sum = 0;
   const LabelRecorder recorder;
@@ -73,6 +80,7 @@ TEST_CASE("every label of ours names its room and itself") {
   hk::map(Exec{}, Twice{}, a.view(), a.view());
   hk::reduce(Exec{}, Kokkos::Sum<double>(sum), Twice{}, a.view());
 
+  hk::stencil(Exec{}, 1, Left{}, moved.view(), a.view());
   hk::gemm(Exec{}, hk::Transpose::no, hk::Transpose::no, 1, none.view(), nothing.view(), 2,
            c.view());
 
@@ -112,6 +120,7 @@ TEST_CASE("every label of ours names its room and itself") {
       "heddle::kernel::reduce",
       "heddle::kernel::reduce_partial",
       "heddle::kernel::residual_add",
+      "heddle::kernel::stencil",
       "heddle::kernel::team_gemm",
   };
   CHECK(missing(wanted, LabelRecorder::ours()) == std::vector<std::string>{});
