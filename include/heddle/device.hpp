@@ -9,3 +9,4 @@
 #include <heddle/device/core_group.hpp>
 #include <heddle/device/mirror.hpp>
 #include <heddle/device/staging.hpp>
+#include <heddle/device/staging_athread.hpp>

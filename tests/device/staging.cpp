@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// also on: heddle::Athread
 
 #include <cstddef>
 #include <cstdint>
 
 #include <Kokkos_Core.hpp>
-#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/device/staging.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 /// Every team brings a tile to its scratch, adds one, and takes it away. `rows.count` == 0: a tile
 /// of `rows.columns` adjacent elements.
-template <class Exec, class T>
+template <class T>
 struct AddOne {
   using Member = typename Kokkos::TeamPolicy<Exec>::member_type;
   using Staging = heddle::staging<Exec>;
@@ -50,23 +50,23 @@ struct AddOne {
   }
 };
 
-template <class Exec, class T>
+template <class T>
 void add_one(const T* from, T* to, const heddle::Rows& rows, std::size_t distance, int teams) {
   const std::size_t elements = (rows.count == 0 ? 1 : rows.count) * rows.columns;
   auto policy = Kokkos::TeamPolicy<Exec>(Exec{}, teams, Kokkos::AUTO);
   policy.set_scratch_size(0, Kokkos::PerTeam(elements * sizeof(T) + 16));
-  Kokkos::parallel_for("heddle::test::staging", policy, AddOne<Exec, T>{from, to, rows, distance});
+  Kokkos::parallel_for("heddle::test::staging", policy, AddOne<T>{from, to, rows, distance});
   Exec{}.fence("heddle::test::staging");
 }
 
-template <class Exec, class T>
+template <class T>
 void check_adjacent(std::size_t count) {
   const int teams = 5;
   const std::size_t all = count * teams;
-  const Kokkos::View<T*, typename Exec::memory_space> from("from", all + 2), to("to", all + 2);
+  const Kokkos::View<T*, Memory> from("from", all + 2), to("to", all + 2);
   fill(from, pattern);
   fill(to, [](std::size_t) { return 99; });
-  add_one<Exec, T>(from.data() + 1, to.data() + 1, {0, count, 0}, count, teams);
+  add_one<T>(from.data() + 1, to.data() + 1, {0, count, 0}, count, teams);
   const auto result = list(to);
   REQUIRE(result.front() == T(99));
   REQUIRE(result.back() == T(99));
@@ -74,16 +74,15 @@ void check_adjacent(std::size_t count) {
 }
 
 /// Tiles of `rows` x `columns` side by side in a matrix.
-template <class Exec, class T>
+template <class T>
 void check_rows(std::size_t rows, std::size_t columns) {
   const int teams = 3;
   const std::size_t stride = columns * teams + 1;
-  const Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space> from("from", rows,
-                                                                                 stride),
+  const Kokkos::View<T**, Kokkos::LayoutRight, Memory> from("from", rows, stride),
       to("to", rows, stride);
   fill(from, pattern);
   fill(to, [](std::size_t) { return 99; });
-  add_one<Exec, T>(from.data(), to.data(), {rows, columns, stride}, columns, teams);
+  add_one<T>(from.data(), to.data(), {rows, columns, stride}, columns, teams);
   const auto result = list(to);
   for (std::size_t i = 0; i < rows * stride; ++i)
     REQUIRE(result[i] == T(i % stride == stride - 1 ? 99 : pattern(i) + 1));
@@ -91,21 +90,21 @@ void check_rows(std::size_t rows, std::size_t columns) {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("staging brings and takes adjacent elements", "[staging]", Spaces) {
+TEST_CASE("staging brings and takes adjacent elements", "[staging]") {
   for (const std::size_t count : {1, 2, 3, 4, 31, 1024, 1537}) {
-    check_adjacent<TestType, double>(count);
-    check_adjacent<TestType, float>(count);
-    check_adjacent<TestType, std::int16_t>(count);
-    check_adjacent<TestType, std::int8_t>(count);
+    check_adjacent<double>(count);
+    check_adjacent<float>(count);
+    check_adjacent<std::int16_t>(count);
+    check_adjacent<std::int8_t>(count);
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("staging brings and takes rows that lie apart", "[staging]", Spaces) {
+TEST_CASE("staging brings and takes rows that lie apart", "[staging]") {
   for (const std::size_t rows : {1, 2, 7}) {
     for (const std::size_t columns : {1, 4, 5, 97}) {
-      check_rows<TestType, double>(rows, columns);
-      check_rows<TestType, float>(rows, columns);
-      check_rows<TestType, std::int8_t>(rows, columns);
+      check_rows<double>(rows, columns);
+      check_rows<float>(rows, columns);
+      check_rows<std::int8_t>(rows, columns);
     }
   }
 }

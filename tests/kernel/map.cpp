@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// also on: heddle::Athread
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
-#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -38,7 +38,7 @@ struct Seven {
 double expected_axpy(std::size_t i) { return 2.0 * pattern(i) + pattern(i + 3); }
 
 /// z = 2 x + y on Views of the given types and shape.
-template <class Exec, class Z, class X, class Y>
+template <class Z, class X, class Y>
 void check_axpy(const Z& z, const X& x, const Y& y) {
   fill(x, [](std::size_t i) { return pattern(i); });
   fill(y, [](std::size_t i) { return pattern(i + 3); });
@@ -57,46 +57,41 @@ void check_axpy(const Z& z, const X& x, const Y& y) {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("map writes a function of every element", "[map]", Spaces) {
-  using Exec = TestType;
-  using Memory = typename Exec::memory_space;
+TEST_CASE("map writes a function of every element", "[map]") {
   for (const std::size_t n : {0, 1, 2, 63, 64, 127, 1009, 40'009})
-    check_axpy<Exec>(Kokkos::View<double*, Memory>("z", n), Kokkos::View<double*, Memory>("x", n),
-                     Kokkos::View<float*, Memory>("y", n));
-  check_axpy<Exec>(Kokkos::View<double, Memory>("z"), Kokkos::View<double, Memory>("x"),
-                   Kokkos::View<float, Memory>("y"));
+    check_axpy(Kokkos::View<double*, Memory>("z", n), Kokkos::View<double*, Memory>("x", n),
+               Kokkos::View<float*, Memory>("y", n));
+  check_axpy(Kokkos::View<double, Memory>("z"), Kokkos::View<double, Memory>("x"),
+             Kokkos::View<float, Memory>("y"));
 }
 
-TEMPLATE_LIST_TEST_CASE("map takes every layout, and several at once", "[map]", Spaces) {
-  using Exec = TestType;
-  using Memory = typename Exec::memory_space;
+TEST_CASE("map takes every layout, and several at once", "[map]") {
   using Right = Kokkos::LayoutRight;
   using Left = Kokkos::LayoutLeft;
   const auto all = Kokkos::ALL;
   for (const std::size_t n : {1, 5, 131}) {
     const std::size_t m = 2 * n + 1;
-    check_axpy<Exec>(Kokkos::View<double**, Right, Memory>("z", n, m),
-                     Kokkos::View<double**, Right, Memory>("x", n, m),
-                     Kokkos::View<float**, Left, Memory>("y", n, m));
-    check_axpy<Exec>(Kokkos::View<double***, Left, Memory>("z", n, 3, 7),
-                     Kokkos::View<double***, Right, Memory>("x", n, 3, 7),
-                     Kokkos::View<float***, Left, Memory>("y", n, 3, 7));
+    check_axpy(Kokkos::View<double**, Right, Memory>("z", n, m),
+               Kokkos::View<double**, Right, Memory>("x", n, m),
+               Kokkos::View<float**, Left, Memory>("y", n, m));
+    check_axpy(Kokkos::View<double***, Left, Memory>("z", n, 3, 7),
+               Kokkos::View<double***, Right, Memory>("x", n, 3, 7),
+               Kokkos::View<float***, Left, Memory>("y", n, 3, 7));
     // The inner part of a larger matrix: its rows lie apart.
     const Kokkos::View<double**, Right, Memory> wide("wide", n + 2, m + 5);
     const auto inner = Kokkos::subview(wide, Kokkos::pair<std::size_t, std::size_t>(1, n + 1),
                                        Kokkos::pair<std::size_t, std::size_t>(2, m + 2));
-    check_axpy<Exec>(Kokkos::View<double**, Right, Memory>("z", n, m), inner,
-                     Kokkos::View<float**, Right, Memory>("y", n, m));
+    check_axpy(Kokkos::View<double**, Right, Memory>("z", n, m), inner,
+               Kokkos::View<float**, Right, Memory>("y", n, m));
     // A column: no two elements are adjacent.
     const Kokkos::View<double**, Right, Memory> columns("columns", m, 3);
-    check_axpy<Exec>(Kokkos::subview(columns, all, 1), Kokkos::View<double*, Memory>("x", m),
-                     Kokkos::View<float*, Memory>("y", m));
+    check_axpy(Kokkos::subview(columns, all, 1), Kokkos::View<double*, Memory>("x", m),
+               Kokkos::View<float*, Memory>("y", m));
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("map leaves what lies between the rows alone", "[map]", Spaces) {
-  using Exec = TestType;
-  const Kokkos::View<int**, Kokkos::LayoutRight, typename Exec::memory_space> wide("wide", 7, 9);
+TEST_CASE("map leaves what lies between the rows alone", "[map]") {
+  const Kokkos::View<int**, Kokkos::LayoutRight, Memory> wide("wide", 7, 9);
   fill(wide, [](std::size_t) { return 3; });
   hk::map(Exec{}, Seven{},
           Kokkos::subview(wide, Kokkos::pair<int, int>(1, 5), Kokkos::pair<int, int>(2, 7)));
@@ -107,10 +102,9 @@ TEMPLATE_LIST_TEST_CASE("map leaves what lies between the rows alone", "[map]", 
       REQUIRE(result[i * 9 + j] == (i >= 1 && i < 5 && j >= 2 && j < 7 ? 7 : 3));
 }
 
-TEMPLATE_LIST_TEST_CASE("map works in place, on elements of one byte too", "[map]", Spaces) {
-  using Exec = TestType;
+TEST_CASE("map works in place, on elements of one byte too", "[map]") {
   for (const std::size_t n : {1, 3, 4, 1021, 8195}) {
-    const Kokkos::View<std::int8_t*, typename Exec::memory_space> bytes("bytes", n);
+    const Kokkos::View<std::int8_t*, Memory> bytes("bytes", n);
     fill(bytes, pattern);
     hk::map(Exec{}, Next{}, bytes, bytes);
     // From the second element on, no address is a multiple of four.
@@ -122,9 +116,8 @@ TEMPLATE_LIST_TEST_CASE("map works in place, on elements of one byte too", "[map
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("map refuses Views of different shapes", "[map]", Spaces) {
-  using Exec = TestType;
-  const Kokkos::View<float*, typename Exec::memory_space> five("five", 5), six("six", 6);
+TEST_CASE("map refuses Views of different shapes", "[map]") {
+  const Kokkos::View<float*, Memory> five("five", 5), six("six", 6);
   REQUIRE_THROWS_WITH(hk::map(Exec{}, Next{}, five, six),
                       ContainsSubstring("heddle::kernel::map: the Views have different shapes") &&
                           ContainsSubstring("5 and 6"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// also on: heddle::Athread
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include <Kokkos_Core.hpp>
-#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -60,9 +60,7 @@ float stated_order(const std::vector<float>& values) {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("reduce joins integers exactly", "[reduce]", Spaces) {
-  using Exec = TestType;
-  using Memory = typename Exec::memory_space;
+TEST_CASE("reduce joins integers exactly", "[reduce]") {
   for (const std::size_t n : {0, 1, 7, 8, 9, 2047, 2048, 2049, 100'003}) {
     const Kokkos::View<std::int64_t*, Memory> x("x", n), y("y", n);
     fill(x, pattern);
@@ -75,10 +73,7 @@ TEMPLATE_LIST_TEST_CASE("reduce joins integers exactly", "[reduce]", Spaces) {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("reduce takes every Kokkos reducer and writes where it says", "[reduce]",
-                        Spaces) {
-  using Exec = TestType;
-  using Memory = typename Exec::memory_space;
+TEST_CASE("reduce takes every Kokkos reducer and writes where it says", "[reduce]") {
   const Kokkos::View<int**, Kokkos::LayoutLeft, Memory> x("x", 61, 83);
   fill(x, [](std::size_t i) { return i == 4321 ? 1000 : pattern(i); });
   int most = 0;
@@ -98,10 +93,8 @@ TEMPLATE_LIST_TEST_CASE("reduce takes every Kokkos reducer and writes where it s
   REQUIRE(most == std::numeric_limits<int>::max());
 }
 
-TEMPLATE_LIST_TEST_CASE("reduce walks Views whose rows lie apart", "[reduce]", Spaces) {
-  using Exec = TestType;
-  const Kokkos::View<std::int8_t**, Kokkos::LayoutRight, typename Exec::memory_space> wide("wide",
-                                                                                           300, 41);
+TEST_CASE("reduce walks Views whose rows lie apart", "[reduce]") {
+  const Kokkos::View<std::int8_t**, Kokkos::LayoutRight, Memory> wide("wide", 300, 41);
   fill(wide, [](std::size_t i) { return pattern(i) / 2; });
   const auto part =
       Kokkos::subview(wide, Kokkos::pair<int, int>(3, 290), Kokkos::pair<int, int>(2, 39));
@@ -113,13 +106,12 @@ TEMPLATE_LIST_TEST_CASE("reduce walks Views whose rows lie apart", "[reduce]", S
   REQUIRE(sum == expected);
 }
 
-TEMPLATE_LIST_TEST_CASE("reduce adds floats in the order that it states", "[reduce]", Spaces) {
-  using Exec = TestType;
+TEST_CASE("reduce adds floats in the order that it states", "[reduce]") {
   for (const std::size_t n : {5, 2049, 100'003, 2'200'007}) {
     const heddle::Random random(11, "reduce");
     std::vector<float> values(n);
     for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(random.normal(i));
-    const Kokkos::View<float*, typename Exec::memory_space> x("x", n);
+    const Kokkos::View<float*, Memory> x("x", n);
     fill(x, [&](std::size_t i) { return values[i]; });
     float sum = 0;
     hk::reduce(Exec{}, Kokkos::Sum<float>(sum), Same{}, x);
@@ -133,9 +125,8 @@ TEMPLATE_LIST_TEST_CASE("reduce adds floats in the order that it states", "[redu
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("reduce refuses Views of different shapes", "[reduce]", Spaces) {
-  using Exec = TestType;
-  const Kokkos::View<float*, typename Exec::memory_space> five("five", 5), six("six", 6);
+TEST_CASE("reduce refuses Views of different shapes", "[reduce]") {
+  const Kokkos::View<float*, Memory> five("five", 5), six("six", 6);
   float sum = 0;
   REQUIRE_THROWS_WITH(
       hk::reduce(Exec{}, Kokkos::Sum<float>(sum), Product{}, five, six),

@@ -3,20 +3,22 @@
 #pragma once
 
 /// @file
-/// For the tests of map, reduce and stencil: the spaces they run on, Views filled by a formula and
+/// For the tests of staging, map, reduce and stencil: where they run, Views filled by a formula and
 /// read back as a list.
 
 #include <cstddef>
-#include <tuple>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
 #include <heddle/device/mirror.hpp>
 
+#include "space.hpp"
+
 namespace pattern_test {
 
-using Spaces = std::tuple<Kokkos::DefaultExecutionSpace>;
+using Exec = examples::Space;  // which the build may name
+using Memory = Exec::memory_space;
 
 /// A small number with both signs that every element type holds exactly.
 inline int pattern(std::size_t i) { return static_cast<int>(i * 37 % 101) - 50; }

@@ -107,3 +107,4 @@ class Athread {
 }  // namespace heddle::inline v0
 
 #include <heddle/device/impl/athread_kokkos.hpp>
+#include <heddle/device/staging_athread.hpp>

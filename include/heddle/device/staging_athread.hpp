@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// `staging` on Athread: DMA between main memory and the core's local memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <heddle/device/athread.hpp>
+#include <heddle/device/core_group.hpp>
+#include <heddle/device/staging.hpp>
+
+namespace heddle::inline v0 {
+
+/// See `staging`. DMA moves multiples of 4 bytes at addresses that are multiples of 4: what is left
+/// of a copy, or all of it where an address or the distance of rows is none, goes element by
+/// element by direct loads and stores, which are counted. An object takes 4 bytes of the core's
+/// local memory beside the scratch, and must be destroyed before those that were constructed
+/// earlier.
+template <>
+class staging<Athread> {
+ public:
+  using Member = typename Kokkos::TeamPolicy<Athread>::member_type;
+
+  static constexpr Scratch scratch = Scratch::local;
+
+  explicit staging(const Member&)
+      : m_core(*current_core()), m_mark(m_core.mark()), m_reply(m_core.reply()) {}
+  ~staging() { m_core.release(m_mark); }
+  staging(const staging&) = delete;
+  staging& operator=(const staging&) = delete;
+
+  template <class T>
+  void get(T* local, const T* global, std::size_t count) {
+    get(local, global, Rows{1, count, count});
+  }
+  template <class T>
+  void get(T* local, const T* global, const Rows& rows) {
+    each_request(local, global, rows, [this](T* to, const T* from, const Request& request) {
+      if (request.direct) {
+        m_core.count_direct_loads(request.elements);
+        std::memcpy(to, from, request.elements * sizeof(T));
+      } else {
+        m_core.get_strided(to, from, request.bytes(), request.piece, request.gap, m_reply);
+        ++m_begun;
+      }
+    });
+  }
+
+  template <class T>
+  void put(T* global, const T* local, std::size_t count) {
+    put(global, local, Rows{1, count, count});
+  }
+  template <class T>
+  void put(T* global, const T* local, const Rows& rows) {
+    each_request(local, global, rows, [this](const T* from, T* to, const Request& request) {
+      if (request.direct) {
+        m_core.count_direct_stores(request.elements);
+        std::memcpy(to, from, request.elements * sizeof(T));
+      } else {
+        m_core.put_strided(to, from, request.bytes(), request.piece, request.gap, m_reply);
+        ++m_begun;
+      }
+    });
+  }
+
+  /// Returns when every copy of this object is complete.
+  void wait() { m_core.wait(m_reply, m_begun); }
+
+ private:
+  struct Request {
+    bool direct;
+    std::size_t elements;
+    std::size_t pieces, piece, gap;  // gap and piece in bytes
+    [[nodiscard]] std::size_t bytes() const { return pieces * piece; }
+  };
+
+  /// Calls body(local, global, request) for the requests that a copy is made of.
+  template <class Local, class Global, class Body>
+  static void each_request(Local* local, Global* global, const Rows& rows, const Body& body) {
+    static_assert(std::is_trivially_copyable_v<Local>,
+                  "heddle::staging: only trivially copyable elements can be staged");
+    constexpr std::size_t size = sizeof(Local), unit = 4;
+    const bool adjacent = rows.count == 1 || rows.stride == rows.columns;
+    const Rows lines = adjacent ? Rows{1, rows.count * rows.columns, 0} : rows;
+    const std::size_t piece = lines.columns * size;
+    const std::size_t gap = adjacent ? 0 : (lines.stride - lines.columns) * size;
+    if (lines.count == 0 || piece == 0) return;
+    const std::size_t odd =
+        reinterpret_cast<std::uintptr_t>(local) | reinterpret_cast<std::uintptr_t>(global);
+    if ((odd | piece | gap) % unit == 0) {
+      body(local, global, Request{false, lines.count * lines.columns, lines.count, piece, gap});
+      return;
+    }
+    for (std::size_t row = 0; row < lines.count; ++row) {
+      Local* const from = local + row * lines.columns;
+      Global* const to = global + row * lines.stride;
+      const bool aligned =
+          ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) %
+           unit) == 0;
+      // Whole elements in whole units.
+      const std::size_t moved = aligned ? piece / unit * unit / size : 0;
+      const std::size_t whole = moved * size % unit == 0 ? moved : 0;
+      if (whole > 0) body(from, to, Request{false, whole, 1, whole * size, 0});
+      if (whole < lines.columns)
+        body(from + whole, to + whole, Request{true, lines.columns - whole, 0, 0, 0});
+    }
+  }
+
+  Core& m_core;
+  std::size_t m_mark;
+  Reply& m_reply;
+  std::uint32_t m_begun = 0;
+};
+
+}  // namespace heddle::inline v0
