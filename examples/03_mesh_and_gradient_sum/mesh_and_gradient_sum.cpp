@@ -10,8 +10,10 @@
 
 #include <heddle/heddle.hpp>
 
+#include "space.hpp"
+
 namespace hd = heddle;
-using Space = Kokkos::DefaultHostExecutionSpace;
+using examples::Space;
 using Gradients = Kokkos::View<double*, Space>;
 
 /// Whole numbers, which any order of summing adds exactly.
@@ -38,21 +40,25 @@ int main(int argc, char** argv) {
                          Fill{gradients, me});
 
   hd::all_reduce(Space{}, by_library, hd::Sum{}, mesh["data"]);  // waits for Space{} first
-  hd::ScheduledSum sum(by_schedule.data(), by_schedule.size(), mesh["data"]);
+  hd::ScheduledSum sum(by_schedule, mesh["data"]);
   sum();  // again and again on the same memory, in a training loop
 
+  const auto library_sum = hd::host_mirror(by_library);
+  const auto schedule_sum = hd::host_mirror(by_schedule);
+  Kokkos::deep_copy(library_sum, by_library);
+  Kokkos::deep_copy(schedule_sum, by_schedule);
   // The two ranks of a line along "data" are neighbours.
-  const Kokkos::View<std::int64_t, Space> wrong("example::wrong");
+  const Kokkos::View<std::int64_t, Kokkos::HostSpace> wrong("example::wrong");
   const int first = me - mesh.coordinate("data");
   for (int i = 0; i < count; ++i) {
     const double serial = gradient(first, i) + gradient(first + 1, i);
-    wrong() += (by_library(i) != serial) + (by_schedule(i) != serial);
+    wrong() += (library_sum(i) != serial) + (schedule_sum(i) != serial);
   }
-  hd::all_reduce(Space{}, wrong, hd::Sum{}, mesh.all());
+  hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, wrong, hd::Sum{}, mesh.all());
   if (me == 0)
     std::cout << mesh << '\n'
               << sum.schedule().name() << ":\n"
-              << hd::to_text(sum.schedule()) << "sum of element 0 on this line: " << by_schedule(0)
+              << hd::to_text(sum.schedule()) << "sum of element 0 on this line: " << schedule_sum(0)
               << "\nelements that differ from the serial sum, on all ranks: " << wrong() << '\n';
   return wrong() == 0 ? 0 : 1;
 }

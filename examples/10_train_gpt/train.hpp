@@ -16,9 +16,11 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt_training.hpp"
+#include "host_copy.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "settings.hpp"
+#include "space.hpp"
 #include "text.hpp"
 
 namespace examples {
@@ -99,7 +101,7 @@ void train(const Settings& s, MPI_Comm comm) {
       const double loss = losses[static_cast<std::size_t>(step)];
       worst_loss = std::max(worst_loss, finite_or_infinity(std::abs(loss - reference) / reference));
       if (step > 0) continue;
-      const GradientDifference<Real> difference(gradients, serial.stage().gradients(),
+      const GradientDifference<Real> difference(gradients, serial.gradients(),
                                                 serial.stage().tensors());
       worst_gradient = difference.worst;
       where = difference.where;
@@ -114,7 +116,7 @@ void train(const Settings& s, MPI_Comm comm) {
   }
   if (s.sample > 0) {
     GptStage<Real> whole(training.model, 0, training.model.layers, training.seed);
-    std::copy(parameters.begin(), parameters.end(), whole.parameters());
+    copy_from_host<Space>(parameters, whole.parameters());
     std::cout << "sample:\n"
               << whole.generate("#include", static_cast<std::size_t>(s.sample), 0.7, training.seed)
               << '\n';

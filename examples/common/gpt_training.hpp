@@ -18,6 +18,8 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt.hpp"
+#include "host_copy.hpp"
+#include "space.hpp"
 #include "text.hpp"
 
 namespace examples {
@@ -71,8 +73,8 @@ class SerialGpt {
   explicit SerialGpt(const GptTraining& training)
       : m_training(training),
         m_stage(training.model, 0, training.model.layers, training.seed, training.optimizer),
-        m_saved(m_stage.saved_size()),
-        m_delta(m_stage.delta_size()) {}
+        m_saved("examples::saved", m_stage.saved_size()),
+        m_delta("examples::delta", m_stage.delta_size()) {}
 
   /// One step over the microbatches of all replicas, in order. Returns the loss.
   double step(const Text& text, int number) {
@@ -98,16 +100,22 @@ class SerialGpt {
   }
 
   [[nodiscard]] GptStage<Real>& stage() { return m_stage; }
+  /// Those of the last step.
+  [[nodiscard]] std::vector<Real> gradients() {
+    return copy_to_host<Space>(m_stage.gradients(), m_stage.parameter_count());
+  }
 
  private:
+  using Buffer = Kokkos::View<Real*, typename GptStage<Real>::memory_space>;
+
   GptTraining m_training;
   GptStage<Real> m_stage;
-  std::vector<Real> m_saved;
-  std::vector<Real> m_delta;
+  Buffer m_saved;
+  Buffer m_delta;
 };
 
 /// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points
-/// to those of a stage. Collective over the mesh.
+/// to those of a stage, in its memory. Collective over the mesh.
 template <class Real, class Values>
 [[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
                                        Values&& values) {
@@ -121,7 +129,8 @@ template <class Real, class Values>
   model.for_each([&](heddle::Stage number, GptStage<Real>& stage) {
     if (!speaks) return;
     pieces.push_back({number.value, stage.parameter_count()});
-    mine.insert(mine.end(), values(stage), values(stage) + stage.parameter_count());
+    const auto host = copy_to_host<Space>(values(stage), stage.parameter_count());
+    mine.insert(mine.end(), host.begin(), host.end());
   });
   const auto everyones = heddle::all_gather_values<Piece>(mesh.transport(), pieces);
   const auto data = heddle::all_gather_values<Real>(mesh.transport(), mine);
@@ -153,7 +162,7 @@ struct GradientDifference {
   double worst = 0;
   std::string where;  ///< the name of that tensor
 
-  GradientDifference(const std::vector<Real>& ours, const Real* reference,
+  GradientDifference(const std::vector<Real>& ours, const std::vector<Real>& reference,
                      const std::vector<GptTensor>& tensors) {
     double model = 0;
     for (std::size_t i = 0; i < ours.size(); ++i)

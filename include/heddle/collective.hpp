@@ -6,3 +6,5 @@
 /// Everything of collective/: sums over communicators.
 
 #include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/combine.hpp>
+#include <heddle/collective/scheduled_sum.hpp>

@@ -3,12 +3,14 @@
 #pragma once
 
 /// @file
-/// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, device meshes,
-/// and measuring a machine.
+/// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
+/// device memory, device meshes, and measuring a machine.
 
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/environment.hpp>
+#include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/measure.hpp>
 #include <heddle/comm/mpi_transport.hpp>

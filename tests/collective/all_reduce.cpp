@@ -4,17 +4,25 @@
 
 // Sums over ranks, by the library and by our own schedule, against the sum computed on one rank.
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
 
 namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 namespace {
 
@@ -54,8 +62,9 @@ TEMPLATE_TEST_CASE("the library's sum and ours equal the serial one", "", std::i
     fill();
     hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, hd::Sum{}, comm);
     CHECK(wrong() == 0);
-    for (const int chunks : {1, 3}) {
-      hd::ScheduledSum<TestType> sum(view.data(), count, comm, chunks);
+    for (const auto& [chunks, path] :
+         {std::pair{1, hd::DevicePath::automatic}, std::pair{3, hd::DevicePath::staged}}) {
+      hd::ScheduledSum sum(view, comm, {.chunks = chunks, .path = path});
       for (int again = 0; again < 3; ++again) {
         fill();
         sum();
@@ -68,19 +77,20 @@ TEMPLATE_TEST_CASE("the library's sum and ours equal the serial one", "", std::i
 TEST_CASE("the scheduled sum has one order: equal bits on all ranks and in all runs") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const hd::Random random(3, "sum");
-  std::vector<double> data(1003);
+  const Kokkos::View<double*, Kokkos::HostSpace> view("view", 1003);
+  const std::span data(view.data(), view.size());
   std::vector<double> first;
-  hd::ScheduledSum<double> sum(data.data(), data.size(), comm, 2);
+  hd::ScheduledSum sum(view, comm, {.chunks = 2});
   for (int again = 0; again < 5; ++again) {
     for (std::size_t i = 0; i < data.size(); ++i)
       data[i] = random.normal(+comm.rank() * data.size() + i);
     sum();
-    if (again == 0) first = data;
-    CHECK(data == first);
+    if (again == 0) first.assign(data.begin(), data.end());
+    CHECK(std::ranges::equal(data, first));
   }
-  std::vector<double> of_root = data;
+  std::vector<double> of_root = first;
   MPI_Bcast(of_root.data(), static_cast<int>(of_root.size()), MPI_DOUBLE, 0, comm.get());
-  CHECK(data == of_root);
+  CHECK(std::ranges::equal(data, of_root));
 }
 
 TEST_CASE("what cannot be summed is refused") {
@@ -91,6 +101,8 @@ TEST_CASE("what cannot be summed is refused") {
   const auto column = Kokkos::subview(matrix, Kokkos::ALL, 1);
   CHECK_THROWS_AS(hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, column, hd::Sum{}, comm),
                   hd::contract_error);
-  double element = 0;
-  CHECK_THROWS_AS(hd::ScheduledSum<double>(&element, 1, comm, 0), hd::contract_error);
+  CHECK_THROWS_MATCHES(hd::ScheduledSum(column, comm), hd::contract_error,
+                       MessageMatches(ContainsSubstring("the view is not contiguous (matrix")));
+  const Kokkos::View<double*, Kokkos::HostSpace> element("element", 1);
+  CHECK_THROWS_AS(hd::ScheduledSum(element, comm, {.chunks = 0}), hd::contract_error);
 }

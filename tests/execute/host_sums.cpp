@@ -60,6 +60,6 @@ TEST_CASE("bytes cannot be added, and the action that tries is named") {
                  runner.drain();
                });
              }),
-             ContainsSubstring("heddle::combine_on_host, 0COMBINE") &&
+             ContainsSubstring("heddle::combine, 0COMBINE") &&
                  ContainsSubstring("the buffer's elements cannot be added (type byte)"));
 }

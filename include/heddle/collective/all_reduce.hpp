@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Sums over the ranks of a communicator: by the MPI library, or by a Schedule of our own.
+/// Sums over the ranks of a communicator by the MPI library: of plain memory, and of Views.
 
 #include <algorithm>
 #include <concepts>
@@ -17,14 +17,11 @@
 
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/combine.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/device/mirror.hpp>
 #include <heddle/execute/idle.hpp>
-#include <heddle/schedule/generator/ring_all_reduce.hpp>
 
 namespace heddle::inline v0 {
 
@@ -56,8 +53,9 @@ void in_pieces(std::size_t count, SumPiece&& sum) {
 
 }  // namespace impl
 
-/// Adds `count` elements of `type` at `data` over all ranks of `comm`, in place, by MPI_Allreduce.
-/// The order of the sum is the library's. Blocking; all ranks must call it with equal arguments.
+/// Adds `count` elements of `type` at `data`, host memory, over all ranks of `comm`, in place, by
+/// MPI_Allreduce. The order of the sum is the library's. Blocking; all ranks must call it with
+/// equal arguments.
 ///
 /// @throws contract_error for Scalar::byte; communication_error where MPI reports one.
 inline void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm) {
@@ -100,62 +98,27 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
 }
 
 /// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the
-/// sum. Waits for the work of `space` first, and returns when the sum is there.
+/// sum. Waits for the work of `space` first, and returns when the sum is there. MPI adds on the
+/// host: a view that lies elsewhere is copied there and back. A `poll` is that of sum_in_place().
 /// @throws contract_error for a view that is not contiguous; communication_error where MPI reports
 ///         one.
-template <class ExecutionSpace, class View>
-requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
-void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Communicator& comm) {
-  static_assert(
-      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
-      "heddle::all_reduce: the view must be host memory; copy it to a host mirror first");
-  static_assert(scalar_of<typename View::non_const_value_type> != Scalar::byte,
+template <class ExecutionSpace, class View, std::invocable... Poll>
+requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View> &&
+    (sizeof...(Poll) <= 1) void all_reduce(const ExecutionSpace& space, const View& view, Sum,
+                                           const Communicator& comm, Poll&&... poll) {
+  using Element = typename View::non_const_value_type;
+  static_assert(scalar_of<Element> != Scalar::byte,
                 "heddle::all_reduce: the elements must be float, double, int32_t or int64_t");
   expects(view.span_is_contiguous(), [&] {
     return Complaint{"heddle::all_reduce", "the view is not contiguous", view.label(),
                      "copy it into a contiguous one"};
   });
+  const auto host = host_mirror(view);
+  Kokkos::deep_copy(space, host, view);
   space.fence("heddle::collective::all_reduce");
-  sum_in_place(view.data(), view.size(), scalar_of<typename View::non_const_value_type>, comm);
+  sum_in_place(host.data(), host.size(), scalar_of<Element>, comm, std::forward<Poll>(poll)...);
+  Kokkos::deep_copy(space, view, host);
+  space.fence("heddle::collective::all_reduce");
 }
-
-/// The same sum as a persistent object that runs an expanded Schedule, a ring all-reduce, on memory
-/// that it is given once. The order of the sum is RingAllReduce's, equal on all ranks and in all
-/// runs.
-template <class T>
-requires(scalar_of<T> != Scalar::byte) class ScheduledSum {
- public:
-  /// `data` are `count` elements of host memory that outlive the object. All ranks of `comm` must
-  /// construct it, with the same count and chunks.
-  ScheduledSum(T* data, std::size_t count, const Communicator& comm, int chunks = 1,
-               ExecuteOptions options = {})
-      : m_transport(comm.get()),
-        m_schedule(schedule::ring_all_reduce({.ranks = comm.size(),
-                                              .bytes = count * sizeof(T),
-                                              .type = scalar_of<T>,
-                                              .chunks = chunks})),
-        m_scratch(count),
-        m_executor(slice(m_schedule, m_transport.rank(),
-                         [&](BufferId, const Buffer& buffer) {
-                           T* const begin = buffer.transient ? m_scratch.data() : data;
-                           return reinterpret_cast<std::byte*>(begin);
-                         }),
-                   m_transport, std::move(options)) {}
-
-  /// Performs the sum. Blocking; all ranks must call it.
-  void operator()() {
-    m_executor.step(combine_on_host);
-    m_executor.drain();
-  }
-
-  /// The ring all-reduce that it performs.
-  [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
-
- private:
-  MpiTransport m_transport;
-  Schedule m_schedule;
-  std::vector<T> m_scratch;
-  Executor<MpiTransport> m_executor;
-};
 
 }  // namespace heddle::inline v0

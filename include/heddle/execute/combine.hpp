@@ -3,38 +3,48 @@
 #pragma once
 
 /// @file
-/// What a combine does in host memory: adds one range into another, element by element.
+/// What a combine action does: sums of buffers, in the element type that the Schedule states.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
-#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>
 
 namespace heddle::inline v0 {
 
-/// Performs a combine task: its first use is added into its second. For handlers whose buffers are
-/// host memory. @throws contract_error for buffers of type byte, which cannot be added.
-inline void combine_on_host(const Task& task) {
+/// Calls `add(from, into, count)` with the memory of a combine task as elements of its buffers'
+/// type: `from[i]` is to be added to `into[i]`, i < count.
+/// @throws contract_error for buffers of type byte, which cannot be added.
+template <class Add>
+requires std::invocable<Add&, const double*, double*, std::size_t>
+void combine(const Task& task, Add&& add) {
   const BoundUse& from = task.uses()[0];
   const BoundUse& into = task.uses()[1];
-  const auto add = [&]<class T>(T) {
-    const T* const source = reinterpret_cast<const T*>(from.data);
-    T* const target = reinterpret_cast<T*>(into.data);
-    const std::size_t count = into.bytes / sizeof(T);
-    for (std::size_t i = 0; i < count; ++i) target[i] += source[i];
+  const auto as = [&]<class T>(T) {
+    add(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
+        static_cast<std::size_t>(into.bytes / sizeof(T)));
   };
   const Scalar type = task.schedule()[into.buffer].type;
   switch (type) {
-    case Scalar::f32: return add(float{});
-    case Scalar::f64: return add(double{});
-    case Scalar::i32: return add(std::int32_t{});
-    case Scalar::i64: return add(std::int64_t{});
+    case Scalar::f32: return as(float{});
+    case Scalar::f64: return as(double{});
+    case Scalar::i32: return as(std::int32_t{});
+    case Scalar::i64: return as(std::int64_t{});
     case Scalar::byte: break;
   }
-  throw contract_error({text("heddle::combine_on_host, ", task.stage(), task.kind(), task.item()),
+  throw contract_error({text("heddle::combine, ", task.stage(), task.kind(), task.item()),
                         "the buffer's elements cannot be added", text("type ", type)});
+}
+
+/// Performs a combine task by a plain loop. For handlers whose buffers are host memory.
+inline void combine_on_host(const Task& task) {
+  combine(task, []<class T>(const T* from, T* into, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) into[i] += from[i];
+  });
 }
 
 }  // namespace heddle::inline v0

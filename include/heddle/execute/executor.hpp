@@ -29,10 +29,11 @@ namespace heddle::inline v0 {
 
 /// How an Executor waits, and what it notes.
 struct ExecuteOptions {
-  Idle idle = Idle::yield;                         ///< how far a waiting rank gives up its core
-  bool record = false;                             ///< stamp every action; costs about 10 ns each
-  Seconds watchdog = 120;                          ///< longest wait for one message; 0: for ever
-  std::function<void(std::string_view)> log = {};  ///< told of aborts; may be empty
+  Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
+  bool record = false;      ///< stamp every action; costs about 10 ns each
+  Seconds watchdog = 120;   ///< longest wait for one message; 0: for ever
+  /// Told of aborts, and by which way messages leave a device's memory; may be empty.
+  std::function<void(std::string_view)> log = {};
 };
 
 /// When a step of the Program took place. For a send or receive, `end` is when its completion was

@@ -4,7 +4,7 @@
 
 /// @file
 /// Stages: what a Runner drives when a model is made of pipeline stages. Builds the stages of this
-/// rank, sizes the schedule's buffers by them, and turns actions into calls.
+/// rank, gives the schedule's buffers their sizes and memory, and turns actions into calls.
 
 #include <algorithm>
 #include <concepts>
@@ -23,12 +23,13 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/combine.hpp>
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/device_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
-#include <heddle/execute/combine.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/pipeline/partition.hpp>
@@ -44,7 +45,7 @@ namespace heddle::inline v0 {
 /// How gradients are summed over the replicas of a stage.
 enum class GradientSum : std::uint8_t {
   ring,     ///< expanded in place: a ring all-reduce that is part of the schedule
-  library,  ///< one action, MPI's own all-reduce; the watchdog does not see inside it
+  library,  ///< one action, MPI's own all-reduce, on the host; the watchdog does not see inside it
 };
 
 /// How Stages divides a model and sums its gradients.
@@ -52,6 +53,7 @@ struct StagesOptions {
   std::vector<int> layers_per_stage = {};        ///< as equal as can be where empty
   GradientSum gradient_sum = GradientSum::ring;  ///< over the replicas of a stage
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
+  DevicePath path = DevicePath::automatic;  ///< of messages, where the stages' memory is a device's
 };
 
 /// What a training step returns: the sum of the losses of all microbatches of all replicas.
@@ -63,15 +65,13 @@ struct StepResult {
 ///
 /// `make(first, last)` builds the stage that holds the layers [first, last). Arguments of
 /// Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)` contributes to
-/// the StepResult.
+/// the StepResult. Buffers lie in the stages' memory space; which way messages go from there is
+/// told to ExecuteOptions::log when a Runner is made.
 template <PipelineStage S>
 class Stages {
  public:
   using scalar_type = typename S::scalar_type;    ///< what parameters and activations are made of
   using memory_space = typename S::memory_space;  ///< where they live
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, memory_space>::accessible,
-                "heddle::Stages: the buffers of a schedule are host memory; use stages whose "
-                "memory_space the host can access");
 
   /// So many layers, divided by `options`; nothing is built before a Runner asks.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
@@ -109,6 +109,21 @@ class Stages {
     return nullptr;
   }
 
+  /// Called by Runner: every other buffer is a View, without initial values.
+  [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) const {
+    const Kokkos::View<std::byte*, memory_space> view(
+        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::buffer"), bytes);
+    return {view.data(), [view](std::byte*) {}};
+  }
+
+  /// Called by Runner: messages go from and to the stages' memory space.
+  template <Transport T>
+  [[nodiscard]] auto carrier(T& transport, const ExecuteOptions& options) const {
+    DeviceTransport<T, memory_space> carrier(transport, m_options.path);
+    if (options.log) options.log(text("heddle::Stages: ", carrier));
+    return carrier;
+  }
+
   /// Called by Runner: hands the arguments of its step() to the stages.
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
@@ -135,7 +150,7 @@ class Stages {
   /// Performs one action. The positions of the uses are those that weave() states.
   void operator()(const Task& task) {
     const Kind kind = task.kind();
-    if (kind == Kind::combine) return combine_on_host(task);
+    if (kind == Kind::combine) return combine_in<memory_space>(task);
     if (kind == Kind::group) return sum_group(task);
     expects(kind <= Kind::B || kind == Kind::update, [&] {
       return Complaint{"heddle::Stages", "stages do not know this kind of action",
@@ -195,6 +210,8 @@ class Stages {
   [[nodiscard]] int layers() const noexcept { return m_layers; }
 
  private:
+  using Elements = Kokkos::View<scalar_type*, memory_space>;
+
   static constexpr std::string_view roles[] = {role::input,       role::output,     role::saved,
                                                role::output_grad, role::input_grad, role::delta,
                                                role::weights,     role::gradients};
@@ -248,7 +265,8 @@ class Stages {
                               : std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
       delta = std::max(delta, m_stages.back().stage->delta_size());
     }
-    m_delta.resize(delta);
+    m_delta =
+        Elements(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::delta"), delta);
   }
 
   /// The schedule with the sizes of all stages, which every rank tells the others.
@@ -292,8 +310,9 @@ class Stages {
                        "give Runner a DeviceMesh, or use GradientSum::ring"};
     });
     const BoundUse& use = task.uses()[0];
-    sum_in_place(use.data, use.bytes / sizeof(scalar_type), scalar_of<scalar_type>, *m_replicas,
-                 m_poll);
+    const Kokkos::View<scalar_type*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> sum(
+        reinterpret_cast<scalar_type*>(use.data), use.bytes / sizeof(scalar_type));
+    all_reduce(typename memory_space::execution_space{}, sum, Sum{}, *m_replicas, m_poll);
   }
 
   int m_layers;
@@ -301,7 +320,7 @@ class Stages {
   StagesOptions m_options;
   std::vector<Entry> m_stages;
   std::uint32_t m_microbatches = 0;
-  std::vector<scalar_type> m_delta;  ///< of a B, between its two halves
+  Elements m_delta;  ///< of a B, between its two halves
   const Communicator* m_replicas = nullptr;
   std::function<void()> m_poll;  ///< throws where another rank has failed
 };

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// combine_in: combine actions as a kernel, for handlers whose buffers lie in a Kokkos memory
+/// space.
+
+#include <cstddef>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/execute/combine.hpp>
+#include <heddle/execute/task.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+template <class T>
+struct AddInto {
+  const T* from;
+  T* into;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const { into[i] += from[i]; }
+};
+
+}  // namespace impl
+
+/// Performs a combine task whose buffers lie in `MemorySpace`, in the default instance of that
+/// space's execution space, and waits for it.
+/// @throws contract_error for buffers of type byte, which cannot be added.
+template <class MemorySpace>
+void combine_in(const Task& task) {
+  static_assert(Kokkos::is_memory_space_v<MemorySpace>,
+                "heddle::combine_in: name a Kokkos memory space");
+  using Exec = typename MemorySpace::execution_space;
+  const Exec exec{};
+  combine(task, [&exec]<class T>(const T* from, T* into, std::size_t count) {
+    Kokkos::parallel_for("heddle::collective::combine",
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
+                         impl::AddInto<T>{from, into});
+  });
+  exec.fence("heddle::collective::combine");
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// DeviceTransport: messages from and to memory of any Kokkos memory space, over a transport that
+/// may only take the host's. For models whose buffers lie on a device.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <ostream>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/comm/gpu_aware.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+/// How messages leave and reach device memory. Ranks need not choose alike.
+enum class DevicePath : std::uint8_t {
+  automatic,  ///< direct where the transport takes such pointers, which MPI is asked, else staged
+  direct,     ///< its pointers are handed to the transport
+  staged,     ///< through host memory, pinned where the device has such
+};
+
+/// A Transport over `inner`, which it refers to, for memory of `MemorySpace`.
+///
+/// Staged, a send copies to a host block of its own before it returns, and a receive is copied to
+/// its place when `test` finds it complete. The copies are queued in the space's default execution
+/// space and waited for: kernels that write what is sent, or still read where is received, must be
+/// over. Host blocks are kept and used again, for pinned memory is slow to allocate.
+template <Transport T, class MemorySpace>
+class DeviceTransport {
+  static_assert(Kokkos::is_memory_space_v<MemorySpace>,
+                "heddle::DeviceTransport: name the Kokkos memory space of the buffers");
+
+  static constexpr bool on_host =
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
+#if defined(KOKKOS_HAS_SHARED_HOST_PINNED_SPACE)
+  using HostMemory = std::conditional_t<on_host, Kokkos::HostSpace, Kokkos::SharedHostPinnedSpace>;
+#else
+  using HostMemory = Kokkos::HostSpace;
+#endif
+  using Block = Kokkos::View<std::byte*, HostMemory>;
+
+  /// The host's side of a staged message. Lives in a slot that is used again.
+  struct Slot {
+    Block block;
+    Bytes bytes = 0;
+    std::byte* target = nullptr;  ///< where a received message goes; null for a send
+  };
+
+ public:
+  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  class Request {
+   public:
+    /// No message: complete.
+    Request() = default;
+    /// Leaves `other` without a message.
+    Request(Request&& other) noexcept
+        : m_inner(std::move(other.m_inner)), m_slot(std::exchange(other.m_slot, nullptr)) {}
+    /// Leaves `other` without a message.
+    Request& operator=(Request&& other) noexcept {
+      m_inner = std::move(other.m_inner);
+      m_slot = std::exchange(other.m_slot, nullptr);
+      return *this;
+    }
+
+   private:
+    friend class DeviceTransport;
+    explicit Request(typename T::Request inner, Slot* slot = nullptr)
+        : m_inner(std::move(inner)), m_slot(slot) {}
+    typename T::Request m_inner;
+    Slot* m_slot = nullptr;  ///< null: direct
+  };
+
+  /// Over `inner`, which outlives it.
+  explicit DeviceTransport(T& inner, DevicePath path = DevicePath::automatic)
+      : m_inner(&inner),
+        m_staged(path == DevicePath::staged ||
+                 (path == DevicePath::automatic && !takes_pointers())) {}
+  // Requests refer to slots, whose addresses a move keeps.
+  DeviceTransport(DeviceTransport&&) = default;
+  DeviceTransport& operator=(DeviceTransport&&) = default;
+
+  /// True where messages go through host memory.
+  [[nodiscard]] bool staged() const noexcept { return m_staged; }
+  /// Host memory that staged messages have needed so far.
+  [[nodiscard]] Bytes staging_bytes() const {
+    Bytes bytes = 0;
+    for (const Slot& slot : m_slots) bytes += slot.block.size();
+    return bytes;
+  }
+
+  /// Of `inner`, as all that follows.
+  [[nodiscard]] Rank rank() const noexcept { return m_inner->rank(); }
+  /// Number of ranks.
+  [[nodiscard]] int size() const noexcept { return m_inner->size(); }
+
+  /// Starts to send; staged, the memory is free again when it returns.
+  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
+    if (!m_staged || bytes == 0) return Request(m_inner->send(peer, lane, data, bytes));
+    Slot& slot = take(bytes);
+    copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
+    return Request(m_inner->send(peer, lane, slot.block.data(), bytes), &slot);
+  }
+
+  /// Starts to receive; the memory is written by the time that `test` says true.
+  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+    if (!m_staged || bytes == 0) return Request(m_inner->receive(peer, lane, data, bytes));
+    Slot& slot = take(bytes);
+    slot.target = data;
+    return Request(m_inner->receive(peer, lane, slot.block.data(), bytes), &slot);
+  }
+
+  /// Whether the message is complete. Furthers all others.
+  [[nodiscard]] bool test(Request& request) {
+    if (!m_inner->test(request.m_inner)) return false;
+    if (Slot* const slot = std::exchange(request.m_slot, nullptr)) {
+      if (slot->target != nullptr)
+        copy(DeviceBytes(slot->target, slot->bytes),
+             ConstHostBytes(slot->block.data(), slot->bytes));
+      m_free.push_back(slot);
+    }
+    return true;
+  }
+
+  /// Gives the memory of an unfinished message back, after an abort.
+  void cancel(Request& request) {
+    m_inner->cancel(request.m_inner);
+    if (Slot* const slot = std::exchange(request.m_slot, nullptr)) m_free.push_back(slot);
+  }
+
+  /// Tells every other rank that this one failed.
+  void abort(const Abort& abort) { m_inner->abort(abort); }
+  /// What another rank has told, if any has.
+  [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
+
+  /// "messages from and to CudaSpace go through host memory"
+  friend std::ostream& operator<<(std::ostream& out, const DeviceTransport& transport) {
+    return out << "messages from and to " << MemorySpace::name()
+               << (transport.m_staged ? " go through host memory" : " are handed over as they lie");
+  }
+
+ private:
+  template <class Byte, class Space>
+  using Unmanaged = Kokkos::View<Byte*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using HostBytes = Unmanaged<std::byte, HostMemory>;
+  using ConstHostBytes = Unmanaged<const std::byte, HostMemory>;
+  using DeviceBytes = Unmanaged<std::byte, MemorySpace>;
+  using ConstDeviceBytes = Unmanaged<const std::byte, MemorySpace>;
+
+  [[nodiscard]] static bool takes_pointers() {
+    if constexpr (std::same_as<T, MpiTransport>)
+      return gpu_aware<MemorySpace>();
+    else
+      return on_host;
+  }
+
+  template <class To, class From>
+  void copy(const To& to, const From& from) {
+    Kokkos::deep_copy(m_exec, to, from);
+    m_exec.fence("heddle::comm::staged");
+  }
+
+  /// A free slot for `bytes`. Messages of a program have few sizes: any block that is large enough
+  /// will do, and where there is none a free one grows.
+  Slot& take(Bytes bytes) {
+    auto chosen = m_free.begin();
+    while (chosen != m_free.end() && (*chosen)->block.size() < bytes) ++chosen;
+    if (chosen == m_free.end()) {
+      if (m_free.empty()) m_free.push_back(&m_slots.emplace_back());
+      chosen = m_free.end() - 1;
+      (*chosen)->block =
+          Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::comm::staging"), bytes);
+    }
+    Slot& slot = **chosen;
+    m_free.erase(chosen);
+    slot.bytes = bytes;
+    slot.target = nullptr;
+    return slot;
+  }
+
+  T* m_inner;
+  bool m_staged;
+  typename MemorySpace::execution_space m_exec{};
+  std::deque<Slot> m_slots;   ///< every slot there is; addresses stay
+  std::vector<Slot*> m_free;  ///< those that no message uses
+};
+static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// timeout: 240
+
+/// @file
+/// DeviceTransport on the one memory space that every machine has, with the staging that devices
+/// need switched on: what is tested is everything but the device's own copies.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <mpi.h>
+
+#include <heddle/comm/device_transport.hpp>
+#include <heddle/execute/await.hpp>
+#include <heddle/execute/thread_transport.hpp>
+
+#include "support/transport_battery.hpp"
+
+namespace {
+
+using heddle::Bytes;
+using heddle::DevicePath;
+using heddle::Lane;
+using heddle::MpiTransport;
+using heddle::Rank;
+using OverMpi = heddle::DeviceTransport<MpiTransport, Kokkos::HostSpace>;
+using OverThreads = heddle::DeviceTransport<heddle::ThreadTransport, Kokkos::HostSpace>;
+static_assert(heddle::Transport<OverMpi> && heddle::Transport<OverThreads>);
+
+TEST_CASE("it carries what any transport carries, directly and staged") {
+  const auto path = GENERATE(DevicePath::automatic, DevicePath::direct, DevicePath::staged);
+  MpiTransport inner(MPI_COMM_WORLD);
+  OverMpi transport(inner, path);
+  REQUIRE_NOTHROW(heddle::test::transport_battery(transport));
+  CHECK(transport.staged() == (path == DevicePath::staged));
+  CHECK((transport.staging_bytes() > 0) == transport.staged());
+}
+
+TEST_CASE("it carries messages of threads, too") {
+  for (const auto path : {DevicePath::direct, DevicePath::staged})
+    CHECK_NOTHROW(heddle::run_threads(3, [&](heddle::ThreadTransport& inner) {
+      OverThreads transport(inner, path);
+      heddle::test::transport_battery(transport);
+    }));
+}
+
+TEST_CASE("aborts reach every rank through it, and give all memory back") {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int failing = 0; failing < size; ++failing) {
+    for (const auto path : {DevicePath::direct, DevicePath::staged}) {
+      MpiTransport inner(MPI_COMM_WORLD);
+      OverMpi transport(inner, path);
+      CAPTURE(failing, heddle::text(transport));
+      REQUIRE_NOTHROW(heddle::test::transport_abort_battery(transport, Rank{failing}));
+    }
+  }
+}
+
+TEST_CASE("a staged send is done with its memory when it returns; a receive's waits for the test") {
+  MpiTransport inner(MPI_COMM_SELF);
+  OverMpi transport(inner, DevicePath::staged);
+  for (const Bytes bytes : {Bytes{1}, Bytes{7}, Bytes{1'000'003}}) {
+    std::vector<std::byte> from(bytes, std::byte{5});
+    std::vector<std::byte> to(bytes, std::byte{9});
+    auto receive = transport.receive(Rank{0}, Lane{0}, to.data(), bytes);
+    auto send = transport.send(Rank{0}, Lane{0}, from.data(), bytes);
+    std::fill(from.begin(), from.end(), std::byte{0});
+    const auto nowhere = [] { return std::string("test"); };
+    const auto stuck = [] { return heddle::Complaint{"test", "stuck"}; };
+    heddle::await(transport, send, heddle::Idle::yield, 60, nowhere, stuck);
+    CHECK(to == std::vector<std::byte>(bytes, std::byte{9}));
+    heddle::await(transport, receive, heddle::Idle::yield, 60, nowhere, stuck);
+    CHECK(to == std::vector<std::byte>(bytes, std::byte{5}));
+    CHECK(transport.test(receive));  // once complete, it stays so
+  }
+}
+
+TEST_CASE("blocks of host memory are used again") {
+  MpiTransport inner(MPI_COMM_SELF);
+  OverMpi transport(inner, DevicePath::staged);
+  std::byte from[64] = {};
+  std::byte to[64] = {};
+  for (int round = 0; round < 100; ++round) {
+    auto receive = transport.receive(Rank{0}, Lane{0}, to, 64);
+    auto send = transport.send(Rank{0}, Lane{0}, from, 64);
+    while (!transport.test(receive) || !transport.test(send)) continue;
+  }
+  CHECK(transport.staging_bytes() == 2 * 64);
+}
+
+TEST_CASE("it says which way messages go") {
+  MpiTransport inner(MPI_COMM_SELF);
+  CHECK(heddle::text(OverMpi(inner, DevicePath::staged)) ==
+        "messages from and to Host go through host memory");
+  CHECK(heddle::text(OverMpi(inner)) == "messages from and to Host are handed over as they lie");
+}
+
+TEST_CASE("MPI takes the host's memory; what it says of devices is asked at run time") {
+  CHECK(heddle::gpu_aware<Kokkos::HostSpace>());
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  CHECK(heddle::impl::mpi_says(heddle::impl::Vendor::cuda) == (MPIX_Query_cuda_support() == 1));
+#endif
+  // An MPI without any such function takes none.
+#if !defined(MPIX_ROCM_AWARE_SUPPORT) && !defined(MPIX_GPU_SUPPORT_HIP)
+  CHECK_FALSE(heddle::impl::mpi_says(heddle::impl::Vendor::hip));
+#endif
+}
+
+}  // namespace
