@@ -33,7 +33,7 @@ template <class View>
 }
 
 template <class Element, class Space>
-using Array = Kokkos::View<Element*, typename Space::memory_space>;
+using Array = Kokkos::View<Element*, Space>;
 
 /// f(0), f(1), ..., f(size - 1).
 template <class Function>
