@@ -13,6 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/device/mirror.hpp>
 #include <heddle/device/staging.hpp>
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/impl/sources.hpp>
@@ -223,7 +224,7 @@ requires(sizeof...(In) > 0 &&
                          impl::ReduceStaged<Exec, Reducer, F, typename In::non_const_value_type...>{
                              block, partial.data(), tile});
   }
-  const auto partials = Kokkos::create_mirror_view(Kokkos::HostSpace{}, partial);
+  const auto partials = host_mirror(partial);
   Kokkos::deep_copy(exec, partials, partial);
   exec.fence("heddle::kernel::reduce");
   Value value;

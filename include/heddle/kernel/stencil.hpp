@@ -205,15 +205,17 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
         impl::triple_cast<std::ptrdiff_t>(plan.tile),
         impl::triple_cast<std::ptrdiff_t>(plan.count)};
   };
-  if (scratch == Scratch::cached && !chosen) {
-    // Where no tile is that small, the smallest do.
-    auto plan = impl::plan_stencil(shape, impl::cached_tile_bytes, cores, line);
-    if (plan.tile.planes == 0) plan = impl::plan_with(shape, {1, 1, shape.points.columns});
-    Kokkos::parallel_for(impl::stencil_where,
-                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
-                             exec, 0, static_cast<std::int64_t>(plan.tiles())),
-                         impl::StencilDirect<Exec, rank, left, F, To, From>{grid(plan)});
-    return;
+  if constexpr (scratch == Scratch::cached) {
+    if (!chosen) {
+      // Where no tile is that small, the smallest do.
+      auto plan = impl::plan_stencil(shape, impl::cached_tile_bytes, cores, line);
+      if (plan.tile.planes == 0) plan = impl::plan_with(shape, {1, 1, shape.points.columns});
+      Kokkos::parallel_for(impl::stencil_where,
+                           Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
+                               exec, 0, static_cast<std::int64_t>(plan.tiles())),
+                           impl::StencilDirect<Exec, rank, left, F, To, From>{grid(plan)});
+      return;
+    }
   }
   using Kernel = impl::StencilStaged<Exec, rank, left, F, To, From>;
   if (!Kernel::gathers) shape.output_bytes = 0;
