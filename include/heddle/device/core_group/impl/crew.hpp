@@ -3,11 +3,13 @@
 #pragma once
 
 /// @file
-/// The host threads that run the cores of an emulated core group. Made for launches that follow
-/// each other within microseconds: who waits spins for a while before it sleeps, the caller works
-/// too, and nobody waits for a thread that has not taken any core.
+/// The host threads that run the cores of an emulated core group. Made for launches that last, and
+/// follow each other within, microseconds: the caller works too and calls the others only where
+/// there is enough to do, who waits spins for a while before it sleeps, and nobody waits for a
+/// thread that has not taken any core.
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -26,12 +28,6 @@ class Crew {
 
   /// `threads` in all, the caller of run() among them; they share `items` between them.
   Crew(int threads, int items) : m_regions(static_cast<std::size_t>(threads)), m_items(items) {
-    for (int t = 0; t < threads; ++t) {
-      Region& region = m_regions[static_cast<std::size_t>(t)];
-      region.first = static_cast<std::uint32_t>(items * t / threads);
-      region.last = static_cast<std::uint32_t>(items * (t + 1) / threads);
-      region.next.store(region.last);
-    }
     for (int t = 1; t < threads; ++t) m_threads.emplace_back([this, t] { serve(t); });
   }
   Crew(const Crew&) = delete;
@@ -43,38 +39,70 @@ class Crew {
     for (std::thread& thread : m_threads) thread.join();
   }
 
-  [[nodiscard]] int threads() const noexcept { return static_cast<int>(m_regions.size()); }
-
   /// Calls body for every item once. One caller at a time.
   void run(Body body, void* context) {
     m_body = body;
     m_context = context;
-    m_left.store(m_items, std::memory_order_relaxed);
-    const std::uint32_t generation = m_generation.load(std::memory_order_relaxed) + 1;
-    // From here on a thread that is still awake may take items: the body is published with them.
-    for (Region& region : m_regions)
-      region.next.store(std::uint64_t{generation} << 32 | region.first, std::memory_order_release);
-    m_generation.store(generation, std::memory_order_release);
-    m_generation.notify_all();
-    report(work(0));
-    for (int left; (left = m_left.load(std::memory_order_acquire)) != 0;)
-      wait_for_change(m_left, left);
+    const int first = run_alone();
+    if (first < m_items) share(first);
   }
 
  private:
-  /// The items that a thread takes first; when they are gone it helps the others. The word holds
-  /// the number of the run in its upper half, so that nobody can take an item of another run.
+  /// The items [next, last) that a thread takes first; when they are gone it helps the others. One
+  /// word, with the number of the run in its upper half, so that nobody takes an item of another
+  /// run.
   struct alignas(64) Region {
-    std::atomic<std::uint64_t> next{0};
-    std::uint32_t first = 0;
-    std::uint32_t last = 0;
+    std::atomic<std::uint64_t> items{0};
   };
+  static std::uint64_t pack(std::uint32_t generation, int next, int last) noexcept {
+    return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(last) << 16 |
+           static_cast<std::uint64_t>(next);
+  }
+  static int next_of(std::uint64_t items) noexcept { return static_cast<int>(items & 0xffff); }
+  static int last_of(std::uint64_t items) noexcept {
+    return static_cast<int>(items >> 16 & 0xffff);
+  }
+
+  /// The caller begins alone: to share costs about a microsecond, and a run that is shorter ends
+  /// before. Returns the first item that is left.
+  int run_alone() {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::microseconds(1);
+    int look = m_regions.size() == 1 ? m_items : 1;  // at the clock, after so many items
+    int item = 0;
+    for (; item < m_items; ++item) {
+      if (item == look) {
+        if (Clock::now() >= end) break;
+        look *= 2;
+      }
+      m_body(m_context, item, 0);
+    }
+    return item;
+  }
+
+  /// Items from `first` on, between all threads.
+  void share(int first) {
+    const int left = m_items - first;
+    const int threads = static_cast<int>(m_regions.size());
+    const std::uint32_t generation = m_generation.load(std::memory_order_relaxed) + 1;
+    m_left.store(left, std::memory_order_relaxed);
+    // From here on a thread that is still awake may take items: the body is published with them.
+    for (int t = 0; t < threads; ++t)
+      m_regions[static_cast<std::size_t>(t)].items.store(
+          pack(generation, first + left * t / threads, first + left * (t + 1) / threads),
+          std::memory_order_release);
+    m_generation.store(generation, std::memory_order_release);
+    m_generation.notify_all();
+    report(work(0));
+    for (int now; (now = m_left.load(std::memory_order_acquire)) != 0;)
+      wait_for_change(m_left, now);
+  }
 
   static int take(Region& region) noexcept {
-    std::uint64_t next = region.next.load(std::memory_order_acquire);
-    while (static_cast<std::uint32_t>(next) < region.last)
-      if (region.next.compare_exchange_weak(next, next + 1, std::memory_order_acquire))
-        return static_cast<int>(static_cast<std::uint32_t>(next));
+    std::uint64_t items = region.items.load(std::memory_order_acquire);
+    while (next_of(items) < last_of(items))
+      if (region.items.compare_exchange_weak(items, items + 1, std::memory_order_acquire))
+        return next_of(items);
     return -1;
   }
 
