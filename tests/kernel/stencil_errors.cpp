@@ -48,6 +48,15 @@ TEST_CASE("stencil refuses Views that do not fit together", "[stencil]") {
                       ContainsSubstring("the output overlaps the input"));
 }
 
+TEST_CASE("stencil refuses rows whose elements lie apart", "[stencil]") {
+  const Kokkos::View<double***, Kokkos::LayoutRight, Memory> values("values", 5, 7, 3);
+  const auto second = Kokkos::subview(values, Kokkos::ALL, Kokkos::ALL, 1);
+  REQUIRE_THROWS_WITH(
+      hk::stencil(Exec{}, 1, Right{}, Grid("out", 5, 7), second),
+      ContainsSubstring("heddle::kernel::stencil: the elements of a row are not adjacent (values "
+                        "has a distance of 3 along its last axis); copy it to a View in"));
+}
+
 TEST_CASE("stencil refuses a tile that does not fit into the scratch", "[stencil]") {
   const Grid in("in", 200, 20'000), out("out", 200, 20'000);
   // Three rows of 20,001 elements would come, and one of 19,999 go.

@@ -17,6 +17,7 @@
 /// are copied, follows from the execution space.
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -45,11 +46,16 @@ struct StencilOptions {
   std::array<std::size_t, Rank> tile = {};
 };
 
-/// A View that a stencil can read or write: rank 1 to 3, row-major or column-major.
+/// The layouts of grids. LayoutStride counts as row-major; the last axis must be adjacent in
+/// memory.
+template <class Layout>
+concept GridLayout = std::same_as<Layout, Kokkos::LayoutRight> ||
+    std::same_as<Layout, Kokkos::LayoutLeft> || std::same_as<Layout, Kokkos::LayoutStride>;
+
+/// A View that a stencil can read or write.
 template <class View>
 concept GridView = Kokkos::is_view_v<View> && View::rank >= 1 && View::rank <= 3 &&
-                   (std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
-                    std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>);
+                   GridLayout<typename View::array_layout>;
 
 /// A function of the neighbourhood of an element of `In` whose result becomes one of `Out`. The
 /// neighbourhood's type is not the same everywhere, so the function is a template on it.
@@ -82,6 +88,18 @@ template <class T, GridView View, class Value>
 template <class To, class From>
 [[nodiscard]] Triple<To> triple_cast(const Triple<From>& from) {
   return {static_cast<To>(from.planes), static_cast<To>(from.rows), static_cast<To>(from.columns)};
+}
+
+/// Refuses a View whose columns lie apart.
+template <GridView View>
+void check_columns(const View& view) {
+  const std::size_t last = is_left<View> ? 0 : View::rank - 1;
+  expects(view.extent(last) <= 1 || view.stride(last) == 1, [&] {
+    return Complaint{
+        stencil_where, "the elements of a row are not adjacent",
+        text(view.label(), " has a distance of ", view.stride(last), " along its last axis"),
+        "copy it to a View in LayoutRight"};
+  });
 }
 
 /// Refuses an output of another shape, or one that overlaps the input.
@@ -138,8 +156,8 @@ void check_grids(const Out& out, const In& in) {
 /// the scratch holds large enough tiles, at most 1.10 times the bytes move that must. Host cores
 /// read `in` where it lies, in the order of such tiles.
 /// Queued in `exec`.
-/// @throws contract_error where the shapes differ, the Views overlap, or a tile does not fit into
-///         the scratch.
+/// @throws contract_error where the shapes differ, the Views overlap, the elements of a row lie
+///         apart, or a tile does not fit into the scratch.
 template <ExecutionSpace Exec, class F, GridView Out, GridView In>
 requires StencilFunctor<F, Out, In>
 void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,
@@ -154,6 +172,8 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   using To = typename Out::value_type;
   constexpr int rank = static_cast<int>(In::rank);
   constexpr bool left = impl::is_left<In>;
+  impl::check_columns(in);
+  impl::check_columns(out);
   impl::check_grids(out, in);
 
   const bool interior = options.boundary == Boundary::interior;
@@ -182,7 +202,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   });
   const auto tile = impl::by_axis<std::size_t>(in, 1, [&](auto a) { return options.tile[a]; });
 
-  constexpr std::size_t line = 256 / sizeof(To) > 0 ? 256 / sizeof(To) : 1;
+  constexpr std::size_t line = impl::dma_line > sizeof(To) ? impl::dma_line / sizeof(To) : 1;
   constexpr Scratch scratch = staging<Exec>::scratch;
   const auto cores = static_cast<std::size_t>(exec.concurrency());
   const auto grid = [&](const impl::StencilPlan& plan) {

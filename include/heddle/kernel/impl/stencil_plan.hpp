@@ -68,16 +68,23 @@ struct StencilPlan {
            along(shape.points.rows, shape.radius.rows, tiles.rows) *
            along(shape.points.columns, shape.radius.columns, tiles.columns);
   };
-  const double written = along(shape.points.planes, 0, 0) * along(shape.points.rows, 0, 0) *
-                         along(shape.points.columns, 0, 0);
-  return (read(plan.count) + written) / (read({1, 1, 1}) + written);
+  const auto all = [&](std::size_t skipped_planes, std::size_t skipped_rows,
+                       std::size_t skipped_columns) {
+    return along(shape.points.planes, skipped_planes, 1) *
+           along(shape.points.rows, skipped_rows, 1) *
+           along(shape.points.columns, skipped_columns, 1);
+  };
+  const double grid = all(shape.first.planes, shape.first.rows, shape.first.columns);
+  const double written = all(0, 0, 0);
+  return (read(plan.count) + written) / (grid + written);
 }
 
 /// The tiles that keep most of `cores` busy among those that fit into `bytes` of fast memory and
 /// move at most 8 % more than they must; the rest of the 10 % that we promise is for elements that
 /// are moved one row at a time at the edges. Rows are cut only where that is needed, into pieces of
-/// whole `line` elements: long rows move best. Where no tile moves so little, the one that moves
-/// least. No tiles at all (tile.planes == 0) where not even the smallest fits.
+/// whole lines of `line` elements, and four at least, but for the last: long rows move best. Where
+/// no tile moves so little, the one that moves least; where none of those fits, one with shorter
+/// rows. No tiles at all (tile.planes == 0) where not even one point fits.
 [[nodiscard]] inline StencilPlan plan_stencil(const StencilShape& shape, std::size_t bytes,
                                               std::size_t cores, std::size_t line) {
   constexpr double most_traffic = 1.08, busy_enough = 0.95;
@@ -104,7 +111,7 @@ struct StencilPlan {
       piece = next < piece ? next : piece > unit ? (piece - 1) / unit * unit : 0;
     }
   };
-  each_cut(shape.first.columns + shape.points.columns, line, [&](std::size_t columns) {
+  const auto try_columns = [&](std::size_t columns) {
     each_cut(shape.points.rows, 1, [&](std::size_t rows) {
       if (stencil_bytes(shape, {1, rows, columns}) > bytes) return true;
       const std::size_t across = plan_with(shape, {shape.points.planes, rows, columns}).tiles();
@@ -116,8 +123,21 @@ struct StencilPlan {
       });
       return best_busy < 1 || best_traffic > most_traffic;
     });
-    return best.tile.planes == 0 || best_busy < busy_enough || best_traffic > most_traffic;
+  };
+  const std::size_t whole = shape.first.columns + shape.points.columns;
+  const auto none = [&] { return best.tile.planes == 0; };
+  each_cut(whole, line, [&](std::size_t columns) {
+    if (columns < whole && columns < 4 * line && !none()) return false;
+    const std::size_t last = (whole - 1) % columns + 1;
+    if (last < 2 * line && !none()) return true;
+    try_columns(columns);
+    return none() || best_busy < busy_enough || best_traffic > most_traffic;
   });
+  if (none())
+    each_cut(std::min(line, whole), 1, [&](std::size_t columns) {
+      try_columns(columns);
+      return none();
+    });
   return best;
 }
 
