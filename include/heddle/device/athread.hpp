@@ -47,10 +47,10 @@ class Athread {
   using index_type = std::ptrdiff_t;
   using scratch_memory_space = Kokkos::ScratchMemorySpace<Athread>;
 
-  /// The default core group, made when it is first asked for between Kokkos::initialize and
-  /// finalize. The environment may set its options: HEDDLE_ATHREAD_LOCAL_KIB (local memory of a
-  /// core in KiB) and HEDDLE_ATHREAD_HOST_THREADS (threads of the host that play the cores).
-  Athread() : m_state(default_state()) {}
+  /// The default core group, made when it is first asked for, given up by Kokkos::finalize. The
+  /// environment may set its options: HEDDLE_ATHREAD_LOCAL_KIB (local memory of a core in KiB) and
+  /// HEDDLE_ATHREAD_HOST_THREADS (threads of the host that play the cores).
+  Athread() : m_state(impl::default_athread().get()) {}
 
   /// A core group of its own. At most 16 exist at a time.
   explicit Athread(const CoreGroupOptions& options)
@@ -91,16 +91,6 @@ class Athread {
   }
 
  private:
-  [[nodiscard]] static std::shared_ptr<impl::AthreadState> default_state() {
-    expects(Kokkos::is_initialized() && !Kokkos::is_finalized(), [] {
-      return Complaint{"heddle::Athread",
-                       "Kokkos is not initialized",
-                       {},
-                       "use the space between Kokkos::initialize and Kokkos::finalize"};
-    });
-    return impl::default_athread().get();
-  }
-
   std::shared_ptr<impl::AthreadState> m_state;
 };
 

@@ -40,6 +40,12 @@
 
 // --- The loops of the cores
 
+namespace heddle::inline v0 {
+struct Counted;  // counted.hpp
+template <class Element>
+struct CountedAccessor;
+}  // namespace heddle::inline v0
+
 namespace heddle::inline v0::impl {
 
 /// "heddle::kernel::impl::AdamStep<...>": a functor's type, which names its kernel in errors.
@@ -482,7 +488,7 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
   TeamPolicyInternal(const execution_space& space, int league_size, int team_size,
                      int vector_length = 1)
       : m_space(space), m_league_size(league_size) {
-    heddle::expects(league_size >= 0 && team_size <= 1 && vector_length <= 1, [&] {
+    heddle::expects(team_size <= 1 && vector_length <= 1, [&] {
       return heddle::Complaint{"heddle::Athread", "a team has one thread with one lane",
                                heddle::text("asked for ", league_size, " teams of ", team_size,
                                             " threads with ", vector_length, " lanes"),
@@ -582,6 +588,11 @@ struct ThreadAndVectorNestLevel<Rank, heddle::Athread, ThreadAndVector>
 
 template <>
 struct MemorySpaceAccess<HostSpace, heddle::Athread::scratch_memory_space> {
+  static constexpr bool assignable = false, accessible = true, deepcopy = false;
+};
+
+template <>
+struct MemorySpaceAccess<HostSpace, heddle::Counted> {
   static constexpr bool assignable = false, accessible = true, deepcopy = false;
 };
 
@@ -724,6 +735,12 @@ inline std::vector<heddle::Athread> impl_partition_space(const heddle::Athread& 
 // --- The space itself
 
 namespace heddle::inline v0 {
+
+/// Found by Kokkos for Views in the space Counted, see counted.hpp.
+template <class Element, class Layout, class Space, class Traits>
+auto customize_view_arguments(
+    Kokkos::Impl::ViewArguments<Element, Layout, Kokkos::Device<Space, Counted>, Traits>)
+    -> Kokkos::Impl::ViewCustomArguments<std::size_t, CountedAccessor<Element>>;
 
 inline void Athread::fence(const std::string& name) const {
   if (!Kokkos::Tools::profileLibraryLoaded()) return;

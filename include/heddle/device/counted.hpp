@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Views whose elements are counted when a core of a core group touches them: direct loads and
+/// stores of main memory, which a kernel for Sunway processors should not make. For tests, and for
+/// finding what to stage.
+///
+///     Kokkos::parallel_for(Kokkos::RangePolicy<Athread>(0, n), Kernel{counted(x), counted(y)});
+///     Athread().core_group().last_launch().direct_loads
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/device/athread.hpp>
+#include <heddle/device/core_group.hpp>
+
+namespace heddle::inline v0 {
+
+/// The host's memory, seen through counting Views. Nothing is allocated in it: see counted().
+struct Counted {
+  using memory_space = Counted;
+  using execution_space = Athread;
+  using device_type = Kokkos::Device<Athread, Counted>;
+  using size_type = Kokkos::HostSpace::size_type;
+  using index_type = std::ptrdiff_t;
+  [[nodiscard]] static constexpr const char* name() { return "heddle::Counted"; }
+};
+
+/// An element of a counted View. Reading converts it to `Element`; a load or store is counted for
+/// every 8 bytes, if a core makes it and not the host. Name the type of what you read: `auto x =
+/// view(i)` is a reference, not yet a load.
+template <class Element>
+class CountedReference {
+  using Value = std::remove_const_t<Element>;
+
+ public:
+  explicit CountedReference(Element* element) : m_element(element) {}
+  CountedReference(const CountedReference&) = default;
+
+  operator Value() const {  // NOLINT: stands for the element
+    if (Core* const core = current_core()) core->count_direct_loads(words);
+    return *m_element;
+  }
+  const CountedReference& operator=(const Value& value) const {
+    if (Core* const core = current_core()) core->count_direct_stores(words);
+    *m_element = value;
+    return *this;
+  }
+  const CountedReference& operator=(const CountedReference& other) const {
+    return *this = static_cast<Value>(other);
+  }
+  CountedReference& operator=(const CountedReference& other) {
+    std::as_const(*this) = static_cast<Value>(other);
+    return *this;
+  }
+  const CountedReference& operator+=(const Value& value) const {
+    return *this = static_cast<Value>(*this) + value;
+  }
+  const CountedReference& operator-=(const Value& value) const {
+    return *this = static_cast<Value>(*this) - value;
+  }
+  const CountedReference& operator*=(const Value& value) const {
+    return *this = static_cast<Value>(*this) * value;
+  }
+  const CountedReference& operator/=(const Value& value) const {
+    return *this = static_cast<Value>(*this) / value;
+  }
+
+ private:
+  static constexpr std::size_t words = (sizeof(Element) + 7) / 8;
+  Element* m_element;
+};
+
+/// How a counted View reaches its elements; a model of the accessors of std::mdspan.
+template <class Element>
+struct CountedAccessor {
+  using element_type = Element;
+  using data_handle_type = Element*;
+  using reference = CountedReference<Element>;
+  using offset_policy = CountedAccessor;
+  using memory_space = Counted;  // Kokkos wants to know
+
+  constexpr CountedAccessor() = default;
+  /// A View of constants from one that may write.
+  template <class Other>
+  requires std::is_convertible_v<Other (*)[], Element (*)[]>
+  constexpr CountedAccessor(const CountedAccessor<Other>&) {}  // NOLINT: converts as pointers do
+
+  [[nodiscard]] reference access(data_handle_type data, std::size_t i) const {
+    return reference(data + i);
+  }
+  [[nodiscard]] data_handle_type offset(data_handle_type data, std::size_t i) const {
+    return data + i;
+  }
+};
+
+/// `view`, a View of host memory, with its elements counted. It does not keep the memory alive.
+template <class View>
+requires Kokkos::is_view_v<View>
+[[nodiscard]] auto counted(const View& view) {
+  static_assert(Kokkos::SpaceAccessibility<Athread, typename View::memory_space>::accessible,
+                "heddle::counted: the View must lie where the cores reach it");
+  return Kokkos::View<typename View::data_type, typename View::array_layout, Counted::device_type,
+                      Kokkos::MemoryUnmanaged>(view.data(), view.layout());
+}
+
+}  // namespace heddle::inline v0
