@@ -293,6 +293,44 @@ TEST_CASE("transfers are waited for, and waits can be met", "[core_group]") {
                  ContainsSubstring("for a count of 1 where it is 0"));
 }
 
+TEST_CASE("memory that a transfer uses is not released", "[core_group]") {
+  const auto release_with = [](auto transfer) {
+    return [transfer](Core& core) {
+      Reply& outer = core.reply();
+      void* const kept = core.allocate(64);
+      const std::size_t mark = core.mark();
+      transfer(core, kept, core.allocate(32), outer);
+      core.release(mark);
+    };
+  };
+  CHECK_THAT(said(release_with([](Core& core, void*, void* inner, Reply& reply) {
+               core.get(inner, memory.data(), 32, reply);
+             })),
+             ContainsSubstring("release() of memory that a transfer uses (a get of 32 bytes)") &&
+                 ContainsSubstring("wait() for it first"));
+  CHECK_THAT(said(release_with([](Core& core, void*, void* inner, Reply& reply) {
+               core.put(memory.data(), inner, 32, reply);
+             })),
+             ContainsSubstring("(a put of 32 bytes)"));
+  CHECK_THAT(said(release_with([](Core& core, void* kept, void*, Reply&) {
+               core.get(kept, memory.data(), 64, core.reply());
+             })),
+             ContainsSubstring("(a get of 64 bytes)"));
+  // What is kept, and what has been waited for, does not matter.
+  CoreGroup group(large_memory);
+  group.launch("fine", [](Core& core) {
+    Reply& reply = core.reply();
+    void* const kept = core.allocate(64);
+    const std::size_t mark = core.mark();
+    core.get(core.allocate(64), memory.data(), 64, reply);
+    core.wait(reply, 1);
+    core.get(kept, memory.data(), 64, reply);
+    core.release(mark);
+    core.wait(reply, 2);
+  });
+  CHECK(group.last_launch().get_requests == 128);
+}
+
 TEST_CASE("a reply lies in local memory", "[core_group]") {
   CHECK_THAT(said([](Core& core) {
                Reply on_the_stack;
@@ -368,6 +406,10 @@ TEST_CASE("a kernel that throws ends its core, with its message", "[core_group]"
              ContainsSubstring("the kernel threw (no such luck)") &&
                  ContainsSubstring("a core has no exceptions"));
   CHECK_THAT(said([](Core&) { throw 42; }), ContainsSubstring("unknown exception"));
+  CHECK_THAT(said([](Core&) {
+               throw contract_error({"elsewhere", "something else"});
+             }),
+             ContainsSubstring("the kernel threw (elsewhere: something else)"));
   CoreGroup group(large_memory);
   CHECK_THAT(said([&group](Core&) { group.launch("inner", [](Core&) {}); }),
              ContainsSubstring("a core cannot launch a kernel: \"inner\""));

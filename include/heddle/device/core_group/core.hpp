@@ -74,8 +74,8 @@ class alignas(64) Core {
   [[nodiscard]] std::size_t local_free() const noexcept { return m_memory.free(); }
   /// The bytes in use, for release().
   [[nodiscard]] std::size_t mark() const noexcept { return m_memory.used(); }
-  /// Gives back what was allocated since `mark` was taken.
-  void release(std::size_t mark) { m_memory.release(mark); }
+  /// Gives back what was allocated since `mark` was taken; no transfer may use it any more.
+  void release(std::size_t mark) { m_memory.release(mark, m_transfers); }
 
   /// A counter for transfers, at zero, in local memory.
   [[nodiscard]] Reply& reply() { return *new (allocate(sizeof(Reply), alignof(Reply))) Reply; }

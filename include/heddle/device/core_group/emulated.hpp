@@ -54,9 +54,12 @@ class CoreGroup {
   /// Runs `kernel(core)` on all 64 cores and returns when they are done.
   ///
   /// Every core runs a bitwise copy of the kernel that lies in its local memory; it is not
-  /// destroyed afterwards. Throws contract_error where a core breaks a rule or its kernel throws;
-  /// of several errors the one on the core with the lowest number. The other cores run to their
-  /// ends.
+  /// destroyed afterwards. In a cooperative launch the cores take turns in the calling thread, each
+  /// until it waits: there a kernel must not spin on memory that another core is to write.
+  ///
+  /// Throws contract_error where a core breaks a rule or its kernel throws; the other cores run to
+  /// their ends. Of several errors it is the one on the core with the lowest number; in a
+  /// cooperative launch the first, since the others may follow from it.
   template <class Kernel>
   void launch(std::string_view label, const Kernel& kernel,
               Cooperative cooperative = Cooperative::no) {
@@ -123,6 +126,7 @@ class CoreGroup {
     });
     const std::scoped_lock lock(m_mutex);
     m_job = &job;
+    m_failure = {};
     for (Slot& slot : m_slots) slot = {};
     if (cooperative == Cooperative::yes)
       run_cooperatively();
@@ -164,20 +168,23 @@ class CoreGroup {
                                             first.name, " of ", first.bytes(), " bytes"),
                                        "wait() for them");
       });
-    } catch (const error& e) {
-      fail(index, e.complaint());
+    } catch (const contract_error& e) {
+      const bool ours = e.complaint().where == core.m_memory.where();
+      fail(index, ours ? e.complaint() : threw(core, e.what()));
     } catch (const std::exception& e) {
-      fail(index,
-           core.m_memory.complaint("the kernel threw", e.what(), "a core has no exceptions"));
+      fail(index, threw(core, e.what()));
     } catch (...) {
-      fail(index, core.m_memory.complaint("the kernel threw", "unknown exception",
-                                          "a core has no exceptions"));
+      fail(index, threw(core, "unknown exception"));
     }
     impl::the_current_core = nullptr;
     core.m_transfers.clear();
     slot.counters.local_peak =
         std::max(slot.counters.local_peak, std::uint64_t{core.m_memory.peak()});
     slot.latency = std::max(slot.latency, core.m_latency);
+  }
+
+  static Complaint threw(const Core& core, const char* what) {
+    return core.m_memory.complaint("the kernel threw", what, "a core has no exceptions");
   }
 
   void fail(int core, Complaint complaint) noexcept {

@@ -28,7 +28,7 @@ struct CoreGroupPrices {
 
 /// max(the latencies of the slowest core, bytes / bandwidth), in seconds. `latency`: nanoseconds
 /// that the requests of the slowest core take one after another, where a direct load or store costs
-/// as much as a request.
+/// as much as a request: an assumption, no measurement of it is at hand.
 [[nodiscard]] inline double modelled_seconds(const CoreGroupCounters& counters,
                                              std::uint64_t latency) noexcept {
   using Price = CoreGroupPrices;

@@ -26,10 +26,9 @@ class Crew {
   /// Called as body(context, item, thread); must not throw.
   using Body = void (*)(void*, int, int) noexcept;
 
-  /// `threads` in all, the caller of run() among them; they share `items` between them.
-  Crew(int threads, int items) : m_regions(static_cast<std::size_t>(threads)), m_items(items) {
-    for (int t = 1; t < threads; ++t) m_threads.emplace_back([this, t] { serve(t); });
-  }
+  /// `threads` in all, the caller of run() among them; they share `items` between them. The others
+  /// are started when they are first needed.
+  Crew(int threads, int items) : m_regions(static_cast<std::size_t>(threads)), m_items(items) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
   ~Crew() {
@@ -84,6 +83,8 @@ class Crew {
   void share(int first) {
     const int left = m_items - first;
     const int threads = static_cast<int>(m_regions.size());
+    for (int t = static_cast<int>(m_threads.size()) + 1; t < threads; ++t)
+      m_threads.emplace_back([this, t, seen = m_generation.load()] { serve(t, seen); });
     const std::uint32_t generation = m_generation.load(std::memory_order_relaxed) + 1;
     m_left.store(left, std::memory_order_relaxed);
     // From here on a thread that is still awake may take items: the body is published with them.
@@ -122,8 +123,8 @@ class Crew {
       m_left.notify_all();
   }
 
-  void serve(int thread) noexcept {
-    std::uint32_t seen = 0;
+  /// A thread that has seen the run number `seen`.
+  void serve(int thread, std::uint32_t seen) noexcept {
     for (;;) {
       wait_for_change(m_generation, seen);
       seen = m_generation.load(std::memory_order_acquire);

@@ -15,6 +15,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/device/core_group/impl/arenas.hpp>
+#include <heddle/device/core_group/impl/transfers.hpp>
 #include <heddle/device/core_group/options.hpp>
 #include <heddle/device/core_group/reply.hpp>
 
@@ -53,10 +54,17 @@ class LocalMemory {
     return m_heap + start;
   }
 
-  void release(std::size_t mark) {
+  /// Gives back all beyond `mark`, where `transfers` do not use it.
+  void release(std::size_t mark, const Transfers& transfers) {
     expects(mark <= m_used, [&] {
       return complaint("release() of a mark that was released before",
                        text("mark ", mark, ", ", m_used, " bytes in use"));
+    });
+    const Transfer* const user = transfers.first_from(m_heap + mark, m_used - mark);
+    expects(user == nullptr, [&] {
+      return complaint("release() of memory that a transfer uses",
+                       text("a ", user->name, " of ", user->bytes(), " bytes"),
+                       "wait() for it first");
     });
     m_used = mark;
   }
@@ -124,8 +132,11 @@ class LocalMemory {
   [[nodiscard, gnu::noinline, gnu::cold]] Complaint complaint(std::string what,
                                                               std::string why = {},
                                                               std::string fix = {}) const {
-    return {text("kernel \"", m_kernel, "\" on ", core_text(m_core)), std::move(what),
-            std::move(why), std::move(fix)};
+    return {where(), std::move(what), std::move(why), std::move(fix)};
+  }
+  /// Where all of its complaints come from.
+  [[nodiscard]] std::string where() const {
+    return text("kernel \"", m_kernel, "\" on ", core_text(m_core));
   }
 
  private:

@@ -62,6 +62,18 @@ class Transfers {
     m_pending.erase(m_pending.begin() + static_cast<std::ptrdiff_t>(kept), m_pending.end());
   }
 
+  /// The first that reads or writes any of the `bytes` from `local` on; null where none does.
+  [[nodiscard]] const Transfer* first_from(const std::byte* local,
+                                           std::size_t bytes) const noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(local);
+    const auto inside = [&](const void* data) {
+      return reinterpret_cast<std::uintptr_t>(data) - begin < bytes;
+    };
+    for (const Transfer& transfer : m_pending)
+      if (inside(transfer.to) || inside(transfer.from) || inside(transfer.reply)) return &transfer;
+    return nullptr;
+  }
+
   [[nodiscard]] bool empty() const noexcept { return m_pending.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return m_pending.size(); }
   [[nodiscard]] const Transfer& front() const noexcept { return m_pending.front(); }
