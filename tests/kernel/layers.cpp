@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // also on: heddle::Athread
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -238,6 +239,39 @@ TEST_CASE("attention: equals the definition and sees nothing later than itself")
   for (std::size_t i = 0; i < before.size(); ++i)
     if (i / 15 != 6) CHECK(attention.output.at(i) == before[i]);
   CHECK(attention.output.at(6, 0) != before[6 * 15]);
+}
+
+TEST_CASE("attention: more positions than go through the products together") {
+  const std::size_t context = GENERATE(64, 65, 131);  // blocks have 64 on the host
+  const hk::AttentionShape shape{1, context, 2, 6};
+  Attention<double> attention(shape);
+  attention.forward();
+  const auto& qkv = attention.qkv;
+  double worst = 0;
+  for (std::size_t h = 0; h < 2; ++h)
+    for (std::size_t i = 0; i < context; ++i) {
+      double sum = 0, expected[3] = {};
+      for (std::size_t j = 0; j <= i; ++j) {
+        double score = 0;
+        for (std::size_t d = 0; d < 3; ++d)
+          score += qkv.at(i, h * 3 + d) * qkv.at(j, 6 + h * 3 + d);
+        const double share = std::exp(score / std::sqrt(3.0));
+        sum += share;
+        for (std::size_t d = 0; d < 3; ++d) expected[d] += share * qkv.at(j, 12 + h * 3 + d);
+      }
+      for (std::size_t d = 0; d < 3; ++d)
+        worst = std::max(worst, std::abs(attention.output.at(i, h * 3 + d) - expected[d] / sum));
+    }
+  CHECK(worst < 1e-13);
+}
+
+TEST_CASE("attention: the gradient over more than one block equals finite differences") {
+  const hk::AttentionShape shape{1, 67, 1, 2};
+  Attention<double> attention(shape);
+  const Tensor<double> cotangent(shape.rows(), shape.width, "cotangent");
+  const auto loss = [&] { return dot(cotangent, attention.forward()); };
+  (void)loss();
+  check_gradient(attention.qkv, attention.backward(cotangent), loss);
 }
 
 TEST_CASE("cross-entropy: gradient equals finite differences, loss equals the definition") {

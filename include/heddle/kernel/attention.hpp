@@ -40,18 +40,19 @@ struct AttentionShape {
 
 namespace impl {
 
+/// Softmax of each row over the positions that it sees; zero beyond.
 template <ExecutionSpace Exec, class Real>
 struct CausalSoftmax {
   Matrix<Real, Exec> scores;  // becomes the probabilities
+  std::size_t begin;          // the position of row 0
   KOKKOS_FUNCTION void operator()(std::size_t row) const {
-    const std::size_t context = scores.extent(1);
-    const std::size_t seen = row % context + 1;
+    const std::size_t seen = begin + row + 1;
     Real* const p = &scores(row, 0);
     const Real top = largest(p, seen);
     for (std::size_t j = 0; j < seen; ++j) p[j] = vector_exp(p[j] - top);
     const Real share = Real(1) / ordered_sum<Real>(seen, [=](std::size_t j) { return p[j]; });
     for (std::size_t j = 0; j < seen; ++j) p[j] *= share;
-    for (std::size_t j = seen; j < context; ++j) p[j] = 0;
+    for (std::size_t j = seen; j < scores.extent(1); ++j) p[j] = 0;
   }
 };
 
@@ -60,37 +61,62 @@ template <ExecutionSpace Exec, class Real>
 struct SoftmaxBackward {
   Matrix<const Real, Exec> probabilities;
   Matrix<Real, Exec> grad;  // dP, becomes dS
+  std::size_t begin;
   KOKKOS_FUNCTION void operator()(std::size_t row) const {
-    const std::size_t context = grad.extent(1);
-    const std::size_t seen = row % context + 1;
+    const std::size_t seen = begin + row + 1;
     const Real* const p = &probabilities(row, 0);
     Real* const g = &grad(row, 0);
     const Real along = ordered_sum<Real>(seen, [=](std::size_t j) { return g[j] * p[j]; });
     for (std::size_t j = 0; j < seen; ++j) g[j] = p[j] * (g[j] - along);
-    for (std::size_t j = seen; j < context; ++j) g[j] = 0;
+    for (std::size_t j = seen; j < grad.extent(1); ++j) g[j] = 0;
   }
 };
 
-/// The blocks of one (sequence, head) pair, as Views into the whole matrices.
-struct HeadBlocks {
+/// Positions of a head that go through the products together: few, so that hardly anything that
+/// they do not see is multiplied and their scores stay in the cache; all on a device, where a
+/// launch costs more.
+template <ExecutionSpace Exec>
+inline constexpr std::size_t causal_block = runs_on_host<Exec> ? 64 : ~std::size_t{0};
+
+/// A block of positions of one (sequence, head) pair, as Views into the whole matrices. What these
+/// positions see ends with the block; what sees them begins with it.
+struct HeadBlock {
   AttentionShape shape;
-  std::size_t sequence, head;
+  std::size_t sequence, head, begin, end;
 
+  using Range = std::pair<std::size_t, std::size_t>;
+  [[nodiscard]] Range own() const { return {begin, end}; }
+  [[nodiscard]] Range seen() const { return {0, end}; }
+  [[nodiscard]] Range later() const { return {begin, shape.context}; }
+
+  /// The head's columns in part 0, 1 or 2 (Q, K or V) of `view`.
   template <class View>
-  [[nodiscard]] auto columns(const View& view, std::size_t part) const {
-    const std::size_t d = shape.head_width();
-    const std::size_t column = part * shape.width + head * d;
-    return Kokkos::subview(view,
-                           std::pair(sequence * shape.context, (sequence + 1) * shape.context),
-                           std::pair(column, column + d));
+  [[nodiscard]] auto columns(const View& view, const Range& positions, std::size_t part = 0) const {
+    const std::size_t row = sequence * shape.context;
+    const std::size_t column = part * shape.width + head * shape.head_width();
+    return Kokkos::subview(view, Range(row + positions.first, row + positions.second),
+                           Range(column, column + shape.head_width()));
   }
+  /// Of scores or probabilities: `queries` x `keys`.
   template <class View>
-  [[nodiscard]] auto square(const View& view) const {
+  [[nodiscard]] auto scores(const View& view, const Range& queries, const Range& keys) const {
     const std::size_t row = (sequence * shape.heads + head) * shape.context;
-    return Kokkos::subview(view, std::pair(row, row + shape.context),
-                           std::pair(std::size_t{0}, shape.context));
+    return Kokkos::subview(view, Range(row + queries.first, row + queries.second), keys);
   }
 };
+
+/// Calls visit(HeadBlock) for every block of positions of every head of every sequence; in a head
+/// from the last positions to the first, so that a block comes after all that sees it.
+template <ExecutionSpace Exec, class Visit>
+void for_each_head_block(const AttentionShape& shape, const Visit& visit) {
+  for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence)
+    for (std::size_t head = 0; head < shape.heads; ++head)
+      for (std::size_t end = shape.context; end > 0;) {
+        const std::size_t begin = (end - 1) / causal_block<Exec> * causal_block<Exec>;
+        visit(HeadBlock{shape, sequence, head, begin, end});
+        end = begin;
+      }
+}
 
 inline void expect_attention_shape(const char* where, const AttentionShape& shape) {
   expects(shape.heads > 0 && shape.width % shape.heads == 0, [&] {
@@ -101,8 +127,9 @@ inline void expect_attention_shape(const char* where, const AttentionShape& shap
 
 }  // namespace impl
 
-/// qkv: rows x 3 width; probabilities: probability_rows x context, kept for backward; output: rows
-/// x width. Products by gemm per (sequence, head), so in `exec`'s order as gemm is.
+/// qkv: rows x 3 width; probabilities: probability_rows x context, kept for backward, and of no
+/// meaning beyond a row's own position; output: rows x width. Products by gemm per sequence, head
+/// and block of positions, so in `exec`'s order as gemm is.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void attention_forward(const Exec& exec, const AttentionShape& shape,
                        Matrix<const std::type_identity_t<element<Output>>, Exec> qkv,
@@ -116,21 +143,16 @@ void attention_forward(const Exec& exec, const AttentionShape& shape,
   expect_shape(where, "output", output, shape.rows(), shape.width);
   if (shape.rows() == 0 || shape.width == 0) return;
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(shape.head_width())));
-  for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence)
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const impl::HeadBlocks block{shape, sequence, head};
-      gemm(exec, Transpose::no, Transpose::yes, scale, block.columns(qkv, 0), block.columns(qkv, 1),
-           0, block.square(probabilities));
-    }
-  Kokkos::parallel_for("heddle::kernel::attention_forward_softmax",
-                       Kokkos::RangePolicy<Exec>(exec, 0, shape.probability_rows()),
-                       impl::CausalSoftmax<Exec, Real>{probabilities});
-  for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence)
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const impl::HeadBlocks block{shape, sequence, head};
-      gemm(exec, Transpose::no, Transpose::no, 1, block.square(probabilities),
-           block.columns(qkv, 2), 0, block.columns(output, 0));
-    }
+  constexpr auto no = Transpose::no, yes = Transpose::yes;
+  impl::for_each_head_block<Exec>(shape, [&](const impl::HeadBlock& at) {
+    const auto scores = at.scores(probabilities, at.own(), at.seen());
+    gemm(exec, no, yes, scale, at.columns(qkv, at.own(), 0), at.columns(qkv, at.seen(), 1), 0,
+         scores);
+    Kokkos::parallel_for("heddle::kernel::attention_forward_softmax",
+                         Kokkos::RangePolicy<Exec>(exec, 0, scores.extent(0)),
+                         impl::CausalSoftmax<Exec, Real>{scores, at.begin});
+    gemm(exec, no, no, 1, scores, at.columns(qkv, at.seen(), 2), 0, at.columns(output, at.own()));
+  });
 }
 
 /// Writes qkv_grad. `scratch` has the shape of the probabilities and holds nothing before or after.
@@ -153,23 +175,21 @@ void attention_backward_input(
   if (shape.rows() == 0 || shape.width == 0) return;
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(shape.head_width())));
   constexpr auto no = Transpose::no, yes = Transpose::yes;
-  for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence)
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const impl::HeadBlocks block{shape, sequence, head};
-      const auto d_output = block.columns(output_grad, 0);
-      gemm(exec, no, yes, 1, d_output, block.columns(qkv, 2), 0, block.square(scratch));
-      gemm(exec, yes, no, 1, block.square(probabilities), d_output, 0, block.columns(qkv_grad, 2));
-    }
-  Kokkos::parallel_for("heddle::kernel::attention_backward_input_softmax",
-                       Kokkos::RangePolicy<Exec>(exec, 0, shape.probability_rows()),
-                       impl::SoftmaxBackward<Exec, Real>{probabilities, scratch});
-  for (std::size_t sequence = 0; sequence < shape.sequences; ++sequence)
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const impl::HeadBlocks block{shape, sequence, head};
-      const auto d_scores = block.square(scratch);
-      gemm(exec, no, no, scale, d_scores, block.columns(qkv, 1), 0, block.columns(qkv_grad, 0));
-      gemm(exec, yes, no, scale, d_scores, block.columns(qkv, 0), 0, block.columns(qkv_grad, 1));
-    }
+  impl::for_each_head_block<Exec>(shape, [&](const impl::HeadBlock& at) {
+    const auto d_scores = at.scores(scratch, at.own(), at.seen());
+    gemm(exec, no, yes, 1, at.columns(output_grad, at.own()), at.columns(qkv, at.seen(), 2), 0,
+         d_scores);
+    Kokkos::parallel_for("heddle::kernel::attention_backward_input_softmax",
+                         Kokkos::RangePolicy<Exec>(exec, 0, d_scores.extent(0)),
+                         impl::SoftmaxBackward<Exec, Real>{
+                             at.scores(probabilities, at.own(), at.seen()), d_scores, at.begin});
+    gemm(exec, no, no, scale, d_scores, at.columns(qkv, at.seen(), 1), 0,
+         at.columns(qkv_grad, at.own(), 0));
+    gemm(exec, yes, no, scale, at.scores(scratch, at.later(), at.own()),
+         at.columns(qkv, at.later(), 0), 0, at.columns(qkv_grad, at.own(), 1));
+    gemm(exec, yes, no, 1, at.scores(probabilities, at.later(), at.own()),
+         at.columns(output_grad, at.later()), 0, at.columns(qkv_grad, at.own(), 2));
+  });
 }
 
 }  // namespace heddle::inline v0::kernel
