@@ -7,14 +7,10 @@
 /// stability here: every name of Kokkos::Impl that the library uses stands in this header, which
 /// compiles against Kokkos 5.0 and 5.2. Include <heddle/device/athread.hpp> instead.
 
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -35,8 +31,11 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/device/athread.hpp>
+#include <heddle/device/athread_space.hpp>
 #include <heddle/device/core_group.hpp>
+#include <heddle/device/impl/athread_patterns.hpp>
+#include <heddle/device/impl/athread_shares.hpp>
+#include <heddle/device/impl/athread_team_member.hpp>
 
 // --- The loops of the cores
 
@@ -48,52 +47,9 @@ struct CountedAccessor;
 
 namespace heddle::inline v0::impl {
 
-/// "heddle::kernel::impl::AdamStep<...>": a functor's type, which names its kernel in errors.
-/// Kokkos hands a kernel's label to tools, but not to the execution space.
-template <class Functor>
-[[nodiscard]] constexpr auto name_of_type() {
-  const std::string_view signature = __PRETTY_FUNCTION__;  // "... [with Functor = THE TYPE]"
-  const std::size_t first = signature.find_first_not_of(' ', signature.find('=') + 1);
-  return signature.substr(first, signature.size() - 1 - first);
-}
-template <class Functor>
-inline constexpr std::string_view kernel_name = name_of_type<Functor>();
 template <class Functor, class Reducer>
 inline constexpr std::string_view
     kernel_name<Kokkos::Impl::CombinedFunctorReducer<Functor, Reducer>> = kernel_name<Functor>;
-
-/// The items [first, last) of a core: blocks in the order of the cores, of which the earlier ones
-/// have one item more where 64 does not divide the count.
-struct CoreShare {
-  std::uint64_t first, last;
-};
-[[nodiscard]] constexpr CoreShare share_of_core(std::uint64_t items, int core) {
-  const auto index = static_cast<std::uint64_t>(core);
-  const std::uint64_t each = items / CoreGrid::cores, more = items % CoreGrid::cores;
-  const std::uint64_t first = index * each + std::min(index, more);
-  return {first, first + each + (index < more ? 1 : 0)};
-}
-[[nodiscard]] constexpr int working_cores(std::uint64_t items) {
-  return static_cast<int>(std::min<std::uint64_t>(items, CoreGrid::cores));
-}
-
-/// Main memory, a block for every core, in lines of their own; copies share it.
-class PerCore {
- public:
-  explicit PerCore(std::size_t bytes)
-      : m_lines((bytes + sizeof(Line) - 1) / sizeof(Line)),
-        m_memory(new Line[m_lines * CoreGrid::cores]) {}
-  [[nodiscard]] void* of(int core) const {
-    return m_memory.get() + m_lines * static_cast<std::size_t>(core);
-  }
-
- private:
-  struct alignas(128) Line {
-    std::byte bytes[128];
-  };
-  std::size_t m_lines;
-  std::shared_ptr<Line[]> m_memory;
-};
 
 template <class Tag, class Functor, class... Arguments>
 void call(const Functor& functor, Arguments&&... arguments) {
@@ -173,58 +129,6 @@ class Loop<Kokkos::MDRangePolicy<Properties...>, Functor, Update> {
   Tile m_tile;
 };
 
-/// The handle of a team of one thread with one lane.
-class AthreadTeamMember {
- public:
-  using execution_space = Athread;
-  using scratch_memory_space = Athread::scratch_memory_space;
-  using thread_team_member = AthreadTeamMember;
-  using host_thread_team_member = AthreadTeamMember;  // for Kokkos's nested loops of host threads
-  using team_handle = AthreadTeamMember;
-
-  AthreadTeamMember(scratch_memory_space scratch, int league_rank, int league_size)
-      : m_scratch(scratch), m_league_rank(league_rank), m_league_size(league_size) {}
-
-  KOKKOS_FUNCTION int team_rank() const { return 0; }
-  KOKKOS_FUNCTION int team_size() const { return 1; }
-  KOKKOS_FUNCTION int league_rank() const { return m_league_rank; }
-  KOKKOS_FUNCTION int league_size() const { return m_league_size; }
-
-  KOKKOS_FUNCTION const scratch_memory_space& team_shmem() const { return team_scratch(0); }
-  KOKKOS_FUNCTION const scratch_memory_space& team_scratch(int level) const {
-    return m_scratch.set_team_thread_mode(level, 1, 0);
-  }
-  KOKKOS_FUNCTION const scratch_memory_space& thread_scratch(int level) const {
-    return team_scratch(level);
-  }
-
-  KOKKOS_FUNCTION void team_barrier() const {}
-  template <class T>
-  KOKKOS_FUNCTION void team_broadcast(T&, int) const {}
-  template <class Closure, class T>
-  KOKKOS_FUNCTION void team_broadcast(const Closure& closure, T& value, int) const {
-    closure(value);
-  }
-  template <class Reducer>
-  requires Kokkos::is_reducer_v<Reducer> KOKKOS_FUNCTION void team_reduce(const Reducer&) const {}
-  template <class Reducer>
-  requires Kokkos::is_reducer_v<Reducer> KOKKOS_FUNCTION void team_reduce(
-      const Reducer& reducer, const typename Reducer::value_type& value) const {
-    reducer.reference() = value;
-  }
-  template <class Reducer, class Value>
-  KOKKOS_FUNCTION void impl_team_reduce(const Reducer&, Value&) const {}
-  /// The sum over the lower threads, of which there are none, from `global` on if it is given.
-  template <class T>
-  KOKKOS_FUNCTION T team_scan(const T& value, T* global = nullptr) const {
-    return global == nullptr ? T{} : Kokkos::atomic_fetch_add(global, value);
-  }
-
- private:
-  scratch_memory_space m_scratch;
-  int m_league_rank, m_league_size;
-};
-
 /// The items are teams. The kernel's scratch of level 0 is local memory, that of level 1 main
 /// memory.
 template <class... Properties, class Functor, class Update>
@@ -276,107 +180,6 @@ class Loop<Kokkos::TeamPolicy<Properties...>, Functor, Update> {
   std::size_t m_local_bytes, m_main_bytes;
   PerCore m_main;
 };
-
-template <class Loop>
-struct ForKernel {
-  Loop loop;
-  void operator()(Core& core) const { loop.run(core, share_of_core(loop.items(), core.index())); }
-};
-
-template <class Loop>
-inline constexpr std::string_view label_of =
-    kernel_name<std::remove_cvref_t<decltype(std::declval<const Loop&>().functor())>>;
-
-/// The partial results of a reduction or scan: one of each core, in main memory.
-template <class Loop>
-class Partials {
- public:
-  using Reducer =
-      std::remove_cvref_t<decltype(std::declval<const Loop&>().functor().get_reducer())>;
-  using Value = typename Reducer::value_type;
-
-  explicit Partials(const Loop& loop)
-      : m_bytes(loop.functor().get_reducer().value_size()), m_memory(m_bytes) {}
-
-  [[nodiscard]] Value* of(int core) const { return static_cast<Value*>(m_memory.of(core)); }
-  /// A core's sum while it runs, in its local memory.
-  [[nodiscard]] Value* local(Core& core) const {
-    return static_cast<Value*>(core.allocate(m_bytes, alignof(Value)));
-  }
-  void copy(int to, int from) const { std::memcpy(of(to), of(from), m_bytes); }
-  void load(Core& core, Value* local) const { std::memcpy(local, of(core.index()), m_bytes); }
-  void store(Core& core, const Value* local) const {
-    std::memcpy(of(core.index()), local, m_bytes);
-  }
-
- private:
-  std::size_t m_bytes;
-  PerCore m_memory;
-};
-
-template <class Loop>
-struct ReduceKernel {
-  Loop loop;
-  Partials<Loop> partials;
-  void operator()(Core& core) const {
-    const CoreShare share = share_of_core(loop.items(), core.index());
-    if (share.first == share.last) return;
-    auto* const sum = partials.local(core);
-    decltype(auto) update = loop.functor().get_reducer().init(sum);
-    loop.run(core, share, update);
-    partials.store(core, sum);
-  }
-};
-
-/// The result of a reduction: the cores' sums joined from core 0 on. `to` may be null.
-template <class Loop, class Value>
-void reduce(const Athread& space, const Loop& loop, Value* to) {
-  const auto& reducer = loop.functor().get_reducer();
-  const Partials<Loop> partials(loop);
-  const PerCore nowhere(to == nullptr ? reducer.value_size() : 0);
-  Value* const result = to == nullptr ? static_cast<Value*>(nowhere.of(0)) : to;
-  if (loop.items() > 0) space.impl_launch(label_of<Loop>, ReduceKernel<Loop>{loop, partials});
-  reducer.init(result);
-  for (int core = 0; core < working_cores(loop.items()); ++core)
-    reducer.join(result, partials.of(core));
-  reducer.final(result);
-}
-
-/// A scan goes over the range twice: for the sums of the cores, and, each from the sum of the cores
-/// before it, for the values.
-template <class Loop>
-struct ScanKernel {
-  Loop loop;
-  Partials<Loop> before, sums;
-  bool last_time;
-  void operator()(Core& core) const {
-    const CoreShare share = share_of_core(loop.items(), core.index());
-    if (share.first == share.last) return;
-    auto* const sum = sums.local(core);
-    decltype(auto) update = loop.functor().get_reducer().init(sum);
-    if (last_time) before.load(core, sum);
-    loop.run(core, share, update, last_time);
-    sums.store(core, sum);
-  }
-};
-
-/// Runs a scan. Afterwards sum 0 of the result is the total.
-template <class Loop>
-[[nodiscard]] Partials<Loop> scan(const Athread& space, const Loop& loop) {
-  const auto& reducer = loop.functor().get_reducer();
-  const Partials<Loop> before(loop), sums(loop);
-  reducer.init(sums.of(0));
-  if (loop.items() == 0) return sums;
-  space.impl_launch(label_of<Loop>, ScanKernel<Loop>{loop, before, sums, false});
-  reducer.init(before.of(0));
-  for (int core = 1; core < working_cores(loop.items()); ++core) {
-    before.copy(core, core - 1);
-    reducer.join(before.of(core), sums.of(core - 1));
-  }
-  space.impl_launch(label_of<Loop>, ScanKernel<Loop>{loop, before, sums, true});
-  sums.copy(0, working_cores(loop.items()) - 1);
-  return sums;
-}
 
 }  // namespace heddle::inline v0::impl
 
@@ -625,46 +428,6 @@ struct DeviceTypeTraits<heddle::Athread> {
 }  // namespace Kokkos::Tools::Experimental
 
 namespace Kokkos::Experimental {
-
-/// Numbers that no two running cores have at a time: that of the core, unless fewer are wanted than
-/// there are cores.
-template <>
-class UniqueToken<heddle::Athread, UniqueTokenScope::Global> {
- public:
-  using execution_space = heddle::Athread;
-  using size_type = int;
-
-  explicit UniqueToken(const execution_space& = execution_space()) {}
-  [[nodiscard]] int size() const { return execution_space::impl_max_hardware_threads(); }
-  [[nodiscard]] int acquire() const { return execution_space::impl_hardware_thread_id(); }
-  void release(int) const {}
-};
-
-template <>
-class UniqueToken<heddle::Athread, UniqueTokenScope::Instance> {
- public:
-  using execution_space = heddle::Athread;
-  using size_type = int;
-
-  explicit UniqueToken(const execution_space& = execution_space())
-      : UniqueToken(heddle::CoreGrid::cores) {}
-  explicit UniqueToken(int size, const execution_space& = execution_space())
-      : m_taken("heddle::device::UniqueToken::taken", static_cast<std::size_t>(size)) {}
-
-  [[nodiscard]] int size() const { return static_cast<int>(m_taken.size()); }
-  /// The number of the core if it is one and free, else the next that is.
-  [[nodiscard]] int acquire() const {
-    for (int i = execution_space::impl_hardware_thread_id() % heddle::CoreGrid::cores;; ++i)
-      if (taken(i % size()).exchange(1, std::memory_order_acquire) == 0) return i % size();
-  }
-  void release(int i) const { taken(i).store(0, std::memory_order_release); }
-
- private:
-  [[nodiscard]] std::atomic_ref<int> taken(int i) const {
-    return std::atomic_ref(m_taken(static_cast<std::size_t>(i)));
-  }
-  View<int*, HostSpace> m_taken;
-};
 
 // Of Kokkos_ScatterView.hpp, which is not included for their sake.
 struct ScatterNonDuplicated;
