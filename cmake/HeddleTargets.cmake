@@ -34,7 +34,7 @@ set(HEDDLE_MPI_ENVIRONMENT
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     OMPI_MCA_hwloc_base_binding_policy=none
     PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
-    OMP_NUM_THREADS=1 OMP_PROC_BIND=false KOKKOS_DISABLE_WARNINGS=true
+    OMP_NUM_THREADS=1 HEDDLE_ATHREAD_HOST_THREADS=1 OMP_PROC_BIND=false KOKKOS_DISABLE_WARNINGS=true
     # MPI libraries keep memory until the process ends; leaks are looked for where no MPI runs.
     ASAN_OPTIONS=detect_leaks=0)
 set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false)

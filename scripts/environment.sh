@@ -9,3 +9,4 @@ export OMPI_MCA_hwloc_base_binding_policy=none
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
 export KOKKOS_DISABLE_WARNINGS=true  # of ranks that share cores, which is meant here
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_PROC_BIND=${OMP_PROC_BIND:-false}
+export HEDDLE_ATHREAD_HOST_THREADS=${HEDDLE_ATHREAD_HOST_THREADS:-1}  # that play a rank's core group

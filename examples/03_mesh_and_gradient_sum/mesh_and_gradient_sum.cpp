@@ -7,9 +7,11 @@
 //   mpiexec -n 4 example_03_mesh_and_gradient_sum     (or any other even number of ranks)
 
 #include <iostream>
+#include <span>
 
 #include <heddle/heddle.hpp>
 
+#include "results.hpp"
 #include "space.hpp"
 
 namespace hd = heddle;
@@ -55,10 +57,13 @@ int main(int argc, char** argv) {
     wrong() += (library_sum(i) != serial) + (schedule_sum(i) != serial);
   }
   hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, wrong, hd::Sum{}, mesh.all());
-  if (me == 0)
+  if (me == 0) {
+    examples::write_results(hd::text("gradient_sum.n", ranks),
+                            std::span(schedule_sum.data(), count), 0);
     std::cout << mesh << '\n'
               << sum.schedule().name() << ":\n"
               << hd::to_text(sum.schedule()) << "sum of element 0 on this line: " << schedule_sum(0)
               << "\nelements that differ from the serial sum, on all ranks: " << wrong() << '\n';
+  }
   return wrong() == 0 ? 0 : 1;
 }

@@ -19,6 +19,7 @@
 #include "host_copy.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "results.hpp"
 #include "settings.hpp"
 #include "space.hpp"
 #include "text.hpp"
@@ -82,6 +83,8 @@ void train(const Settings& s, MPI_Comm comm) {
   if (speaks)
     std::cout << "loss: first " << losses.front() << ", last " << last(end) << " (mean of " << end
               << " steps)\n";
+
+  if (speaks) write_results("train_gpt", losses, std::is_same_v<Real, double> ? 1e-10 : 1e-4);
 
   heddle::Timeline predicted;
   if (predicts) {

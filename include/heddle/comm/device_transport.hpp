@@ -89,8 +89,9 @@ class DeviceTransport {
       : m_inner(&inner),
         m_staged(path == DevicePath::staged ||
                  (path == DevicePath::automatic && !takes_pointers())) {}
-  // Requests refer to slots, whose addresses a move keeps.
-  DeviceTransport(DeviceTransport&&) = default;
+  /// Requests go on with it.
+  DeviceTransport(DeviceTransport&&) = default;  // the addresses of slots stay
+  /// Likewise.
   DeviceTransport& operator=(DeviceTransport&&) = default;
 
   /// True where messages go through host memory.
