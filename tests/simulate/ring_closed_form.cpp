@@ -87,6 +87,23 @@ TEST_CASE("a ring all-reduce sends 2(P-1)C messages per channel, whose bytes add
   }
 }
 
+TEST_CASE("a rank of the ring sends before it adds, so that ranks add at the same time") {
+  for (int p = 2; p <= 5; ++p) {
+    for (int c = 1; c <= 3; ++c) {
+      const Schedule ring = schedule::ring_all_reduce(
+          {.ranks = p, .bytes = static_cast<Bytes>(8 * p * c), .chunks = c});
+      std::vector<int> sent(static_cast<std::size_t>(p), 0);
+      std::vector<int> added(static_cast<std::size_t>(p), 0);
+      for (const Action& action : ring.actions()) {
+        const std::size_t rank = +ring[action.queue].from;
+        if (action.kind == Kind::move) ++sent[rank];
+        if (action.kind == Kind::combine) CHECK(sent[rank] == ++added[rank]);
+      }
+      CHECK(added == std::vector<int>(static_cast<std::size_t>(p), (p - 1) * c));
+    }
+  }
+}
+
 TEST_CASE("a rendezvous ring shows its bounded scratch: one slot 132, two or more 99") {
   // a = 3 and x = 4. With one slot the 12 reducing messages of a channel cannot overlap: the last
   // starts at 11 (a + x), the 12 gathering ones follow it back to back: 77 + 4 + 48 + 3 = 132.

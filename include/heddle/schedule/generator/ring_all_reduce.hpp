@@ -57,20 +57,25 @@ struct RingAllReduce {
     const auto pass = [&](bool reduces) {
       for (std::uint32_t k = 0; k + 1 < ranks; ++k) {
         for (std::uint32_t c = 0; c < per_segment; ++c) {
+          const auto piece_of = [&](std::uint32_t r) {
+            return (r + ranks + (reduces ? 0 : 1) - k) % ranks * per_segment + c;
+          };
           for (std::uint32_t r = 0; r < ranks; ++r) {
-            const std::uint32_t segment = (r + ranks + (reduces ? 0 : 1) - k) % ranks;
-            const std::uint32_t piece = segment * per_segment + c;
             const std::uint32_t next = (r + 1) % ranks;
             const BufferId from = members[r].buffer;
             const BufferId to = reduces ? scratch[next] : members[next].buffer;
-            const Rank source = builder[from].rank;
-            const Rank target = builder[to].rank;
-            builder.add(
-                {Kind::move, builder.queue(source, target), stage, Item{piece}, flag::gradient},
-                {read(from, piece), write(to, piece)});
-            if (reduces)
-              builder.add({Kind::combine, builder.local(target, Lane{1}), stage, Item{piece}},
-                          {read(to, piece), update(members[next].buffer, piece)});
+            builder.add({Kind::move, builder.queue(builder[from].rank, builder[to].rank), stage,
+                         Item{piece_of(r)}, flag::gradient},
+                        {read(from, piece_of(r)), write(to, piece_of(r))});
+          }
+          // A rank that added before it sent would keep the next one waiting, and that the one
+          // after it, all around the ring.
+          for (std::uint32_t r = 0; reduces && r < ranks; ++r) {
+            const std::uint32_t next = (r + 1) % ranks;
+            const BufferId into = members[next].buffer;
+            builder.add({Kind::combine, builder.local(builder[into].rank, Lane{1}), stage,
+                         Item{piece_of(r)}},
+                        {read(scratch[next], piece_of(r)), update(into, piece_of(r))});
           }
         }
       }
