@@ -18,6 +18,13 @@
 
 namespace heddle::test {
 
+/// The time for which this thread has had a core.
+inline Seconds processor_seconds() {
+  std::timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<Seconds>(time.tv_sec) + 1e-9 * static_cast<Seconds>(time.tv_nsec);
+}
+
 /// Rounds over a fixed range by two threads. An item is a chain of multiplications that only
 /// registers see; worker 1 computes each three times, as a core of a third of the speed would seem
 /// to. The best division is 3 to 1, twice as fast as 1 to 1.
@@ -72,12 +79,6 @@ class UnequalThreads {
   [[gnu::noinline, gnu::noipa]] static std::uint64_t chain(std::uint64_t x, int) {
     for (int k = 0; k < 500; ++k) x = x * 6364136223846793005u + 1442695040888963407u;
     return x;
-  }
-
-  static Seconds processor_seconds() {
-    std::timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<Seconds>(time.tv_sec) + 1e-9 * static_cast<Seconds>(time.tv_nsec);
   }
 };
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What a system of the report returns, and the systems that there are.
+
+#include <string>
+#include <vector>
+
+namespace report {
+
+/// One line of a system, without its name.
+struct Comparison {
+  std::string what;
+  std::string published;
+  std::string ours;
+  std::string bar;
+  std::string verdict;
+};
+
+inline constexpr const char* holds = "holds";
+inline constexpr const char* falls_short = "falls short";
+
+inline std::string verdict(bool good) { return good ? holds : falls_short; }
+
+std::vector<Comparison> gpipe();
+std::vector<Comparison> one_f_one_b();
+std::vector<Comparison> interleaved();
+std::vector<Comparison> hybrid_balance();
+std::vector<Comparison> unified();
+
+}  // namespace report
