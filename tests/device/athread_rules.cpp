@@ -132,6 +132,11 @@ TEST_CASE("the most scratch that a policy names can be had, and one byte more ca
   }
 }
 
+TEST_CASE("a local memory that the stack and a kernel fill has no scratch") {
+  const Athread space(CoreGroupOptions{.local_memory = 9 * 1024});
+  REQUIRE(Kokkos::TeamPolicy<Athread>(space, 1, Kokkos::AUTO).scratch_size_max(0) == 0);
+}
+
 TEST_CASE("a broken rule names the kernel's functor and the core, and the space goes on") {
   const Athread space(CoreGroupOptions{});
   const Kokkos::View<double*> from("from", 64);

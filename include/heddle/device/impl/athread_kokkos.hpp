@@ -7,6 +7,7 @@
 /// stability here: every name of Kokkos::Impl that the library uses stands in this header, which
 /// compiles against Kokkos 5.0 and 5.2. Include <heddle/device/athread.hpp> instead.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -349,8 +350,8 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
   /// is why this is no static function. Level 1: main memory, a block for every core.
   [[nodiscard]] int scratch_size_max(int level) const {
     constexpr std::size_t kernel = 2048, main_memory = 20 << 20;
-    return static_cast<int>(level == 0 ? m_space.core_group().options().heap() - kernel
-                                       : main_memory);
+    const std::size_t heap = m_space.core_group().options().heap();
+    return static_cast<int>(level == 0 ? heap - std::min(heap, kernel) : main_memory);
   }
   [[nodiscard]] std::size_t scratch_size(int level, int = 1) const {
     const Scratch& scratch = m_scratch.at(static_cast<std::size_t>(level));
