@@ -46,19 +46,6 @@ struct Sum {
   KOKKOS_FUNCTION void operator()(std::size_t item, double& sum) const { sum += orbit(item); }
 };
 
-/// Processor time of the calling thread in `work()`.
-template <class Work>
-hd::Seconds processor_seconds_of(const Work& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  const double start = now();
-  work();
-  return now() - start;
-}
-
 /// The length of the loop, which the compiler must not know any more than that of a kernel.
 std::size_t length() {
   std::size_t count = items;
@@ -88,12 +75,12 @@ void run() {
   std::vector<double> our_for, for_loop, our_reduce, reduce_loop;
   for (int i = -2; i < samples; ++i) {  // the first two warm up
     if (i == 0) our_for.clear(), for_loop.clear(), our_reduce.clear(), reduce_loop.clear();
-    our_for.push_back(
-        processor_seconds_of([&] { Kokkos::parallel_for("map", policy, Map{ours.data()}); }));
-    for_loop.push_back(processor_seconds_of([&] { plain_for(Map{plain.data()}); }));
-    our_reduce.push_back(
-        processor_seconds_of([&] { Kokkos::parallel_reduce("sum", policy, Sum{}, our_sum); }));
-    reduce_loop.push_back(processor_seconds_of([&] { plain_total = plain_sum(Sum{}); }));
+    our_for.push_back(bench::processor_seconds_of(
+        [&] { Kokkos::parallel_for("map", policy, Map{ours.data()}); }));
+    for_loop.push_back(bench::processor_seconds_of([&] { plain_for(Map{plain.data()}); }));
+    our_reduce.push_back(bench::processor_seconds_of(
+        [&] { Kokkos::parallel_reduce("sum", policy, Sum{}, our_sum); }));
+    reduce_loop.push_back(bench::processor_seconds_of([&] { plain_total = plain_sum(Sum{}); }));
   }
   bench::require_equal("the map", ours == plain, true);
   // Two orders of adding 1e5 numbers below 1: they differ by less than 1e5 roundings of the sum.

@@ -33,7 +33,7 @@ TEST_CASE("stencil tiles fit, keep all cores busy and move little", "[stencil]")
       std::array<std::size_t, 4>{4096, 1, 4096, 8}, std::array<std::size_t, 4>{128, 128, 128, 1},
       std::array<std::size_t, 4>{256, 256, 256, 1}, std::array<std::size_t, 4>{300, 200, 410, 2});
   const StencilShape shape = interior(planes, rows, columns, radius);
-  const StencilPlan plan = plan_stencil(shape, local_memory, cores, line);
+  const StencilPlan plan = plan_stencil(shape, local_memory, cores, line, 1.08);
   INFO(planes << " x " << rows << " x " << columns << ", radius " << radius << ": tiles of "
               << plan.tile.planes << " x " << plan.tile.rows << " x " << plan.tile.columns);
   REQUIRE(plan.tile.planes > 0);
@@ -46,16 +46,22 @@ TEST_CASE("stencil tiles fit, keep all cores busy and move little", "[stencil]")
 TEST_CASE("stencil tiles of a small grid are fewer than cores, rather than move much",
           "[stencil]") {
   const StencilShape shape = interior(64, 1, 64, 1);
-  const StencilPlan plan = plan_stencil(shape, local_memory, cores, line);
+  const StencilPlan plan = plan_stencil(shape, local_memory, cores, line, 1.08);
   REQUIRE(traffic(shape, plan) <= 1.08);
   REQUIRE(plan.tiles() > 1);
+}
+
+TEST_CASE("stencil tiles of a small grid keep all cores busy where more may move", "[stencil]") {
+  const StencilShape shape = interior(64, 64, 64, 1);
+  REQUIRE(plan_stencil(shape, local_memory, 16, line, 1.5).tiles() % 16 == 0);
+  REQUIRE(plan_stencil(shape, local_memory, 16, line, 1.08).tiles() < 16);
 }
 
 TEST_CASE("stencil tiles grow with the fast memory", "[stencil]") {
   const StencilShape shape = interior(512, 512, 512, 2);
   double last = 10;
   for (const std::size_t bytes : {60'000, 120'000, 240'000, 480'000}) {
-    const StencilPlan plan = plan_stencil(shape, bytes, cores, line);
+    const StencilPlan plan = plan_stencil(shape, bytes, cores, line, 1.08);
     REQUIRE(stencil_bytes(shape, plan.tile) <= bytes);
     REQUIRE(traffic(shape, plan) <= last);
     last = std::max(traffic(shape, plan), 1.08);
@@ -67,8 +73,8 @@ TEST_CASE("no stencil tile where not even one point fits", "[stencil]") {
   const StencilShape shape = interior(20, 20, 20, 4);
   const std::size_t least = stencil_bytes(shape, {1, 1, 1});
   REQUIRE(least == (9 * 9 * 9 + 1) * 8);
-  REQUIRE(plan_stencil(shape, least, cores, line).tile.planes > 0);
-  REQUIRE(plan_stencil(shape, least - 1, cores, line).tile.planes == 0);
+  REQUIRE(plan_stencil(shape, least, cores, line, 1.08).tile.planes > 0);
+  REQUIRE(plan_stencil(shape, least - 1, cores, line, 1.08).tile.planes == 0);
 }
 
 TEST_CASE("every point lies in exactly one stencil tile", "[stencil]") {

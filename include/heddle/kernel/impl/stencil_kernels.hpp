@@ -71,35 +71,53 @@ struct StencilDirect {
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const auto points = grid.points_of(index);
+    if (grid.boundary == Boundary::interior)
+      compute_plain(points);
+    else
+      compute_to_edge(points);
+  }
+
+  /// Points whose neighbourhoods lie in the grid.
+  KOKKOS_FUNCTION void compute_plain(const Triple<Span>& points) const {
     for (std::ptrdiff_t p = points.planes.begin; p < points.planes.end; ++p)
       for (std::ptrdiff_t r = points.rows.begin; r < points.rows.end; ++r)
-        compute_row(p, r, points.columns);
+        compute_row(
+            grid.f,
+            grid.out + p * grid.out_stride.planes + r * grid.out_stride.rows + points.columns.begin,
+            grid.in + p * grid.in_stride.planes + r * grid.in_stride.rows + points.columns.begin,
+            points.columns.size(), grid.in_stride.planes, grid.in_stride.rows);
   }
 
-  KOKKOS_FUNCTION void compute_row(std::ptrdiff_t p, std::ptrdiff_t r, const Span& columns) const {
-    // Far from the edges, which in Boundary::interior is everywhere.
-    Span plain = columns;
-    if (grid.boundary != Boundary::interior) {
-      const bool edge = near_edge(p, grid.radius.planes, grid.extent.planes) ||
-                        near_edge(r, grid.radius.rows, grid.extent.rows);
-      plain.begin = grid.larger(columns.begin, grid.radius.columns);
-      plain.end = grid.smaller(columns.end, grid.extent.columns - grid.radius.columns);
-      if (edge || plain.size() < 0) plain = {columns.begin, columns.begin};
-    }
-    Out* const out = grid.out + p * grid.out_stride.planes + r * grid.out_stride.rows;
-    const In* const in = grid.in + p * grid.in_stride.planes + r * grid.in_stride.rows;
-    const std::ptrdiff_t plane = grid.in_stride.planes, row = grid.in_stride.rows;
+  /// A function of its own, so that the loop has all registers for itself.
+  [[gnu::noinline]] KOKKOS_FUNCTION static void compute_row(const F& f, Out* out, const In* in,
+                                                            std::ptrdiff_t count,
+                                                            std::ptrdiff_t plane,
+                                                            std::ptrdiff_t row) {
     HEDDLE_INDEPENDENT
-    for (std::ptrdiff_t c = plain.begin; c < plain.end; ++c)
-      out[c] = grid.f(PlainWindow<In, Rank, Left>{in + c, plane, row});
-    for (std::ptrdiff_t c = columns.begin; c < plain.begin; ++c) compute_edge(out, p, r, c);
-    for (std::ptrdiff_t c = plain.end; c < columns.end; ++c) compute_edge(out, p, r, c);
+    for (std::ptrdiff_t c = 0; c < count; ++c)
+      out[c] = f(PlainWindow<In, Rank, Left>{in + c, plane, row});
   }
 
-  KOKKOS_FUNCTION void compute_edge(Out* out, std::ptrdiff_t p, std::ptrdiff_t r,
-                                    std::ptrdiff_t c) const {
-    out[c] = grid.f(EdgeWindow<In, Rank, Left>{
-        grid.in, grid.in_stride, grid.extent, {p, r, c}, grid.boundary, grid.outside});
+  /// Points of which some have neighbours beyond the grid.
+  KOKKOS_FUNCTION void compute_to_edge(const Triple<Span>& points) const {
+    for (std::ptrdiff_t p = points.planes.begin; p < points.planes.end; ++p)
+      for (std::ptrdiff_t r = points.rows.begin; r < points.rows.end; ++r) {
+        const Span columns = points.columns;
+        const bool edge = near_edge(p, grid.radius.planes, grid.extent.planes) ||
+                          near_edge(r, grid.radius.rows, grid.extent.rows);
+        Span plain{grid.larger(columns.begin, grid.radius.columns),
+                   grid.smaller(columns.end, grid.extent.columns - grid.radius.columns)};
+        if (edge || plain.size() < 0) plain = {columns.begin, columns.begin};
+        compute_plain({{p, p + 1}, {r, r + 1}, plain});
+        for (std::ptrdiff_t c = columns.begin; c < plain.begin; ++c) compute_edge(p, r, c);
+        for (std::ptrdiff_t c = plain.end; c < columns.end; ++c) compute_edge(p, r, c);
+      }
+  }
+
+  KOKKOS_FUNCTION void compute_edge(std::ptrdiff_t p, std::ptrdiff_t r, std::ptrdiff_t c) const {
+    grid.out[p * grid.out_stride.planes + r * grid.out_stride.rows + c] =
+        grid.f(EdgeWindow<In, Rank, Left>{
+            grid.in, grid.in_stride, grid.extent, {p, r, c}, grid.boundary, grid.outside});
   }
 
   [[nodiscard]] KOKKOS_FUNCTION static bool near_edge(std::ptrdiff_t at, std::ptrdiff_t radius,

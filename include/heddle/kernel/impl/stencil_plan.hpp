@@ -80,14 +80,14 @@ struct StencilPlan {
 }
 
 /// The tiles that keep most of `cores` busy among those that fit into `bytes` of fast memory and
-/// move at most 8 % more than they must; the rest of the 10 % that we promise is for elements that
-/// are moved one row at a time at the edges. Rows are cut only where that is needed, into pieces of
-/// whole lines of `line` elements, and four at least, but for the last: long rows move best. Where
-/// no tile moves so little, the one that moves least; where none of those fits, one with shorter
-/// rows. No tiles at all (tile.planes == 0) where not even one point fits.
+/// whose traffic() is at most `most_traffic`. Rows are cut only where that is needed, into pieces
+/// of whole lines of `line` elements, and four at least, but for the last: long rows move best.
+/// Where no tile moves so little, the one that moves least; where none of those fits, one with
+/// shorter rows. No tiles at all (tile.planes == 0) where not even one point fits.
 [[nodiscard]] inline StencilPlan plan_stencil(const StencilShape& shape, std::size_t bytes,
-                                              std::size_t cores, std::size_t line) {
-  constexpr double most_traffic = 1.08, busy_enough = 0.95;
+                                              std::size_t cores, std::size_t line,
+                                              double most_traffic) {
+  constexpr double busy_enough = 0.95;
   StencilPlan best{};
   double best_busy = 0, best_traffic = 0;
   const auto consider = [&](const StencilPlan& plan) {
