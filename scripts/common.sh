@@ -12,7 +12,7 @@ preset=${HEDDLE_PRESET:-openmp}
 configure() {
   local prefix toolchain device=() cache=$root/build/$preset/CMakeCache.txt
   case $preset in
-    serial-kernels) device=(serial) ;;
+    serial-kernels | bench-serial) device=(serial) ;;
     cuda | hip) device=("$preset") ;;
   esac
   prefix=$("$root/scripts/setup" "${device[@]}" | tail -1)
