@@ -78,11 +78,14 @@ void run(MPI_Comm comm) {
 
   hd::Bytes bytes[2] = {ours->buffers(), hand->buffers()};
   MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPI_UINT64_T, MPI_SUM, comm);
+  hd::expects(bytes[0] == bytes[1], [&] {
+    return hd::Complaint{name, "the two have not equal memory for buffers",
+                         hd::text("ours ", bytes[0], " bytes on all ranks, by hand ", bytes[1])};
+  });
   if (rank != 0) return;
   std::cout << "losses equal in all " << warm_up + pairs << " steps, " << first_loss << " to "
             << last_loss << "; buffers of all ranks " << static_cast<double>(bytes[0]) / 1e6
-            << " MB, by hand " << static_cast<double>(bytes[1]) / 1e6 << " MB; " << pairs
-            << " pairs\n";
+            << " MB on both sides; " << pairs << " pairs\n";
   bench::print_value(name, "step_ours", bench::summarise(our_times), "ms");
   bench::print_value(name, "step_by_hand", bench::summarise(hand_times), "ms");
   bench::print_ratio(name, "hand_written_mpi", bench::ratios(hand_times, our_times));
