@@ -7,11 +7,11 @@
 /// rank, gives the schedule's buffers their sizes and memory, and turns actions into calls.
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -212,9 +212,9 @@ class Stages {
  private:
   using Elements = Kokkos::View<scalar_type*, memory_space>;
 
-  static constexpr std::string_view roles[] = {role::input,       role::output,     role::saved,
-                                               role::output_grad, role::input_grad, role::delta,
-                                               role::weights,     role::gradients};
+  static constexpr std::array<std::string_view, 8> roles = {
+      role::input,      role::output, role::saved,   role::output_grad,
+      role::input_grad, role::delta,  role::weights, role::gradients};
 
   struct Entry {
     Stage number;
@@ -286,7 +286,7 @@ class Stages {
     }
     return schedule.with_sizes([&](Buffer& buffer) {
       const std::string& label = schedule[buffer.label];
-      expects(std::find(std::begin(roles), std::end(roles), label) != std::end(roles), [&] {
+      expects(std::find(roles.begin(), roles.end(), label) != roles.end(), [&] {
         return Complaint{"heddle::Stages", "stages have no storage of this role",
                          text("'", label, "' of stage ", buffer.stage)};
       });
