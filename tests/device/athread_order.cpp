@@ -148,3 +148,31 @@ TEST_CASE("a range may begin and end at the ends of its index type") {
   Kokkos::parallel_reduce("heddle::test::count_odd", Policy(most - 129, most), CountOdd{}, odd);
   REQUIRE(odd == 64);
 }
+
+namespace {
+
+struct NotePoint {
+  Kokkos::View<int*> to;
+  void operator()(int i, int j) const { to(0) = i, to(1) = j; }
+};
+
+}  // namespace
+
+TEST_CASE("a range of two dimensions may have more tiles than its index type can count") {
+  using Policy = Kokkos::MDRangePolicy<Athread, Kokkos::Rank<2>, Kokkos::IndexType<int>>;
+  const Athread space(heddle::CoreGroupOptions{});
+  const NotePoint note{Kokkos::View<int*>("to", 2)};
+  const heddle::impl::Loop<Policy, NotePoint, void> loop(
+      note, Policy(space, {0, 0}, {65537, 65539}, {1, 1}));
+  REQUIRE(loop.items() == std::uint64_t{65537} * 65539);
+  const auto run = [&](std::uint64_t tile) {
+    space.core_group().launch("heddle::test::tile", [&, tile](heddle::Core& core) {
+      if (core.index() == 0) loop.run(core, {tile, tile + 1});
+    });
+    return std::uint64_t{65539} * static_cast<std::uint64_t>(note.to(0)) +
+           static_cast<std::uint64_t>(note.to(1));
+  };
+  const std::uint64_t last = loop.items() - 1;  // Kokkos numbers tiles by rows here
+  REQUIRE(run(last) == last);
+  REQUIRE(run(last / 3 * 2) == last / 3 * 2);
+}

@@ -117,13 +117,16 @@ class Loop<Kokkos::MDRangePolicy<Properties...>, Functor, Update> {
   Loop(const Functor& functor, const Policy& policy) : m_tile(policy, functor) {}
 
   [[nodiscard]] const Functor& functor() const { return m_tile.m_func; }
-  [[nodiscard]] std::uint64_t items() const {
-    return static_cast<std::uint64_t>(m_tile.m_rp.m_num_tiles);
+  [[nodiscard]] std::uint64_t items() const {  // Kokkos counts in the policy's index type
+    std::uint64_t tiles = 1;
+    for (int axis = 0; axis < Policy::rank; ++axis)
+      tiles *= static_cast<std::uint64_t>(std::max<std::int64_t>(m_tile.m_rp.m_tile_end[axis], 0));
+    return tiles;
   }
   template <class... Arguments>
   void run(Core&, CoreShare share, Arguments&&... arguments) const {
     for (std::uint64_t tile = share.first; tile < share.last; ++tile)
-      m_tile(static_cast<typename Policy::index_type>(tile), arguments...);
+      m_tile(static_cast<std::int64_t>(tile), arguments...);
   }
 
  private:
