@@ -36,13 +36,14 @@ namespace heddle::inline v0 {
 /// rule, the core and the functor's type.
 class Athread {
  public:
-  using execution_space = Athread;
-  using memory_space = Kokkos::HostSpace;
-  using device_type = Kokkos::Device<Athread, memory_space>;
-  using array_layout = Kokkos::LayoutRight;
-  using size_type = memory_space::size_type;
-  using index_type = std::ptrdiff_t;
-  using scratch_memory_space = Kokkos::ScratchMemorySpace<Athread>;
+  // The types that Kokkos asks of an execution space.
+  using execution_space = Athread;                            ///< itself
+  using memory_space = Kokkos::HostSpace;                     ///< main memory
+  using device_type = Kokkos::Device<Athread, memory_space>;  ///< both
+  using array_layout = Kokkos::LayoutRight;                   ///< rows contiguous: what DMA wants
+  using size_type = memory_space::size_type;                  ///< of extents
+  using index_type = std::ptrdiff_t;                          ///< of ranges
+  using scratch_memory_space = Kokkos::ScratchMemorySpace<Athread>;  ///< local memory
 
   /// The default core group, made when it is first asked for, given up by Kokkos::finalize. The
   /// environment may set its options: HEDDLE_ATHREAD_LOCAL_KIB (local memory of a core in KiB) and
@@ -56,9 +57,13 @@ class Athread {
   /// The core group, for its counters and for kernels in which cores talk to each other.
   [[nodiscard]] CoreGroup& core_group() const { return m_state->group; }
 
+  /// Tells the tools, and returns: no kernel is under way after its launch.
   void fence(const std::string& name = "heddle::Athread::fence") const;
+  /// Number of cores.
   [[nodiscard]] int concurrency() const { return CoreGrid::cores; }
+  /// As Kokkos prints it.
   [[nodiscard]] static const char* name() { return "heddle::Athread"; }
+  /// The cores, their local memory and the threads that play them, in a line.
   void print_configuration(std::ostream& out, bool = false) const {
     const CoreGroupOptions options = core_group().options();
     out << "  Sunway-style core group, emulated: " << concurrency() << " cores with "
@@ -69,14 +74,19 @@ class Athread {
   friend bool operator==(const Athread&, const Athread&) = default;
 
   // What Kokkos asks of every execution space beyond its documentation.
+  /// Nothing: the default core group is made when it is first asked for.
   static void impl_initialize(const Kokkos::InitializationSettings&) {}
+  /// Gives the default core group up.
   static void impl_finalize() { impl::default_athread().reset(); }
+  /// Tells the tools, as fence().
   static void impl_static_fence(const std::string& name);
+  /// The core group's number, from 1 on.
   [[nodiscard]] std::uint32_t impl_instance_id() const noexcept {
     return static_cast<std::uint32_t>(m_state->number.value() + 1);
   }
   /// Different on all cores of all core groups that run at a time.
   [[nodiscard]] static int impl_hardware_thread_id() noexcept { return impl::hardware_thread; }
+  /// Cores of all core groups that can exist.
   [[nodiscard]] static int impl_max_hardware_threads() noexcept {
     return impl::max_core_groups * CoreGrid::cores;
   }

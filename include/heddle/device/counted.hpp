@@ -23,11 +23,13 @@ namespace heddle::inline v0 {
 
 /// The host's memory, seen through counting Views. Nothing is allocated in it: see counted().
 struct Counted {
-  using memory_space = Counted;
-  using execution_space = Athread;
-  using device_type = Kokkos::Device<Athread, Counted>;
-  using size_type = Kokkos::HostSpace::size_type;
-  using index_type = std::ptrdiff_t;
+  // The types that Kokkos asks of a memory space.
+  using memory_space = Counted;                          ///< itself
+  using execution_space = Athread;                       ///< whose accesses are counted
+  using device_type = Kokkos::Device<Athread, Counted>;  ///< both
+  using size_type = Kokkos::HostSpace::size_type;        ///< of extents
+  using index_type = std::ptrdiff_t;                     ///< of elements
+  /// As Kokkos prints it.
   [[nodiscard]] static constexpr const char* name() { return "heddle::Counted"; }
 };
 
@@ -39,34 +41,44 @@ class CountedReference {
   using Value = std::remove_const_t<Element>;
 
  public:
+  /// Stands for `*element`.
   explicit CountedReference(Element* element) : m_element(element) {}
+  /// Stands for the same element.
   CountedReference(const CountedReference&) = default;
 
+  /// Loads.
   operator Value() const {  // NOLINT: stands for the element
     if (Core* const core = current_core()) core->count_direct_loads(words);
     return *m_element;
   }
+  /// Stores.
   const CountedReference& operator=(const Value& value) const {
     if (Core* const core = current_core()) core->count_direct_stores(words);
     *m_element = value;
     return *this;
   }
+  /// Loads the other element and stores its value.
   const CountedReference& operator=(const CountedReference& other) const {
     return *this = static_cast<Value>(other);
   }
+  /// Likewise.
   CountedReference& operator=(const CountedReference& other) {
     std::as_const(*this) = static_cast<Value>(other);
     return *this;
   }
+  /// Loads, adds, stores.
   const CountedReference& operator+=(const Value& value) const {
     return *this = static_cast<Value>(*this) + value;
   }
+  /// Loads, subtracts, stores.
   const CountedReference& operator-=(const Value& value) const {
     return *this = static_cast<Value>(*this) - value;
   }
+  /// Loads, multiplies, stores.
   const CountedReference& operator*=(const Value& value) const {
     return *this = static_cast<Value>(*this) * value;
   }
+  /// Loads, divides, stores.
   const CountedReference& operator/=(const Value& value) const {
     return *this = static_cast<Value>(*this) / value;
   }
@@ -79,11 +91,12 @@ class CountedReference {
 /// How a counted View reaches its elements; a model of the accessors of std::mdspan.
 template <class Element>
 struct CountedAccessor {
-  using element_type = Element;
-  using data_handle_type = Element*;
-  using reference = CountedReference<Element>;
-  using offset_policy = CountedAccessor;
-  using memory_space = Counted;  // Kokkos wants to know
+  // The types of an accessor.
+  using element_type = Element;                 ///< of the View
+  using data_handle_type = Element*;            ///< where they lie
+  using reference = CountedReference<Element>;  ///< what view(i) is
+  using offset_policy = CountedAccessor;        ///< of subviews
+  using memory_space = Counted;                 ///< Kokkos wants to know
 
   constexpr CountedAccessor() = default;
   /// A View of constants from one that may write.
@@ -91,9 +104,11 @@ struct CountedAccessor {
   requires std::is_convertible_v<Other (*)[], Element (*)[]>
   constexpr CountedAccessor(const CountedAccessor<Other>&) {}  // NOLINT: converts as pointers do
 
+  /// Element i from `data` on.
   [[nodiscard]] reference access(data_handle_type data, std::size_t i) const {
     return reference(data + i);
   }
+  /// Its place.
   [[nodiscard]] data_handle_type offset(data_handle_type data, std::size_t i) const {
     return data + i;
   }

@@ -43,6 +43,7 @@ class staging {
                 "heddle::staging: the argument must be a Kokkos execution space");
 
  public:
+  /// A thread's handle of its team.
   using Member = typename Kokkos::TeamPolicy<Space>::member_type;
 
   /// What a pattern needs to know before it decides to copy.
@@ -50,6 +51,7 @@ class staging {
                                          ? Scratch::cached
                                          : Scratch::shared;
 
+  /// For the copies of `team`, none of which is under way yet.
   KOKKOS_FUNCTION explicit staging(const Member& team) : m_team(team) {}
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;

@@ -24,20 +24,24 @@ namespace heddle::inline v0 {
 template <>
 class staging<Athread> {
  public:
+  /// The core's handle of its team of one.
   using Member = typename Kokkos::TeamPolicy<Athread>::member_type;
 
-  static constexpr Scratch scratch = Scratch::local;
+  static constexpr Scratch scratch = Scratch::local;  ///< the core's local memory
 
+  /// Takes a reply word in local memory.
   explicit staging(const Member&)
       : m_core(*current_core()), m_mark(m_core.mark()), m_reply(m_core.reply()) {}
   ~staging() { m_core.release(m_mark); }
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;
 
+  /// Brings `count` elements from global memory.
   template <class T>
   void get(T* local, const T* global, std::size_t count) {
     get(local, global, Rows{1, count, count});
   }
+  /// Brings rows; local[i * columns + j] is element j of row i.
   template <class T>
   void get(T* local, const T* global, const Rows& rows) {
     each_request(local, global, rows, [this](T* to, const T* from, const Request& request) {
@@ -51,10 +55,12 @@ class staging<Athread> {
     });
   }
 
+  /// Takes `count` elements to global memory.
   template <class T>
   void put(T* global, const T* local, std::size_t count) {
     put(global, local, Rows{1, count, count});
   }
+  /// Takes rows to global memory.
   template <class T>
   void put(T* global, const T* local, const Rows& rows) {
     each_request(local, global, rows, [this](const T* from, T* to, const Request& request) {
