@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <numeric>
 #include <stdexcept>
@@ -61,6 +63,32 @@ struct Affine {
   }
 };
 
+/// Counts its core after `microseconds` of work; short ones and long ones follow each other.
+struct Work {
+  std::array<int, cores>* counts;
+  int microseconds;
+  void operator()(Core& core) const {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::microseconds(microseconds);
+    while (Clock::now() < end) {
+    }
+    ++(*counts)[static_cast<std::size_t>(core.index())];
+  }
+};
+
+/// Core 0 takes long enough to be helped; whoever runs core 1 waits for the help.
+struct WaitForHelp {
+  std::atomic<int>* helped;
+  std::thread::id caller;
+  void operator()(Core& core) const {
+    if (core.index() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (std::this_thread::get_id() != caller) ++*helped;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (core.index() == 1 && *helped == 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+  }
+};
+
 }  // namespace
 
 TEST_CASE("every core runs once and knows its place", "[core_group]") {
@@ -80,6 +108,25 @@ TEST_CASE("every core runs once and knows its place", "[core_group]") {
     CHECK(group.last_launch().launches == 1);
   }
   CHECK(current_core() == nullptr);
+}
+
+TEST_CASE("every core runs once, however long it takes", "[core_group]") {
+  for (const int threads : {2, 5}) {
+    CoreGroup group({.host_threads = threads});
+    std::array<int, cores> counts{};
+    constexpr int launches = 300;
+    for (int i = 0; i < launches; ++i) group.launch("work", Work{&counts, i % 3});
+    for (const int count : counts) REQUIRE(count == launches);
+  }
+}
+
+TEST_CASE("long kernels are shared between the host threads", "[core_group]") {
+  CoreGroup group({.host_threads = 2});
+  for (int launch = 0; launch < 3; ++launch) {
+    std::atomic<int> helped = 0;
+    group.launch("help", WaitForHelp{&helped, std::this_thread::get_id()});
+    CHECK(helped > 0);
+  }
 }
 
 TEST_CASE("data go through local memory and back", "[core_group]") {

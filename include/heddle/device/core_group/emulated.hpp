@@ -68,6 +68,7 @@ class CoreGroup {
     static_assert(!std::is_polymorphic_v<Kernel>,
                   "a kernel is copied bitwise to other processors, where its virtual functions "
                   "would be missing");
+    static_assert(alignof(Kernel) <= 128, "a core's copy of its kernel is aligned to 128 bytes");
     run({label, &kernel, sizeof(Kernel),
          [](const void* copy, Core& core) { (*static_cast<const Kernel*>(copy))(core); }},
         cooperative);
