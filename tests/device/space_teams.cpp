@@ -57,7 +57,9 @@ TEMPLATE_LIST_TEST_CASE("teams share scratch of both levels", "", Spaces) {
       REQUIRE(values_of(fill.rows) == expected);
     };
     check(Kokkos::TeamPolicy<TestType>(league, 1));
+    check(Kokkos::TeamPolicy<TestType>(league, 1, 4));
     check(Kokkos::TeamPolicy<TestType>(league, Kokkos::AUTO));
+    check(Kokkos::TeamPolicy<TestType>(league, Kokkos::AUTO, 2));
     check(Kokkos::TeamPolicy<TestType>(TestType(), league, Kokkos::AUTO, Kokkos::AUTO));
     check(Kokkos::TeamPolicy<TestType, Tagged>(TestType(), league, Kokkos::AUTO));
   }

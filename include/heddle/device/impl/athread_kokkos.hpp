@@ -283,7 +283,8 @@ class ParallelScanWithTotal<Functor, RangePolicy<Properties...>, Value, heddle::
   Value* m_total;
 };
 
-/// A team has one thread, whatever AUTO would like; a demand for more is refused.
+/// A team has one thread; a demand for more is refused. Its lanes, of which a policy may wish any
+/// number, are worked through one after another.
 template <class... Properties>
 class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<Properties...> {
  public:
@@ -292,22 +293,20 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
   using execution_space = heddle::Athread;
   using member_type = heddle::impl::AthreadTeamMember;
 
+  template <class VectorLength = int>
   TeamPolicyInternal(const execution_space& space, int league_size, int team_size,
-                     int vector_length = 1)
+                     VectorLength = {})
       : m_space(space), m_league_size(league_size) {
-    heddle::expects(team_size <= 1 && vector_length <= 1, [&] {
-      return heddle::Complaint{"heddle::Athread", "a team has one thread with one lane",
-                               heddle::text("asked for ", league_size, " teams of ", team_size,
-                                            " threads with ", vector_length, " lanes"),
-                               "pass Kokkos::AUTO, and use nested ranges: they adapt"};
+    heddle::expects(team_size <= 1, [&] {
+      return heddle::Complaint{
+          "heddle::Athread", "a team has one thread",
+          heddle::text("asked for ", league_size, " teams of ", team_size, " threads"),
+          "pass Kokkos::AUTO, and use nested ranges: they adapt"};
     });
   }
-  TeamPolicyInternal(const execution_space& space, int league_size, AUTO_t, int = 1)
+  template <class VectorLength = int>
+  TeamPolicyInternal(const execution_space& space, int league_size, AUTO_t, VectorLength = {})
       : TeamPolicyInternal(space, league_size, 1) {}
-  TeamPolicyInternal(const execution_space& space, int league_size, AUTO_t, AUTO_t)
-      : TeamPolicyInternal(space, league_size, 1) {}
-  TeamPolicyInternal(const execution_space& space, int league_size, int team_size, AUTO_t)
-      : TeamPolicyInternal(space, league_size, team_size, 1) {}
   template <class TeamSize, class VectorLength>
   TeamPolicyInternal(int league_size, TeamSize team_size, VectorLength vector_length)
       : TeamPolicyInternal(execution_space(), league_size, team_size, vector_length) {}
@@ -336,7 +335,7 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
   [[nodiscard]] int team_size_recommended(const Arguments&...) const {
     return 1;
   }
-  [[nodiscard]] static int vector_length_max() { return 1; }
+  [[nodiscard]] static int vector_length_max() { return 1024; }  // as on Kokkos's host spaces
   [[nodiscard]] int impl_vector_length() const { return 1; }
   [[nodiscard]] bool impl_auto_team_size() const { return false; }
   [[nodiscard]] bool impl_auto_vector_length() const { return false; }
@@ -476,26 +475,19 @@ template <class Weight>
   return groups;
 }
 // An overload would be declared too late for Kokkos to find it; specialisations are found.
-template <>
-inline std::vector<heddle::Athread> impl_partition_space(const heddle::Athread& base,
-                                                         const std::vector<int>& weights) {
-  return core_groups_like(base, weights);
-}
-template <>
-inline std::vector<heddle::Athread> impl_partition_space(const heddle::Athread& base,
-                                                         const std::vector<unsigned>& weights) {
-  return core_groups_like(base, weights);
-}
-template <>
-inline std::vector<heddle::Athread> impl_partition_space(const heddle::Athread& base,
-                                                         const std::vector<std::size_t>& weights) {
-  return core_groups_like(base, weights);
-}
-template <>
-inline std::vector<heddle::Athread> impl_partition_space(const heddle::Athread& base,
-                                                         const std::vector<double>& weights) {
-  return core_groups_like(base, weights);
-}
+#define HEDDLE_PARTITION_BY(Weight)                                                              \
+  template <>                                                                                    \
+  inline std::vector<heddle::Athread> impl_partition_space(const heddle::Athread& base,          \
+                                                           const std::vector<Weight>& weights) { \
+    return core_groups_like(base, weights);                                                      \
+  }
+HEDDLE_PARTITION_BY(int)
+HEDDLE_PARTITION_BY(unsigned)
+HEDDLE_PARTITION_BY(long)
+HEDDLE_PARTITION_BY(unsigned long)
+HEDDLE_PARTITION_BY(float)
+HEDDLE_PARTITION_BY(double)
+#undef HEDDLE_PARTITION_BY
 
 }  // namespace Kokkos::Experimental::Impl
 

@@ -11,7 +11,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// The handle of a team of one thread with one lane.
+/// The handle of a team of one thread.
 class AthreadTeamMember {
  public:
   using execution_space = Athread;
