@@ -15,6 +15,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/device.hpp>
+#include <heddle/device/counted.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/kernel/reduce.hpp>
 #include <heddle/kernel/stencil.hpp>
@@ -83,6 +84,10 @@ void check_transfers(const Athread& exec, const View& in, const View& out, int r
   REQUIRE(static_cast<double>(counted.long_bytes) >= 0.9 * moved);
 }
 
+struct Same {
+  double operator()(double x) const { return x; }
+};
+
 template <class T>
 using Line = Kokkos::View<T*, Kokkos::HostSpace>;
 template <class T>
@@ -131,6 +136,37 @@ TEST_CASE("the 64 KB of the older chip hold tiles of stencils too", "[stencil]")
                   hk::Boundary::interior);
   check_transfers(exec, Block<float>("in", 150, 160, 170), Block<float>("out", 150, 160, 170), 1,
                   hk::Boundary::interior);
+}
+
+namespace {
+
+/// The left neighbour, or -1 where it was not read from a copy.
+struct FromACopy {
+  const double *begin, *end;  // of the input in main memory
+  template <class Neighbourhood>
+  double operator()(const Neighbourhood& u) const {
+    if constexpr (requires { u.ring; })
+      return u.ring >= begin && u.ring < end ? -1 : u(0, -1);
+    else
+      return -1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a stencil's function reads on Athread are copies", "[stencil]") {
+  const Athread exec = with_local_memory(256 * 1024);
+  const Plane<double> in("in", 301, 203), out("out", 301, 203);
+  Kokkos::deep_copy(in, 5.0);
+  // Counted Views count what is read and written past the copies.
+  hk::stencil(exec, 1, FromACopy{in.data(), in.data() + in.span()}, heddle::counted(out),
+              heddle::counted(in), {.boundary = hk::Boundary::periodic});
+  const auto counted = exec.core_group().last_launch();
+  REQUIRE(counted.direct_loads + counted.direct_stores == 0);
+  double least = 0;
+  hk::reduce(exec, Kokkos::Min<double>(least), Same{}, heddle::counted(out));
+  REQUIRE(least == 5);
+  REQUIRE(exec.core_group().last_launch().direct_loads == 0);
 }
 
 TEST_CASE("a stencil tile of 82 KB is refused at 64 KB and accepted at 256 KB", "[stencil]") {
