@@ -53,7 +53,7 @@ TEST_CASE("the machine's core group does what the emulated one does") {
 
 TEST_CASE("over the stand-in the rules of the machine hold") {
   CHECK_THAT(heddle::test::message_of<heddle::contract_error>(run_without_a_wait_on_machine),
-             ContainsSubstring("the kernel ends with transfers that nobody waited for"));
+             ContainsSubstring("memory that a transfer uses (a get of 4 bytes); wait() for it"));
 }
 
 TEST_CASE("a kernel on the machine has the heap of its options") {
