@@ -30,4 +30,7 @@ std::vector<Comparison> interleaved();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();
 
+/// One of unified()'s.
+Comparison native_fraction();
+
 }  // namespace report
