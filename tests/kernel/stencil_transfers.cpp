@@ -190,23 +190,26 @@ TEST_CASE("a radius that no tile can hold is refused", "[stencil]") {
 }
 
 TEST_CASE("map and reduce on Athread move what they must and load nothing directly", "[map]") {
-  const Athread exec = with_local_memory(256 * 1024);
   struct Twice {
     double operator()(double x) const { return 2 * x; }
   };
-  for (const std::size_t n : {1000, 100'003, 3'000'001}) {
-    const Line<double> in("in", n), out("out", n);
+  // The last is cut into blocks that are larger than the local memory.
+  for (const auto& [kilobytes, n] :
+       {std::pair{256, 1000}, {256, 100'003}, {256, 3'000'001}, {64, 100'003}, {64, 8'000'003}}) {
+    const Athread exec = with_local_memory(static_cast<std::size_t>(kilobytes) * 1024);
+    const auto count = static_cast<std::uint64_t>(n);
+    const Line<double> in("in", count), out("out", count);
     hk::map(exec, Twice{}, out, in);
     heddle::CoreGroupCounters counted = exec.core_group().last_launch();
     INFO(n << " elements, counted " << counted);
-    REQUIRE(counted.dma_bytes() == 16 * n);
+    REQUIRE(counted.dma_bytes() == 16 * count);
     REQUIRE(counted.direct_loads + counted.direct_stores == 0);
     REQUIRE(counted.long_bytes * 10 >= 9 * counted.dma_bytes());
 
     double sum = 0;
     hk::reduce(exec, Kokkos::Sum<double>(sum), Twice{}, in);
     counted = exec.core_group().last_launch();
-    REQUIRE(counted.get_bytes == 8 * n);
+    REQUIRE(counted.get_bytes == 8 * count);
     REQUIRE(counted.put_bytes <= 8 * 1024);  // a value for each block
     REQUIRE(counted.direct_loads + counted.direct_stores == 0);
   }

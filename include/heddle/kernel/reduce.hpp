@@ -216,10 +216,11 @@ requires(sizeof...(In) > 0 &&
                              block, partial.data()});
   } else {
     const std::size_t bytes = (sizeof(typename In::value_type) + ...);
-    const std::size_t buffers = sizeof...(In) + 1 + sizeof(Value) / impl::dma_line;
+    // Each begins at a line; the value takes some, too.
+    const std::size_t buffers = sizeof...(In) + 2 + sizeof(Value) / impl::dma_line;
     const std::size_t tile = impl::tile_elements(where, exec, bytes, buffers, elements);
     auto policy = impl::teams_of_one(where, exec, blocks);
-    policy.set_scratch_size(0, Kokkos::PerTeam(tile * bytes + (buffers + 1) * impl::dma_line));
+    policy.set_scratch_size(0, Kokkos::PerTeam(tile * bytes + buffers * impl::dma_line));
     Kokkos::parallel_for(where, policy,
                          impl::ReduceStaged<Exec, Reducer, F, typename In::non_const_value_type...>{
                              block, partial.data(), tile});
