@@ -75,6 +75,29 @@ template <class M, Transport T>
     return (transport);
 }
 
+// What a model may have. Concepts, and not requirements in place: within the members of a class
+// that is constrained itself nvcc 13 takes those for unmet, and goes the other way without a word.
+template <class M, class P>
+concept Prepares = requires(M& model, Schedule schedule, P& place, const ExecuteOptions& options) {
+  model.prepare(schedule, place, options);
+};
+template <class M, class... Arguments>
+concept BeginsSteps = requires(M& model, Arguments&&... arguments) {
+  model.begin_step(std::forward<Arguments>(arguments)...);
+};
+template <class M, class T>
+concept EndsSteps = requires(M& model, T& transport, const ExecuteOptions& options) {
+  model.end_step(transport, options);
+};
+template <class M>
+concept HasMemory = requires(M& model, const Schedule& schedule, BufferId id) {
+  { model.memory(schedule, id) } -> std::convertible_to<std::byte*>;
+};
+template <class M>
+concept Allocates = requires(M& model, Bytes bytes) {
+  model.allocate(bytes);
+};
+
 }  // namespace impl
 
 /// How a Runner executes, and how much storage it takes.
@@ -104,7 +127,7 @@ class Runner {
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
         m_carrier(impl::carrier(m_model, transport(), m_options.execute)) {
-    if constexpr (requires { m_model.prepare(schedule, m_place, m_options.execute); })
+    if constexpr (impl::Prepares<ModelType, PlaceType>)
       schedule = m_model.prepare(schedule, m_place, m_options.execute);
     else
       static_assert(
@@ -128,7 +151,7 @@ class Runner {
   /// Runs the schedule once and returns what the model's end_step returns.
   template <class... Arguments>
   decltype(auto) step(Arguments&&... arguments) {
-    if constexpr (requires { m_model.begin_step(std::forward<Arguments>(arguments)...); })
+    if constexpr (impl::BeginsSteps<ModelType, Arguments...>)
       told("the begin of the step",
            [&] { m_model.begin_step(std::forward<Arguments>(arguments)...); });
     else
@@ -138,7 +161,7 @@ class Runner {
     m_executor->step(m_model);
     if (m_profiles && !m_executor->stamps().empty())
       m_samples.add(m_executor->program(), m_executor->stamps());
-    if constexpr (requires { m_model.end_step(transport(), m_options.execute); })
+    if constexpr (impl::EndsSteps<ModelType, TransportType>)
       return told("the end of the step",
                   [&] { return m_model.end_step(transport(), m_options.execute); });
     else
@@ -211,9 +234,7 @@ class Runner {
   }
 
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
-    if constexpr (requires {
-                    { m_model.memory(schedule, id) } -> std::convertible_to<std::byte*>;
-                  })
+    if constexpr (impl::HasMemory<ModelType>)
       if (std::byte* const own = m_model.memory(schedule, id)) return own;
     if (buffer.bytes == 0) return nullptr;
     m_memory.push_back(allocate(buffer.bytes));
@@ -222,10 +243,10 @@ class Runner {
   }
 
   [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) {
-    if constexpr (requires { m_model.allocate(bytes); }) {
+    if constexpr (impl::Allocates<ModelType>) {
       return m_model.allocate(bytes);
     } else {
-      constexpr std::align_val_t alignment{64};
+      static constexpr std::align_val_t alignment{64};
       return {static_cast<std::byte*>(::operator new(bytes, alignment)),
               [](std::byte* old) { ::operator delete(old, alignment); }};
     }

@@ -61,6 +61,21 @@ struct StepResult {
   double loss = 0;  ///< as the stages with loss(Item) give it
 };
 
+namespace impl {
+
+// What a stage may have. Concepts, and not requirements in place, for the reason that stands beside
+// those of the Runner.
+template <class S, class... Arguments>
+concept StageBeginsSteps = requires(S& stage, const Arguments&... arguments) {
+  stage.begin_step(arguments...);
+};
+template <class S>
+concept HasLoss = requires(const S& stage) {
+  stage.loss(Item{});
+};
+
+}  // namespace impl
+
 /// The stages of one model, those of this rank alive. A Model for Runner.
 ///
 /// `make(first, last)` builds the stage that holds the layers [first, last). Arguments of
@@ -127,7 +142,7 @@ class Stages {
   /// Called by Runner: hands the arguments of its step() to the stages.
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
-    if constexpr (requires(S & stage) { stage.begin_step(arguments...); })
+    if constexpr (impl::StageBeginsSteps<S, Arguments...>)
       for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
     else
       static_assert(sizeof...(Arguments) == 0,
@@ -138,7 +153,7 @@ class Stages {
   template <Transport T>
   [[nodiscard]] StepResult end_step(T& transport, const ExecuteOptions& options) {
     double mine = 0;
-    if constexpr (requires(const S& stage) { stage.loss(Item{}); })
+    if constexpr (impl::HasLoss<S>)
       for (const Entry& entry : m_stages)
         for (std::uint32_t m = 0; m < m_microbatches; ++m) mine += entry.stage->loss(Item{m});
     StepResult result;
