@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// The GPT of the examples as a stage in device memory, for scripts/gate.
+// The GPT of the examples trained over ranks with all its buffers in device memory, for
+// scripts/gate.
 
-#include <heddle/pipeline/stage.hpp>
+#include <cstdint>
+#include <span>
+
+#include <heddle/heddle.hpp>
 
 #include "gpt_definitions.hpp"
 #include "support.hpp"
 
+using GateStage = examples::GptStage<float, gate::Exec>;
 template class examples::GptStage<float, gate::Exec>;
-static_assert(heddle::PipelineStage<examples::GptStage<float, gate::Exec>>);
+static_assert(heddle::PipelineStage<GateStage>);
+
+double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) {
+  heddle::Stages<GateStage> model(
+      4, [](int first, int last) { return GateStage({.layers = 4}, first, last); });
+  const auto schedule = heddle::schedule::one_f_one_b({.stages = 2, .microbatches = 4});
+  heddle::Runner run(model, schedule, mesh);
+  return run.step(tokens, 1.0).loss;
+}
