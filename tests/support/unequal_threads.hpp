@@ -25,12 +25,12 @@ inline Seconds processor_seconds() {
   return static_cast<Seconds>(time.tv_sec) + 1e-9 * static_cast<Seconds>(time.tv_nsec);
 }
 
-/// Rounds over a fixed range by two threads. An item is a chain of multiplications that only
+/// Rounds by two threads. An item is a chain of multiplications that only
 /// registers see; worker 1 computes each three times, as a core of a third of the speed would seem
 /// to. The best division is 3 to 1, twice as fast as 1 to 1.
 class UnequalThreads {
  public:
-  static constexpr std::int64_t items = 200'000;  ///< some hundred milliseconds a round
+  static constexpr std::int64_t items = 200'000;  ///< of a round of some hundred milliseconds
 
   /// What one round took, and the sum over its items, which no division changes.
   struct Round {
@@ -40,12 +40,12 @@ class UnequalThreads {
     std::uint64_t sum = 0;
   };
 
-  /// One round as `ratios` divide it.
-  static Round run(SpeedRatios& ratios) {
+  /// One round of `count` items as `ratios` divide it.
+  static Round run(SpeedRatios& ratios, std::int64_t count = items) {
     std::array<Worked, 2> worked;
     const Seconds begin = steady_seconds();
     const BalancedRound done =
-        balance(ratios, items, [&](Worker w, ItemRange range) { worked[+w] = work(w, range); });
+        balance(ratios, count, [&](Worker w, ItemRange range) { worked[+w] = work(w, range); });
     Round round;
     round.wall = steady_seconds() - begin;
     round.processor = std::max(worked[0].processor, worked[1].processor);
