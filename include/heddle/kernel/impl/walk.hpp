@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include <Kokkos_Core.hpp>
 
@@ -98,8 +99,9 @@ template <class First, class... Others>
                       static_cast<std::ptrdiff_t>(others.stride(a))...}};
   }
   // The fastest axis of the first View last; axes that follow each other in every View become one.
-  std::stable_sort(axis.begin(), axis.begin() + count,
-                   [](const Axis& a, const Axis& b) { return a.stride[0] > b.stride[0]; });
+  for (std::size_t a = 1; a < count; ++a)
+    for (std::size_t b = a; b > 0 && axis[b - 1].stride[0] < axis[b].stride[0]; --b)
+      std::swap(axis[b - 1], axis[b]);
   for (std::size_t a = count; a-- > 1;) {
     bool follow = true;
     for (std::size_t view = 0; view < views; ++view)
