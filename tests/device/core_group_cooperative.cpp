@@ -327,4 +327,18 @@ TEST_CASE("transfers between cores keep the rules of transfers", "[core_group]")
              ContainsSubstring("on core 0 ") &&
                  ContainsSubstring("core 1 (row 0, column 1) has not allocated the remote side") &&
                  ContainsSubstring("then synchronise()"));
+  // What an earlier launch had allocated there does not count.
+  CoreGroup group({.host_threads = 1});
+  group.launch("before", [](Core& core) { (void)core.allocate(1024); });
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               group.launch(
+                   "after",
+                   [](Core& core) {
+                     int* const mine = core.allocate<int>(1);
+                     Reply& reply = core.reply();
+                     core.rma_put(63 - core.index(), mine, mine, 4, reply, reply);
+                   },
+                   Cooperative::yes);
+             }),
+             ContainsSubstring("core 63 (row 7, column 7) has not allocated the remote side"));
 }

@@ -5,13 +5,16 @@
 // on one core, and what is said then.
 
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -413,6 +416,29 @@ TEST_CASE("a kernel that throws ends its core, with its message", "[core_group]"
   CoreGroup group(large_memory);
   CHECK_THAT(said([&group](Core&) { group.launch("inner", [](Core&) {}); }),
              ContainsSubstring("a core cannot launch a kernel: \"inner\""));
+}
+
+TEST_CASE("the first core's error is thrown though another core fails earlier", "[core_group]") {
+  // Core 0 takes long, so that the other host thread runs core 51 while the caller runs core 12.
+  struct Late {
+    std::atomic<bool>* failed;
+    void operator()(Core& core) const {
+      using namespace std::chrono_literals;
+      if (core.index() == 0) std::this_thread::sleep_for(2ms);
+      if (core.index() == 12) {
+        const auto end = std::chrono::steady_clock::now() + 10s;
+        while (!*failed && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        std::this_thread::sleep_for(5ms);
+      }
+      if (core.index() == 51) *failed = true;
+      if (core.index() == 12 || core.index() == 51) (void)core.allocate(1 << 20);
+    }
+  };
+  CoreGroup group({.host_threads = 2});
+  std::atomic<bool> failed = false;
+  CHECK_THAT(test::message_of<contract_error>([&] { group.launch("late", Late{&failed}); }),
+             ContainsSubstring("on core 12 (row 1, column 4)"));
+  CHECK(failed);
 }
 
 TEST_CASE("of several errors the one on the first core is thrown; the group goes on",
