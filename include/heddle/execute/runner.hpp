@@ -77,22 +77,28 @@ template <class M, Transport T>
 
 // What a model may have. Concepts, and not requirements in place: within the members of a class
 // that is constrained itself nvcc 13 takes those for unmet, and goes the other way without a word.
+
+/// A model that makes the Schedule its own.
 template <class M, class P>
 concept Prepares = requires(M& model, Schedule schedule, P& place, const ExecuteOptions& options) {
   model.prepare(schedule, place, options);
 };
+/// A model that takes `Arguments` at the begin of a step.
 template <class M, class... Arguments>
 concept BeginsSteps = requires(M& model, Arguments&&... arguments) {
   model.begin_step(std::forward<Arguments>(arguments)...);
 };
+/// A model that has a result at the end of a step.
 template <class M, class T>
 concept EndsSteps = requires(M& model, T& transport, const ExecuteOptions& options) {
   model.end_step(transport, options);
 };
+/// A model that holds buffers itself.
 template <class M>
 concept HasMemory = requires(M& model, const Schedule& schedule, BufferId id) {
   { model.memory(schedule, id) } -> std::convertible_to<std::byte*>;
 };
+/// A model that says where the other buffers lie.
 template <class M>
 concept Allocates = requires(M& model, Bytes bytes) {
   model.allocate(bytes);

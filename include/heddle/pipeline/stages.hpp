@@ -65,10 +65,13 @@ namespace impl {
 
 // What a stage may have. Concepts, and not requirements in place, for the reason that stands beside
 // those of the Runner.
+
+/// A stage that takes `Arguments` at the begin of a step.
 template <class S, class... Arguments>
 concept StageBeginsSteps = requires(S& stage, const Arguments&... arguments) {
   stage.begin_step(arguments...);
 };
+/// A stage that says its share of the loss.
 template <class S>
 concept HasLoss = requires(const S& stage) {
   stage.loss(Item{});
