@@ -3,7 +3,7 @@
 
 // A kernel calls a function of the host.
 // expect cuda: calling a __host__ function("host_only(unsigned long)") from a __host__ __device__
-// function expect hip: reference to __host__ function 'host_only' in __host__ __device__ function
+// expect hip: reference to __host__ function 'host_only' in __host__ __device__ function
 
 #include "../support.hpp"
 
