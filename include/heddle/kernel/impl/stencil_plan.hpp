@@ -80,10 +80,10 @@ struct StencilPlan {
 }
 
 /// The tiles that keep most of `cores` busy among those that fit into `bytes` of fast memory and
-/// whose traffic() is at most `most_traffic`. Rows are cut only where that is needed, into pieces
-/// of whole lines of `line` elements, and four at least, but for the last: long rows move best.
-/// Where no tile moves so little, the one that moves least; where none of those fits, one with
-/// shorter rows. No tiles at all (tile.planes == 0) where not even one point fits.
+/// whose traffic() is at most `most_traffic`. Rows are cut only where that is needed, into pieces of
+/// whole lines of `line` elements, four at least and two in the last: long rows move best. Where no
+/// such tile moves so little, the one that moves least, of any number of lines; where none of those
+/// fits, one with shorter rows. No tiles at all (tile.planes == 0) where not even one point fits.
 [[nodiscard]] inline StencilPlan plan_stencil(const StencilShape& shape, std::size_t bytes,
                                               std::size_t cores, std::size_t line,
                                               double most_traffic) {
@@ -127,9 +127,9 @@ struct StencilPlan {
   const std::size_t whole = shape.first.columns + shape.points.columns;
   const auto none = [&] { return best.tile.planes == 0; };
   each_cut(whole, line, [&](std::size_t columns) {
-    if (columns < whole && columns < 4 * line && !none()) return false;
-    const std::size_t last = (whole - 1) % columns + 1;
-    if (last < 2 * line && !none()) return true;
+    const bool good = !none() && best_traffic <= most_traffic;
+    if (good && columns < 4 * line) return false;
+    if (good && (whole - 1) % columns + 1 < 2 * line) return true;
     try_columns(columns);
     return none() || best_busy < busy_enough || best_traffic > most_traffic;
   });
