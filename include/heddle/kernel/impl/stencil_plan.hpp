@@ -80,10 +80,11 @@ struct StencilPlan {
 }
 
 /// The tiles that keep most of `cores` busy among those that fit into `bytes` of fast memory and
-/// whose traffic() is at most `most_traffic`. Rows are cut only where that is needed, into pieces of
-/// whole lines of `line` elements, four at least and two in the last: long rows move best. Where no
-/// such tile moves so little, the one that moves least, of any number of lines; where none of those
-/// fits, one with shorter rows. No tiles at all (tile.planes == 0) where not even one point fits.
+/// whose traffic() is at most `most_traffic`. Rows are cut only where that is needed, into pieces
+/// of whole lines of `line` elements, four at least and two in the last: long rows move best. Where
+/// no such tile moves so little, the one that moves least, of any number of lines; where none of
+/// those fits, one with shorter rows. No tiles at all (tile.planes == 0) where not even one point
+/// fits.
 [[nodiscard]] inline StencilPlan plan_stencil(const StencilShape& shape, std::size_t bytes,
                                               std::size_t cores, std::size_t line,
                                               double most_traffic) {
