@@ -3,7 +3,8 @@
 
 /// @file
 /// Of the unified programming model: how much of the best native code's speed one source reaches on
-/// the back end that Kokkos was built for. The applications are those of benchmarks/portability.
+/// the host back end that Kokkos was built for. The applications are those of
+/// benchmarks/portability.
 
 #include <vector>
 
@@ -27,7 +28,7 @@ Comparison native_fraction() {
       "code, on the back end of this build",
       "(no figure)", "", "at least 0.7", ""};
 #if defined(HEDDLE_HAS_CBLAS)
-  using Space = Kokkos::DefaultExecutionSpace;
+  using Space = Kokkos::DefaultHostExecutionSpace;
   constexpr int rounds = 11;
   std::vector<bench::Summary> fractions;
   for (const auto& application : portability::applications<Space>(portability::Sizes::large())) {

@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// The performance portability of Heddle's patterns on the back end that Kokkos was built for;
+/// The performance portability of Heddle's patterns on the host back end that Kokkos was built for;
 /// measure.hpp says how it is defined. scripts/bench runs this on OpenMP and on Serial, and joins
 /// the two metrics to one.
 
@@ -36,11 +36,12 @@ Measured print(const Application& application, const std::string& back_end) {
 void run() {
   const Sizes sizes = Sizes::large();
   std::cout << "back end " << native::back_end << ", "
-            << Kokkos::DefaultExecutionSpace().concurrency() << " threads; arrays of " << sizes.n
-            << ", a grid of " << sizes.grid.n0 << " x " << sizes.grid.n1 << " x " << sizes.grid.n2
-            << ", matrices of order " << sizes.order << "; " << rounds << " interleaved rounds\n";
+            << Kokkos::DefaultHostExecutionSpace().concurrency() << " threads; arrays of "
+            << sizes.n << ", a grid of " << sizes.grid.n0 << " x " << sizes.grid.n1 << " x "
+            << sizes.grid.n2 << ", matrices of order " << sizes.order << "; " << rounds
+            << " interleaved rounds\n";
   std::vector<bench::Summary> fractions;
-  for (const Application& application : applications<Kokkos::DefaultExecutionSpace>(sizes)) {
+  for (const Application& application : applications<Kokkos::DefaultHostExecutionSpace>(sizes)) {
     const Measured measured = print(application, native::back_end);
     if (application.name == "team_gemm") continue;
     fractions.push_back(fraction(measured));

@@ -76,7 +76,7 @@ void Ours<Exec>::team_gemm(double* out, const double* a, const double* b, std::s
   exec.fence("portability::team_gemm");
 }
 
-template struct Ours<Kokkos::DefaultExecutionSpace>;
+template struct Ours<Kokkos::DefaultHostExecutionSpace>;
 template struct Ours<heddle::Athread>;
 
 }  // namespace portability

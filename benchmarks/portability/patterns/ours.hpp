@@ -19,7 +19,7 @@ struct Grid {
 inline constexpr double triad_factor = 3;
 inline constexpr double centre = 0.4, neighbour = 0.1;  ///< weights of the stencil
 
-/// Instantiated in ours.cpp for the space that Kokkos was built for, and for heddle::Athread.
+/// Instantiated in ours.cpp for the host cores and for heddle::Athread.
 template <class Exec>
 struct Ours {
   /// out = x + triad_factor * y.
