@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
-// timeout: 300
+// timeout: 900
 
 // The GPT trained over ranks against the same training on one rank without a schedule: every
 // division of the ranks into pipe and data, every schedule, uneven stages, microbatches that do not
