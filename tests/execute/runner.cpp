@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -211,6 +212,42 @@ TEST_CASE("a model that fails to prepare on one rank stops the others") {
             Runner runner(Failing{}, schedule::gpipe({.stages = 3, .microbatches = 1}), transport);
           });
         }) == "model: it does not fit");
+}
+
+TEST_CASE("a rank that has no memory for its part stops the others, wherever its error ends") {
+  struct Large {
+    Rank rank;
+    bool prepares;
+    Schedule prepare(const Schedule& schedule, ThreadTransport&, const ExecuteOptions&) {
+      if (prepares && rank == Rank{1}) throw std::bad_alloc();
+      return schedule;
+    }
+    std::shared_ptr<std::byte> allocate(Bytes bytes) {
+      if (rank == Rank{1}) throw std::bad_alloc();
+      return {new std::byte[bytes], std::default_delete<std::byte[]>()};
+    }
+    void operator()(const Task&) {}
+  };
+  for (const bool prepares : {true, false}) {
+    std::vector<std::string> said(3);
+    run_threads(3, [&](ThreadTransport& transport) {
+      try {
+        Runner runner(
+            Large{transport.rank(), prepares},
+            schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 8}}),
+            transport, {.execute = {.watchdog = 30}});
+        runner.step();
+        runner.drain();
+      } catch (const std::exception& error) {
+        said[+transport.rank()] = error.what();  // and the rank lives on
+      }
+    });
+    CHECK(said[1] == std::bad_alloc().what());
+    for (const std::size_t other : {0u, 2u})
+      CHECK_THAT(said[other],
+                 ContainsSubstring(prepares ? "rank 1 failed at the preparation of the schedule"
+                                            : "rank 1 failed at the allocation of buffers"));
+  }
 }
 
 TEST_CASE("a rank that fails around a step stops the others, wherever its error ends") {

@@ -36,14 +36,14 @@ namespace heddle::inline v0 {
 ///   buffers, replicas, expanded collectives), the same on every rank;
 /// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
 ///   itself holds, or null to leave it to the Runner;
-/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory of the kind that the model computes
-/// in,
-///   for all other buffers; without it they are host memory;
+/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory where the model computes, for the
+///   other buffers; without it they are host memory;
 /// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
 ///   it the transport of the place does;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
-///   step. A rank on which one of them throws stops the others, as in a step.
+///   step.
 ///
+/// A rank on which one of them (but `carrier`) throws stops the others, as in a step.
 /// `options` are the caller's ExecuteOptions: what a model says to other ranks waits as they say.
 template <class M>
 concept Model = std::invocable<M&, const Task&>;
@@ -127,14 +127,16 @@ class Runner {
 
  public:
   /// @throws contract_error where the schedule has another number of ranks than the place, or the
-  ///         ranks do not have the same schedule.
+  ///         ranks do not have the same schedule; what the model throws, and communication_error on
+  ///         the other ranks. The transport is spent then.
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
         m_carrier(impl::carrier(m_model, transport(), m_options.execute)) {
     if constexpr (impl::Prepares<ModelType, PlaceType>)
-      schedule = m_model.prepare(schedule, m_place, m_options.execute);
+      schedule = told("the preparation of the schedule",
+                      [&] { return m_model.prepare(schedule, m_place, m_options.execute); });
     else
       static_assert(
           !requires { &ModelType::prepare; },
@@ -146,10 +148,12 @@ class Runner {
     });
     if (m_options.fold) schedule = fold_to_live(schedule, m_options.slack);
     agree(schedule);
-    m_executor.emplace(
-        slice(schedule, transport().rank(),
-              [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); }),
-        m_carrier, m_options.execute);
+    told("the allocation of buffers", [&] {
+      m_executor.emplace(
+          slice(schedule, transport().rank(),
+                [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); }),
+          m_carrier, m_options.execute);
+    });
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -219,11 +223,20 @@ class Runner {
     try {
       return call();
     } catch (const std::exception& error) {
-      m_executor->abort(doing, error.what());
+      tell(doing, error.what());
       throw;
     } catch (...) {
-      m_executor->abort(doing, "unknown exception");
+      tell(doing, "unknown exception");
       throw;
+    }
+  }
+
+  void tell(const char* doing, const char* reason) noexcept {
+    if (m_executor) return m_executor->abort(doing, reason);
+    try {
+      if (!transport().aborted()) transport().abort({transport().rank(), doing, reason});
+      if (m_options.execute.log) m_options.execute.log(reason);
+    } catch (...) {  // the first error is the one to report
     }
   }
 
