@@ -24,3 +24,16 @@ TEST_CASE("what a sum does on the device has labels of its room") {
   CHECK(LabelRecorder::strangers({"collective"}) == std::vector<std::string>{});
   CHECK(LabelRecorder::ours().contains("heddle::collective::all_reduce"));
 }
+
+TEST_CASE("so has what a scheduled sum does, and the staging of its messages") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const Kokkos::View<double*, Kokkos::HostSpace> view("summed", 5);
+  const LabelRecorder recorder;
+  hd::ScheduledSum sum(view, comm, {.path = hd::DevicePath::staged});
+  sum();
+  CHECK(LabelRecorder::strangers({"collective", "comm"}) == std::vector<std::string>{});
+  const auto ours = LabelRecorder::ours();
+  for (const char* const label : {"heddle::collective::combine", "heddle::collective::scratch",
+                                  "heddle::comm::staged", "heddle::comm::staging"})
+    CHECK(ours.contains(label));
+}
