@@ -15,6 +15,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/device/athread.hpp>
+#include <heddle/device/staging_athread.hpp>
 
 using Catch::Matchers::ContainsSubstring;
 using heddle::Athread, heddle::CoreGroupOptions;
@@ -60,6 +61,18 @@ struct LaunchInside {
   void operator()(int i) const {
     if (i == 37)
       Kokkos::parallel_for("heddle::test::inside", Kokkos::RangePolicy<Athread>(0, 1), Throw{});
+  }
+};
+/// Ends while its staging object still has a copy under way; on core 37 by an error, if `throws`.
+struct LeaveStaging {
+  const double* from;
+  bool throws;
+  void operator()(const Member& team) const {
+    auto* const tile = static_cast<double*>(team.team_scratch(0).get_shmem_aligned(64, 128));
+    heddle::staging<Athread> stage(team);
+    if (team.league_rank() != 37) return;
+    stage.get(tile, from, 8);
+    if (throws) throw std::runtime_error("the boat sinks");
   }
 };
 struct Nothing {
@@ -150,6 +163,19 @@ TEST_CASE("a broken rule names the kernel's functor and the core, and the space 
                on_core && ContainsSubstring("athread_test::LaunchInside") &&
                    ContainsSubstring("a core cannot launch a kernel"));
   REQUIRE(refusal(space, Nothing{}, 64) == "not refused");
+}
+
+TEST_CASE("a copy of staging that nobody waits for breaks a rule, and hides no other error") {
+  const Athread space(CoreGroupOptions{});
+  const Kokkos::View<double*> from("from", 8);
+  const auto run = [&](bool throws) {
+    Kokkos::TeamPolicy<Athread> policy(space, 64, Kokkos::AUTO);
+    Kokkos::parallel_for("heddle::test::staging", policy.set_scratch_size(0, Kokkos::PerTeam(64)),
+                         LeaveStaging{from.data(), throws});
+  };
+  const auto on_core = ContainsSubstring("core 37 (row 4, column 5)");
+  REQUIRE_THROWS_WITH(run(false), on_core && ContainsSubstring("transfers that nobody waited for"));
+  REQUIRE_THROWS_WITH(run(true), on_core && ContainsSubstring("the boat sinks"));
 }
 
 TEST_CASE("teams of more than a thread are refused") {

@@ -32,7 +32,11 @@ class staging<Athread> {
   /// Takes a reply word in local memory.
   explicit staging(const Member&)
       : m_core(*current_core()), m_mark(m_core.mark()), m_reply(m_core.reply()) {}
-  ~staging() { m_core.release(m_mark); }
+  /// Gives the reply word back, but not under copies that nobody waited for: then the kernel breaks
+  /// a rule of the core group, or an error is under way already, and a destructor throws neither.
+  ~staging() {
+    if (m_reply.count >= m_begun) m_core.release(m_mark);
+  }
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;
 
