@@ -319,6 +319,11 @@ TEST_CASE("memory that a transfer uses is not released", "[core_group]") {
                core.get(kept, memory.data(), 64, core.reply());
              })),
              ContainsSubstring("(a get of 64 bytes)"));
+  // A transfer over two blocks, of which the first is kept: 64 bytes, and the next 32.
+  CHECK_THAT(said(release_with([](Core& core, void* kept, void*, Reply& reply) {
+               core.get(kept, memory.data(), 96, reply);
+             })),
+             ContainsSubstring("(a get of 96 bytes)"));
   // What is kept, and what has been waited for, does not matter.
   CoreGroup group(large_memory);
   group.launch("fine", [](Core& core) {

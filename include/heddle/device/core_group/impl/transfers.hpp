@@ -66,11 +66,15 @@ class Transfers {
   [[nodiscard]] const Transfer* first_from(const std::byte* local,
                                            std::size_t bytes) const noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(local);
-    const auto inside = [&](const void* data) {
-      return reinterpret_cast<std::uintptr_t>(data) - begin < bytes;
+    const auto touches = [&](const void* data, std::size_t size) {
+      const auto address = reinterpret_cast<std::uintptr_t>(data);
+      return address < begin + bytes && begin < address + size;
     };
+    // The side in main memory may be longer, but touches no local memory.
     for (const Transfer& transfer : m_pending)
-      if (inside(transfer.to) || inside(transfer.from) || inside(transfer.reply)) return &transfer;
+      if (touches(transfer.to, transfer.bytes()) || touches(transfer.from, transfer.bytes()) ||
+          touches(transfer.reply, sizeof(Reply)))
+        return &transfer;
     return nullptr;
   }
 
