@@ -134,7 +134,8 @@ template <class Exec>
   };
 }
 
-/// The largest relative difference between what the native ways write and what ours does.
+/// The largest relative difference between what the native ways write and what ours does; infinite
+/// where one of them is not a number.
 [[nodiscard]] inline double difference(const Application& application) {
   const auto result_of = [&](const Way& way) {
     Kokkos::deep_copy(application.result, -1);
@@ -147,8 +148,11 @@ template <class Exec>
   double worst = 0;
   for (std::size_t way = 1; way < application.ways.size(); ++way) {
     const Values theirs = result_of(application.ways[way]);
-    for (std::size_t i = 0; i < ours.extent(0); ++i)
-      worst = std::max(worst, std::abs(theirs(i) - ours(i)) / std::abs(theirs(i)));
+    for (std::size_t i = 0; i < ours.extent(0); ++i) {
+      const double relative = std::abs(theirs(i) - ours(i)) / std::abs(theirs(i));
+      if (std::isnan(relative)) return std::numeric_limits<double>::infinity();
+      worst = std::max(worst, relative);
+    }
   }
   return worst;
 }
