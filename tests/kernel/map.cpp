@@ -13,6 +13,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/kernel/map.hpp>
+#include <heddle/kernel/reduce.hpp>
 
 #include "support/patterns.hpp"
 
@@ -30,6 +31,11 @@ struct Next {
   KOKKOS_FUNCTION T operator()(T x) const {
     return static_cast<T>(x + 1);
   }
+};
+/// Looks up in a table of its own, which takes 4 KB of a core's local memory.
+struct LookUp {
+  double table[512];
+  KOKKOS_FUNCTION double operator()(double x) const { return table[x < 0 ? 0 : 511]; }
 };
 struct Seven {
   KOKKOS_FUNCTION int operator()() const { return 7; }
@@ -121,4 +127,25 @@ TEST_CASE("map refuses Views of different shapes", "[map]") {
   REQUIRE_THROWS_WITH(hk::map(Exec{}, Next{}, five, six),
                       ContainsSubstring("heddle::kernel::map: the Views have different shapes") &&
                           ContainsSubstring("5 and 6"));
+}
+
+TEST_CASE("the functions of map and reduce may be large", "[map]") {
+  const std::size_t n = 1 << 19;  // the tiles of a core group are as large as its cores hold
+  const Kokkos::View<double*, Memory> x("x", n), y("y", n);
+  fill(x, pattern);
+  LookUp look_up{};
+  look_up.table[0] = -1;
+  look_up.table[511] = 1;
+  hk::map(Exec{}, look_up, y, x);
+  Exec{}.fence("heddle::test::map");
+  const auto result = list(y);
+  double expected = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double sign = pattern(i) < 0 ? -1 : 1;
+    if (result[i] != sign) REQUIRE(result[i] == sign);
+    expected += sign;
+  }
+  double sum = 0;
+  hk::reduce(Exec{}, Kokkos::Sum<double>(sum), look_up, x);
+  REQUIRE(sum == expected);
 }

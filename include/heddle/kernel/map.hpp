@@ -125,7 +125,7 @@ void map(const Exec& exec, const F& f, const Out& out, const In&... in) {
     const std::size_t bytes =
         (sizeof(typename Out::value_type) + ... + sizeof(typename In::value_type));
     const std::size_t tile =
-        impl::tile_elements(where, exec, bytes, 1 + sizeof...(In), walk.size() / cores + 1);
+        impl::tile_elements<Kernel>(where, exec, bytes, 1 + sizeof...(In), walk.size() / cores + 1);
     const std::size_t tiles = (walk.columns + tile - 1) / tile;
     auto policy = impl::teams_of_one(where, exec, walk.rows * tiles);
     policy.set_scratch_size(0,

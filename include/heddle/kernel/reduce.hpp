@@ -177,13 +177,13 @@ concept ReduceFunctor = Kokkos::is_reducer_v<Reducer> &&(Kokkos::is_view_v<In>&&
 /// shapes, of any rank and layout; of no elements the result is the reducer's initial value.
 ///
 /// Order: the n elements, as they lie in memory of the first View, are cut into blocks of
-/// max(2048, ceil(n / 1024) rounded up to 128). Within a block, element j of a row joins lane
-/// j mod 8 in ascending j (Views that are dense in the same layout are one row), then the lanes are
-/// joined as ((0+4)+(2+6)) + ((1+5)+(3+7)); then the blocks in ascending order. It is the same for
-/// every number of threads, on all host spaces and on Athread; within a block on a GPU it is that
-/// of Kokkos's team reduction there. Values that join exactly, such as integers, are equal
-/// everywhere.
-/// Waits for the result: what `exec` has queued before is complete on return.
+/// max(2048, ceil(n / 1024) rounded up to 128). Within a block, element j of a row, counted
+/// from where the block begins if that is inside the row, joins lane j mod 8 in ascending j (Views
+/// that are dense in the same layout are one row), then the lanes are joined as ((0+4)+(2+6)) +
+/// ((1+5)+(3+7)); then the blocks in ascending order. It is the same for every number of threads,
+/// on all host spaces and on Athread; within a block on a GPU it is that of Kokkos's team reduction
+/// there. Values that join exactly, such as integers, are equal everywhere. Waits for the result:
+/// what `exec` has queued before is complete on return.
 /// @throws contract_error where shapes differ.
 template <ExecutionSpace Exec, class Reducer, class F, class... In>
 requires(sizeof...(In) > 0 &&
@@ -218,12 +218,11 @@ requires(sizeof...(In) > 0 &&
     const std::size_t bytes = (sizeof(typename In::value_type) + ...);
     // Each begins at a line; the value takes some, too.
     const std::size_t buffers = sizeof...(In) + 2 + sizeof(Value) / impl::dma_line;
-    const std::size_t tile = impl::tile_elements(where, exec, bytes, buffers, elements);
+    using Kernel = impl::ReduceStaged<Exec, Reducer, F, typename In::non_const_value_type...>;
+    const std::size_t tile = impl::tile_elements<Kernel>(where, exec, bytes, buffers, elements);
     auto policy = impl::teams_of_one(where, exec, blocks);
     policy.set_scratch_size(0, Kokkos::PerTeam(tile * bytes + buffers * impl::dma_line));
-    Kokkos::parallel_for(where, policy,
-                         impl::ReduceStaged<Exec, Reducer, F, typename In::non_const_value_type...>{
-                             block, partial.data(), tile});
+    Kokkos::parallel_for(where, policy, Kernel{block, partial.data(), tile});
   }
   const auto partials = host_mirror(partial);
   Kokkos::deep_copy(exec, partials, partial);

@@ -247,7 +247,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   using Kernel = impl::StencilStaged<Exec, rank, left, F, To, From>;
   if (!Kernel::gathers) shape.output_bytes = 0;
   constexpr std::size_t spare = 2 * impl::dma_line;  // to begin both buffers at a line
-  const std::size_t bytes = impl::scratch_bytes(exec);
+  const std::size_t bytes = impl::scratch_bytes<Kernel>(exec);
   const auto plan =
       impl::fitting_plan(shape, tile, chosen, bytes > spare ? bytes - spare : 0, cores, line);
   expects(plan.tiles() <= static_cast<std::size_t>(std::numeric_limits<int>::max()), [&] {

@@ -23,19 +23,26 @@ namespace heddle::inline v0::kernel::impl {
 /// Sunway-style memory moves in pieces of 128 bytes: tiles start at multiples of it.
 inline constexpr std::size_t dma_line = 128;
 
-/// Bytes of level-0 scratch that a team of `exec` can have.
-template <ExecutionSpace Exec>
+/// Bytes of level-0 scratch that a team of `exec` can have beside a `Kernel`. Its copy lies in the
+/// same local memory; what a space leaves for that holds small ones only.
+template <class Kernel, ExecutionSpace Exec>
 [[nodiscard]] std::size_t scratch_bytes(const Exec& exec) {
-  return static_cast<std::size_t>(Kokkos::TeamPolicy<Exec>(exec, 1, 1).scratch_size_max(0));
+  constexpr std::size_t small = 1024;
+  const auto most =
+      static_cast<std::size_t>(Kokkos::TeamPolicy<Exec>(exec, 1, 1).scratch_size_max(0));
+  if constexpr (staging<Exec>::scratch == Scratch::local && sizeof(Kernel) > small)
+    return most - std::min(most, sizeof(Kernel));
+  else
+    return most;
 }
 
-/// Elements of a tile when each takes `bytes_per_element` in up to `buffers` buffers: `wanted`
-/// ones, or as many as fit. A multiple of 128, so that tiles start aligned.
-template <ExecutionSpace Exec>
+/// Elements of a tile of a `Kernel` when each takes `bytes_per_element` in up to `buffers` buffers:
+/// `wanted` ones, or as many as fit. A multiple of 128, so that tiles start aligned.
+template <class Kernel, ExecutionSpace Exec>
 [[nodiscard]] std::size_t tile_elements(const char* where, const Exec& exec,
                                         std::size_t bytes_per_element, std::size_t buffers,
                                         std::size_t wanted) {
-  const std::size_t scratch = scratch_bytes(exec), spare = buffers * dma_line;
+  const std::size_t scratch = scratch_bytes<Kernel>(exec), spare = buffers * dma_line;
   const std::size_t fit = scratch > spare ? (scratch - spare) / bytes_per_element : 0;
   expects(fit >= dma_line, [&] {
     return Complaint{where, "a tile of 128 elements does not fit into level-0 scratch",
