@@ -74,9 +74,25 @@ TEST_CASE("stencil refuses a tile that does not fit into the scratch", "[stencil
 TEST_CASE("stencil of a radius larger than the grid writes nothing", "[stencil]") {
   const Grid in("in", 6, 50), out("out", 6, 50);
   fill(out, [](std::size_t) { return 3; });
-  for (const std::size_t radius : {3, 25, 1000, 1'000'000'000}) {
+  for (const std::size_t radius :
+       {std::size_t{3}, std::size_t{25}, std::size_t{1000}, ~std::size_t{0} / 2, ~std::size_t{0}}) {
     hk::stencil(Exec{}, radius, Right{}, out, in);
     Exec{}.fence("heddle::test::stencil");
     REQUIRE(list(out) == std::vector<double>(300, 3.0));
   }
+}
+
+TEST_CASE("stencil refuses a radius that is no distance, and one that no scratch holds",
+          "[stencil]") {
+  const Grid in("in", 6, 50), out("out", 6, 50);
+  for (const std::size_t radius : {~std::size_t{0}, std::size_t{1} << 61})
+    REQUIRE_THROWS_WITH(
+        hk::stencil(Exec{}, radius, Right{}, out, in, {.boundary = hk::Boundary::periodic}),
+        ContainsSubstring("heddle::kernel::stencil: the radius is too large (it is ") &&
+            ContainsSubstring("); give the largest distance at which the function looks"));
+  // The bytes of such tiles are more than a number holds.
+  for (int power = 30; power <= 60; ++power)
+    REQUIRE_THROWS_WITH(hk::stencil(Exec{}, std::size_t{1} << power, Right{}, out, in,
+                                    {.boundary = hk::Boundary::periodic, .tile = {1, 1}}),
+                        ContainsSubstring("the tile does not fit into level-0 scratch"));
 }

@@ -74,6 +74,9 @@ inline constexpr const char* stencil_where = "heddle::kernel::stencil";
 /// in measurements: their rows are short runs of memory, which are fetched ahead less well.
 inline constexpr std::size_t cached_tile_bytes = 2 * 1024 * 1024;
 
+/// Larger ones are negative numbers, or would not leave room for sums with them.
+inline constexpr std::size_t most_radius = std::size_t{1} << 60;
+
 /// The most that tiles may move, as a multiple of the least. Where they are copied, the rest of the
 /// 1.10 that we promise is for whole lines at the edges; caches of host cores share what they read
 /// twice, and to keep all cores busy counts more.
@@ -163,7 +166,8 @@ void check_grids(const Out& out, const In& in) {
 /// read `in` where it lies, in the order of such tiles.
 /// Queued in `exec`.
 /// @throws contract_error where the shapes differ, the Views overlap, the elements of a row lie
-///         apart, or a tile does not fit into the scratch.
+///         apart, a tile does not fit into the scratch, or the radius is larger than 2^60 where it
+///         matters.
 template <ExecutionSpace Exec, class F, GridView Out, GridView In>
 requires StencilFunctor<F, Out, In>
 void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,
@@ -196,6 +200,11 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
       sizeof(From),
       sizeof(To)};
   if (shape.points.planes * shape.points.rows * shape.points.columns == 0) return;
+  expects(radius <= impl::most_radius, [&] {
+    return Complaint{impl::stencil_where, "the radius is too large",
+                     text("it is ", radius, ", the most is ", impl::most_radius),
+                     "give the largest distance at which the function looks"};
+  });
 
   bool chosen = false, complete = true;
   for (const std::size_t length : options.tile)

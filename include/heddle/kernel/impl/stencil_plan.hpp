@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include <heddle/kernel/impl/window.hpp>
 
@@ -31,17 +32,25 @@ struct StencilPlan {
   [[nodiscard]] std::size_t tiles() const { return count.planes * count.rows * count.columns; }
 };
 
+/// a b, or the largest number where that is larger: a radius may be any.
+[[nodiscard]] inline std::size_t product(std::size_t a, std::size_t b) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  return b > 0 && a > most / b ? most : a * b;
+}
+
 /// Bytes of the ring of input planes of a tile, without its output.
 [[nodiscard]] inline std::size_t ring_bytes(const StencilShape& shape,
                                             const Triple<std::size_t>& tile) {
-  return (2 * shape.radius.planes + 1) * (tile.rows + 2 * shape.radius.rows) *
-         (tile.columns + 2 * shape.radius.columns) * shape.input_bytes;
+  const std::size_t row = product(tile.columns + 2 * shape.radius.columns, shape.input_bytes);
+  return product(2 * shape.radius.planes + 1, product(tile.rows + 2 * shape.radius.rows, row));
 }
 
 /// Bytes of fast memory that a tile needs: its input planes and one plane of its output.
 [[nodiscard]] inline std::size_t stencil_bytes(const StencilShape& shape,
                                                const Triple<std::size_t>& tile) {
-  return ring_bytes(shape, tile) + tile.rows * tile.columns * shape.output_bytes;
+  const std::size_t ring = ring_bytes(shape, tile);
+  const std::size_t output = tile.rows * tile.columns * shape.output_bytes;
+  return std::max(ring, ring + output);  // the sum is smaller where it is too large for its type
 }
 
 /// The plan with tiles of this size, cut to the grid.
