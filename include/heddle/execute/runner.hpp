@@ -69,10 +69,14 @@ namespace impl {
 /// The model's own carrier of messages, or `transport` itself.
 template <class M, Transport T>
 [[nodiscard]] decltype(auto) carrier(M& model, T& transport, const ExecuteOptions& options) {
-  if constexpr (requires { model.carrier(transport, options); })
+  if constexpr (requires { model.carrier(transport, options); }) {
     return model.carrier(transport, options);
-  else
+  } else {
+    static_assert(
+        !requires { requires std::is_member_function_pointer_v<decltype(&M::carrier)>; },
+        "heddle::Runner: the model's carrier takes (transport, options)");
     return (transport);
+  }
 }
 
 // What a model may have. Concepts, and not requirements in place: within the members of a class
@@ -253,8 +257,13 @@ class Runner {
   }
 
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
-    if constexpr (impl::HasMemory<ModelType>)
+    if constexpr (impl::HasMemory<ModelType>) {
       if (std::byte* const own = m_model.memory(schedule, id)) return own;
+    } else {
+      static_assert(
+          !requires { requires std::is_member_function_pointer_v<decltype(&ModelType::memory)>; },
+          "heddle::Runner: the model's memory takes (schedule, buffer) and returns a std::byte*");
+    }
     if (buffer.bytes == 0) return nullptr;
     m_memory.push_back(allocate(buffer.bytes));
     m_allocated += buffer.bytes;
@@ -265,6 +274,9 @@ class Runner {
     if constexpr (impl::Allocates<ModelType>) {
       return m_model.allocate(bytes);
     } else {
+      static_assert(
+          !requires { &ModelType::allocate; },
+          "heddle::Runner: the model's allocate takes (bytes)");
       static constexpr std::align_val_t alignment{64};
       return {static_cast<std::byte*>(::operator new(bytes, alignment)),
               [](std::byte* old) { ::operator delete(old, alignment); }};
