@@ -13,6 +13,12 @@
 
 #include <Kokkos_Core.hpp>
 
+// The compiler may undo the rounding below, (x + c) - c. g++ says so for
+// -funsafe-math-optimizations and -fassociative-math too, clang for -ffast-math alone.
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)
+#define HEDDLE_SUMS_REORDERED
+#endif
+
 namespace heddle::inline v0::kernel {
 namespace impl {
 
@@ -98,10 +104,11 @@ struct ReducedExp {
 
 /// exp(x), at most 1.1 ulp off for float and double, also where the result is denormal.
 /// exp(-inf) = 0, exp(inf) = inf, NaN stays NaN; results beyond the largest number are inf, those
-/// below half the smallest 0. Under -ffast-math, which undoes the rounding, it is Kokkos::exp.
+/// below half the smallest 0. Where the compiler may reorder sums, as with -ffast-math, it is
+/// Kokkos::exp.
 template <std::floating_point Real>
 KOKKOS_INLINE_FUNCTION Real vector_exp(Real x) {
-#if defined(__FAST_MATH__)
+#if defined(HEDDLE_SUMS_REORDERED)
   return Kokkos::exp(x);
 #else
   using Numbers = impl::ExpNumbers<Real>;
@@ -114,10 +121,10 @@ KOKKOS_INLINE_FUNCTION Real vector_exp(Real x) {
 }
 
 /// tanh(x) = (exp(2x) - 1) / (exp(2x) + 1), at most 3 ulp off for float and double. tanh(+-inf) =
-/// +-1, tanh(-0) = -0, NaN stays NaN. Under -ffast-math it is Kokkos::tanh.
+/// +-1, tanh(-0) = -0, NaN stays NaN. Where the compiler may reorder sums it is Kokkos::tanh.
 template <std::floating_point Real>
 KOKKOS_INLINE_FUNCTION Real vector_tanh(Real x) {
-#if defined(__FAST_MATH__)
+#if defined(HEDDLE_SUMS_REORDERED)
   return Kokkos::tanh(x);
 #else
   using Numbers = impl::ExpNumbers<Real>;
@@ -130,3 +137,5 @@ KOKKOS_INLINE_FUNCTION Real vector_tanh(Real x) {
 }
 
 }  // namespace heddle::inline v0::kernel
+
+#undef HEDDLE_SUMS_REORDERED
