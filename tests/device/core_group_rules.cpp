@@ -421,6 +421,12 @@ TEST_CASE("a kernel that throws ends its core, with its message", "[core_group]"
   CoreGroup group(large_memory);
   CHECK_THAT(said([&group](Core&) { group.launch("inner", [](Core&) {}); }),
              ContainsSubstring("a core cannot launch a kernel: \"inner\""));
+  // It would wait for its own launch.
+  const auto no_counters =
+      ContainsSubstring("a core cannot ask for the counters; ask when the launch has returned");
+  CHECK_THAT(said([&group](Core&) { (void)group.last_launch(); }), no_counters);
+  CHECK_THAT(said([&group](Core&) { (void)group.total(); }), no_counters);
+  CHECK_THAT(said([&group](Core&) { group.reset_counters(); }), no_counters);
 }
 
 TEST_CASE("the first core's error is thrown though another core fails earlier", "[core_group]") {

@@ -76,17 +76,17 @@ class CoreGroup {
 
   /// What the last launch counted, also where it threw.
   [[nodiscard]] CoreGroupCounters last_launch() const {
-    const std::scoped_lock lock(m_mutex);
+    const std::scoped_lock lock(counters_mutex());
     return m_last;
   }
   /// What all launches since reset_counters() counted.
   [[nodiscard]] CoreGroupCounters total() const {
-    const std::scoped_lock lock(m_mutex);
+    const std::scoped_lock lock(counters_mutex());
     return m_total;
   }
   /// Sets last_launch() and total() to zero.
   void reset_counters() {
-    const std::scoped_lock lock(m_mutex);
+    const std::scoped_lock lock(counters_mutex());
     m_last = m_total = {};
   }
 
@@ -118,6 +118,15 @@ class CoreGroup {
     if (options.host_threads == 0) options.host_threads = available;
     options.host_threads = std::min(options.host_threads, CoreGrid::cores);
     return options;
+  }
+
+  /// A core that asked for the counters would wait for the end of its own launch.
+  [[nodiscard]] std::mutex& counters_mutex() const {
+    expects(current_core() == nullptr, [] {
+      return current_core()->m_memory.complaint("a core cannot ask for the counters", {},
+                                                "ask when the launch has returned");
+    });
+    return m_mutex;
   }
 
   void run(const Job& job, Cooperative cooperative) {
