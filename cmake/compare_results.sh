@@ -30,6 +30,8 @@ for name in "${names[@]}"; do
     END {
       if (failed) exit 1
       if (wants != gots) fail(gots " values, not " wants)
+      number = "-?[0-9]+(\\.[0-9]+)?(e[-+]?[0-9]+)?"
+      if (kind !~ "^(integers|floats " number ")$") fail("of no kind that is compared: " kind)
       split(kind, word, " ")
       for (i = 1; i <= wants; ++i) {
         if (word[1] == "integers") {
@@ -37,7 +39,7 @@ for name in "${names[@]}"; do
           continue
         }
         # What is not a number equals nothing, not even itself.
-        if (want[i] !~ /^-?[0-9.]/ || got[i] !~ /^-?[0-9.]/)
+        if (want[i] !~ "^" number "$" || got[i] !~ "^" number "$")
           fail("value " i " is " got[i] ", not " want[i])
         apart = size(got[i] - want[i])
         if (apart > worst) worst = apart

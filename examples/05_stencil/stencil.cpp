@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <iostream>
+#include <span>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
@@ -15,6 +16,7 @@
 #include <heddle/device.hpp>
 #include <heddle/kernel.hpp>
 
+#include "results.hpp"
 #include "space.hpp"
 
 namespace hd = heddle;
@@ -73,4 +75,10 @@ int main(int argc, char** argv) {
     hk::stencil(exec, 1, Flow{0.2}, next, now, {.boundary = hk::Boundary::constant});
     std::swap(now, next);
   }
+
+  // A step rounds by at most 5e-14 degrees where a point has 100, and averages what was there
+  // before: two runs are within 801 times 1e-13 degrees, 2.1e-12 of the hottest point's 39.
+  const auto host = hd::host_mirror(now);
+  Kokkos::deep_copy(host, now);
+  examples::write_results("plate", std::span(host.data(), host.size()), 2.1e-12);
 }

@@ -45,6 +45,12 @@ try accepts 'floats 0' '0\n' '0\n'
 try refuses 'floats 1e-10' 'nan\n' 'nan\n'
 try refuses 'floats 1e-10' '1\n' '-nan\n'
 try refuses 'floats 1e-10' '1\n' 'inf\n'
+try accepts 'floats 1.2e-14' '-0.5\n1e+20\n' '-0.5\n1e+20\n'
+try refuses 'floats 1e-10' '1\n' '1e\n'
+try refuses 'floats 1e-10' '1\n' '1nan\n'
+try refuses 'floats nan' '1\n' '5\n'
+try refuses 'floats' '1\n' '1\n'
+try refuses 'words' '1\n' '1\n'
 printf 'heddle results 1\nfloats 1e-3\n1\n' > "$folder/two/a.txt"
 printf 'heddle results 1\nfloats 1e-9\n1\n' > "$folder/one/a.txt"
 judge refuses "another tolerance"
