@@ -20,6 +20,7 @@
 
 #include <heddle/heddle.hpp>
 
+#include "support/label_recorder.hpp"
 #include "support/world.hpp"
 
 namespace hd = heddle;
@@ -118,6 +119,23 @@ TEST_CASE("buffers are counted whoever allocates them") {
   }
   CHECK(bytes > elements * sizeof(double));
   CHECK(run.allocated() == bytes);
+}
+
+TEST_CASE("a profiler is shown what Stages allocates by its room") {
+  const int stages = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", stages}});
+  std::vector<double> seen;
+  const hd::test::LabelRecorder recorder;
+  hd::Stages<AddingStage> model(stages, [&](int first, int) {
+    return AddingStage{first, stages, &seen};
+  });
+  hd::Runner run(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 2}), mesh);
+  static_cast<void>(run.step());
+  run.drain();
+  CHECK(hd::test::LabelRecorder::strangers({"pipeline"}) == std::vector<std::string>{});
+  const auto ours = hd::test::LabelRecorder::ours();
+  CHECK(ours.contains("heddle::pipeline::buffer"));
+  CHECK(ours.contains("heddle::pipeline::delta"));
 }
 
 TEST_CASE("the caller's watchdog holds for what is said before a run") {
