@@ -18,7 +18,8 @@ using hd::test::LabelRecorder;
 
 TEST_CASE("what a sum does on the device has labels of its room") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const Kokkos::View<double*, Kokkos::HostSpace> view("summed", 5);
+  // A mirror is named after its View.
+  const Kokkos::View<double*, Kokkos::HostSpace> view("heddle::collective::summed", 5);
   const LabelRecorder recorder;
   hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, hd::Sum{}, comm);
   CHECK(LabelRecorder::strangers({"collective"}) == std::vector<std::string>{});
@@ -27,7 +28,8 @@ TEST_CASE("what a sum does on the device has labels of its room") {
 
 TEST_CASE("so has what a scheduled sum does, and the staging of its messages") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const Kokkos::View<double*, Kokkos::HostSpace> view("summed", 5);
+  // A mirror is named after its View.
+  const Kokkos::View<double*, Kokkos::HostSpace> view("heddle::collective::summed", 5);
   const LabelRecorder recorder;
   hd::ScheduledSum sum(view, comm, {.path = hd::DevicePath::staged});
   sum();

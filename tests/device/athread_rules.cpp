@@ -192,7 +192,7 @@ TEST_CASE("the environment sets the options of the default core group, or is ref
   const CoreGroupOptions options = heddle::impl::options_from_environment();
   REQUIRE(options.local_memory == 64 * 1024);
   REQUIRE(options.host_threads == 3);
-  for (const char* wrong : {"", "0", "-1", "64k", "many"}) {
+  for (const char* wrong : {"", "0", "-1", "64k", "many", "18014398509482048"}) {
     set("HEDDLE_ATHREAD_LOCAL_KIB", wrong);
     REQUIRE_THROWS_WITH(heddle::impl::options_from_environment(),
                         ContainsSubstring("the environment variable HEDDLE_ATHREAD_LOCAL_KIB is "

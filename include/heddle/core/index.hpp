@@ -24,12 +24,8 @@ struct Index {
   std::uint32_t value = 0;  ///< the plain number
 
   constexpr Index() = default;
-  /// The number itself, which 4 bytes must hold.
-  constexpr explicit Index(std::unsigned_integral auto number)
-      : value(static_cast<std::uint32_t>(number)) {}
   /// @throws contract_error for a negative number, or one that 4 bytes do not hold.
-  constexpr explicit Index(std::signed_integral auto number)
-      : value(static_cast<std::uint32_t>(number)) {
+  constexpr explicit Index(std::integral auto number) : value(static_cast<std::uint32_t>(number)) {
     expects(std::in_range<std::uint32_t>(number), [&] {
       return Complaint{"heddle::Index", "no such number", std::to_string(number),
                        "an index counts from 0 to 4294967295"};

@@ -106,8 +106,8 @@ template <class Integer>
 
 [[nodiscard]] inline CoreGroupOptions options_from_environment() {
   CoreGroupOptions options;
-  options.local_memory =
-      1024 * environment_number("HEDDLE_ATHREAD_LOCAL_KIB", options.local_memory / 1024);
+  const auto kib = static_cast<std::uint32_t>(options.local_memory / 1024);
+  options.local_memory = std::size_t{1024} * environment_number("HEDDLE_ATHREAD_LOCAL_KIB", kib);
   options.host_threads = environment_number("HEDDLE_ATHREAD_HOST_THREADS", options.host_threads);
   return options;
 }
