@@ -75,9 +75,10 @@ TEMPLATE_TEST_CASE("a product stays within its error bound for every shape and t
                    (std::pair<Team, float>), (std::pair<Team, double>)) {
   using Product = typename TestType::first_type;
   using Real = typename TestType::second_type;
-  constexpr std::size_t shapes[][3] = {
-      {1, 1, 1}, {2, 3, 5},    {7, 1, 13},   {1, 17, 3},   {5, 7, 0},    {0, 4, 3},   {4, 0, 3},
-      {0, 0, 0}, {31, 61, 31}, {32, 64, 32}, {33, 67, 37}, {97, 5, 101}, {3, 131, 70}};
+  constexpr std::size_t shapes[][3] = {{1, 1, 1},    {2, 3, 5},      {7, 1, 13},   {1, 17, 3},
+                                       {5, 7, 0},    {0, 4, 3},      {4, 0, 3},    {0, 0, 0},
+                                       {31, 61, 31}, {32, 64, 32},   {33, 67, 37}, {97, 5, 101},
+                                       {3, 131, 70}, {193, 269, 131}};
   for (const auto& [m, n, k] : shapes)
     for (const Transpose ta : {Transpose::no, Transpose::yes})
       for (const Transpose tb : {Transpose::no, Transpose::yes}) {

@@ -43,7 +43,6 @@ void run() {
   std::vector<bench::Summary> fractions;
   for (const Application& application : applications<Kokkos::DefaultHostExecutionSpace>(sizes)) {
     const Measured measured = print(application, native::back_end);
-    if (application.name == "team_gemm") continue;
     fractions.push_back(fraction(measured));
     bench::print_value("portability/fraction", application.name + '_' + native::back_end,
                        fractions.back(), "of_1");

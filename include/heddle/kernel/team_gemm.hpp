@@ -11,30 +11,16 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/kernel/impl/gemm_operand.hpp>
+#include <heddle/kernel/impl/host_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
 namespace impl {
 
-/// op(A) by its strides: a transposed operand is the same memory with the two strides exchanged.
-/// One of the two is 1.
-template <class Real>
-struct Operand {
-  const Real* data;
-  std::size_t rows, columns, row_stride, column_stride;
-
-  template <class View>
-  Operand(const View& view, bool transposed)
-      : data(view.data()),
-        rows(view.extent(transposed ? 1 : 0)),
-        columns(view.extent(transposed ? 0 : 1)),
-        row_stride(transposed ? 1 : view.stride(0)),
-        column_stride(transposed ? view.stride(0) : 1) {}
-};
-
-/// One team computes one tile of C. Tiles of A, B and the sums lie in team scratch (12 KiB in
-/// float, 24 KiB in double; the host's limit is 32 KiB, a device's 48 KiB or more); a thread keeps
+/// For devices and core groups: one team computes one tile of C. Tiles of A, B and the sums lie in
+/// team scratch (12 KiB in float, 24 KiB in double; a device has 48 KiB or more); a thread keeps
 /// 4 x 8 sums in registers while it runs along the depth of a tile.
 template <ExecutionSpace Exec, class Real>
 struct TeamGemm {
@@ -145,28 +131,32 @@ template <class A, class B, class C>
 }  // namespace impl
 
 /// C = alpha op(A) op(B) + beta C. With beta == 0, C is written without being read.
-/// Order of a sum: depth in blocks of 32, ascending inside a block and over the blocks.
-/// Error per element: at most (k + 2) eps (|alpha| |op(A)| |op(B)| + |beta C|).
-/// Stream order: queued in `exec`; returns without waiting.
+/// Order of a sum: depth in blocks (of 32; on the host of equal size, at most 128), ascending
+/// inside a block and over the blocks. Error per element: at most (k + 2) eps (|alpha| |op(A)|
+/// |op(B)| + |beta C|). Stream order: queued in `exec`; returns without waiting.
 template <ExecutionSpace Exec, MatrixOn<Exec> C>
 void team_gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, element<C> alpha,
                Matrix<const std::type_identity_t<element<C>>, Exec> a,
                Matrix<const std::type_identity_t<element<C>>, Exec> b, element<C> beta,
                const C& c) {
   using Real = element<C>;
-  using Kernel = impl::TeamGemm<Exec, Real>;
   const auto shape =
       impl::gemm_shape("heddle::kernel::team_gemm", transpose_a, transpose_b, a, b, c);
   if (shape.rows == 0 || shape.columns == 0) return;
-  const std::size_t teams = ((shape.rows + Kernel::edge - 1) / Kernel::edge) *
-                            ((shape.columns + Kernel::edge - 1) / Kernel::edge);
-  auto policy = typename Kernel::Policy(exec, static_cast<int>(teams), Kokkos::AUTO);
-  // 8 bytes more: the scratch is handed out from an 8-byte boundary.
-  policy.set_scratch_size(0, Kokkos::PerTeam(3 * Kernel::tile * sizeof(Real) + 8));
-  Kokkos::parallel_for(
-      "heddle::kernel::team_gemm", policy,
-      Kernel{
-          {a, transpose_a == Transpose::no}, {b, transpose_b == Transpose::yes}, c, alpha, beta});
+  const impl::Operand<Real> left(a, transpose_a == Transpose::no);
+  const impl::Operand<Real> right(b, transpose_b == Transpose::yes);
+  if constexpr (runs_on_host<Exec>) {
+    const impl::HostGemm<Exec, Real> kernel(left, right, c, alpha, beta);
+    Kokkos::parallel_for("heddle::kernel::team_gemm", kernel.policy(exec), kernel);
+  } else {
+    using Kernel = impl::TeamGemm<Exec, Real>;
+    const std::size_t teams = ((shape.rows + Kernel::edge - 1) / Kernel::edge) *
+                              ((shape.columns + Kernel::edge - 1) / Kernel::edge);
+    auto policy = typename Kernel::Policy(exec, static_cast<int>(teams), Kokkos::AUTO);
+    // 8 bytes more: the scratch is handed out from an 8-byte boundary.
+    policy.set_scratch_size(0, Kokkos::PerTeam(3 * Kernel::tile * sizeof(Real) + 8));
+    Kokkos::parallel_for("heddle::kernel::team_gemm", policy, Kernel{left, right, c, alpha, beta});
+  }
 }
 
 }  // namespace heddle::inline v0::kernel
