@@ -25,8 +25,7 @@ namespace report {
 Comparison native_fraction() {
   Comparison line{
       "triad, dot, stencil, gemm and team_gemm in double: harmonic mean of the fractions of the "
-      "best "
-      "native code, on the back end of this build",
+      "best native code, on the back end of this build",
       "(no figure)", "", "at least 0.7", ""};
 #if defined(HEDDLE_HAS_CBLAS)
   using Space = Kokkos::DefaultHostExecutionSpace;
