@@ -10,21 +10,21 @@ preset=${HEDDLE_PRESET:-openmp}
 
 # Sets up, and configures the preset. Its messages go to standard error.
 configure() {
-  local prefix toolchain device=() cache=$root/build/$preset/CMakeCache.txt
+  local prefix toolchain device=() wanted=() cache=$root/build/$preset/CMakeCache.txt
   case $preset in
     serial-kernels | bench-serial) device=(serial) ;;
     cuda | hip) device=("$preset") ;;
   esac
   prefix=$("$root/scripts/setup" "${device[@]}" | tail -1)
   if [[ -n $prefix ]]; then
-    export CMAKE_TOOLCHAIN_FILE=$prefix/toolchain.cmake
+    wanted=(CMAKE_TOOLCHAIN_FILE="$prefix/toolchain.cmake")  # not exported: it is this preset's only
     # CMake cannot change the toolchain of a build folder, so one with another is begun afresh.
     if [[ -e $cache ]]; then
       toolchain=$(sed -n 's/^CMAKE_TOOLCHAIN_FILE:[A-Z]*=//p' "$cache")
-      if [[ $toolchain != "$CMAKE_TOOLCHAIN_FILE" ]]; then rm -rf "$cache" "${cache%/*}/CMakeFiles"; fi
+      if [[ $toolchain != "$prefix/toolchain.cmake" ]]; then rm -rf "$cache" "${cache%/*}/CMakeFiles"; fi
     fi
   fi
-  (cd "$root" && cmake --preset "$preset") >&2
+  (cd "$root" && env "${wanted[@]}" cmake --preset "$preset") >&2
 }
 
 # build [targets...]

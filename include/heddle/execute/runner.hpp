@@ -132,15 +132,17 @@ class Runner {
  public:
   /// @throws contract_error where the schedule has another number of ranks than the place, or the
   ///         ranks do not have the same schedule; what the model throws, and communication_error on
-  ///         the other ranks. The transport is spent then.
+  ///         the other ranks. The transport is spent then, but not where `prepare` refuses the
+  ///         schedule by contract_error or infeasible, which every rank must do alike.
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
         m_carrier(impl::carrier(m_model, transport(), m_options.execute)) {
     if constexpr (impl::Prepares<ModelType, PlaceType>)
-      schedule = told("the preparation of the schedule",
-                      [&] { return m_model.prepare(schedule, m_place, m_options.execute); });
+      schedule = told(
+          "the preparation of the schedule",
+          [&] { return m_model.prepare(schedule, m_place, m_options.execute); }, Refusals::alike);
     else
       static_assert(
           !requires { &ModelType::prepare; },
@@ -221,13 +223,19 @@ class Runner {
  private:
   [[nodiscard]] TransportType& transport() { return transport_of(m_place); }
 
-  /// What `call` returns. Where it throws, the other ranks are told that this one was `doing` that.
+  /// Whether a contract_error or infeasible is thrown by all ranks or by none.
+  enum class Refusals : bool { own, alike };
+
+  /// What `call` returns. Where it throws, the other ranks are told that this one was `doing` that,
+  /// unless they throw the same.
   template <class Call>
-  decltype(auto) told(const char* doing, Call&& call) {
+  decltype(auto) told(const char* doing, Call&& call, Refusals refusals = Refusals::own) {
     try {
       return call();
     } catch (const std::exception& error) {
-      tell(doing, error.what());
+      const bool refusal = dynamic_cast<const contract_error*>(&error) != nullptr ||
+                           dynamic_cast<const infeasible*>(&error) != nullptr;
+      if (refusals == Refusals::own || !refusal) tell(doing, error.what());
       throw;
     } catch (...) {
       tell(doing, "unknown exception");
