@@ -8,6 +8,7 @@
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/catalogue.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
 #include <heddle/schedule/fold.hpp>

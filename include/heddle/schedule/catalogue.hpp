@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The catalogue: every pipeline schedule by its name, for programs whose users choose one. A new
+/// schedule is a generator and a line here; tools, gallery and examples find it then.
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/orders.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// What a schedule of the catalogue is made for.
+struct PipelineShape {
+  int ranks = 4;            ///< of the pipeline
+  int microbatches = 8;     ///< in a step
+  int stages_per_rank = 2;  ///< heeded by the schedules that leave it open
+};
+
+/// A schedule of the catalogue.
+struct NamedSchedule {
+  std::string_view name;                   ///< as users write it
+  std::string_view about;                  ///< in a line
+  Orders (*orders)(const PipelineShape&);  ///< throws infeasible for a shape it does not exist for
+  bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients are
+                            ///< those of the serial model
+};
+
+/// All of them, in the order in which they are listed.
+[[nodiscard]] inline std::span<const NamedSchedule> catalogue() {
+  using Shape = PipelineShape;
+  static constexpr auto all = std::to_array<NamedSchedule>({
+      {"gpipe", "all forwards, then all backwards",
+       [](const Shape& s) { return gpipe_orders(s.ranks, s.microbatches); }},
+      {"1f1b", "one forward, one backward: no more activations than ranks",
+       [](const Shape& s) { return one_f_one_b_orders(s.ranks, s.microbatches); }},
+      {"interleaved", "1F1B with several stages on every rank, a smaller bubble",
+       [](const Shape& s) {
+         return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
+       }},
+      {"stream", "forwards only, for inference and streams of items",
+       [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
+  });
+  return all;
+}
+
+/// The schedule called `name`.
+/// @throws contract_error where there is none; it lists those that there are.
+[[nodiscard]] inline const NamedSchedule& find_schedule(std::string_view name) {
+  for (const NamedSchedule& entry : catalogue())
+    if (entry.name == name) return entry;
+  std::string names;
+  for (const NamedSchedule& entry : catalogue())
+    names += text(names.empty() ? "" : ", ", entry.name);
+  throw contract_error({"heddle::schedule::find_schedule",
+                        text("no schedule '", name, "'"),
+                        {},
+                        "there are " + names});
+}
+
+}  // namespace heddle::inline v0::schedule

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/schedule.hpp>
+
+#include "support/complaint.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Whether a step of `orders` trains, and every stage is updated at its end.
+bool trains_synchronously(const Orders& orders) {
+  bool backward = false;
+  for (const auto& rank : orders.ranks) {
+    for (const Order& order : rank) {
+      if (order.kind == Kind::update) return false;
+      backward |= order.kind != Kind::F;
+    }
+  }
+  return backward;
+}
+
+}  // namespace
+
+TEST_CASE("every schedule of the catalogue has a name of its own that it is found by") {
+  std::set<std::string_view> names;
+  for (const auto& entry : schedule::catalogue()) {
+    INFO(entry.name);
+    CHECK(names.insert(entry.name).second);
+    CHECK(&schedule::find_schedule(entry.name) == &entry);
+    CHECK(entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") ==
+          std::string_view::npos);
+    CHECK(!entry.about.empty());
+  }
+}
+
+TEST_CASE("every schedule of the catalogue exists for four ranks and eight microbatches") {
+  for (const auto& entry : schedule::catalogue()) {
+    INFO(entry.name);
+    const Orders orders = entry.orders({});
+    CHECK(orders.ranks.size() == 4);
+    CHECK(entry.synchronous == trains_synchronously(orders));
+    CHECK(!orders.name.empty());
+  }
+}
+
+TEST_CASE("a name that the catalogue lacks is refused with those it has") {
+  const std::string said =
+      test::message_of<contract_error>([] { (void)schedule::find_schedule("zigzag"); });
+  CHECK_THAT(said, ContainsSubstring("no schedule 'zigzag'"));
+  for (const auto& entry : schedule::catalogue())
+    CHECK_THAT(said, ContainsSubstring(std::string(entry.name)));
+}
