@@ -15,6 +15,7 @@
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
 #include <heddle/schedule/hash.hpp>
+#include <heddle/schedule/lives.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/schedule.hpp>

@@ -7,6 +7,7 @@
 /// trace viewer and as numbers.
 
 #include <heddle/trace/grid.hpp>
+#include <heddle/trace/memory_report.hpp>
 #include <heddle/trace/perfetto.hpp>
 #include <heddle/trace/report.hpp>
 #include <heddle/trace/svg.hpp>

@@ -195,13 +195,14 @@ TEST_CASE("predicted and measured lie side by side, a process per rank and a tra
   CHECK(ns(trace.slice("0F0")["dur"]) == 1'000'000);
 }
 
-TEST_CASE("the counter of live activations peaks where peak_parts says") {
-  const auto peaks = [](const Timeline& timeline, const std::string& unit) {
+TEST_CASE("the counters of memory peak where memory_use says") {
+  const auto peaks = [](const Timeline& timeline, const std::string& name,
+                        const std::string& unit) {
     std::map<int, double> most;
     std::map<int, double> last;
     const Trace trace(perfetto(timeline));
     for (const Json& event : trace.events) {
-      if (event["ph"].string() != "C") continue;
+      if (event["ph"].string() != "C" || event["name"].string() != name) continue;
       const int process = static_cast<int>(event["pid"].number());
       last[process] = event["args"][unit].number();
       most[process] = std::max(most[process], last[process]);
@@ -209,14 +210,18 @@ TEST_CASE("the counter of live activations peaks where peak_parts says") {
     for (const auto& [process, live] : last) CHECK(live == 0);
     return most;
   };
+  using Peaks = std::map<int, double>;
   schedule::PipelineOptions options{.stages = 4, .microbatches = 8};
   const Timeline unsized = simulate(schedule::one_f_one_b(options), {.F = 1, .B = 2});
-  CHECK(peaks(unsized, "parts") == std::map<int, double>{{1, 4}, {2, 3}, {3, 2}, {4, 1}});
-  for (int rank = 0; rank < 4; ++rank)
-    CHECK(peak_parts(unsized, Rank{rank}, role::saved) == static_cast<unsigned>(4 - rank));
-  options.sizes.saved = 100;
+  CHECK(peaks(unsized, "live activations", "parts") == Peaks{{1, 4}, {2, 3}, {3, 2}, {4, 1}});
+  CHECK(peaks(unsized, "weights", "parts") == Peaks{{1, 1}, {2, 1}, {3, 1}, {4, 1}});
+  CHECK(peaks(unsized, "memory", "parts").empty());
+  options.sizes = {.saved = 100, .parameters = 7};
   const Timeline sized = simulate(schedule::one_f_one_b(options), {.F = 1, .B = 2});
-  CHECK(peaks(sized, "bytes") == std::map<int, double>{{1, 400}, {2, 300}, {3, 200}, {4, 100}});
+  CHECK(peaks(sized, "live activations", "bytes") == Peaks{{1, 400}, {2, 300}, {3, 200}, {4, 100}});
+  CHECK(peaks(sized, "weights", "bytes") == Peaks{{1, 7}, {2, 7}, {3, 7}, {4, 7}});
+  // The gradients are as large as the weights.
+  CHECK(peaks(sized, "memory", "bytes") == Peaks{{1, 414}, {2, 314}, {3, 214}, {4, 114}});
 }
 
 TEST_CASE("messages of a channel that are in flight together do not overlap on their tracks") {
@@ -264,7 +269,7 @@ TEST_CASE("lanes have tracks of their own, and moves within a rank are local wor
   for (const auto& [track, name] : trace.tracks) names.insert(name);
   CHECK(names == std::set<std::string>{"lane 2", "send to 1 lane 1", "receive from 0 lane 1"});
   CHECK(trace.flows == 1);
-  CHECK(trace.count("C") == 0);
+  CHECK(trace.count("C") == 4);  // memory begins and ends on either rank
   CHECK(ns(trace.slice("0EVICT0")["dur"]) == 3'000'000'000);
 }
 

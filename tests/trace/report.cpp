@@ -55,10 +55,11 @@ TEST_CASE("the time of 1F1B goes where the drawing says") {
     const auto number = static_cast<double>(r);
     CHECK(rank.busy == 24);
     CHECK(rank.warm_up == number);
-    CHECK(rank.receive == 9 - 3 * number);
+    CHECK(rank.receive == 2 * (3 - number));  // from its last warm-up forward to its first backward
     CHECK(rank.send == 0);
     CHECK(rank.other == 0);
-    CHECK(rank.drain == 2 * number);
+    CHECK(rank.drain == 3 - number);  // an F's length between any two of its last 4 - r backwards
+    CHECK(rank.tail == 2 * number);
     CHECK(rank.whole() == 33);
     CHECK(rank.bubble_ratio() == 9.0 / 33.0);
   }
@@ -102,14 +103,87 @@ TEST_CASE("a gap belongs to what came last") {
   CHECK(sender.busy == 3);
   CHECK(sender.send == 3);
   CHECK(sender.receive + sender.other + sender.warm_up == 0);
-  CHECK(sender.drain == 7);
+  CHECK(sender.drain == 0);
+  CHECK(sender.tail == 7);
   const trace::RankTime& receiver = use.ranks[1];
   CHECK(receiver.warm_up == 1);
   CHECK(receiver.busy == 6.5);
   CHECK(receiver.other == 2);      // from 3 to 4 and from 11 to 12, the casts
   CHECK(receiver.receive == 3.5);  // from 7 to 10.5, the message
   CHECK(receiver.drain == 0);
+  CHECK(receiver.tail == 0);
   CHECK(receiver.whole() == use.makespan);
+}
+
+TEST_CASE("the pipeline drains until the last backward, and the tail is for sums and others") {
+  // Two ranks compute one microbatch each, sum their gradients and update.
+  Builder builder("tail", 2);
+  const BufferId first = builder.add_buffer({.rank = Rank{0}});
+  const BufferId second = builder.add_buffer({.rank = Rank{1}});
+  const auto work = [&](Kind kind, int rank, const Use& use) {
+    builder.add({.kind = kind, .queue = builder.local(Rank{rank})}, {use});
+  };
+  using namespace schedule;
+  work(Kind::F, 0, write(first));
+  work(Kind::F, 1, write(second));
+  work(Kind::B, 0, update(first));
+  work(Kind::W, 0, update(first));
+  work(Kind::B, 1, update(second));
+  builder.add({.kind = Kind::group, .queue = builder.local(Rank{0}, Lane{1})},
+              {update(first), update(second)});
+  work(Kind::update, 0, read(first));
+  work(Kind::update, 1, read(second));
+  const Timeline timeline(std::move(builder).build(), {{0, 2, 2},
+                                                       {1, 3, 3},
+                                                       {3, 4, 4},
+                                                       {6, 7, 7},
+                                                       {3, 8, 8},
+                                                       {8, 10, 10},
+                                                       {10, 11, 11},
+                                                       {10.5, 12, 12}});
+  const trace::TimeUse use = trace::time_use(timeline);
+  CHECK(use.ranks[0].busy == 5);
+  CHECK(use.ranks[0].drain == 3);  // from 2 to 3 and from 4 to 6
+  CHECK(use.ranks[0].tail == 4);   // from 7 to 10 for the sum, from 11 to 12 for the other rank
+  CHECK(use.ranks[1].warm_up == 1);
+  CHECK(use.ranks[1].busy == 8.5);
+  CHECK(use.ranks[1].drain == 0);
+  CHECK(use.ranks[1].tail == 2.5);
+  for (const trace::RankTime& rank : use.ranks) CHECK(rank.whole() == 12);
+}
+
+TEST_CASE("a fused pair waits for what either of the two waits for") {
+  Builder builder("pair", 2);
+  const BufferId sent = builder.add_buffer({.rank = Rank{0}});
+  const BufferId got = builder.add_buffer({.rank = Rank{1}});
+  const BufferId own = builder.add_buffer({.rank = Rank{1}});
+  const QueueId queue = builder.local(Rank{1});
+  using namespace schedule;
+  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {write(sent)});
+  builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
+              {read(sent), write(got)});
+  builder.add({.kind = Kind::F, .queue = queue}, {write(own)});
+  builder.add({.kind = Kind::F, .queue = queue, .flags = flag::with_next}, {read(own)});
+  builder.add({.kind = Kind::B, .queue = queue}, {read(got)});
+  builder.add({.kind = Kind::F, .queue = queue}, {});
+  const Timeline timeline(std::move(builder).build(),
+                          {{0, 1, 1}, {1, 2, 4}, {0, 1, 1}, {4, 6, 7}, {4, 7, 7}, {7, 8, 8}});
+  const trace::RankTime rank = trace::time_use(timeline).ranks[1];
+  CHECK(rank.busy == 5);
+  CHECK(rank.receive == 3);
+  CHECK(rank.whole() == 8);
+}
+
+TEST_CASE("a pipeline without backwards does not drain") {
+  const Timeline timeline =
+      simulate(schedule::stream({.stages = 3, .microbatches = 4}), {.F = 1, .latency = 0.5});
+  const trace::TimeUse use = trace::time_use(timeline);
+  for (std::size_t r = 0; r < 3; ++r) {
+    const auto number = static_cast<double>(r);
+    CHECK(use.ranks[r].warm_up == 1.5 * number);
+    CHECK(use.ranks[r].drain == 0);
+    CHECK(use.ranks[r].tail == 1.5 * (2 - number));
+  }
 }
 
 TEST_CASE("work in two lanes at once is busy once") {
@@ -132,19 +206,19 @@ TEST_CASE("the report is a table with theory, simulation and measurement") {
         "bubble ratio of 1F1B P=2 M=2: theory 33.3%, simulated 33.3%, measured 36.8%\n"
         "makespan: simulated 9 ms, measured 9.5 ms (+5.6%)\n"
         "                        busy    warm-up    receive       send      other      drain"
-        "     bubble\n"
-        "rank 0  simulated       6 ms       0 ms       3 ms       0 ms       0 ms       0 ms"
-        "      33.3%\n"
-        "        measured        6 ms       0 ms     3.5 ms       0 ms       0 ms       0 ms"
-        "      36.8%\n"
-        "rank 1  simulated       6 ms       1 ms       0 ms       0 ms       0 ms       2 ms"
-        "      33.3%\n"
-        "        measured        6 ms    1.25 ms       0 ms       0 ms       0 ms    2.25 ms"
-        "      36.8%\n"
-        "all     simulated      12 ms       1 ms       3 ms       0 ms       0 ms       2 ms"
-        "      33.3%\n"
-        "        measured       12 ms    1.25 ms     3.5 ms       0 ms       0 ms    2.25 ms"
-        "      36.8%\n");
+        "       tail     bubble\n"
+        "rank 0  simulated       6 ms       0 ms       0 ms       0 ms       0 ms       3 ms"
+        "       0 ms      33.3%\n"
+        "        measured        6 ms       0 ms       0 ms       0 ms       0 ms     3.5 ms"
+        "       0 ms      36.8%\n"
+        "rank 1  simulated       6 ms       1 ms       0 ms       0 ms       0 ms       0 ms"
+        "       2 ms      33.3%\n"
+        "        measured        6 ms    1.25 ms       0 ms       0 ms       0 ms       0 ms"
+        "    2.25 ms      36.8%\n"
+        "all     simulated      12 ms       1 ms       0 ms       0 ms       0 ms       3 ms"
+        "       2 ms      33.3%\n"
+        "        measured       12 ms    1.25 ms       0 ms       0 ms       0 ms     3.5 ms"
+        "    2.25 ms      36.8%\n");
   CHECK(report.theory == 1.0 / 3.0);
   CHECK(report.measured->ranks[1].warm_up == Catch::Approx(1.25e-3));
   const std::string alone = to_string(trace::bubble_report(simulated));
@@ -168,7 +242,7 @@ TEST_CASE("odd timelines have reports") {
 
   const Timeline moves = simulate(test::moves_only(3, 8), {.latency = 2});
   const auto idle = trace::time_use(moves);
-  CHECK(idle.ranks[0].drain == 2);  // a rank that never works drains all the time
+  CHECK(idle.ranks[0].tail == 2);  // a rank that never works waits for the others all the time
   CHECK(idle.bubble_ratio() == 1);
 
   Timeline bad = simulate(one, {.F = 1});

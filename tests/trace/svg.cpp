@@ -235,3 +235,44 @@ TEST_CASE("marks of the time axis are round numbers") {
   CHECK(trace::impl::tick_step(0.0033, 13) == Catch::Approx(0.0005));
   CHECK(trace::impl::tick_step(0, 13) == 0);
 }
+
+TEST_CASE("memory has a row of its own for every rank, all in one scale") {
+  schedule::PipelineOptions options{.stages = 2, .microbatches = 2};
+  const auto picture = [&] {
+    return trace::to_svg(simulate(schedule::one_f_one_b(options), {.F = 1, .B = 2}),
+                         {.memory = true});
+  };
+  const std::string numbers = picture();
+  CHECK(flaw(numbers) == "");
+  // Rank 0 holds two activations at most, which fills its 24 pixels; rank 1 holds one. All is in
+  // multiples of a ninth of the width, from 1F1B's makespan.
+  CHECK(numbers.find(">2 live</text>") != std::string::npos);
+  CHECK(numbers.find(">1 live</text>") != std::string::npos);
+  CHECK(numbers.find("all memory") == std::string::npos);
+  std::vector<std::string> paths;
+  for (std::size_t at = 0; (at = numbers.find("<path d=\"", at)) != std::string::npos; ++at)
+    paths.push_back(numbers.substr(at + 9, numbers.find('"', at + 9) - at - 9));
+  REQUIRE(paths.size() == 2);
+  const auto heights = [](const std::string& path) {
+    std::vector<double> found;
+    for (std::size_t at = 0; (at = path.find('V', at)) != std::string::npos; ++at)
+      found.push_back(std::stod(path.substr(at + 1)));
+    return found;
+  };
+  const double base = std::stod(paths[0].substr(paths[0].find(',') + 1));
+  CHECK(heights(paths[0]) == std::vector<double>{base - 12, base - 24, base - 12, base});
+  const double second = std::stod(paths[1].substr(paths[1].find(',') + 1));
+  CHECK(second == base + 30);
+  CHECK(heights(paths[1]) == std::vector<double>{second - 12, second});
+
+  options.sizes = {.saved = 1000, .parameters = 500};
+  const std::string bytes = picture();
+  CHECK(flaw(bytes) == "");
+  CHECK(bytes.find(">3 kB, 2 live</text>") != std::string::npos);
+  CHECK(bytes.find(">2 kB, 1 live</text>") != std::string::npos);
+  CHECK(bytes.find("all memory") != std::string::npos);
+
+  CHECK(flaw(trace::to_svg(Timeline{}, {.memory = true})) == "");
+  const auto plain = trace::to_svg(one_f_one_b_timeline());
+  CHECK(plain.find("class=\"memory\"") == std::string::npos);
+}

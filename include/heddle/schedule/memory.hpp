@@ -3,98 +3,123 @@
 #pragma once
 
 /// @file
-/// Memory of a timeline: which parts hold a live value when, and how much that is at its peak.
+/// Memory over time: how much every rank holds when, by role, and how much that is at its peak; of
+/// predicted and of measured timelines.
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include <heddle/schedule/lives.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/schedule/weave.hpp>
 
 namespace heddle::inline v0 {
 
-/// A value's life in one part: from the start of the action that wrote it to the end of the last
-/// one that touched it. Values of transient buffers only; what persists is always there.
-template <class Time>
-struct Life {
-  BufferId buffer;         ///< where the value is
-  std::uint32_t part = 0;  ///< in which part
-  Time begin = {};         ///< the start of its writer
-  Time end = {};           ///< the end of its last user
+/// How much is held: a number of parts, and their bytes where the Schedule has sizes.
+struct Holding {
+  std::uint64_t parts = 0;  ///< number of values, each in a part
+  Bytes bytes = 0;          ///< of these parts
+
+  friend constexpr bool operator==(const Holding&, const Holding&) = default;
 };
 
-/// The lives of all values whose buffer satisfies `selected(buffer)`, in no particular order.
-template <class Time, class Select>
-[[nodiscard]] std::vector<Life<Time>> lives(const BasicTimeline<Time>& timeline,
-                                            Select&& selected) {
-  const Schedule& schedule = timeline.schedule();
-  constexpr std::size_t none = ~std::size_t{0};
-  std::vector<std::size_t> first(schedule.buffers().size(), none);
-  std::vector<std::size_t> open;  // the life that a part's present value has
-  for (std::size_t b = 0; b < first.size(); ++b) {
-    const Buffer& buffer = schedule[BufferId{b}];
-    if (!buffer.transient || !selected(buffer)) continue;
-    first[b] = open.size();
-    open.resize(open.size() + buffer.parts, none);
-  }
-  std::vector<Life<Time>> result;
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const auto& span = timeline.spans()[i];
-    const bool moves = schedule[ActionId{i}].kind == Kind::move;
-    for (const Use& use : schedule.uses(ActionId{i})) {
-      if (first[+use.buffer] == none) continue;
-      const Time until = moves && use.writes() ? span.arrival : span.end;
-      for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
-        std::size_t& life = open[first[+use.buffer] + part];
-        if (use.access() == Access::write) {
-          life = result.size();
-          result.push_back({use.buffer, part, span.start, until});
-        } else {
-          result[life].end = std::max(result[life].end, until);
-        }
-      }
-    }
-  }
-  return result;
+/// A step of a memory curve.
+template <class Time>
+struct MemoryStep {
+  Time at = {};   ///< from here on, until the next step
+  Holding holds;  ///< so much is held
+};
+
+/// A function of time as steps in order of time. What is held for no time at all, and needs a place
+/// nevertheless, shows as a second step at the same time. Empty where nothing is ever held.
+template <class Time>
+using MemoryCurve = std::vector<MemoryStep<Time>>;
+
+/// The most that a curve reaches, of either number.
+template <class Time>
+[[nodiscard]] Holding peak(const MemoryCurve<Time>& curve) {
+  Holding most;
+  for (const auto& [at, holds] : curve)
+    most = {std::max(most.parts, holds.parts), std::max(most.bytes, holds.bytes)};
+  return most;
 }
 
-namespace impl {
-
-/// Peak of the sum of `weight(life)` over the lives that overlap. At equal times ends count before
-/// beginnings: what is freed can be used at once. A life that begins and ends at one time ends
-/// after them: however short it is, its value needs a place.
-template <class Time, class Weight>
-[[nodiscard]] std::uint64_t peak(const std::vector<Life<Time>>& lives, Weight&& weight) {
+/// The sum of these lives at any time. At equal times ends count before beginnings: what is freed
+/// can be used at once. A life that begins and ends at one time ends after them: however short it
+/// is, its value needs a place.
+template <class Time>
+[[nodiscard]] MemoryCurve<Time> memory_curve(const Schedule& schedule,
+                                             const std::vector<Life<Time>>& lives) {
   enum class Event : std::uint8_t { end, begin, end_at_once };
   struct Change {
     Time at;
     Event event;
-    std::uint64_t amount;
+    Bytes bytes;
   };
   std::vector<Change> changes;
   changes.reserve(2 * lives.size());
   for (const auto& life : lives) {
-    changes.push_back({life.begin, Event::begin, weight(life)});
-    changes.push_back(
-        {life.end, life.begin < life.end ? Event::end : Event::end_at_once, weight(life)});
+    const Bytes bytes = part_bytes(schedule[life.buffer], life.part, 1);
+    changes.push_back({life.begin, Event::begin, bytes});
+    changes.push_back({life.end, life.begin < life.end ? Event::end : Event::end_at_once, bytes});
   }
   std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
     return a.at < b.at || (!(b.at < a.at) && a.event < b.event);
   });
-  std::int64_t live = 0;
-  std::int64_t most = 0;
-  for (const Change& change : changes) {
-    const auto amount = static_cast<std::int64_t>(change.amount);
-    live += change.event == Event::begin ? amount : -amount;
-    most = std::max(most, live);
+  MemoryCurve<Time> curve;
+  Holding now;
+  for (std::size_t c = 0; c < changes.size(); ++c) {
+    const auto& [at, event, bytes] = changes[c];
+    if (event == Event::begin)
+      now = {now.parts + 1, now.bytes + bytes};
+    else
+      now = {now.parts - 1, now.bytes - bytes};
+    // One step for all that ends and begins at a time, another for what ends there at once.
+    const bool last = c + 1 == changes.size() || at < changes[c + 1].at ||
+                      (event != Event::end_at_once && changes[c + 1].event == Event::end_at_once);
+    if (last && (curve.empty() || curve.back().holds != now)) curve.push_back({at, now});
   }
-  return static_cast<std::uint64_t>(most);
+  return curve;
 }
 
-}  // namespace impl
+/// What one rank holds over time.
+template <class Time>
+struct BasicMemoryUse {
+  MemoryCurve<Time> activations;  ///< role::saved: what backward passes still need
+  MemoryCurve<Time> weights;      ///< role::weights: a part for each stage and version
+  MemoryCurve<Time> all;          ///< all buffers on the rank
+};
 
-/// Most values of role `label` that are live at once on `rank`; `saved` counts live activations.
+using MemoryUse = BasicMemoryUse<Seconds>;  ///< over seconds
+
+/// What every rank holds over time, in the order of the ranks. Predicted from a simulated timeline,
+/// measured from a measured one.
+template <class Time>
+[[nodiscard]] std::vector<BasicMemoryUse<Time>> memory_use(const BasicTimeline<Time>& timeline) {
+  const Schedule& schedule = timeline.schedule();
+  std::vector<std::array<std::vector<Life<Time>>, 3>> of_rank(
+      static_cast<std::size_t>(schedule.ranks()));
+  for (const Life<Time>& life : lives(timeline, [](const Buffer&) { return true; })) {
+    const Buffer& buffer = schedule[life.buffer];
+    auto& [activations, weights, all] = of_rank[+buffer.rank];
+    const std::string_view label = schedule[buffer.label];
+    if (label == role::saved) activations.push_back(life);
+    if (label == role::weights) weights.push_back(life);
+    all.push_back(life);
+  }
+  std::vector<BasicMemoryUse<Time>> result;
+  for (const auto& [activations, weights, all] : of_rank)
+    result.push_back({memory_curve(schedule, activations), memory_curve(schedule, weights),
+                      memory_curve(schedule, all)});
+  return result;
+}
+
+/// Most values of role `label` that are live at once on `rank`; `saved` counts live activations,
+/// `weights` the stages, or their versions where they have several.
 template <class Time>
 [[nodiscard]] std::uint64_t peak_parts(const BasicTimeline<Time>& timeline, Rank rank,
                                        std::string_view label) {
@@ -102,16 +127,15 @@ template <class Time>
   const auto found = lives(timeline, [&](const Buffer& buffer) {
     return buffer.rank == rank && schedule[buffer.label] == label;
   });
-  return impl::peak(found, [](const auto&) { return std::uint64_t{1}; });
+  return peak(memory_curve(schedule, found)).parts;
 }
 
 /// Most bytes of transient storage that are live at once on `rank`.
 template <class Time>
 [[nodiscard]] Bytes peak_bytes(const BasicTimeline<Time>& timeline, Rank rank) {
-  const Schedule& schedule = timeline.schedule();
-  const auto found = lives(timeline, [&](const Buffer& buffer) { return buffer.rank == rank; });
-  return impl::peak(
-      found, [&](const auto& life) { return part_bytes(schedule[life.buffer], life.part, 1); });
+  const auto found = lives(
+      timeline, [&](const Buffer& buffer) { return buffer.rank == rank && buffer.transient; });
+  return peak(memory_curve(timeline.schedule(), found)).bytes;
 }
 
 }  // namespace heddle::inline v0

@@ -32,8 +32,9 @@ struct NamedTimeline {
 /// Every rank of every timeline is a process, and every queue a track of it: "compute" and further
 /// lanes, "send to 1", "receive from 0". A slice carries stage, microbatch, bytes (of a move: its
 /// payload, else of all parts the action uses) and the action's number in the schedule; an arrow
-/// leads from every send to its receive; a counter shows the live activations. Each timeline begins
-/// at 0; times are in microseconds to the nanosecond.
+/// leads from every send to its receive. Counters show the live activations, the weights (all
+/// versions) and all memory of each rank, in bytes, or without the last and in parts where the
+/// schedule has no sizes. Each timeline begins at 0; times are in microseconds to the nanosecond.
 ///
 /// The object's first member is `"heddle": {"format": "heddle-trace", "version": 1, "checksum":
 /// c}`, with c the 64-bit FNV-1a hash, in 16 hexadecimal digits, of the text of the `traceEvents`

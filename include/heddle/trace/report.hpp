@@ -22,18 +22,20 @@
 
 namespace heddle::inline v0::trace {
 
-/// Where the makespan of a timeline goes on one rank: the six add up to it. A gap between two works
-/// is put down to what came last of all that the second one waited for.
+/// Where the makespan of a timeline goes on one rank: the seven add up to it. Filling and emptying
+/// the pipeline is what a schedule costs by its shape; a gap between is put down to what came last
+/// of all that the work after it waited for.
 struct RankTime {
   Seconds busy = 0;     ///< at least one of its lanes does the model's work (is_work)
   Seconds warm_up = 0;  ///< before its first work
   Seconds receive = 0;  ///< waiting for the arrival of a message
   Seconds send = 0;     ///< waiting for a message to be gone, so that its storage is free
   Seconds other = 0;    ///< any other gap
-  Seconds drain = 0;    ///< after its last work
+  Seconds drain = 0;    ///< any gap after its last forward and before its last backward
+  Seconds tail = 0;     ///< after its last work but updates: for sums of gradients and other ranks
 
   /// All but the busy time.
-  [[nodiscard]] Seconds idle() const { return warm_up + receive + send + other + drain; }
+  [[nodiscard]] Seconds idle() const { return warm_up + receive + send + other + drain + tail; }
   /// The makespan.
   [[nodiscard]] Seconds whole() const { return busy + idle(); }
   /// Idle share of the whole; zero where there is no time at all.
@@ -47,6 +49,7 @@ struct RankTime {
     send += more.send;
     other += more.other;
     drain += more.drain;
+    tail += more.tail;
     return *this;
   }
 };
@@ -80,18 +83,23 @@ namespace impl {
 
 enum class Wait { receive, send, other };
 
-/// What came last of all that action `id` waited for; `queued` is when its queue became free.
+/// What came last of all that action `id` waited for, and those that are done together with it;
+/// `queued` is when its queue became free.
 [[nodiscard]] inline Wait last_wait(const Timeline& timeline, ActionId id, Seconds queued) {
   const Schedule& schedule = timeline.schedule();
   Seconds latest = queued;
   Wait wait = Wait::other;
-  for (const After after : schedule.after(id)) {
-    const ActionId on{after.action};
-    const Seconds done = after.end ? timeline[on].arrival : timeline[on].end;
-    if (done <= latest) continue;
-    latest = done;
-    const bool message = schedule[on].kind == Kind::move && !schedule[schedule[on].queue].local();
-    wait = !message ? Wait::other : after.end ? Wait::receive : Wait::send;
+  for (bool more = true; more; ++id.value) {
+    more = (schedule[id].flags & flag::with_next) != 0;
+    for (const After after : schedule.after(id)) {
+      const ActionId on{after.action};
+      const bool moved = schedule[on].kind == Kind::move;
+      const Seconds done = moved && !after.end ? timeline[on].end : timeline[on].arrival;
+      if (done <= latest) continue;
+      latest = done;
+      const bool message = moved && !schedule[schedule[on].queue].local();
+      wait = !message ? Wait::other : after.end ? Wait::receive : Wait::send;
+    }
   }
   return wait;
 }
@@ -124,6 +132,13 @@ enum class Wait { receive, send, other };
   for (auto& list : works) {
     std::stable_sort(list.begin(), list.end(),
                      [](const Work& a, const Work& b) { return a.start < b.start; });
+    const auto last = [&](auto&& wanted) {  // one more than its place in the list; 0: none
+      std::size_t w = list.size();
+      while (w > 0 && !wanted(schedule[list[w - 1].id].kind)) --w;
+      return w;
+    };
+    const std::size_t forwards = last([](Kind kind) { return kind == Kind::F; });
+    const std::size_t model = last([](Kind kind) { return kind != Kind::update; });
     RankTime rank;
     Seconds covered = begin;  // up to here the rank's time is accounted for
     for (std::size_t w = 0; w < list.size(); ++w) {
@@ -131,6 +146,10 @@ enum class Wait { receive, send, other };
       if (const Seconds gap = work.start - covered; gap > 0) {
         if (w == 0) {
           rank.warm_up += gap;
+        } else if (w >= model) {
+          rank.tail += gap;
+        } else if (forwards != 0 && w >= forwards) {
+          rank.drain += gap;
         } else {
           const impl::Wait wait = impl::last_wait(timeline, work.id, work.queued);
           (wait == impl::Wait::receive ? rank.receive
@@ -144,7 +163,7 @@ enum class Wait { receive, send, other };
         covered = work.end;
       }
     }
-    rank.drain = timeline.end() - covered;
+    rank.tail += timeline.end() - covered;
     result.ranks.push_back(rank);
   }
   return result;
@@ -208,14 +227,15 @@ inline void append_cell(std::string& line, std::string_view cell, std::size_t wi
 
   const std::size_t margin = impl::rank_label(0, static_cast<int>(ranks)).size() + 2;
   std::string head(margin + 9, ' ');
-  for (const char* column : {"busy", "warm-up", "receive", "send", "other", "drain", "bubble"})
+  for (const char* column :
+       {"busy", "warm-up", "receive", "send", "other", "drain", "tail", "bubble"})
     impl::append_cell(head, column, 11);
   out += head + "\n";
   const auto append_row = [&](std::string label, const char* name, const RankTime& time) {
     label.resize(margin, ' ');
     label.append(name).resize(margin + 9, ' ');
     for (const Seconds part :
-         {time.busy, time.warm_up, time.receive, time.send, time.other, time.drain})
+         {time.busy, time.warm_up, time.receive, time.send, time.other, time.drain, time.tail})
       impl::append_cell(label, impl::time_text(part, unit), 11);
     impl::append_cell(label, impl::percent_text(time.bubble_ratio()), 11);
     out += label + "\n";

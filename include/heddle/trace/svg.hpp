@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/guests.hpp>
+#include <heddle/trace/impl/memory_rows.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
 
 namespace heddle::inline v0::trace {
@@ -30,6 +32,7 @@ struct SvgOptions {
   std::string title = {};  ///< empty: the schedule's name
   std::string unit = {};   ///< what times are in; empty: seconds, shown as s, ms or us
   bool arrows = false;     ///< a thin arrow for each move between ranks
+  bool memory = false;     ///< a second row per rank: all memory it holds, and live activations
 };
 
 namespace impl {
@@ -86,6 +89,7 @@ class SvgPicture {
     const double both = text_width(m_title.size(), 19) + text_width(m_caption.size(), 13);
     m_narrow = both + 2 * margin + 16 > options.width;
     if (m_narrow) m_top += 20;
+    if (options.memory) m_memory.emplace(timeline);
     place_lanes();
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
       const ActionId id{i};
@@ -104,7 +108,7 @@ class SvgPicture {
   }
 
   std::string draw() && {
-    const double below = legend(bottom() + 30);
+    const double below = legend(bottom() + 30 + (m_memory ? memory_pitch * m_schedule.ranks() : 0));
     const std::string width = text(m_options.width);
     const std::string tall = fixed(below + 14, 2);
     SvgWriter legend_part = std::exchange(m_svg, {});
@@ -122,6 +126,7 @@ class SvgPicture {
         text("font-size=\"13\" fill=\"#59636e\" text-anchor=\"", m_narrow ? "start" : "end", "\""));
     rows();
     axis();
+    memory_rows();
     boxes();
     if (m_options.arrows) arrows();
     m_svg.raw(std::move(legend_part).take());
@@ -133,6 +138,7 @@ class SvgPicture {
   static constexpr double margin = 20;
   static constexpr double row_height = 32;
   static constexpr double row_pitch = 38;
+  static constexpr double memory_pitch = 30;
   static constexpr double box_font = 11;
 
   [[nodiscard]] double bottom() const { return m_top + row_pitch * m_schedule.ranks(); }
@@ -183,6 +189,22 @@ class SvgPicture {
       m_svg.text(at, end + 15, tick == 0 ? "0 " + m_unit.name : fixed(tick * step, 9));
     }
     m_svg.close("g");
+  }
+
+  void memory_rows() {
+    for (int rank = 0; m_memory && rank < m_schedule.ranks(); ++rank) {
+      const auto number = static_cast<std::size_t>(rank);
+      const Box box{m_left, bottom() + 26 + memory_pitch * rank, m_right - m_left,
+                    memory_pitch - 6};
+      m_svg.text(m_left - 10, box.y + box.height / 2 + 4.5, text("rank ", rank),
+                 "font-size=\"13\" fill=\"#1f2328\" text-anchor=\"end\"");
+      m_svg.open("g", "class=\"memory\"");
+      m_svg.rect(box, "fill=\"#f3f5f8\"");
+      m_memory->draw(m_svg, number, box, [this](Seconds time) { return x(time); });
+      m_svg.text(m_right - 4, box.y + 13, m_memory->label(number),
+                 "font-size=\"11\" fill=\"#1f2328\" text-anchor=\"end\"");
+      m_svg.close("g");
+    }
   }
 
   void boxes() {
@@ -268,6 +290,8 @@ class SvgPicture {
       if (!m_of_kind[k].empty()) entry(kind.fill, kind.meaning);
     }
     entry("#e9edf2", "idle");
+    if (m_memory) entry(MemoryRows::activations_fill, "live activations");
+    if (m_memory && m_memory->sized()) entry(MemoryRows::all_fill, "all memory");
     m_svg.close("g");
     return at + 16;
   }
@@ -290,6 +314,7 @@ class SvgPicture {
   std::vector<GuestQueue> m_guests;
   std::vector<int> m_guest_lane;  ///< of each of m_guests
   std::array<std::vector<Place>, kind_count> m_of_kind;
+  std::optional<MemoryRows> m_memory;
   SvgWriter m_svg;
 };
 
@@ -297,7 +322,8 @@ class SvgPicture {
 
 /// A row per rank, a box per action that takes time, to scale: blue forward, green backward, teal
 /// and orange its two halves, grey update; the rank is idle where the row is light. Boxes that are
-/// wide enough carry their action's text. An SVG document in UTF-8, the same bytes for the same
+/// wide enough carry their action's text. With `memory`, what every rank holds over the same time.
+/// An SVG document in UTF-8, the same bytes for the same
 /// timeline.
 [[nodiscard]] inline std::string to_svg(const Timeline& timeline, const SvgOptions& options = {}) {
   expects(options.width >= 240, [&] {

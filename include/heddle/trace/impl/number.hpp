@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -64,6 +66,16 @@ struct TimeUnit {
   return fixed(number, decimals) + " " + unit.name;
 }
 [[nodiscard]] inline std::string time_text(Seconds time) { return time_text(time, unit_for(time)); }
+
+/// Bytes in decimal units with at most four significant digits: "311 B", "1.5 MB".
+[[nodiscard]] inline std::string bytes_text(Bytes bytes) {
+  constexpr const char* names[] = {"B", "kB", "MB", "GB", "TB"};
+  auto number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; number >= 999.95 && unit + 1 < std::size(names); ++unit) number /= 1000;
+  const int decimals = unit == 0 || number >= 1000 ? 0 : number >= 100 ? 1 : number >= 10 ? 2 : 3;
+  return fixed(number, decimals) + " " + names[unit];
+}
 
 /// A share as "27.3%".
 [[nodiscard]] inline std::string percent_text(double share) { return fixed(100 * share, 1) + "%"; }

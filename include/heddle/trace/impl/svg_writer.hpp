@@ -73,6 +73,12 @@ class SvgWriter {
     attribute(attributes);
     m_out += "/>\n";
   }
+  /// `commands` as SVG has them, "M0,1H2V3Z".
+  void path(std::string_view commands, std::string_view attributes) {
+    m_out.append("<path d=\"").append(commands).append("\"");
+    attribute(attributes);
+    m_out += "/>\n";
+  }
   /// `y` is the base line.
   void text(double x, double y, std::string_view content, std::string_view attributes = {}) {
     m_out += "<text";

@@ -18,7 +18,6 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/schedule/weave.hpp>
 #include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/json.hpp>
 #include <heddle/trace/impl/slices.hpp>
@@ -161,43 +160,30 @@ class TraceEvents {
     });
   }
 
-  /// Live activations of every rank: in bytes, or in parts where the schedule has no sizes.
+  /// What every rank holds: in bytes, or in parts where the schedule has no sizes. Parts of
+  /// different roles are not added.
   void add_counters(const Timeline& timeline) {
-    const Schedule& schedule = timeline.schedule();
-    const auto saved = lives(
-        timeline, [&](const Buffer& buffer) { return schedule[buffer.label] == role::saved; });
-    const bool sized = std::any_of(saved.begin(), saved.end(), [&](const Life<Seconds>& life) {
-      return schedule[life.buffer].bytes != 0;
-    });
-    struct Change {
-      Rank rank;
-      Nanoseconds at;
-      std::int64_t amount;
-    };
-    std::vector<Change> changes;
-    changes.reserve(2 * saved.size());
-    const Seconds begin = timeline.begin();
-    for (const Life<Seconds>& life : saved) {
-      const Buffer& buffer = schedule[life.buffer];
-      const auto amount = static_cast<std::int64_t>(
-          sized ? part_offset(buffer, life.part + 1) - part_offset(buffer, life.part) : 1);
-      changes.push_back({buffer.rank, nanoseconds(life.begin - begin), amount});
-      changes.push_back({buffer.rank, nanoseconds(life.end - begin), -amount});
+    const std::vector<MemoryUse> ranks = memory_use(timeline);
+    const bool sized = std::any_of(ranks.begin(), ranks.end(),
+                                   [](const MemoryUse& use) { return peak(use.all).bytes != 0; });
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const std::size_t process = process_of(Rank{r});
+      add_counter("live activations", process, ranks[r].activations, timeline.begin(), sized);
+      add_counter("weights", process, ranks[r].weights, timeline.begin(), sized);
+      if (sized) add_counter("memory", process, ranks[r].all, timeline.begin(), sized);
     }
-    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-      return std::pair(a.rank, a.at) < std::pair(b.rank, b.at);
-    });
-    std::int64_t live = 0;  // returns to zero at the end of every rank
-    for (std::size_t c = 0; c < changes.size(); ++c) {
-      const Change& change = changes[c];
-      live += change.amount;
-      // What ends and begins at one time is one step of the curve.
-      if (c + 1 < changes.size() && changes[c + 1].rank == change.rank &&
-          changes[c + 1].at == change.at)
-        continue;
-      event("live activations", "C", process_of(change.rank), 0, [&](JsonObject& object) {
-        object.microseconds("ts", change.at);
-        JsonObject(object.value("args")).member(sized ? "bytes" : "parts", live);
+  }
+
+  void add_counter(std::string_view name, std::size_t process, const MemoryCurve<Seconds>& curve,
+                   Seconds begin, bool sized) {
+    for (std::size_t s = 0; s < curve.size(); ++s) {
+      const Nanoseconds at = nanoseconds(curve[s].at - begin);
+      // What ends and begins at one time is one step to a viewer.
+      if (s + 1 < curve.size() && nanoseconds(curve[s + 1].at - begin) == at) continue;
+      event(name, "C", process, 0, [&](JsonObject& object) {
+        object.microseconds("ts", at);
+        const auto& [parts, bytes] = curve[s].holds;
+        JsonObject(object.value("args")).member(sized ? "bytes" : "parts", sized ? bytes : parts);
       });
     }
   }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// When every part of every buffer holds a value that somebody still needs: what the memory of a
+/// timeline is read off.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/schedule/timeline.hpp>
+
+namespace heddle::inline v0 {
+
+/// A value's life in one part: from the start of the action that wrote it to the end of the last
+/// one that touched it. A value that the step before has left is there from the timeline's begin,
+/// and the one that the next step finds until its end.
+template <class Time>
+struct Life {
+  BufferId buffer;         ///< where the value is
+  std::uint32_t part = 0;  ///< in which part
+  Time begin = {};         ///< the start of its writer
+  Time end = {};           ///< the end of its last user
+};
+
+/// The lives of all values whose buffer satisfies `selected(buffer)`, in no particular order. Of
+/// persistent buffers, a part that the step writes before it reads it hands nothing from step to
+/// step: versions of weights come and go like transient values. Actions that are done together
+/// (flag::with_next) need all that any of them touches as long as they last.
+template <class Time, class Select>
+[[nodiscard]] std::vector<Life<Time>> lives(const BasicTimeline<Time>& timeline,
+                                            Select&& selected) {
+  const Schedule& schedule = timeline.schedule();
+  constexpr std::size_t none = ~std::size_t{0};
+  std::vector<std::size_t> first(schedule.buffers().size(), none);
+  std::vector<std::size_t> open;  // the life that a part's present value has
+  std::vector<bool> found;        // whether the part has a value of the step before
+  bool persistent = false;
+  for (std::size_t b = 0; b < first.size(); ++b) {
+    const Buffer& buffer = schedule[BufferId{b}];
+    if (!selected(buffer)) continue;
+    first[b] = open.size();
+    open.resize(open.size() + buffer.parts, none);
+    found.resize(open.size(), !buffer.transient);
+    persistent |= !buffer.transient;
+  }
+  const Time begin = persistent ? timeline.begin() : Time{};
+  const Time end = persistent ? timeline.end() : Time{};
+  std::vector<Life<Time>> result;
+  Time start{};    // of the actions that are done together
+  Time arrival{};  // of their results
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const auto together = [&](std::size_t action) {
+      return (schedule[ActionId{action}].flags & flag::with_next) != 0;
+    };
+    const auto& span = timeline.spans()[i];
+    if (i == 0 || !together(i - 1)) {
+      start = span.start;
+      arrival = span.arrival;
+      for (std::size_t next = i; together(next); ++next) {
+        start = std::min(start, timeline.spans()[next + 1].start);
+        arrival = std::max(arrival, timeline.spans()[next + 1].arrival);
+      }
+    }
+    const bool moves = schedule[ActionId{i}].kind == Kind::move;
+    for (const Use& use : schedule.uses(ActionId{i})) {
+      if (first[+use.buffer] == none) continue;
+      const Time until = moves && !use.writes() ? span.end : arrival;
+      for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
+        const std::size_t place = first[+use.buffer] + part;
+        std::size_t& life = open[place];
+        if (use.access() == Access::write) {
+          if (life == none) found[place] = false;
+          life = result.size();
+          result.push_back({use.buffer, part, start, until});
+        } else {
+          if (life == none) {
+            life = result.size();
+            result.push_back({use.buffer, part, begin, until});
+          }
+          result[life].end = std::max(result[life].end, until);
+        }
+      }
+    }
+  }
+  for (std::size_t b = 0; persistent && b < first.size(); ++b) {
+    for (std::uint32_t part = 0; first[b] != none && part < schedule[BufferId{b}].parts; ++part) {
+      const std::size_t place = first[b] + part;
+      if (!found[place]) continue;
+      if (open[place] == none)
+        result.push_back({BufferId{b}, part, begin, end});
+      else
+        result[open[place]].end = end;
+    }
+  }
+  return result;
+}
+
+}  // namespace heddle::inline v0
