@@ -90,7 +90,7 @@ int million() {
   hd::Timeline timeline;
   const double seconds = bench::seconds_of([&] {
     const hd::Orders orders = hd::schedule::one_f_one_b_orders(stages, microbatches);
-    const hd::Schedule schedule = hd::weave(orders, hd::StageGraph::chain(stages));
+    const hd::Schedule schedule = hd::weave(orders);
     timeline = hd::simulate(schedule, {.F = forward, .B = backward});
   });
   bench::require_equal("the step and its closed form", timeline.makespan(),

@@ -47,7 +47,7 @@ int main() {
                            {{F, s1, m0}, {F, s1, m1}, {B, s1, m0}, {B, s1, m1}}}};
   std::cout << hd::to_string(orders);
   try {
-    std::cout << hd::to_grid(hd::weave(orders, hd::StageGraph::chain(2)));
+    std::cout << hd::to_grid(hd::weave(orders));
   } catch (const hd::infeasible& error) {
     std::cout << "refused: " << error.what() << '\n';
   }

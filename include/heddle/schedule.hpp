@@ -20,6 +20,7 @@
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/theory.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/schedule/weave.hpp>

@@ -104,7 +104,7 @@ hd::Schedule split_backward(int stages, int microbatches, std::size_t delay) {
     for (const auto& [when, order] : put_off) split.push_back(order);
     rank = std::move(split);
   }
-  return hd::weave(orders, hd::StageGraph::chain(stages));
+  return hd::weave(orders);
 }
 
 }  // namespace

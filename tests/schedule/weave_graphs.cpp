@@ -27,7 +27,7 @@ const StageGraph diamond{
 
 /// Every rank one stage of the diamond: two forwards, two backwards.
 Orders diamond_orders() {
-  Orders orders{"diamond", {}};
+  Orders orders{"diamond", {}, diamond};
   for (int s = 0; s < 4; ++s)
     orders.ranks.push_back({order(F, s, 0), order(F, s, 1), order(B, s, 0), order(B, s, 1)});
   return orders;
@@ -43,7 +43,7 @@ std::string uses_text(const Schedule& schedule, std::size_t id) {
 }  // namespace
 
 TEST_CASE("a diamond of stages is woven, runs and takes what it takes by hand") {
-  const Schedule woven = weave(diamond_orders(), diamond, {.activation = 1});
+  const Schedule woven = weave(diamond_orders(), {.activation = 1});
   test::schedule_battery(woven);
   // 16 actions, 8 moves forward, 8 back, 4 updates.
   CHECK(woven.size() == 36);
@@ -66,8 +66,9 @@ TEST_CASE("a diamond on two ranks moves only what crosses") {
   // Stages 0 and 1 on rank 0, 2 and 3 on rank 1: the edges 0 -> 2 and 1 -> 3 cross.
   const Orders orders{"folded diamond",
                       {{order(F, 0, 0), order(F, 1, 0), order(B, 1, 0), order(B, 0, 0)},
-                       {order(F, 2, 0), order(F, 3, 0), order(B, 3, 0), order(B, 2, 0)}}};
-  const Schedule woven = weave(orders, diamond, {.activation = 5});
+                       {order(F, 2, 0), order(F, 3, 0), order(B, 3, 0), order(B, 2, 0)}},
+                      diamond};
+  const Schedule woven = weave(orders, {.activation = 5});
   test::schedule_battery(woven);
   CHECK(woven.size() == 8 + 4 + 4);
   // F: 0-1, then 1-2 on both; 3 at 2-3. B: 3 at 3-5, then 5-7 on both, 0 at 7-9.
@@ -82,7 +83,7 @@ TEST_CASE("split backward passes: W fills the bubble") {
                        order(I, 0, 1), order(W, 0, 1)},
                       {order(F, 1, 0), order(I, 1, 0), order(F, 1, 1), order(I, 1, 1),
                        order(W, 1, 0), order(W, 1, 1)}}};
-  const Schedule woven = weave(split, StageGraph::chain(2), {.activation = 4, .delta = 8});
+  const Schedule woven = weave(split, {.activation = 4, .delta = 8});
   test::schedule_battery(woven);
   const Timeline timeline = simulate(woven, {.F = 1, .I = 1, .W = 1});
   CHECK(timeline.makespan() == 7);
@@ -96,7 +97,7 @@ TEST_CASE("stages of a split and of a whole backward pass go together") {
   const Orders mixed{
       "mixed",
       {{order(F, 0, 0), order(B, 0, 0)}, {order(F, 1, 0), order(I, 1, 0), order(W, 1, 0)}}};
-  const Schedule woven = weave(mixed, StageGraph::chain(2));
+  const Schedule woven = weave(mixed);
   test::schedule_battery(woven);
   // 0 F, I send the gradient on; W does not delay it: F 0-1, F 1-2, I 2-5, B 5-7; W 5-12.
   const Timeline timeline = simulate(woven, {.F = 1, .I = 3, .W = 7, .B = 2});
@@ -106,7 +107,7 @@ TEST_CASE("stages of a split and of a whole backward pass go together") {
 TEST_CASE("the uses of an action come in the order that weave() states") {
   const Orders one{
       "one", {{order(F, 0, 0), order(B, 0, 0)}, {order(F, 1, 0), order(I, 1, 0), order(W, 1, 0)}}};
-  const Schedule woven = weave(one, StageGraph::chain(2));
+  const Schedule woven = weave(one);
   std::vector<std::string> found;
   for (std::size_t i = 0; i < woven.size(); ++i)
     if (woven[ActionId{i}].kind != Kind::move)

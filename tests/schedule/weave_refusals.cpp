@@ -23,7 +23,7 @@ Order order(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{i
 template <class E>
 std::string refusal(const std::vector<std::vector<Order>>& ranks, int stages = 2) {
   return test::message_of<E>([&] {
-    (void)weave(Orders{"mine", ranks}, StageGraph::chain(stages));
+    (void)weave(Orders{"mine", ranks, StageGraph::chain(stages)});
   });
 }
 
@@ -56,17 +56,17 @@ TEST_CASE("orders that cannot progress name every stuck head and what it waits f
 
 TEST_CASE("1F1B with two actions swapped is refused") {
   Orders orders = schedule::one_f_one_b_orders(4, 8);
-  CHECK_NOTHROW(weave(orders, StageGraph::chain(4)));
+  CHECK_NOTHROW(weave(orders));
   // A backward before its forward.
   std::swap(orders.ranks[3][0], orders.ranks[3][1]);
-  CHECK_THROWS_AS(weave(orders, StageGraph::chain(4)), infeasible);
+  CHECK_THROWS_AS(weave(orders), infeasible);
   // Rank 0 may wait for its first backward before its forward 3, but not before its forward 2,
   // which rank 1 wants first.
   orders = schedule::one_f_one_b_orders(4, 8);
   std::swap(orders.ranks[0][3], orders.ranks[0][4]);
-  CHECK_NOTHROW(weave(orders, StageGraph::chain(4)));
+  CHECK_NOTHROW(weave(orders));
   std::swap(orders.ranks[0][2], orders.ranks[0][3]);
-  CHECK_THAT(test::message_of<infeasible>([&] { (void)weave(orders, StageGraph::chain(4)); }),
+  CHECK_THAT(test::message_of<infeasible>([&] { (void)weave(orders); }),
              ContainsSubstring("rank 0 waits at 0B0 for 1B0") &&
                  ContainsSubstring("rank 1 waits at 1F2 for 0F2") &&
                  ContainsSubstring("rank 2 waits at 2F2 for 1F2"));
@@ -81,17 +81,18 @@ TEST_CASE("an action twice, a stage on two ranks or none, an action of no stage 
              ContainsSubstring("an action appears twice (0W0 on rank 0)"));
   CHECK_THAT(refusal<contract_error>({{order(F, 0, 0), order(I, 0, 0), order(B, 0, 0)}}, 1),
              ContainsSubstring("an action appears twice (0B0 on rank 0)"));
-  CHECK_THAT(refusal<contract_error>({{order(F, 0, 0)}, {order(F, 1, 0), order(F, 0, 1)}}),
-             ContainsSubstring("a stage is on two ranks (stage 0 on ranks 0 and 1)"));
+  CHECK_THAT(
+      refusal<contract_error>({{order(F, 0, 0)}, {order(F, 1, 0), order(F, 0, 1)}}),
+      ContainsSubstring("a stage is on two ranks (stage 0 on ranks 0 and 1, which has 0F1)"));
   CHECK_THAT(refusal<contract_error>({{order(F, 0, 0)}, {}}),
              ContainsSubstring("no rank runs a stage (stage 1)"));
   CHECK_THAT(
       refusal<contract_error>({{order(F, 0, 0), order(F, 2, 0)}, {order(F, 1, 0)}}),
       ContainsSubstring("names a stage that the graph lacks (2F0 on rank 0, stages 0 to 1)"));
   CHECK_THAT(refusal<contract_error>({{order(F, 0, 0), order(Kind::move, 0, 0)}}, 1),
-             ContainsSubstring("orders hold F, I, W and B only (found 0MOVE0)"));
+             ContainsSubstring("orders hold F, I, W, B and UPDATE only (found 0MOVE0 on rank 0)"));
   CHECK_THAT(refusal<contract_error>({{order(F, 0, 0), order(Kind::update, 0, 0)}}, 1),
-             ContainsSubstring("found 0UPDATE0"));
+             ContainsSubstring("a microbatch is under way at the last update (0UPDATE0"));
   CHECK_THAT(refusal<contract_error>({}, 1), ContainsSubstring("at least one rank"));
 }
 
@@ -109,13 +110,18 @@ TEST_CASE("a microbatch that a stage does not finish is refused, and what it lac
 }
 
 TEST_CASE("a stage graph with an edge to no stage, or no stages, is refused") {
-  const Orders orders{"mine", {{order(F, 0, 0)}}};
+  const auto on = [](StageGraph graph) { return Orders{"mine", {{order(F, 0, 0)}}, graph}; };
   CHECK_THAT(test::message_of<contract_error>([&] {
-               (void)weave(orders, StageGraph{1, {{Stage{0}, Stage{1}}}});
+               (void)weave(on({1, {{Stage{0}, Stage{1}}}}));
              }),
              ContainsSubstring("an edge to no stage (0 -> 1)"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] {
+        (void)weave(on({1, {{Stage{0}, Stage{0}, Kind::W}}}));
+      }),
+      ContainsSubstring("an edge ends at a forward (F) or a backward pass (B) (0 -> 0 at W)"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)StageGraph::chain(0); }),
              ContainsSubstring("at least one stage") && ContainsSubstring("stages = 0"));
   // A stage that is its own input would read what it has not written.
-  CHECK_THROWS_AS(weave(orders, StageGraph{1, {{Stage{0}, Stage{0}}}}), error);
+  CHECK_THROWS_AS(weave(on({1, {{Stage{0}, Stage{0}}}})), error);
 }

@@ -146,11 +146,19 @@ class Builder {
 
   /// The finished Schedule; the Builder is spent.
   [[nodiscard]] Schedule build() && {
+    expects(!awaits_partner(), [] {
+      return Complaint{"heddle::Builder::build", "the last action is fused with a next one", {}};
+    });
     m_hazards = {};
     return Schedule(std::move(m_body));
   }
 
  private:
+  /// Whether the last action is fused with the one to come.
+  [[nodiscard]] bool awaits_partner() const {
+    return !m_body.actions.empty() && (m_body.actions.back().flags & flag::with_next) != 0;
+  }
+
   void check(const ActionSpec& spec, std::span<const Use> uses) const {
     const auto fail = [&](std::string_view what, std::string why) {
       return Complaint{text("heddle::Builder::add(", spec.stage, spec.kind, spec.item, ")"),
@@ -161,6 +169,15 @@ class Builder {
     const Queue& queue = m_body.queues[+spec.queue];
     expects(m_body.actions.size() < (1u << 30),
             [&] { return fail("a schedule holds fewer than 2^30 actions", {}); });
+    expects(!awaits_partner() ||
+                (m_body.actions.back().queue == spec.queue && (spec.flags & flag::with_next) == 0),
+            [&] {
+              return fail("it is not the partner of the fused action before it",
+                          text("which is ", m_body.actions.back().stage, m_body.actions.back().kind,
+                               m_body.actions.back().item));
+            });
+    expects(queue.local() || (spec.flags & flag::with_next) == 0,
+            [&] { return fail("only local work is fused", {}); });
     if (spec.kind == Kind::move) {
       expects(
           uses.size() == 2 && uses[0].access() == Access::read && uses[1].access() == Access::write,

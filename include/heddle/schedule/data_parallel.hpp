@@ -7,6 +7,7 @@
 /// the lines before each update.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +20,8 @@ namespace heddle::inline v0 {
 
 /// Runs `schedule`, whose ranks are the coordinates of axis `pipe`, once on every line of the mesh
 /// along that axis. Before a stage's update stands one group action that sums its gradients over
-/// the lines: leave it to the MPI library, or expand() it. Item m means the line's own microbatch
-/// m.
+/// the lines (and the stage's replicas in a line): leave it to the MPI library, or expand() it.
+/// Item m means the line's own microbatch m.
 ///
 /// A mesh without the axis `pipe` takes a schedule of one rank.
 /// @throws contract_error where the axis has another size than the schedule has ranks.
@@ -56,27 +57,39 @@ namespace heddle::inline v0 {
     return BufferId{line * schedule.buffers().size() + +buffer};
   };
   std::vector<Use> uses;
+  std::vector<bool> summed(schedule.buffers().size(), false);  // over its replicas, and the lines
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     const Action& action = schedule[id];
     const Queue& queue = schedule[action.queue];
-    if (action.kind == Kind::update) {
-      // The gradients are what an update reads first; see weave().
-      const Use& gradients = schedule.uses(id).front();
+    const auto sum = [&](std::span<const Use> gradients) {
       uses.clear();
       for (std::size_t line = 0; line < lines; ++line)
-        uses.push_back(
-            schedule::update(on_line(line, gradients.buffer), gradients.first, gradients.count));
+        for (const Use& each : gradients)
+          uses.push_back(schedule::update(on_line(line, each.buffer), each.first, each.count));
       builder.add({Kind::group, builder.local(place(0, queue.from), Lane{1}), action.stage}, uses);
+    };
+    if (action.kind == Kind::group) {
+      sum(schedule.uses(id));
+      for (const Use& each : schedule.uses(id)) summed[+each.buffer] = true;
+      continue;
     }
+    // The gradients are what an update reads first; see weave().
+    if (action.kind == Kind::update && !summed[+schedule.uses(id).front().buffer])
+      sum(schedule.uses(id).first(1));
+    const std::size_t fused = (action.flags & flag::with_next) != 0 ? 2 : 1;
     for (std::size_t line = 0; line < lines; ++line) {
-      uses.assign(schedule.uses(id).begin(), schedule.uses(id).end());
-      for (Use& use : uses) use.buffer = on_line(line, use.buffer);
-      builder.add(
-          {action.kind, builder.queue(place(line, queue.from), place(line, queue.to), queue.lane),
-           action.stage, action.item, action.flags, action.units},
-          uses);
+      for (std::size_t k = i; k < i + fused; ++k) {
+        const Action& each = schedule[ActionId{k}];
+        uses.assign(schedule.uses(ActionId{k}).begin(), schedule.uses(ActionId{k}).end());
+        for (Use& use : uses) use.buffer = on_line(line, use.buffer);
+        builder.add(
+            {each.kind, builder.queue(place(line, queue.from), place(line, queue.to), queue.lane),
+             each.stage, each.item, each.flags, each.units},
+            uses);
+      }
     }
+    i += fused - 1;
   }
   return std::move(builder).build();
 }

@@ -18,8 +18,8 @@
 
 namespace heddle::inline v0 {
 
-/// When one action took place. `arrival` is the end at the destination of a move; for every other
-/// action it equals `end`.
+/// When one action took place. `arrival` is the end at the destination of a move, and of a fused
+/// action that of the pair; for every other action it equals `end`.
 template <class Time>
 struct BasicSpan {
   Time start = {};    ///< when it begins

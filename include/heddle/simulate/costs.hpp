@@ -34,6 +34,13 @@ concept Costs = requires(const C& costs, const Schedule& schedule, ActionId id) 
   { costs.transfer(schedule, id) } -> std::convertible_to<Transfer<typename C::Time>>;
 };
 
+/// Costs that know what a fused pair takes: `fused(schedule, id)` prices action `id` (which has
+/// flag::with_next) and the next one together. Without it a pair takes as long as its two parts.
+template <class C>
+concept FusedCosts = Costs<C> && requires(const C& costs, const Schedule& schedule, ActionId id) {
+  { costs.fused(schedule, id) } -> std::convertible_to<typename C::Time>;
+};
+
 /// The same cost for every stage; `{.F = 1, .B = 2}`, or `{.F = 1, .I = 1, .W = 1}` with B = I + W.
 /// A move of n bytes occupies its channel for n * per_byte. In any unit of time.
 template <class T>
@@ -44,6 +51,7 @@ struct BasicStageCosts {
   T I = {};         ///< backward for the input
   T W = {};         ///< backward for the weights
   T B = I + W;      ///< backward, both at once
+  T FB = F + B;     ///< a forward and a backward fused
   T combine = {};   ///< per byte
   T cast = {};      ///< per byte read
   T group = {};     ///< a collective as one action
@@ -68,6 +76,14 @@ struct BasicStageCosts {
     }
     return {};
   }
+  /// The cost of a fused pair.
+  [[nodiscard]] T fused(const Schedule& schedule, ActionId id) const {
+    const auto is = [&](Kind kind) { return schedule[id].kind == kind; };
+    const ActionId next{+id + 1};
+    const bool both = (is(Kind::F) && schedule[next].kind == Kind::B) ||
+                      (is(Kind::B) && schedule[next].kind == Kind::F);
+    return both ? FB : time(schedule, id) + time(schedule, next);
+  }
   /// The cost of a move.
   [[nodiscard]] Transfer<T> transfer(const Schedule& schedule, ActionId id) const {
     return {per_byte * bytes(schedule, id), latency};
@@ -80,7 +96,7 @@ struct BasicStageCosts {
 };
 
 using StageCosts = BasicStageCosts<Seconds>;  ///< in seconds
-static_assert(Costs<StageCosts>);
+static_assert(FusedCosts<StageCosts>);
 
 /// A cost per (kind, stage), as profiled; moves by the links of a Machine.
 class TableCosts {

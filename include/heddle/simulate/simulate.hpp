@@ -25,6 +25,19 @@ enum class Sending : std::uint8_t {
   rendezvous,  ///< it starts only when the destination is free to take it
 };
 
+namespace impl {
+
+/// What the fused pair (id, id + 1) takes.
+template <Costs C>
+[[nodiscard]] typename C::Time fused_time(const Schedule& schedule, const C& costs, ActionId id) {
+  if constexpr (FusedCosts<C>)
+    return costs.fused(schedule, id);
+  else
+    return costs.time(schedule, id) + costs.time(schedule, ActionId{+id + 1});
+}
+
+}  // namespace impl
+
 /// Fills `timeline` with the times of `schedule`: every action starts when its queue is free and
 /// everything it waits for has ended, which is the longest path through the list.
 ///
@@ -32,6 +45,9 @@ enum class Sending : std::uint8_t {
 /// destination when it has arrived, its storage there is free and the message before it is
 /// delivered. With Sending::rendezvous it also starts only when that storage is free. Channels are
 /// not shared: contention between them is not modelled.
+///
+/// A fused pair starts when both of its actions could, and what either made is seen when both are
+/// done; the span of the first ends where its own cost does, within that of the pair.
 template <Costs C>
 void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C::Time>& timeline,
               Sending sending = Sending::eager) {
@@ -66,6 +82,17 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
       span.end = span.start + transfer.occupancy;
       span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
       queue = {span.end, span.arrival};
+    } else if (actions[i].flags & flag::with_next) {
+      for (std::uint32_t a = after_begin[i + 1]; a != after_begin[i + 2]; ++a) {
+        const auto& on = spans[all_after[a].action];
+        span.start = std::max(span.start, all_after[a].end ? on.arrival : on.end);
+      }
+      const Time both = impl::fused_time(schedule, costs, ActionId{i});
+      auto& partner = spans[++i];
+      span.end = partner.start =
+          span.start + std::min(Time(costs.time(schedule, ActionId{i - 1})), both);
+      span.arrival = partner.end = partner.arrival = span.start + both;
+      queue.free = span.arrival;
     } else {
       span.end = span.arrival = span.start + costs.time(schedule, ActionId{i});
       queue.free = span.end;

@@ -50,7 +50,7 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 /// 2019). Bubble (P - 1)(F + B), live activations M on every rank.
 [[nodiscard]] inline Orders gpipe_orders(int stages, int microbatches) {
   impl::check("heddle::schedule::gpipe", stages, 1, microbatches);
-  Orders orders{text("GPipe P=", stages, " M=", microbatches), {}};
+  Orders orders{text("GPipe P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
   for (int rank = 0; rank < stages; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
@@ -65,7 +65,7 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 /// Bubble (P - 1)(F + B), live activations min(M, P - r) on rank r.
 [[nodiscard]] inline Orders one_f_one_b_orders(int stages, int microbatches) {
   impl::check("heddle::schedule::one_f_one_b", stages, 1, microbatches);
-  Orders orders{text("1F1B P=", stages, " M=", microbatches), {}};
+  Orders orders{text("1F1B P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
   for (int rank = 0; rank < stages; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
@@ -106,7 +106,8 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
   const int round = microbatches / rounds_of(microbatches);
   const int total = microbatches * stages_per_rank;
   Orders orders{text("interleaved 1F1B P=", ranks, " V=", stages_per_rank, " M=", microbatches),
-                {}};
+                {},
+                StageGraph::chain(ranks * stages_per_rank)};
   for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(total));
@@ -132,25 +133,23 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 
 /// gpipe_orders, woven.
 [[nodiscard]] inline Schedule gpipe(const PipelineOptions& options) {
-  return weave(gpipe_orders(options.stages, options.microbatches),
-               StageGraph::chain(options.stages), options.sizes);
+  return weave(gpipe_orders(options.stages, options.microbatches), options.sizes);
 }
 /// one_f_one_b_orders, woven.
 [[nodiscard]] inline Schedule one_f_one_b(const PipelineOptions& options) {
-  return weave(one_f_one_b_orders(options.stages, options.microbatches),
-               StageGraph::chain(options.stages), options.sizes);
+  return weave(one_f_one_b_orders(options.stages, options.microbatches), options.sizes);
 }
 /// interleaved_orders, woven.
 [[nodiscard]] inline Schedule interleaved(const InterleavedOptions& options) {
   return weave(interleaved_orders(options.ranks, options.stages_per_rank, options.microbatches),
-               StageGraph::chain(options.ranks * options.stages_per_rank), options.sizes);
+               options.sizes);
 }
 
 /// Forward actions only: a stream of items through a chain of stages, for inference and for plain
 /// streaming programs.
 [[nodiscard]] inline Orders stream_orders(int stages, int items) {
   impl::check("heddle::schedule::stream", stages, 1, items);
-  Orders orders{text("stream P=", stages, " M=", items), {}};
+  Orders orders{text("stream P=", stages, " M=", items), {}, StageGraph::chain(stages)};
   for (int rank = 0; rank < stages; ++rank) {
     auto& list = orders.ranks.emplace_back();
     for (int m = 0; m < items; ++m) list.push_back({Kind::F, Stage{rank}, Item{m}});
@@ -159,8 +158,7 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 }
 /// stream_orders, woven.
 [[nodiscard]] inline Schedule stream(const PipelineOptions& options) {
-  return weave(stream_orders(options.stages, options.microbatches),
-               StageGraph::chain(options.stages), options.sizes);
+  return weave(stream_orders(options.stages, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -20,6 +20,15 @@ namespace heddle::inline v0::impl {
   return kind == Kind::move && use.writes() ? 1 : 0;
 }
 
+/// The end at which others see what an action wrote, and at which it lets go of what it read: those
+/// of a fused action when its partner is done too.
+[[nodiscard]] constexpr std::uint32_t written_at(const Action& action) noexcept {
+  return action.kind == Kind::move || (action.flags & flag::with_next) != 0;
+}
+[[nodiscard]] constexpr std::uint32_t read_until(const Action& action) noexcept {
+  return (action.flags & flag::with_next) != 0;
+}
+
 /// The state of every part (who wrote it last, who has read it since) and the edges that follow.
 class Hazards {
  public:
@@ -54,13 +63,15 @@ class Hazards {
       for (PartState* last = part + use.count; part != last; ++part) {
         // Readers have waited for the writer, so whoever waits for them need not.
         if (use.writes() && part->reader != none) {
-          depend(part->reader, 0, mine, action, actions, begin, out);
+          depend(part->reader, read_until(at(actions, part->reader)), mine, action, actions, begin,
+                 out);
           for (std::uint32_t link = part->more; link != none; link = m_links[link].next)
-            depend(m_links[link].reader, 0, mine, action, actions, begin, out);
+            depend(m_links[link].reader, read_until(at(actions, m_links[link].reader)), mine,
+                   action, actions, begin, out);
           release(*part);
         } else if (part->writer != none) {
-          const bool moved = at(actions, part->writer).kind == Kind::move;
-          depend(part->writer, moved, mine, action, actions, begin, out);
+          depend(part->writer, written_at(at(actions, part->writer)), mine, action, actions, begin,
+                 out);
         }
         if (use.writes())
           part->writer = self;
@@ -90,7 +101,7 @@ class Hazards {
     const QueueId queue = at(actions, on).queue;
     // Order within a queue needs no edge, but for what a move delivers: messages of a channel are
     // matched in order, not stored in order, and a local queue goes on before its move has arrived.
-    if (queue == action.queue && end == 0) return;
+    if (queue == action.queue && (end == 0 || at(actions, on).kind != Kind::move)) return;
     for (std::size_t i = begin; i < out.size(); ++i) {
       After& known = out[i];
       if (known.end == end && known.mine == mine && at(actions, known.action).queue == queue) {
