@@ -78,7 +78,7 @@ inline void pipeline_battery(const Schedule& schedule, const PipelinePromise& pr
   const auto stages = static_cast<std::size_t>(promise.stages);
   const auto items = static_cast<std::size_t>(promise.microbatches);
 
-  Orders orders{promise.orders.name, {}};
+  Orders orders{promise.orders.name, {}, promise.orders.graph};
   orders.ranks.resize(promise.orders.ranks.size());
   std::vector<int> forwards(stages * items, 0);
   std::vector<int> backwards(stages * items, 0);
