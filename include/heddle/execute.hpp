@@ -5,6 +5,7 @@
 /// @file
 /// Everything of execute/: programs, the executor, transports without MPI, the Runner.
 
+#include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/combine.hpp>
@@ -14,6 +15,7 @@
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/execute/transport.hpp>

@@ -5,4 +5,6 @@
 /// @file
 /// Everything of plan/: what is decided from measurements.
 
+#include <heddle/plan/observed_costs.hpp>
+#include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/speed_ratios.hpp>

@@ -200,8 +200,11 @@ class Runner {
   /// When every action of the last step took place, on all ranks, measured; in rank 0's steady
   /// time. Spans of zeros unless the step was recorded. All ranks must call it.
   [[nodiscard]] Timeline timeline() {
+    return timeline(clock_offset(transport(), m_options.execute));
+  }
+  /// The same where clock_offset() is known already, which takes many messages to find out.
+  [[nodiscard]] Timeline timeline(Seconds offset) {
     m_clock.settle();
-    const Seconds offset = clock_offset(transport(), m_options.execute);
     return merge_stamps(transport(), m_executor->program(), m_executor->stamps(), m_clock, offset,
                         m_options.execute);
   }

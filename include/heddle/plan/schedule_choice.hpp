@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// ScheduleChoice: which of several Schedules of the same work to run next, decided anew from
+/// measured steps and the memory there is. AdaptiveRunner (execute/) runs what it chooses.
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/plan/observed_costs.hpp>
+#include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/simulate.hpp>
+
+namespace heddle::inline v0 {
+
+/// One of several candidates, such as 1F1B in groups of 1, 2 and 4 microbatches: the order in which
+/// they are given is the order of preference, so the one that needs least memory comes first.
+///
+/// After a measured step every candidate that fits is simulated at the observed costs. Wanted is
+/// the first that is predicted to take at most gain / 2 longer than the fastest. It becomes the
+/// choice where the present one no longer fits, comes later in the order, or is predicted to take
+/// more than `gain` longer. Between the two thresholds nothing changes, so that noise does not
+/// swing the choice to and fro, and a link that is free again leads back to the first candidate.
+///
+/// After Wang et al., "Ada-Grouper: Accelerating pipeline parallelism in preempted network by
+/// adaptive group-scheduling for micro-batches" (2023), which measures transfers and prices plans
+/// while it trains; the hysteresis is ours. The same steps give the same choice on every rank.
+class ScheduleChoice {
+ public:
+  /// How much faster a later candidate must be predicted to be, and for how long it is borne that
+  /// an earlier one is as good: of the present one's time.
+  static constexpr double gain = 0.02;
+
+  /// Among `candidates`, each with the memory of fold_to_live() at most `memory` bytes a rank. The
+  /// first choice is the first that fits: nothing is known of costs.
+  /// @throws contract_error for no candidates, or different numbers of ranks.
+  /// @throws infeasible where none fits.
+  explicit ScheduleChoice(std::vector<Schedule> candidates,
+                          Bytes memory = std::numeric_limits<Bytes>::max())
+      : m_candidates(std::move(candidates)), m_memory(memory) {
+    expects(!m_candidates.empty(), [] { return Complaint{where, "there is nothing to choose"}; });
+    for (const Schedule& candidate : m_candidates) {
+      expects(candidate.ranks() == m_candidates.front().ranks(), [&] {
+        return Complaint{
+            where, "the candidates are for different numbers of ranks",
+            text("'", m_candidates.front().name(), "' has ", m_candidates.front().ranks(), ", '",
+                 candidate.name(), "' has ", candidate.ranks())};
+      });
+      m_needs.push_back(need(candidate));
+    }
+    m_times.resize(m_candidates.size());
+    choose();
+  }
+
+  /// What is to run.
+  [[nodiscard]] const Schedule& schedule() const noexcept { return m_candidates[m_current]; }
+  /// Its number among the candidates.
+  [[nodiscard]] std::size_t current() const noexcept { return m_current; }
+  /// The candidates, as they were given.
+  [[nodiscard]] const std::vector<Schedule>& candidates() const noexcept { return m_candidates; }
+
+  /// Learns from a measured step of any candidate. True where the choice changes.
+  bool observe(const Timeline& step) {
+    m_costs.observe(step);
+    for (std::size_t c = 0; c < m_candidates.size(); ++c) {
+      simulate(m_candidates[c], m_costs, m_simulated);
+      m_times[c] = m_simulated.makespan();
+    }
+    return choose();
+  }
+
+  /// From now on a rank has `memory` bytes for transient storage. True where the choice changes.
+  /// @throws infeasible where no candidate fits; the limit and the choice stay as they were then.
+  bool limit(Bytes memory) {
+    const Bytes before = std::exchange(m_memory, memory);
+    try {
+      return choose();
+    } catch (const infeasible&) {
+      m_memory = before;
+      throw;
+    }
+  }
+
+  /// What was learned.
+  [[nodiscard]] const ObservedCosts& costs() const noexcept { return m_costs; }
+  /// The predicted time of each candidate; zeros before the first step.
+  [[nodiscard]] std::span<const Seconds> predicted() const noexcept { return m_times; }
+  /// Transient bytes of each candidate on the rank that needs most.
+  [[nodiscard]] std::span<const Bytes> needs() const noexcept { return m_needs; }
+
+ private:
+  static constexpr const char* where = "heddle::ScheduleChoice";
+
+  [[nodiscard]] static Bytes need(const Schedule& candidate) {
+    std::vector<Bytes> ranks(static_cast<std::size_t>(candidate.ranks()), 0);
+    const Schedule folded = fold_to_live(candidate);
+    for (const Buffer& buffer : folded.buffers())
+      if (buffer.transient) ranks[+buffer.rank] += buffer.bytes;
+    return *std::max_element(ranks.begin(), ranks.end());
+  }
+
+  [[nodiscard]] bool fits(std::size_t candidate) const { return m_needs[candidate] <= m_memory; }
+
+  bool choose() {
+    Seconds best = std::numeric_limits<Seconds>::infinity();
+    for (std::size_t c = 0; c < m_times.size(); ++c)
+      if (fits(c)) best = std::min(best, m_times[c]);
+    std::size_t wanted = 0;
+    while (wanted < m_times.size() && !(fits(wanted) && m_times[wanted] <= best * (1 + gain / 2)))
+      ++wanted;
+    if (wanted == m_times.size())
+      throw infeasible({where, "no candidate fits the memory",
+                        text("a rank has ", m_memory, " bytes, the least need is ",
+                             *std::min_element(m_needs.begin(), m_needs.end())),
+                        "give a candidate that keeps less, or raise the limit"});
+    const bool changes =
+        !fits(m_current) || wanted < m_current || m_times[m_current] > (1 + gain) * m_times[wanted];
+    return changes && std::exchange(m_current, wanted) != wanted;
+  }
+
+  std::vector<Schedule> m_candidates;
+  std::vector<Bytes> m_needs;
+  std::vector<Seconds> m_times;
+  ObservedCosts m_costs;
+  Timeline m_simulated;  ///< kept for its memory
+  Bytes m_memory;
+  std::size_t m_current = 0;
+};
+
+}  // namespace heddle::inline v0
