@@ -11,6 +11,8 @@
 #include <heddle/schedule/catalogue.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
+#include <heddle/schedule/fault.hpp>
+#include <heddle/schedule/first_fault.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
@@ -23,4 +25,5 @@
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/theory.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/schedule/torch_csv.hpp>
 #include <heddle/schedule/weave.hpp>

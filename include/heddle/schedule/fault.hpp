@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Fault: an entry of Orders that is wrong, as first_fault() finds it.
+
+#include <cstddef>
+#include <string>
+
+#include <heddle/core/index.hpp>
+
+namespace heddle::inline v0 {
+
+/// An entry of Orders that is wrong, and why.
+struct Fault {
+  Rank rank;              ///< in whose list
+  std::size_t entry = 0;  ///< its number there, from 0 on
+  std::string what;       ///< is the problem
+  std::string why;        ///< the numbers behind it
+};
+
+}  // namespace heddle::inline v0

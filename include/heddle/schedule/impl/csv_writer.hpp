@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The work behind to_csv() with transfers: where torch.distributed.pipelining places them.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/impl/progress.hpp>
+#include <heddle/schedule/orders.hpp>
+
+namespace heddle::inline v0::schedule::impl {
+
+/// For orders without faults.
+class CsvWriter {
+ public:
+  explicit CsvWriter(const Orders& orders)
+      : m_orders(orders),
+        m_graph(heddle::impl::graph_of(orders)),
+        m_items(heddle::impl::items_of(orders)),
+        m_homes(static_cast<std::size_t>(m_graph.stages) * m_items),
+        m_edges(static_cast<std::size_t>(m_graph.stages)),
+        m_lines(orders.ranks.size()),
+        m_first(orders.ranks.size()) {
+    for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
+      for (const Order& order : orders.ranks[rank])
+        if (order.kind == Kind::F) m_homes[at(order.stage, order.item)] = Rank{rank};
+    for (const auto& [from, to, edge_at] : m_graph.edges) {
+      m_edges[+from].out.push_back(to);
+      if (edge_at == Kind::F) m_edges[+to].in.push_back(from);
+    }
+  }
+
+  std::string write() && {
+    heddle::impl::Progress(m_orders, m_graph).run([this](Rank rank, const Order& order) {
+      std::optional<Order>& first = m_first[+rank];
+      if (order.fused) {
+        first = order;
+        return;
+      }
+      if (!first) {
+        append(rank, text(order));
+      } else {
+        append(rank, text("(", *first, ";", order, ")OVERLAP_F_B"));
+        send(rank, *first);
+      }
+      send(rank, order);
+      first.reset();
+    });
+    std::string csv;
+    for (const std::string& line : m_lines) csv += line + "\n";
+    return csv;
+  }
+
+ private:
+  struct Edges {
+    std::vector<Stage> in, out;  ///< of whose gradients, and of whose outputs
+  };
+
+  [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
+
+  void append(Rank rank, const std::string& cell) {
+    std::string& line = m_lines[+rank];
+    line += line.empty() ? cell : "," + cell;
+  }
+
+  /// What `order` made goes to the ranks that need it.
+  void send(Rank rank, const Order& order) {
+    if (order.kind == Kind::W || order.kind == Kind::update) return;
+    const bool forward = order.kind == Kind::F;
+    const char* payload = forward ? "_F" : "_B";
+    for (const Stage to : forward ? m_edges[+order.stage].out : m_edges[+order.stage].in) {
+      const Rank there = m_homes[at(to, order.item)];
+      if (there == rank) continue;
+      append(rank, text(order.stage, "SEND", payload, order.item));
+      append(there, text(to, "RECV", payload, order.item));
+    }
+  }
+
+  const Orders& m_orders;
+  StageGraph m_graph;
+  std::size_t m_items;
+  std::vector<Rank> m_homes;  ///< where a stage computes a microbatch
+  std::vector<Edges> m_edges;
+  std::vector<std::string> m_lines;
+  std::vector<std::optional<Order>> m_first;  ///< of the pair under way
+};
+
+}  // namespace heddle::inline v0::schedule::impl

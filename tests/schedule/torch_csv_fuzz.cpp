@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/schedule.hpp>
+
+using namespace heddle;
+
+namespace {
+
+/// What mutations begin with: files with and without transfers, fused pairs and split backwards.
+std::vector<std::string> seeds() {
+  using schedule::CsvContents;
+  std::vector<std::string> files = {
+      "0F0,0I0,0W0\n", "0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1\n",
+      "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0I0,0W0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0\n"};
+  for (const auto& entry : schedule::catalogue())
+    for (const CsvContents contents : {CsvContents::compute, CsvContents::transfers})
+      files.push_back(schedule::to_csv(entry.orders({.ranks = 2, .microbatches = 4}), contents));
+  return files;
+}
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : m_random(seed) {}
+
+  std::size_t below(std::size_t bound) { return m_random() % bound; }
+
+  /// A byte changed, added or lost, or a stretch copied, moved or cut out.
+  void mutate(std::string& file) {
+    constexpr std::string_view bytes = "0123456789FIWBSENDRCV_,\n\r\t ();OVERLAPGU\"-x\xff";
+    const std::size_t at = below(file.size() + 1);
+    const std::size_t length = std::min(below(12), file.size() - at);
+    switch (below(6)) {
+      case 0: file.insert(at, 1, bytes[below(bytes.size())]); break;
+      case 1: file.erase(at, 1 + below(2)); break;
+      case 2: file.insert(below(file.size() + 1), file.substr(at, length)); break;
+      case 3: file.erase(at, length); break;
+      case 4: file.insert(at, std::to_string(m_random())); break;
+      default:
+        if (at < file.size()) file[at] = bytes[below(bytes.size())];
+    }
+  }
+
+ private:
+  std::mt19937_64 m_random;
+};
+
+}  // namespace
+
+// HEDDLE_FUZZ=1000000 tries as many files.
+TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
+  const char* wanted = std::getenv("HEDDLE_FUZZ");
+  const long files = wanted != nullptr ? std::atol(wanted) : 20000;
+  const auto begin = seeds();
+  Mutator mutator(1);
+  long read = 0;
+  for (long i = 0; i < files; ++i) {
+    std::string file = begin[mutator.below(begin.size())];
+    for (std::size_t changes = mutator.below(4); changes > 0; --changes) mutator.mutate(file);
+    INFO(file);
+    try {
+      const Orders orders = schedule::read_orders(file, {.old_dialect = i % 16 == 0});
+      ++read;
+      // What is read can be woven and written, and means the same then.
+      if (weave(orders).size() < orders.ranks.size()) FAIL("actions were lost");
+      if (schedule::read_orders(schedule::to_csv(orders)).ranks != orders.ranks)
+        FAIL("it reads differently");
+    } catch (const schedule::wrong_cell& error) {
+      if (error.grid().find("> ") == std::string::npos) FAIL("no cell is marked");
+    } catch (const format_error&) {
+      if (!file.empty()) FAIL("refused without a cell");
+    }
+  }
+  CHECK(read > files / 8);
+  CHECK(read < files / 2);
+}
