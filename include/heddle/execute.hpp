@@ -7,6 +7,7 @@
 
 #include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/execute/await.hpp>
+#include <heddle/execute/cast.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/exchange.hpp>

@@ -20,6 +20,9 @@
 #include <heddle/schedule/lives.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/pass/gradient_sum.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
 #include <heddle/schedule/stage_storage.hpp>

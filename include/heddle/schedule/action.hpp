@@ -138,6 +138,7 @@ inline constexpr std::uint8_t gradient =
     1;  ///< a move whose payload is a gradient (SEND_B, RECV_B)
 inline constexpr std::uint8_t with_next =
     2;  ///< done together with the next action, its neighbour in list and queue
+inline constexpr std::uint8_t again = 4;  ///< an action that was done before, see recompute()
 }  // namespace flag
 
 /// One entry of the list. It takes place on every rank its operands live on. 20 bytes; its uses are

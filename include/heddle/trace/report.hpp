@@ -134,11 +134,14 @@ enum class Wait { receive, send, other };
                      [](const Work& a, const Work& b) { return a.start < b.start; });
     const auto last = [&](auto&& wanted) {  // one more than its place in the list; 0: none
       std::size_t w = list.size();
-      while (w > 0 && !wanted(schedule[list[w - 1].id].kind)) --w;
+      while (w > 0 && !wanted(schedule[list[w - 1].id])) --w;
       return w;
     };
-    const std::size_t forwards = last([](Kind kind) { return kind == Kind::F; });
-    const std::size_t model = last([](Kind kind) { return kind != Kind::update; });
+    const std::size_t forwards = last([](const Action& action) {
+      return action.kind == Kind::F && !(action.flags & flag::again);
+    });
+    const std::size_t model =
+        last([](const Action& action) { return action.kind != Kind::update; });
     RankTime rank;
     Seconds covered = begin;  // up to here the rank's time is accounted for
     for (std::size_t w = 0; w < list.size(); ++w) {

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/layout.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/schedule/catalogue.hpp>
+#include <heddle/simulate.hpp>
+
+#include "support/complaint.hpp"
+#include "support/execution.hpp"
+#include "support/meaning.hpp"
+#include "support/rational.hpp"
+
+using namespace heddle;
+using test::meaning;
+using test::message_of;
+using test::Rational;
+
+namespace {
+
+Schedule woven(const Orders& orders) {
+  std::size_t stages = 0;
+  for (const auto& rank : orders.ranks)
+    for (const Order& order : rank) stages = std::max(stages, +order.stage + 1);
+  return weave(orders, StageGraph::chain(static_cast<int>(stages)));
+}
+
+/// Every schedule of the catalogue in a few shapes, as far as it exists for them.
+std::vector<Schedule> all_schedules() {
+  std::vector<Schedule> all;
+  for (const auto& entry : schedule::catalogue()) {
+    for (const auto& [ranks, microbatches, stages_per_rank] :
+         {std::tuple{1, 1, 1}, {2, 4, 2}, {3, 6, 1}, {4, 8, 2}, {4, 12, 3}}) {
+      try {
+        all.push_back(woven(entry.orders({ranks, microbatches, stages_per_rank})));
+      } catch (const infeasible&) {  // not for this shape
+      }
+    }
+  }
+  return all;
+}
+
+constexpr auto everywhere = [](Rank, Rank) { return true; };
+
+std::size_t count(const Schedule& schedule, Kind kind) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(schedule.actions(), [&](const Action& a) { return a.kind == kind; }));
+}
+
+/// The pass keeps what is computed, also on threads and with bounded storage.
+void means_the_same(const Schedule& before, const Schedule& after) {
+  INFO(before.name());
+  CHECK(meaning(after) == meaning(before));
+  const Schedule sized = test::with_memory(after, 8, Scalar::i64);
+  CHECK(meaning(fold_to_live(sized)) == meaning(before));
+  if (after.ranks() <= 4) CHECK(test::difference_from_oracle(fold_to_live(sized), 2) == "");
+}
+
+}  // namespace
+
+TEST_CASE("meaning() tells schedules apart that compute something else") {
+  const Schedule three = schedule::gpipe({.stages = 2, .microbatches = 3});
+  const Schedule four = schedule::gpipe({.stages = 2, .microbatches = 4});
+  CHECK(meaning(three).size() == meaning(four).size());
+  CHECK(meaning(three) != meaning(four));
+  // The same sums in the same order: gradients of 1F1B are those of GPipe.
+  CHECK(meaning(three) == meaning(schedule::one_f_one_b({.stages = 2, .microbatches = 3})));
+}
+
+TEST_CASE("recomputed, every schedule computes the same") {
+  for (const Schedule& before : all_schedules()) {
+    const Schedule after = recompute(before);
+    means_the_same(before, after);
+    const bool trains = count(before, Kind::update) > 0;
+    CHECK(count(after, Kind::F) == (trains ? 2 : 1) * count(before, Kind::F));
+    CHECK(after.size() - before.size() == count(after, Kind::F) - count(before, Kind::F));
+    const auto again = std::ranges::count_if(
+        after.actions(), [](const Action& a) { return (a.flags & flag::again) != 0; });
+    CHECK(static_cast<std::size_t>(again) == after.size() - before.size());
+  }
+}
+
+TEST_CASE("recomputing costs a forward per microbatch and leaves one live activation") {
+  for (const int p : {1, 2, 3, 5}) {
+    for (const int m : {1, 2, 5, 8}) {
+      const schedule::PipelineOptions options{.stages = p, .microbatches = m};
+      const BasicStageCosts<Rational> costs{.F = 2, .B = 3};
+      const auto timeline = simulate(recompute(schedule::one_f_one_b(options)), costs);
+      // The last rank works without a pause on M (2 F + B), after the first microbatch has come
+      // down and before the last gradient goes up: its F was run again long since.
+      CHECK(timeline.makespan() == Rational((2 * 2 + 3) * m + (2 + 3) * (p - 1)));
+      for (int r = 0; r < p; ++r) CHECK(peak_parts(timeline, Rank{r}, role::saved) == 1);
+      // Where every F has to run before any B, that can be seen at its plainest.
+      const auto gpipe = simulate(schedule::gpipe(options), costs);
+      const auto leaner = simulate(recompute(schedule::gpipe(options)), costs);
+      for (int r = 0; r < p; ++r) {
+        CHECK(peak_parts(gpipe, Rank{r}, role::saved) == static_cast<unsigned>(m));
+        CHECK(peak_parts(leaner, Rank{r}, role::saved) == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("only the chosen stages recompute") {
+  const Schedule before = schedule::one_f_one_b({.stages = 3, .microbatches = 4});
+  const Schedule after = recompute(before, [](Stage stage) { return +stage == 0; });
+  CHECK(after.size() == before.size() + 4);
+  const auto timeline = simulate(after, {.F = 1, .B = 2});
+  CHECK(peak_parts(timeline, Rank{0}, role::saved) == 1);
+  CHECK(peak_parts(timeline, Rank{1}, role::saved) == 2);
+  CHECK(recompute(before, [](Stage) { return false; }).size() == before.size());
+}
+
+TEST_CASE("a forward whose input is gone cannot run again") {
+  Builder builder("gone", 1);
+  const BufferId input = builder.add_buffer({.label = builder.label(role::input)});
+  const BufferId saved = builder.add_buffer({.label = builder.label(role::saved)});
+  const QueueId queue = builder.local(Rank{0});
+  using namespace schedule;
+  builder.add({.kind = Kind::user, .queue = queue}, {write(input)});
+  builder.add({.kind = Kind::F, .queue = queue}, {read(input), write(saved)});
+  builder.add({.kind = Kind::user, .queue = queue}, {write(input)});
+  builder.add({.kind = Kind::B, .queue = queue}, {read(saved)});
+  const Schedule schedule = std::move(builder).build();
+  const std::string why = message_of<infeasible>([&] { (void)recompute(schedule); });
+  CHECK(why.find("0F0 cannot run again before 0B0") != std::string::npos);
+  CHECK(why.find("what it read has been overwritten") != std::string::npos);
+}
+
+TEST_CASE("with casts at every cut, every schedule computes the same up to rounding") {
+  for (const Schedule& before : all_schedules()) {
+    const Schedule after = cast_at_cut(before, Scalar::f32, everywhere);
+    means_the_same(before, after);
+    const std::size_t crossing =
+        static_cast<std::size_t>(std::ranges::count_if(before.actions(), [&](const Action& action) {
+          return action.kind == Kind::move && !before[action.queue].local();
+        }));
+    CHECK(count(after, Kind::cast) == 2 * crossing);
+    CHECK(after.size() == before.size() + 2 * crossing);
+  }
+}
+
+TEST_CASE("a cut halves the bytes of its own channels, and casts back before the first use") {
+  const Schedule before = schedule::one_f_one_b(
+      {.stages = 3, .microbatches = 5, .sizes = {.activation = 80, .type = Scalar::f64}});
+  const Schedule after = cast_at_cut(before, Scalar::f32, [](Rank from, Rank to) {
+    return std::max(from, to) == Rank{1};  // between ranks 0 and 1, both ways
+  });
+  std::map<std::pair<Rank, Rank>, Bytes> bytes;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const ActionId id{i};
+    const Action& action = after[id];
+    const auto uses = after.uses(id);
+    if (action.kind == Kind::move) {
+      bytes[{after[action.queue].from, after[action.queue].to}] += after.bytes(uses[0]);
+      CHECK(after.bytes(uses[0]) == after.bytes(uses[1]));
+    }
+    if (action.kind != Kind::cast) continue;
+    const bool widens = after[uses[1].buffer].type == Scalar::f64;
+    CHECK(after[uses[widens ? 0 : 1].buffer].type == Scalar::f32);
+    CHECK(after[after[uses[widens ? 0 : 1].buffer].label] == role::narrow);
+    if (!widens) continue;
+    const auto next = after.uses(ActionId{i + 1});
+    CHECK(std::ranges::any_of(next, [&](const Use& use) {
+      return use.buffer == uses[1].buffer && use.first == uses[1].first && use.reads();
+    }));
+  }
+  CHECK(bytes == std::map<std::pair<Rank, Rank>, Bytes>{{{Rank{0}, Rank{1}}, 200},
+                                                        {{Rank{1}, Rank{0}}, 200},
+                                                        {{Rank{1}, Rank{2}}, 400},
+                                                        {{Rank{2}, Rank{1}}, 400}});
+}
+
+TEST_CASE("a narrow message takes two casts and half the channel") {
+  const Schedule before = schedule::stream(
+      {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f64}});
+  const BasicStageCosts<Rational> costs{
+      .F = 7, .cast = Rational(1, 10), .latency = 3, .per_byte = 1};
+  CHECK(simulate(before, costs).makespan() == Rational(7 + 80 + 3 + 7));
+  // 80 bytes read and cast, 40 sent, 40 read and cast back.
+  CHECK(simulate(cast_at_cut(before, Scalar::f32, everywhere), costs).makespan() ==
+        Rational(7 + 8 + 40 + 3 + 4 + 7));
+}
+
+TEST_CASE("a cast at a cut makes elements smaller or is refused") {
+  const Schedule floats = schedule::stream(
+      {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f32}});
+  for (const Scalar narrow : {Scalar::f32, Scalar::f64}) {
+    const std::string why =
+        message_of<contract_error>([&] { (void)cast_at_cut(floats, narrow, everywhere); });
+    CHECK(why.find("a cast at a cut makes elements smaller") != std::string::npos);
+    CHECK(why.find("'output' of stage 0 has elements of f32") != std::string::npos);
+  }
+  // Where nothing is cut nothing is asked.
+  const auto nowhere = [](Rank, Rank) { return false; };
+  CHECK(hash(cast_at_cut(floats, Scalar::f64, nowhere)) == hash(floats));
+}
+
+TEST_CASE("sums eager or lazy, every schedule computes the same") {
+  for (const Schedule& pipeline : all_schedules()) {
+    const Schedule before = data_parallel(pipeline, {{"data", 2}, {"pipe", pipeline.ranks()}});
+    for (const Schedule& after : {eager_sums(before), lazy_sums(before)}) {
+      CHECK(after.size() == before.size());
+      means_the_same(before, after);
+    }
+    CHECK(hash(lazy_sums(eager_sums(before))) == hash(lazy_sums(before)));
+    CHECK(hash(eager_sums(lazy_sums(before))) == hash(eager_sums(before)));
+  }
+}
+
+TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one at the update") {
+  const Schedule before =
+      data_parallel(schedule::interleaved({.ranks = 2, .stages_per_rank = 2, .microbatches = 4}),
+                    {{"pipe", 2}, {"data", 2}});
+  const auto place = [](const Schedule& schedule, Kind kind, int stage) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < schedule.size(); ++i)
+      if (schedule[ActionId{i}].kind == kind && schedule[ActionId{i}].stage == Stage{stage})
+        found.push_back(i);
+    return found;
+  };
+  const Schedule eager = eager_sums(before);
+  const Schedule lazy = lazy_sums(before);
+  for (int stage = 0; stage < 4; ++stage) {
+    REQUIRE(place(eager, Kind::group, stage).size() == 1);
+    CHECK(place(eager, Kind::group, stage)[0] == place(eager, Kind::B, stage).back() + 1);
+    CHECK(place(lazy, Kind::group, stage)[0] + 1 == place(lazy, Kind::update, stage)[0]);
+  }
+  // Both stages of rank 0 have a sum; the eager one of stage 2 is over before stage 0 is done.
+  const BasicStageCosts<Rational> costs{.F = 1, .B = 2, .group = 1};
+  const Rational work = simulate(before, BasicStageCosts<Rational>{.F = 1, .B = 2}).makespan();
+  CHECK(simulate(eager, costs).makespan() == work + 1);
+  CHECK(simulate(lazy, costs).makespan() == work + 2);
+}
+
+TEST_CASE("passes compose") {
+  const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
+  const MeshShape mesh{{"pipe", 2}, {"data", 2}};
+  const Schedule before = data_parallel(pipeline, mesh);
+  means_the_same(before, recompute(cast_at_cut(eager_sums(before), Scalar::f32, everywhere)));
+  means_the_same(before, lazy_sums(cast_at_cut(recompute(before), Scalar::f32, everywhere)));
+  CHECK(meaning(expand(eager_sums(recompute(before)), schedule::RingAllReduce{2})) ==
+        meaning(expand(before, schedule::RingAllReduce{2})));
+}
+
+TEST_CASE("what is done together stays together") {
+  // Rank 1 does F1 with B0, whose gradient comes from rank 0; their sums are of no stage there.
+  Builder builder("pair", 2);
+  const LabelId data = builder.label("data");
+  const auto buffer = [&](int rank, LabelId label) {
+    return builder.add_buffer(
+        {.rank = Rank{rank}, .parts = 2, .label = label, .type = Scalar::f64, .bytes = 32});
+  };
+  const BufferId sent = buffer(0, data), got = buffer(1, data);
+  const BufferId saved = buffer(1, builder.label(role::saved));
+  const BufferId sums = buffer(1, builder.label(role::gradients));
+  const QueueId queue = builder.local(Rank{1});
+  using namespace schedule;
+  builder.add({.kind = Kind::user, .queue = builder.local(Rank{0})}, {write(sent)});
+  builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
+              {read(sent), write(got)});
+  builder.add({.kind = Kind::F, .queue = queue, .item = Item{0}}, {write(saved, 0)});
+  builder.add({.kind = Kind::B, .queue = queue, .item = Item{2}, .flags = flag::with_next},
+              {write(sums, 0)});
+  builder.add({.kind = Kind::F, .queue = queue, .item = Item{1}}, {write(saved, 1)});
+  builder.add({.kind = Kind::group, .queue = builder.local(Rank{1}, Lane{1})}, {update(sums, 0)});
+  builder.add({.kind = Kind::F, .queue = queue, .item = Item{3}, .flags = flag::with_next}, {});
+  builder.add({.kind = Kind::B, .queue = queue, .item = Item{0}},
+              {read(got), read(saved, 0), update(sums, 0)});
+  const Schedule before = std::move(builder).build();
+  const auto list = [](const Schedule& schedule) {
+    std::string all;
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Action& action = schedule[ActionId{i}];
+      all += text(action.kind, action.item, action.flags & flag::with_next ? "+" : " ");
+    }
+    return all;
+  };
+  CHECK(list(before) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
+  CHECK(list(recompute(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F0 F3+B0 ");
+  CHECK(list(cast_at_cut(before, Scalar::f32, everywhere)) ==
+        "USER0 CAST0 MOVE0 F0 B2+F1 GROUP0 CAST0 F3+B0 ");
+  CHECK(list(eager_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
+  CHECK(list(lazy_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
+}
+
+TEST_CASE("nothing passes as nothing") {
+  CHECK(recompute(Builder("none", 1).build()).empty());
+  CHECK(cast_at_cut(Builder("none", 1).build(), Scalar::f32, everywhere).empty());
+  CHECK(eager_sums(Builder("none", 1).build()).empty());
+  CHECK(lazy_sums(Builder("none", 1).build()).empty());
+}
