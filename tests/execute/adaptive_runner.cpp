@@ -38,7 +38,7 @@ Schedule grouped(int ranks, int microbatches, int k) {
       for (int i = 0; i < k; ++i)
         list.push_back({order.kind, order.stage, Item{static_cast<int>(+order.item) * k + i}});
   }
-  return weave(orders, StageGraph::chain(ranks), sizes);
+  return weave(orders, sizes);
 }
 
 std::vector<Schedule> candidates(int ranks, int microbatches) {

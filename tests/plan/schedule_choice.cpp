@@ -43,7 +43,7 @@ hd::Schedule grouped(int ranks, int microbatches, int k) {
       for (int i = 0; i < k; ++i)
         list.push_back({order.kind, order.stage, hd::Item{+order.item * k + i}});
   }
-  return hd::weave(orders, hd::StageGraph::chain(ranks), {.activation = 1, .saved = 10});
+  return hd::weave(orders, {.activation = 1, .saved = 10});
 }
 
 std::vector<hd::Schedule> candidates(int ranks = 4, int microbatches = 16) {
