@@ -29,13 +29,6 @@ using test::Rational;
 
 namespace {
 
-Schedule woven(const Orders& orders) {
-  std::size_t stages = 0;
-  for (const auto& rank : orders.ranks)
-    for (const Order& order : rank) stages = std::max(stages, +order.stage + 1);
-  return weave(orders, StageGraph::chain(static_cast<int>(stages)));
-}
-
 /// Every schedule of the catalogue in a few shapes, as far as it exists for them.
 std::vector<Schedule> all_schedules() {
   std::vector<Schedule> all;
@@ -43,7 +36,7 @@ std::vector<Schedule> all_schedules() {
     for (const auto& [ranks, microbatches, stages_per_rank] :
          {std::tuple{1, 1, 1}, {2, 4, 2}, {3, 6, 1}, {4, 8, 2}, {4, 12, 3}}) {
       try {
-        all.push_back(woven(entry.orders({ranks, microbatches, stages_per_rank})));
+        all.push_back(weave(entry.orders({ranks, microbatches, stages_per_rank})));
       } catch (const infeasible&) {  // not for this shape
       }
     }
