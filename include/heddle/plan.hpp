@@ -3,8 +3,12 @@
 #pragma once
 
 /// @file
-/// Everything of plan/: what is decided from measurements.
+/// Everything of plan/: what is decided from measurements, and what is found by search.
 
+#include <heddle/plan/coordinate.hpp>
+#include <heddle/plan/flexpipe.hpp>
+#include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/observed_costs.hpp>
+#include <heddle/plan/priority.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/speed_ratios.hpp>

@@ -14,9 +14,11 @@
 #include <heddle/schedule/fault.hpp>
 #include <heddle/schedule/first_fault.hpp>
 #include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
 #include <heddle/schedule/hash.hpp>
+#include <heddle/schedule/live_activations.hpp>
 #include <heddle/schedule/lives.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/orders.hpp>
@@ -25,6 +27,7 @@
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
+#include <heddle/schedule/stage_levels.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/theory.hpp>
 #include <heddle/schedule/timeline.hpp>

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// coordinate(): which order is best, found by trying. Lists by several priorities under several
+/// memory caps, each simulated; the best is returned as static data.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/list_schedule.hpp>
+#include <heddle/plan/priority.hpp>
+#include <heddle/schedule/live_activations.hpp>
+#include <heddle/schedule/weave.hpp>
+#include <heddle/simulate/simulate.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// A priority, and what it is called in reports.
+struct Rule {
+  std::string name;   ///< "backward first"
+  Priority priority;  ///< what it says
+};
+
+/// The rules that coordinate() tries where it is given no others.
+[[nodiscard]] inline std::vector<Rule> standard_rules() {
+  std::vector<Rule> rules = {{"backward first", backward_first},
+                             {"forward first", forward_first},
+                             {"microbatch first", microbatch_first},
+                             {"deepest first", deepest_first}};
+  for (const int half_slots : {1, 2, 4, 8})
+    rules.push_back({text("slot first, every ", half_slots / 2.0), SlotFirst{half_slots}});
+  return rules;
+}
+
+/// What coordinate() searches.
+struct CoordinateOptions {
+  std::int64_t cap = 0;                        ///< most activations that a rank keeps; 0: no limit
+  std::vector<std::int64_t> activations = {};  ///< kept by a forward of each stage; empty: one each
+  std::vector<Rule> rules = standard_rules();  ///< that are tried
+  StageSizes sizes = {};                       ///< of what is moved
+};
+
+/// What coordinate() found.
+template <class Time>
+struct Coordinated {
+  Orders orders;           ///< the best
+  Time makespan = {};      ///< that simulate() gives them
+  std::string rule;        ///< where they come from; "as given" where no rule did better
+  std::int64_t live = 0;   ///< most activations that a rank keeps
+  std::int64_t extra = 0;  ///< so many more than the cap allows, where no order was found within it
+  int tried = 0;           ///< lists that were asked for
+  int dead_ends = 0;       ///< of them, those that could not go on under their cap
+};
+
+/// The best of `orders` as they are and of what list_schedule() makes of them by every rule, with
+/// half, two thirds, three quarters and all of the cap: a rank that holds back may serve the
+/// others. A candidate counts if it progresses and keeps no more than the cap; best is the smallest
+/// makespan of simulate(), at equal makespans the fewest activations, then the first. Where nothing
+/// is found within the cap, the cap is raised by quarters until something is, and `extra` says what
+/// that costs.
+///
+/// Takes 4 |rules| lists of the length of `orders`, each woven and simulated.
+/// @throws infeasible, contract_error as weave() and ListScheduler do.
+template <Costs C>
+[[nodiscard]] Coordinated<typename C::Time> coordinate(const Orders& orders, const C& costs,
+                                                       const CoordinateOptions& options = {}) {
+  using Time = typename C::Time;
+  const ListScheduler<C> scheduler(orders, costs, options.sizes);
+  Coordinated<Time> best;
+  BasicTimeline<Time> timeline;
+  const auto consider = [&](const Orders& candidate, const std::string& rule, std::int64_t limit) {
+    const std::vector<std::int64_t> live = live_activations(candidate, options.activations);
+    const std::int64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+    if (options.cap > 0 && most > limit) return;
+    simulate(weave(candidate, options.sizes), costs, timeline);
+    const Time makespan = timeline.makespan();
+    if (!best.rule.empty() &&
+        (best.makespan < makespan || (!(makespan < best.makespan) && best.live <= most)))
+      return;
+    best.orders = candidate;
+    best.makespan = makespan;
+    best.rule = rule;
+    best.live = most;
+  };
+  const auto attempt = [&](const Rule& rule, std::int64_t cap, std::int64_t limit) {
+    ++best.tried;
+    std::optional<Orders> found;
+    try {
+      found = scheduler.run({rule.priority, cap, options.activations});
+    } catch (const infeasible&) {
+      ++best.dead_ends;
+      return;
+    }
+    consider(*found, rule.name, limit);
+  };
+
+  if (options.cap == 0) {
+    consider(orders, "as given", 0);
+    for (const Rule& rule : options.rules) attempt(rule, 0, 0);
+    return best;
+  }
+  std::int64_t limit = options.cap;
+  for (int quarters = 4; best.rule.empty(); ++quarters) {
+    const std::int64_t raised = options.cap * quarters / 4;
+    if (quarters > 4 && raised == limit) continue;
+    limit = raised;
+    consider(orders, "as given", limit);
+    std::vector<std::int64_t> caps = {limit / 2, limit * 2 / 3, limit * 3 / 4, limit};
+    caps.erase(std::unique(caps.begin(), caps.end()), caps.end());
+    for (const Rule& rule : options.rules)
+      for (const std::int64_t cap : caps)
+        if (cap > 0) attempt(rule, cap, limit);
+  }
+  best.extra = std::max<std::int64_t>(0, best.live - options.cap);
+  return best;
+}
+/// The same with costs in braces: `coordinate(orders, {.F = 1, .B = 2})`.
+[[nodiscard]] inline Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
+                                                     const CoordinateOptions& options = {}) {
+  return coordinate<StageCosts>(orders, costs, options);
+}
+
+}  // namespace heddle::inline v0::plan

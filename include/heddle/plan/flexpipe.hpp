@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// FlexPipe's coordinator: the branches of a model in opposite directions of one pipeline, and when
+/// they interact chosen by simulation.
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/plan/coordinate.hpp>
+#include <heddle/schedule/generator/flexpipe.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// The rules for branches of `ranks` stages each: standard_rules(), and the rules by slots with the
+/// branches that run up ahead of those that run down by a slot, or behind. That moves all places
+/// where the branches wait for each other.
+[[nodiscard]] inline std::vector<Rule> branch_rules(int ranks) {
+  std::vector<Rule> rules = standard_rules();
+  for (const int half_slots : {1, 2, 4}) {
+    for (const int lead : {-2, 2}) {
+      const auto shifted = [slots = SlotFirst{half_slots}, lead,
+                            ranks](const Candidate& candidate) {
+        Urgency urgency = slots(candidate);
+        if (static_cast<int>(+candidate.order.stage) / ranks % 2 == 1) urgency[0] -= lead;
+        return urgency;
+      };
+      rules.push_back({text("slot first, every ", half_slots / 2.0, ", branches that run up ",
+                            lead > 0 ? "a slot ahead" : "a slot behind"),
+                       shifted});
+    }
+  }
+  return rules;
+}
+
+/// The best orders that coordinate() finds for schedule::flexpipe_orders with branch_rules(), where
+/// no rank keeps more activations than `cap` (0: no limit). `activations` are those that a forward
+/// of each stage keeps, in the unit of the cap; empty: one each.
+/// @throws contract_error as schedule::flexpipe_orders and ListScheduler do.
+template <Costs C>
+[[nodiscard]] Coordinated<typename C::Time> flexpipe(const schedule::FlexpipeOptions& branches,
+                                                     const C& costs, std::int64_t cap = 0,
+                                                     std::vector<std::int64_t> activations = {}) {
+  const Orders orders = schedule::flexpipe_orders(branches.ranks, branches.microbatches,
+                                                  branches.branches, branches.interactions);
+  return coordinate(orders, costs,
+                    {cap, std::move(activations), branch_rules(branches.ranks), branches.sizes});
+}
+/// The same with costs in braces: `flexpipe({.ranks = 4, .microbatches = 8}, {.F = 1, .B = 2})`.
+[[nodiscard]] inline Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
+                                                   const StageCosts& costs, std::int64_t cap = 0,
+                                                   std::vector<std::int64_t> activations = {}) {
+  return flexpipe<StageCosts>(branches, costs, cap, std::move(activations));
+}
+
+}  // namespace heddle::inline v0::plan

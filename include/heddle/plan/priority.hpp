@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Priorities: which of the orders that could run a rank takes. For list_schedule(); write your own
+/// as any callable from a Candidate to an Urgency.
+
+#include <array>
+#include <functional>
+
+#include <heddle/core/index.hpp>
+#include <heddle/schedule/orders.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// An order, and where it stands in the whole.
+struct Candidate {
+  Order order;     ///< what would be computed
+  Rank rank;       ///< by whom
+  int turn = 0;    ///< how many microbatches of the stage come before this one on that rank
+  int level = 0;   ///< of its stage, by stage_levels()
+  int levels = 1;  ///< how many levels there are
+
+  /// Whether it is a forward.
+  [[nodiscard]] bool forward() const noexcept { return order.kind == Kind::F; }
+  /// How many stages the microbatch has behind it, forwards and backwards.
+  [[nodiscard]] int progress() const noexcept { return forward() ? level : 2 * levels - 1 - level; }
+};
+
+/// How urgent an order is, compared number by number; the smallest goes first.
+using Urgency = std::array<int, 3>;
+
+/// Says how urgent an order is. Asked once for each, before the schedule is made.
+using Priority = std::function<Urgency(const Candidate&)>;
+
+/// Backwards before forwards, so that memory is let go; then the oldest microbatch.
+[[nodiscard]] inline Urgency backward_first(const Candidate& candidate) {
+  return {candidate.forward(), candidate.turn, -candidate.progress()};
+}
+/// Forwards before backwards, so that other ranks get work; then the oldest microbatch.
+[[nodiscard]] inline Urgency forward_first(const Candidate& candidate) {
+  return {!candidate.forward(), candidate.turn, -candidate.progress()};
+}
+/// The oldest microbatch; then what has come furthest.
+[[nodiscard]] inline Urgency microbatch_first(const Candidate& candidate) {
+  return {candidate.turn, -candidate.progress(), 0};
+}
+/// The stage furthest from the data; then backwards; then the oldest microbatch.
+[[nodiscard]] inline Urgency deepest_first(const Candidate& candidate) {
+  return {-candidate.level, candidate.forward(), candidate.turn};
+}
+/// By slots: microbatch by microbatch, each passing the levels one a slot, down and up again. Two
+/// slots from one microbatch to the next are Chimera's rule (Li and Hoefler, SC'21), which has the
+/// forward of microbatch m on level l in slot 2 m + l; other spacings prefer the oldest microbatch
+/// more, or what has the longest way before it.
+struct SlotFirst {
+  int half_slots = 4;  ///< from one microbatch to the next
+
+  /// Its slot; at equal slots backwards go first.
+  [[nodiscard]] Urgency operator()(const Candidate& candidate) const {
+    return {half_slots * candidate.turn + 2 * candidate.progress(), candidate.forward(), 0};
+  }
+};
+
+}  // namespace heddle::inline v0::plan
