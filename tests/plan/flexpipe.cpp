@@ -28,7 +28,7 @@ using test::Rational;
 
 namespace {
 
-using Costs = BasicStageCosts<Rational>;
+using Exact = BasicStageCosts<Rational>;
 
 /// The ends of all F and B of a timeline, by (kind, stage, microbatch); starts too.
 template <class Time>
@@ -73,7 +73,7 @@ TEST_CASE("the joint loss: no branch goes back before the others have arrived") 
   const int branches = 3;
   for (const auto& interactions : {std::vector<Interaction>{}, {{0, 1, 1, 1}, {1, 2, 2, 1}}}) {
     const Orders orders = schedule::flexpipe_orders(ranks, 5, branches, interactions);
-    const auto timeline = simulate(weave(orders), Costs{.F = 1, .B = 2, .latency = {1, 3}});
+    const auto timeline = simulate(weave(orders), Exact{.F = 1, .B = 2, .latency = {1, 3}});
     const Times times(timeline);
     const auto at = [&](Kind kind, int branch, int stage, std::uint32_t m) {
       return times.span.at({kind, static_cast<std::uint32_t>(branch * ranks + stage), m});
@@ -93,7 +93,7 @@ TEST_CASE("the joint loss: no branch goes back before the others have arrived") 
 TEST_CASE(
     "the coordinator reaches the bubble (D - 2)(F + B) / 4 of two balanced branches, exactly") {
   // F and B of both branches together are 1 and 2; Chimera's bubble is (D - 2) B.
-  const Costs costs{.F = {1, 2}, .B = 1};
+  const Exact costs{.F = {1, 2}, .B = 1};
   for (const int d : {2, 4, 6, 8, 16}) {
     const auto found = plan::flexpipe({.ranks = d, .microbatches = d}, costs, 2 * d);
     INFO(d << " ranks, " << found.rule);
@@ -108,7 +108,7 @@ TEST_CASE("an interaction costs what the branches wait for: 30 at stage 2, 29 at
   for (const auto& [stage, expected] : {std::pair{2, 30}, {4, 29}}) {
     const auto found =
         plan::flexpipe({.ranks = 8, .microbatches = 8, .interactions = {{0, stage, 1, stage}}},
-                       Costs{.F = {1, 2}, .B = 1}, 16);
+                       Exact{.F = {1, 2}, .B = 1}, 16);
     CHECK(found.makespan == Rational(expected));
     CHECK(found.dead_ends > 0);  // half the cap is too little for some rules
     CHECK(found.dead_ends < found.tried);
