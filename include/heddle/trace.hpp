@@ -6,6 +6,7 @@
 /// Everything of trace/: looking at schedules and timelines, in the terminal, as pictures, in a
 /// trace viewer and as numbers.
 
+#include <heddle/trace/dot.hpp>
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/memory_report.hpp>
 #include <heddle/trace/perfetto.hpp>

@@ -110,7 +110,7 @@ class Strip {
 
 /// The order of a schedule's compute actions, in slots of equal length: every F, I, W and B takes
 /// one slot, everything else none. A line per rank (per lane where a rank computes in several), a
-/// cell per slot, `.` where the rank has to wait.
+/// cell per slot, `.` where the rank has to wait; fused actions stand in brackets.
 ///
 ///     1F1B P=2 M=2: 2 ranks, 14 actions
 ///     rank 0  0F0 0F1 .   0B0 .   0B1
@@ -141,7 +141,10 @@ class Strip {
       if (row == rows.size()) rows.push_back({queue});
     }
     const auto slot = static_cast<std::size_t>(timeline[ActionId{i}].start);
-    rows[row].cells.emplace_back(slot, text(action.stage, action.kind, action.item));
+    const bool first = action.flags & flag::with_next;
+    const bool second = i > 0 && schedule[ActionId{i - 1}].flags & flag::with_next;
+    rows[row].cells.emplace_back(
+        slot, text(first ? "(" : "", action.stage, action.kind, action.item, second ? ")" : ""));
     width = std::max(width, rows[row].cells.back().second.size());
     slots = std::max(slots, slot + 1);
     ++cells;

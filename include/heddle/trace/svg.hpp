@@ -21,7 +21,9 @@
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/guests.hpp>
+#include <heddle/trace/impl/kind_style.hpp>
 #include <heddle/trace/impl/memory_rows.hpp>
+#include <heddle/trace/impl/shades.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
 
 namespace heddle::inline v0::trace {
@@ -36,28 +38,6 @@ struct SvgOptions {
 };
 
 namespace impl {
-
-/// How a kind is drawn. The fills carry white text at a contrast of at least 4.5.
-struct KindStyle {
-  const char* fill;
-  const char* meaning;
-};
-
-[[nodiscard]] constexpr KindStyle style(Kind kind) noexcept {
-  constexpr std::array<KindStyle, kind_count> styles = {
-      KindStyle{"#2f6fd0", "F forward"},
-      KindStyle{"#0f7b83", "I backward, inputs"},
-      KindStyle{"#b45309", "W backward, weights"},
-      KindStyle{"#2b7d46", "B backward"},
-      KindStyle{"#7a6a58", "move"},
-      KindStyle{"#8a4baf", "combine"},
-      KindStyle{"#8c5a7a", "cast"},
-      KindStyle{"#a63d57", "group"},
-      KindStyle{"#6b7280", "update"},
-      KindStyle{"#4b5f7a", "user"},
-  };
-  return styles[static_cast<std::size_t>(kind)];
-}
 
 /// The distance of the axis marks: 1, 2 or 5 times a power of ten, at most `most` marks.
 [[nodiscard]] inline double tick_step(double length, double most) {
@@ -75,6 +55,7 @@ class SvgPicture {
   SvgPicture(const Timeline& timeline, const SvgOptions& options)
       : m_timeline(timeline),
         m_schedule(timeline.schedule()),
+        m_shades(m_schedule),
         m_options(options),
         m_begin(timeline.begin()),
         m_makespan(timeline.makespan()),
@@ -222,21 +203,30 @@ class SvgPicture {
   }
 
   [[nodiscard]] Box box_of(const Place& place) const {
-    const Span& span = m_timeline[place.id];
-    const double height = row_height / m_lanes[+place.rank];
-    const double from = x(span.start);
-    return {from, y(place.rank) + height * place.lane, x(span.end) - from, height};
+    // The two of a fused pair lie above each other, over the time of both.
+    const bool first = m_schedule[place.id].flags & flag::with_next;
+    const bool second =
+        +place.id > 0 && m_schedule[ActionId{+place.id - 1}].flags & flag::with_next;
+    const double height = row_height / m_lanes[+place.rank] / (first || second ? 2 : 1);
+    const double from = x(m_timeline[ActionId{+place.id - second}].start);
+    const double to = x(m_timeline[ActionId{+place.id + first}].end);
+    const double top = y(place.rank) + row_height / m_lanes[+place.rank] * place.lane;
+    return {from, top + (second ? height : 0), to - from, height};
   }
 
   void draw_box(const Place& place) {
     const ActionId id = place.id;
     Box box = box_of(place);
+    const double brightness = m_shades.brightness(id);
     // A white gap between neighbours, as far as the box is wide enough to give it away.
     const double gap = box.width >= 4 ? 1 : box.width / 4;
     box.x += gap / 2;
     box.width -= gap;
     const Span& span = m_timeline[id];
-    m_svg.rect(box, "rx=\"2\"",
+    const std::string fill =
+        brightness < 1 ? text(" fill=\"", darker(style(m_schedule[id].kind).fill, brightness), "\"")
+                       : "";
+    m_svg.rect(box, "rx=\"2\"" + fill,
                action_text(m_schedule, id) + ": " + time_text(span.start - m_begin, m_unit) +
                    " to " + time_text(span.end - m_begin, m_unit));
   }
@@ -289,6 +279,8 @@ class SvgPicture {
       const KindStyle kind = style(Kind{static_cast<std::uint8_t>(k)});
       if (!m_of_kind[k].empty()) entry(kind.fill, kind.meaning);
     }
+    if (m_shades.size() > 1)
+      entry(darker(style(Kind::F).fill, 0.6).c_str(), "darker: another stage of the rank");
     entry("#e9edf2", "idle");
     if (m_memory) entry(MemoryRows::activations_fill, "live activations");
     if (m_memory && m_memory->sized()) entry(MemoryRows::all_fill, "all memory");
@@ -298,6 +290,7 @@ class SvgPicture {
 
   const Timeline& m_timeline;
   const Schedule& m_schedule;
+  Shades m_shades;
   const SvgOptions& m_options;
   Seconds m_begin;
   Seconds m_makespan;
@@ -321,7 +314,9 @@ class SvgPicture {
 }  // namespace impl
 
 /// A row per rank, a box per action that takes time, to scale: blue forward, green backward, teal
-/// and orange its two halves, grey update; the rank is idle where the row is light. Boxes that are
+/// and orange its two halves, grey update; darker for further stages of the rank, or where all have
+/// the same stages for the microbatches of the other direction; the rank is idle where the row is
+/// light. Fused actions lie above each other. Boxes that are
 /// wide enough carry their action's text. With `memory`, what every rank holds over the same time.
 /// An SVG document in UTF-8, the same bytes for the same
 /// timeline.
