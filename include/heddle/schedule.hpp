@@ -14,7 +14,12 @@
 #include <heddle/schedule/fault.hpp>
 #include <heddle/schedule/first_fault.hpp>
 #include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/generator/chimera.hpp>
+#include <heddle/schedule/generator/dapple.hpp>
+#include <heddle/schedule/generator/energon.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/schedule/generator/kfkb.hpp>
+#include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
 #include <heddle/schedule/hash.hpp>
@@ -24,6 +29,7 @@
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
+#include <heddle/schedule/pass/group.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>

@@ -13,6 +13,10 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/chimera.hpp>
+#include <heddle/schedule/generator/dapple.hpp>
+#include <heddle/schedule/generator/kfkb.hpp>
+#include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/orders.hpp>
 
@@ -46,6 +50,18 @@ struct NamedSchedule {
        [](const Shape& s) {
          return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
        }},
+      {"looped-bfs", "several stages on every rank, each with all microbatches in a row",
+       [](const Shape& s) {
+         return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches);
+       }},
+      {"kfkb", "two forwards, two backwards: transfers hide behind the other microbatch",
+       [](const Shape& s) { return kfkb_orders(s.ranks, s.microbatches, 2); }},
+      {"dapple", "early backward after a warm-up long enough for slow transfers",
+       [](const Shape& s) { return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b); }},
+      {"chimera", "two pipelines in opposite directions, with two copies of the model",
+       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches); }},
+      {"chimera-doubled", "Chimera with forwards of two microbatches in a row",
+       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, 1, true); }},
       {"stream", "forwards only, for inference and streams of items",
        [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
   });
