@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include <heddle/core/file.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/trace.hpp>
+
+#include "commands.hpp"
+#include "settings.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+/// Prints what is known of the orders and writes the files that are wanted.
+void draw(Orders orders, const Settings& s) {
+  const Priced priced = price(std::move(orders), s);
+  std::cout << to_grid(priced.schedule) << '\n' << to_grid(priced.timeline);
+  std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
+                    priced.messages, " messages\n");
+  if (s.activation + s.saved > 0) std::cout << '\n' << trace::memory_report(priced.timeline);
+  if (!s.svg.empty()) write_file(s.svg, trace::to_svg(priced.timeline));
+  if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
+  if (!s.dot.empty()) write_file(s.dot, trace::to_dot(priced.schedule));
+  if (!s.csv.empty())
+    write_file(s.csv,
+               schedule::to_csv(priced.orders, s.transfers ? schedule::CsvContents::transfers
+                                                           : schedule::CsvContents::compute));
+}
+
+}  // namespace
+
+int show(std::span<char*> arguments) {
+  const auto [names, settings, help] = read(arguments, "the name of a schedule", 1, 1);
+  if (help) return 0;
+  draw(schedule::find_schedule(names[0]).orders(settings.shape), settings);
+  return 0;
+}
+
+int check(std::span<char*> arguments) {
+  const auto [names, settings, help] = read(arguments, "the name of a file", 1, 1);
+  if (help) return 0;
+  std::ifstream file(names[0], std::ios::binary);
+  const std::string csv((std::istreambuf_iterator<char>(file)), {});
+  if (!file) throw format_error({"schedule check", "cannot read '" + names[0] + "'"});
+  try {
+    draw(schedule::read_orders(csv, {.name = names[0],
+                                     .graph = {.replicas = settings.replicas},
+                                     .old_dialect = settings.old_dialect}),
+         settings);
+  } catch (const schedule::wrong_cell& error) {
+    std::cout << error.grid();
+    throw;
+  }
+  return 0;
+}
+
+}  // namespace tool
