@@ -167,3 +167,50 @@ TEST_CASE("the same function measures: a late backward keeps its activation long
   const Timeline measured(schedule, {{0, 1, 1}, {4, 5, 5}, {5, 6, 6}, {6, 7, 7}, {7, 7, 7}});
   CHECK(parts(memory_use(measured)[0].activations) == Steps{{0, 1}, {7, 0}});
 }
+
+TEST_CASE("a rank holds the versions of its weights that microbatches under way began with") {
+  // 1F1B with an update after every backward, as PipeDream has it. The first k = min(M, P - r)
+  // microbatches use version 0, which stays until the k-th backward; of the M - k others each uses
+  // one more, and the newest is there too.
+  for (const int p : {1, 2, 3, 5}) {
+    for (const int m : {1, 2, 7, 10}) {
+      Orders orders = schedule::one_f_one_b_orders(p, m);
+      for (auto& rank : orders.ranks) {
+        std::vector<Order> list;
+        for (const Order& order : rank) {
+          list.push_back(order);
+          if (order.kind == Kind::B) list.push_back({Kind::update, order.stage, order.item});
+        }
+        rank = list;
+      }
+      const Schedule schedule = weave(orders, {.saved = 10, .parameters = 3});
+      const auto timeline = simulate(schedule, BasicStageCosts<Rational>{.F = 2, .B = 3});
+      const auto use = memory_use(timeline);
+      for (int r = 0; r < p; ++r) {
+        const auto& rank = use[static_cast<std::size_t>(r)];
+        const int k = std::min(m, p - r);
+        const auto versions = static_cast<std::uint64_t>(std::min(k, m - k + 2));
+        INFO("P=" << p << " M=" << m << " rank " << r);
+        CHECK(peak(rank.weights).parts == versions);
+        CHECK(peak(rank.weights).bytes == 3 * versions);
+        CHECK(rank.weights.front().holds.parts == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a fused pair that is woven holds both of its activations") {
+  // Rank 0 has done F0 and does F1 with B0, then B1: 2 and not 1, though B0 is first in the list.
+  Orders orders{"fused",
+                {{{Kind::F, Stage{0}, Item{0}},
+                  {Kind::B, Stage{0}, Item{0}, true},
+                  {Kind::F, Stage{0}, Item{1}},
+                  {Kind::B, Stage{0}, Item{1}}}}};
+  const BasicStageCosts<Rational> costs{.F = 2, .B = 3, .FB = 4};
+  const auto fused = memory_use(simulate(weave(orders), costs));
+  CHECK(parts(fused[0].activations) ==
+        std::vector<std::pair<Rational, std::uint64_t>>{
+            {Rational{0}, 1}, {Rational{2}, 2}, {Rational{6}, 1}, {Rational{9}, 0}});
+  orders.ranks[0][1].fused = false;
+  CHECK(peak(memory_use(simulate(weave(orders), costs))[0].activations).parts == 1);
+}

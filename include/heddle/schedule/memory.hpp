@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <heddle/schedule/lives.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/schedule/weave.hpp>
 
 namespace heddle::inline v0 {
 

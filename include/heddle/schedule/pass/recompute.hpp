@@ -17,7 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0 {
 
