@@ -27,6 +27,7 @@ inline std::string verdict(bool good) { return good ? holds : falls_short; }
 std::vector<Comparison> gpipe();
 std::vector<Comparison> one_f_one_b();
 std::vector<Comparison> interleaved();
+std::vector<Comparison> flexpipe();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();
 

@@ -28,6 +28,7 @@ struct System {
 };
 
 constexpr System systems[] = {
+    {"FlexPipe", report::flexpipe},
     {"GPipe", report::gpipe},
     {"1F1B", report::one_f_one_b},
     {"interleaved 1F1B", report::interleaved},
