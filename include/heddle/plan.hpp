@@ -5,6 +5,7 @@
 /// @file
 /// Everything of plan/: what is decided from measurements, and what is found by search.
 
+#include <heddle/plan/choose_chimera.hpp>
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/list_schedule.hpp>

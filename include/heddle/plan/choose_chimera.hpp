@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// choose_chimera(): which variant of Chimera suits these costs, or whether plain 1F1B does better.
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/chimera.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/weave.hpp>
+#include <heddle/simulate/simulate.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// What choose_chimera() chooses for.
+struct ChimeraCase {
+  int stages = 2;         ///< and ranks, an even number
+  int microbatches = 1;   ///< in a step
+  bool may_halve = true;  ///< whether a microbatch can be run as two of half its size
+  int most_live = std::numeric_limits<int>::max();  ///< microbatches a rank can keep
+  StageSizes sizes = {};                            ///< of a microbatch
+};
+
+/// What it chose.
+template <class Time>
+struct ChimeraChoice {
+  Orders orders;        ///< the fastest, of those that fit in memory
+  bool halved = false;  ///< whether their items are halves of microbatches
+  Time makespan = {};   ///< that simulate() gives them
+};
+
+namespace impl {
+
+/// The costs of halves of microbatches: half the work and half the bytes, but all of the latency.
+template <Costs C>
+struct HalfCosts {
+  using Time = typename C::Time;
+  const C& whole;
+
+  [[nodiscard]] Time time(const Schedule& schedule, ActionId id) const {
+    const Time time = whole.time(schedule, id);
+    return schedule[id].kind <= Kind::B ? time / Time(2) : time;
+  }
+  [[nodiscard]] Transfer<Time> transfer(const Schedule& schedule, ActionId id) const {
+    const Transfer<Time> transfer = whole.transfer(schedule, id);
+    return {transfer.occupancy / Time(2), transfer.latency};
+  }
+};
+
+}  // namespace impl
+
+/// The fastest, by simulation, of 1F1B and of Chimera with direct concatenation, with doubled
+/// forwards and with halved backwards; the first of these where several are equally fast, so that
+/// nobody keeps two copies of the model for nothing. Never slower than 1F1B, where that fits. Time
+/// is a rational or floating-point number.
+///
+/// @throws infeasible where the number of stages is odd, or not even 1F1B fits in memory.
+template <Costs C>
+[[nodiscard]] ChimeraChoice<typename C::Time> choose_chimera(const ChimeraCase& wanted,
+                                                             const C& costs) {
+  using Time = typename C::Time;
+  static_assert(!std::integral<Time>, "halves of microbatches need a Time that can be halved");
+  ChimeraChoice<Time> best;
+  BasicTimeline<Time> timeline;
+  const auto consider = [&](Orders orders, bool halved) {
+    const Schedule schedule = weave(orders, wanted.sizes);
+    if (halved)
+      simulate(schedule, impl::HalfCosts<C>{costs}, timeline);
+    else
+      simulate(schedule, costs, timeline);
+    const auto most = static_cast<std::uint64_t>(wanted.most_live);
+    for (std::uint32_t rank = 0; rank < orders.ranks.size(); ++rank)
+      if (peak_parts(timeline, Rank{rank}, role::saved) > (halved ? 2 * most : most)) return;
+    const Time makespan = timeline.makespan();
+    if (best.orders.ranks.empty() || makespan < best.makespan)
+      best = {std::move(orders), halved, makespan};
+  };
+  consider(schedule::one_f_one_b_orders(wanted.stages, wanted.microbatches), false);
+  consider(schedule::chimera_orders(wanted.stages, wanted.microbatches), false);
+  consider(schedule::chimera_orders(wanted.stages, wanted.microbatches, 1, true), false);
+  if (wanted.may_halve)
+    consider(schedule::chimera_orders(wanted.stages, 2 * wanted.microbatches, 1, true), true);
+  if (best.orders.ranks.empty())
+    throw infeasible({"heddle::plan::choose_chimera", "no candidate fits in memory",
+                      text("stages = ", wanted.stages, ", microbatches = ", wanted.microbatches,
+                           ", most live = ", wanted.most_live),
+                      text("1F1B needs ", std::min(wanted.stages, wanted.microbatches))});
+  return best;
+}
+
+}  // namespace heddle::inline v0::plan

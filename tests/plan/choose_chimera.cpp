@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+#include "support/complaint.hpp"
+#include "support/rational.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+using plan::choose_chimera;
+using test::Rational;
+
+namespace {
+
+using ExactCosts = BasicStageCosts<Rational>;
+
+Rational plain(int stages, int microbatches, const ExactCosts& costs) {
+  return simulate(schedule::one_f_one_b({.stages = stages, .microbatches = microbatches}), costs)
+      .makespan();
+}
+
+}  // namespace
+
+TEST_CASE("what is chosen is never slower than 1F1B, nor than any variant that fits") {
+  for (const int d : {2, 4, 6, 8})
+    for (const int n : {1, 2, 3, 5, 8, 16, 31, 32})
+      for (const Rational backward : {Rational(1, 2), Rational(1), Rational(2), Rational(7, 2)})
+        for (const Rational latency : {Rational(0), Rational(1, 4), Rational(2)})
+          for (const bool may_halve : {false, true}) {
+            const ExactCosts costs{.F = 1, .B = backward, .latency = latency};
+            const auto chosen =
+                choose_chimera({.stages = d, .microbatches = n, .may_halve = may_halve}, costs);
+            const Rational one = plain(d, n, costs);
+            if (one < chosen.makespan)
+              FAIL("D=" << d << " N=" << n << " B=" << backward << " c=" << latency << ": "
+                        << chosen.orders.name << " takes " << chosen.makespan << ", 1F1B " << one);
+            for (const bool doubles : {false, true})
+              REQUIRE(!(simulate(schedule::chimera(
+                                     {.stages = d, .microbatches = n, .double_forwards = doubles}),
+                                 costs)
+                            .makespan() < chosen.makespan));
+            REQUIRE((may_halve || !chosen.halved));
+            if (chosen.halved) continue;
+            REQUIRE(simulate(weave(chosen.orders), costs).makespan() == chosen.makespan);
+          }
+}
+
+TEST_CASE("every variant has its case") {
+  const ExactCosts twice{.F = 1, .B = 2};
+  // Halves fill the bubble best where they may be made: 28.5 where direct concatenation takes 36.
+  const auto halved = choose_chimera({.stages = 8, .microbatches = 8}, twice);
+  CHECK(halved.halved);
+  CHECK(halved.makespan == Rational(57, 2));
+  CHECK(halved.orders.ranks == schedule::chimera_orders(8, 16, 1, true).ranks);
+  // In the memory that direct concatenation takes.
+  CHECK(choose_chimera({.stages = 8, .microbatches = 8, .most_live = 8}, twice).halved);
+
+  const auto direct = choose_chimera({.stages = 8, .microbatches = 8, .may_halve = false}, twice);
+  CHECK(direct.makespan == 36);
+  CHECK(direct.orders == schedule::chimera_orders(8, 8));
+
+  const auto doubled = choose_chimera({.stages = 8, .microbatches = 32, .may_halve = false}, twice);
+  CHECK(doubled.makespan == 105);
+  CHECK(doubled.orders == schedule::chimera_orders(8, 32, 1, true));
+
+  // Without memory for doubled forwards only direct concatenation is left, and loses: 126.
+  const auto narrow =
+      choose_chimera({.stages = 8, .microbatches = 32, .may_halve = false, .most_live = 8}, twice);
+  CHECK(narrow.makespan == 117);
+  CHECK(narrow.orders == schedule::one_f_one_b_orders(8, 32));
+
+  // The sum over the copies can cost more than the bubble does.
+  const ExactCosts dear{.F = 1, .B = 2, .group = 100};
+  CHECK(choose_chimera({.stages = 8, .microbatches = 8}, dear).makespan == 45);
+}
+
+TEST_CASE("a half microbatch has half the work and the bytes, but all of the latency") {
+  const plan::ChimeraCase two{.stages = 2, .microbatches = 1, .sizes = {.activation = 10}};
+  // Down and up at once: F and B of half, a message of half, and the latency each way.
+  const ExactCosts costs{.F = 8, .B = 16, .latency = 1, .per_byte = Rational(1, 10)};
+  const auto chosen = choose_chimera(two, costs);
+  REQUIRE(chosen.halved);
+  CHECK(chosen.makespan < plain(2, 1, costs));
+  const ExactCosts half{.F = 4, .B = 8, .latency = 1, .per_byte = Rational(1, 20)};
+  CHECK(chosen.makespan == simulate(weave(chosen.orders, {.activation = 10}), half).makespan());
+  const ExactCosts updated{.F = 8, .B = 16, .update = 5, .latency = 1, .per_byte = Rational(1, 10)};
+  // Each of the two stages of a rank is updated as a whole.
+  CHECK(choose_chimera(two, updated).makespan == chosen.makespan + 10);
+}
+
+TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasible") {
+  const StageCosts costs{.F = 1, .B = 2};
+  CHECK_THAT(test::message_of<infeasible>([&] {
+               (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = 2}, costs);
+             }),
+             ContainsSubstring("heddle::plan::choose_chimera") &&
+                 ContainsSubstring("no candidate fits in memory") &&
+                 ContainsSubstring("most live = 2") && ContainsSubstring("1F1B needs 3"));
+  CHECK_THAT(test::message_of<infeasible>(
+                 [&] { (void)choose_chimera({.stages = 3, .microbatches = 3}, costs); }),
+             ContainsSubstring("use 2 or 4 stages"));
+}
