@@ -17,6 +17,7 @@
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
+#include <heddle/execute/stream.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/execute/transport.hpp>

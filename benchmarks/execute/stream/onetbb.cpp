@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// optional: tbb oneapi/tbb/parallel_pipeline.h
+
+#include "work.hpp"
+
+#ifdef HEDDLE_HAS_TBB
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+
+namespace streams {
+
+std::optional<Result> by_onetbb(const Case& work, bool parallel) {
+  namespace tbb = oneapi::tbb;
+  const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
+  const tbb::filter_mode middle =
+      parallel ? tbb::filter_mode::parallel : tbb::filter_mode::serial_in_order;
+  std::array<Batch, lines> batches;
+  Result result;
+  std::uint64_t next = 0;
+  const auto work_on = [turns = work.turns](Batch* taken) {
+    for (std::uint64_t& x : taken->tokens) x = stage(x, turns);
+    return taken;
+  };
+  const heddle::Seconds start = now();
+  tbb::parallel_pipeline(
+      lines,
+      tbb::make_filter<void, Batch*>(tbb::filter_mode::serial_in_order,
+                                     [&](tbb::flow_control& flow) -> Batch* {
+                                       if (next == work.tokens) {
+                                         flow.stop();
+                                         return nullptr;
+                                       }
+                                       Batch& made = batches[next / batch % lines];
+                                       made.begun = now();
+                                       for (std::uint64_t& x : made.tokens)
+                                         x = stage(next++, work.turns);
+                                       return &made;
+                                     }) &
+          tbb::make_filter<Batch*, Batch*>(middle, work_on) &
+          tbb::make_filter<Batch*, Batch*>(middle, work_on) &
+          tbb::make_filter<Batch*, void>(tbb::filter_mode::serial_in_order, [&](Batch* taken) {
+            for (const std::uint64_t x : taken->tokens) result.gathered(stage(x, work.turns));
+            result.latencies.push_back(now() - taken->begun);
+          }));
+  result.seconds = now() - start;
+  return result;
+}
+
+}  // namespace streams
+
+#else
+
+std::optional<streams::Result> streams::by_onetbb(const Case&, bool) { return std::nullopt; }
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// optional: taskflow taskflow/taskflow.hpp
+
+#include "work.hpp"
+
+#ifdef HEDDLE_HAS_TASKFLOW
+
+#include <taskflow/algorithm/pipeline.hpp>
+#include <taskflow/taskflow.hpp>
+
+namespace streams {
+
+std::optional<Result> by_taskflow(const Case& work, bool parallel) {
+  static tf::Executor executor(threads);
+  const tf::PipeType middle = parallel ? tf::PipeType::PARALLEL : tf::PipeType::SERIAL;
+  std::array<Batch, lines> batches;
+  Result result;
+  std::uint64_t next = 0;
+  const auto work_on = [&batches, turns = work.turns] {  // a Pipe takes a callable of its own
+    return [&batches, turns](tf::Pipeflow& flow) {
+      for (std::uint64_t& x : batches[flow.line()].tokens) x = stage(x, turns);
+    };
+  };
+  tf::Pipeline pipeline(lines,
+                        tf::Pipe{tf::PipeType::SERIAL,
+                                 [&](tf::Pipeflow& flow) {
+                                   if (next == work.tokens) return flow.stop();
+                                   Batch& made = batches[flow.line()];
+                                   made.begun = now();
+                                   for (std::uint64_t& x : made.tokens)
+                                     x = stage(next++, work.turns);
+                                 }},
+                        tf::Pipe{middle, work_on()}, tf::Pipe{middle, work_on()},
+                        tf::Pipe{tf::PipeType::SERIAL, [&](tf::Pipeflow& flow) {
+                                   const Batch& taken = batches[flow.line()];
+                                   for (const std::uint64_t x : taken.tokens)
+                                     result.gathered(stage(x, work.turns));
+                                   result.latencies.push_back(now() - taken.begun);
+                                 }});
+  tf::Taskflow taskflow;
+  taskflow.composed_of(pipeline);
+  const heddle::Seconds start = now();
+  executor.run(taskflow).wait();
+  result.seconds = now() - start;
+  return result;
+}
+
+}  // namespace streams
+
+#else
+
+std::optional<streams::Result> streams::by_taskflow(const Case&, bool) { return std::nullopt; }
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What every competitor computes: four stages over numbers, each of which takes a given number of
+/// turns, in batches of the same size, over the same number of threads. And what they are held to:
+/// the last stage's hash depends on every number and on their order.
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <heddle/core/units.hpp>
+
+namespace streams {
+
+inline constexpr std::uint32_t batch = 64;
+inline constexpr int threads = 2;
+inline constexpr std::size_t lines = 16;  ///< batches under way at most
+
+struct Case {
+  std::uint64_t tokens = 0;  ///< a multiple of batch
+  std::uint32_t turns = 0;   ///< of a stage, for each token
+};
+
+/// One stage's work on one token: a chain of multiplications that no compiler shortens.
+[[nodiscard]] inline std::uint64_t stage(std::uint64_t x, std::uint32_t turns) {
+  for (std::uint32_t t = 0; t < turns; ++t) x = x * 6364136223846793005u + 1442695040888963407u;
+  return x + 1;
+}
+
+/// What the last stage gathers.
+struct Gathered {
+  std::uint64_t hash = 0;
+  std::uint64_t tokens = 0;
+
+  void operator()(std::uint64_t x) {
+    hash = hash * 31 + x;
+    ++tokens;
+  }
+  friend bool operator==(const Gathered&, const Gathered&) = default;
+};
+
+/// What a competitor's run gave.
+struct Result {
+  Gathered gathered;
+  heddle::Seconds seconds = 0;  ///< from the first call to the end of the last, its threads running
+  std::vector<heddle::Seconds> latencies = {};  ///< of batches, from their begin to their end
+};
+
+/// The steady time, in seconds.
+[[nodiscard]] inline heddle::Seconds now() {
+  return std::chrono::duration<heddle::Seconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// The batch that travels, for those who hand over a pointer to it.
+struct Batch {
+  std::array<std::uint64_t, batch> tokens;
+  heddle::Seconds begun;
+};
+
+Result by_heddle(const Case& work);
+/// Empty where the library was not found. `parallel`: the two stages in the middle may take several
+/// batches at once.
+std::optional<Result> by_onetbb(const Case& work, bool parallel);
+std::optional<Result> by_taskflow(const Case& work, bool parallel);
+
+}  // namespace streams

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// stream(): plain functions over threads. The tokens and their order are those of a plain loop, for
+// any number of tokens, size of batch and division among threads.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/execute.hpp>
+
+#include "support/complaint.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A source of the numbers 0 .. end-1.
+auto numbers(int end) {
+  return [next = 0, end]() mutable -> std::optional<int> {
+    return next < end ? std::optional(next++) : std::nullopt;
+  };
+}
+
+struct Wide {
+  double value;
+  int from;
+};
+
+/// Four stages, with tokens of three types.
+std::vector<double> pass(const StreamOptions& options, int end, std::uint64_t& tokens) {
+  std::vector<double> found;
+  tokens = stream(
+      options, numbers(end),
+      [](int x) {
+        return Wide{x * 0.5, x};
+      },
+      [](const Wide& wide) { return wide.value + wide.from; },
+      [&](double x) { found.push_back(x); });
+  return found;
+}
+
+std::vector<double> reference(int end) {
+  std::vector<double> found;
+  for (int x = 0; x < end; ++x) found.push_back(x * 1.5);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a stream gives what a loop gives, in its order") {
+  for (const int threads : {1, 2, 3, 4, 9})
+    for (const std::uint32_t batch : {1u, 3u, 64u})
+      for (const std::uint32_t waiting : {1u, 5u})
+        for (const int end : {0, 1, 2, 63, 64, 65, 1000}) {
+          INFO(threads << " threads, batch " << batch << ", " << waiting << " waiting, " << end);
+          std::uint64_t tokens = 0;
+          REQUIRE(pass({.threads = threads, .batch = batch, .waiting = waiting}, end, tokens) ==
+                  reference(end));
+          REQUIRE(tokens == static_cast<std::uint64_t>(end));
+        }
+}
+
+TEST_CASE("the stages of a stream are divided as the caller says") {
+  std::vector<std::thread::id> threads(4);
+  const auto here = [&](std::size_t stage) { threads[stage] = std::this_thread::get_id(); };
+  stream(
+      {.stages_per_thread = {1, 3}},
+      [&, source = numbers(10)]() mutable {
+        here(0);
+        return source();
+      },
+      [&](int x) {
+        here(1);
+        return x;
+      },
+      [&](int x) {
+        here(2);
+        return x;
+      },
+      [&](int) { here(3); });
+  CHECK(threads[0] != threads[1]);
+  CHECK(threads[1] == threads[2]);
+  CHECK(threads[2] == threads[3]);
+}
+
+TEST_CASE("what a stage throws is thrown by the stream, and every thread stops") {
+  for (int bad = 0; bad < 4; ++bad) {
+    const auto work = [bad](int stage, int x) {
+      if (stage == bad && x == 700) throw std::runtime_error("token 700");
+      return x;
+    };
+    CHECK_THAT(test::message_of<std::runtime_error>([&] {
+                 stream(
+                     {.threads = 4, .batch = 16},
+                     [&, source = numbers(100'000)]() mutable -> std::optional<int> {
+                       return work(0, *source());
+                     },
+                     [&](int x) { return work(1, x); }, [&](int x) { return work(2, x); },
+                     [&](int x) { work(3, x); });
+               }),
+               ContainsSubstring("token 700"));
+  }
+}
+
+TEST_CASE("a stream bounds what is under way") {
+  // The source runs ahead of a slow sink by no more than the batches that may wait.
+  constexpr std::uint32_t batch = 4, waiting = 2;
+  std::atomic<int> made = 0;
+  std::atomic<int> taken = 0;
+  int ahead = 0;
+  stream(
+      {.threads = 2, .batch = batch, .waiting = waiting},
+      [&, source = numbers(400)]() mutable {
+        ++made;
+        ahead = std::max(ahead, made - taken);
+        return source();
+      },
+      [&](int) {
+        if (++taken % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      });
+  // In storage at the source, in storage at the sink, and the batch under work at either end.
+  CHECK(ahead <= static_cast<int>(batch * (2 * (1 + waiting) + 2)));
+  CHECK(ahead >= static_cast<int>(batch));
+}
+
+TEST_CASE("a stream that makes no pipeline is refused") {
+  const auto refusal = [](const StreamOptions& options) {
+    return test::message_of<contract_error>([&] { stream(options, numbers(1), [](int) {}); });
+  };
+  CHECK_THAT(refusal({.threads = 0}),
+             ContainsSubstring("threads, batch and waiting are at least") &&
+                 ContainsSubstring("threads = 0"));
+  CHECK_THAT(refusal({.batch = 0}), ContainsSubstring("batch = 0"));
+  CHECK_THAT(refusal({.waiting = 0}), ContainsSubstring("waiting = 0"));
+  CHECK_THAT(refusal({.stages_per_thread = {1, 2}}),
+             ContainsSubstring("the threads do not share out all stages") &&
+                 ContainsSubstring("stages_per_thread names 3 of 2"));
+  CHECK_THAT(refusal({.stages_per_thread = {2, 0}}), ContainsSubstring("at least one stage"));
+}
