@@ -28,17 +28,9 @@ namespace {
 
 constexpr StageSizes sizes{.activation = sizeof(double), .saved = sizeof(double)};
 
-/// 1F1B over M / k microbatches, each action k times.
 Schedule grouped(int ranks, int microbatches, int k) {
-  Orders orders = schedule::one_f_one_b_orders(ranks, microbatches / k);
-  orders.name = text("kFkB k=", k);
-  for (auto& list : orders.ranks) {
-    const auto base = std::exchange(list, {});
-    for (const Order& order : base)
-      for (int i = 0; i < k; ++i)
-        list.push_back({order.kind, order.stage, Item{static_cast<int>(+order.item) * k + i}});
-  }
-  return weave(orders, sizes);
+  return schedule::kfkb(
+      {.stages = ranks, .microbatches = microbatches, .group = k, .sizes = sizes});
 }
 
 std::vector<Schedule> candidates(int ranks, int microbatches) {

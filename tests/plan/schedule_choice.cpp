@@ -33,17 +33,11 @@ using hd::test::message_of;
 
 namespace {
 
-/// 1F1B over M / k microbatches, each action k times.
 hd::Schedule grouped(int ranks, int microbatches, int k) {
-  hd::Orders orders = hd::schedule::one_f_one_b_orders(ranks, microbatches / k);
-  orders.name = hd::text("kFkB k=", k);
-  for (auto& list : orders.ranks) {
-    const auto base = std::exchange(list, {});
-    for (const hd::Order& order : base)
-      for (int i = 0; i < k; ++i)
-        list.push_back({order.kind, order.stage, hd::Item{+order.item * k + i}});
-  }
-  return hd::weave(orders, {.activation = 1, .saved = 10});
+  return hd::schedule::kfkb({.stages = ranks,
+                             .microbatches = microbatches,
+                             .group = k,
+                             .sizes = {.activation = 1, .saved = 10}});
 }
 
 std::vector<hd::Schedule> candidates(int ranks = 4, int microbatches = 16) {
@@ -243,7 +237,7 @@ TEST_CASE("candidates that are none are refused") {
                hd::ScheduleChoice({grouped(3, 4, 1), grouped(2, 4, 2)});
              }),
              ContainsSubstring("the candidates are for different numbers of ranks") &&
-                 ContainsSubstring("'kFkB k=1' has 3, 'kFkB k=2' has 2"));
+                 ContainsSubstring("'kFkB P=3 M=4 k=1' has 3, 'kFkB P=2 M=4 k=2' has 2"));
 }
 
 TEST_CASE("static gains of pairs over 1F1B, at 4 ranks and 16 microbatches") {

@@ -28,6 +28,7 @@ std::vector<Comparison> gpipe();
 std::vector<Comparison> one_f_one_b();
 std::vector<Comparison> interleaved();
 std::vector<Comparison> flexpipe();
+std::vector<Comparison> ada_grouper();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();
 

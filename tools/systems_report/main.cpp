@@ -32,6 +32,7 @@ constexpr System systems[] = {
     {"GPipe", report::gpipe},
     {"1F1B", report::one_f_one_b},
     {"interleaved 1F1B", report::interleaved},
+    {"Ada-Grouper", report::ada_grouper},
     {"unified programming model", report::unified},
     {"hybrid CPU balance", report::hybrid_balance},
 };

@@ -20,7 +20,7 @@ namespace heddle::inline v0::schedule {
 /// of a microbatch, follows those of the whole group once. The result has `size` times the
 /// microbatches, and `size` times the live activations.
 ///
-/// Source of the rule: Ada-Grouper's kFkB (Wu et al., 2023), which applies it to 1F1B.
+/// Source of the rule: Ada-Grouper's kFkB (Wang et al., 2023), which applies it to 1F1B.
 [[nodiscard]] inline Orders group(const Orders& orders, int size) {
   expects(size >= 1, [&] {
     return Complaint{"heddle::schedule::group", "a group has at least one microbatch",

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// A pipeline on a network that others use, too: 1F1B at first, groups of microbatches while
+// transfers are slow, 1F1B again where memory runs short. Needs neither MPI nor Kokkos; the stages
+// only wait, and the network is shaped.
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <thread>
+#include <vector>
+
+#include <heddle/heddle_core.hpp>
+
+namespace hd = heddle;
+
+namespace {
+
+constexpr hd::Seconds forward = 4e-3;
+constexpr hd::Bytes message = 10'000;
+
+void wait(const hd::Task& task) {
+  if (task.kind() == hd::Kind::update) return;
+  const double times = task.kind() == hd::Kind::F ? 1 : 2;
+  std::this_thread::sleep_for(std::chrono::duration<hd::Seconds>(times * forward));
+}
+
+}  // namespace
+
+int main() {
+  std::vector<hd::Schedule> candidates;  // the one that needs least memory first
+  for (const int k : {1, 2})
+    candidates.push_back(hd::schedule::kfkb({.stages = 3,
+                                             .microbatches = 8,
+                                             .group = k,
+                                             .sizes = {.activation = message, .saved = message}}));
+  std::atomic<bool> busy = false;  // others use the network
+  const auto link = [&](hd::Rank, hd::Rank, hd::Seconds) {
+    return busy ? hd::Link{.bandwidth = message / (3 * forward)} : hd::Link{};
+  };
+
+  hd::run_threads(3, [&](hd::ThreadTransport& threads) {
+    hd::ShapedTransport network(threads, {.link = link});
+    hd::AdaptiveRunner run(wait, hd::ScheduleChoice(candidates), network, {.every = 2});
+    const hd::ScheduleChoice& choice = run.choice();
+    const bool prints = network.rank() == hd::Rank{0};
+    const auto say = [&](const char* when) {
+      if (prints) std::cout << when << ": " << choice.schedule().name() << '\n';
+    };
+    say("at first");
+    busy = true;
+    for (int step = 0; step < 5; ++step) run.step();
+    say("slow network");
+    run.limit(choice.needs()[0]);
+    run.step();
+    say("slow network, little memory");
+    if (!prints) return;
+    std::cout << "a transfer takes " << choice.costs().between(hd::Rank{0}, hd::Rank{1}) * 1e3
+              << " ms\n";
+    for (std::size_t c = 0; c < candidates.size(); ++c)
+      std::cout << candidates[c].name() << ": " << choice.needs()[c] << " bytes a rank, a step of "
+                << choice.predicted()[c] * 1e3 << " ms\n";
+  });
+}
