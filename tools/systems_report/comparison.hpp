@@ -27,6 +27,9 @@ inline std::string verdict(bool good) { return good ? holds : falls_short; }
 std::vector<Comparison> gpipe();
 std::vector<Comparison> one_f_one_b();
 std::vector<Comparison> interleaved();
+std::vector<Comparison> chimera();
+std::vector<Comparison> dapple_runtime();
+std::vector<Comparison> energon();
 std::vector<Comparison> flexpipe();
 std::vector<Comparison> ada_grouper();
 std::vector<Comparison> hybrid_balance();

@@ -29,10 +29,13 @@ struct System {
 
 constexpr System systems[] = {
     {"FlexPipe", report::flexpipe},
+    {"Chimera", report::chimera},
+    {"DAPPLE runtime", report::dapple_runtime},
     {"GPipe", report::gpipe},
     {"1F1B", report::one_f_one_b},
     {"interleaved 1F1B", report::interleaved},
     {"Ada-Grouper", report::ada_grouper},
+    {"EnergonAI", report::energon},
     {"unified programming model", report::unified},
     {"hybrid CPU balance", report::hybrid_balance},
 };
