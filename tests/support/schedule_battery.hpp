@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,8 +70,8 @@ struct PipelinePromise {
 };
 
 /// schedule_battery(), and: every rank works in its order; each action is there once; one update
-/// per stage, at the end; every move crosses ranks between neighbouring stages; messages and bytes
-/// per channel are as many as the chain of stages needs.
+/// per stage and rank that has it, at the end; every move crosses ranks between neighbouring
+/// stages; messages and bytes per channel are as many as the chain of stages needs.
 inline void pipeline_battery(const Schedule& schedule, const PipelinePromise& promise) {
   schedule_battery(schedule);
   INFO(schedule.name());
@@ -78,11 +79,22 @@ inline void pipeline_battery(const Schedule& schedule, const PipelinePromise& pr
   const auto stages = static_cast<std::size_t>(promise.stages);
   const auto items = static_cast<std::size_t>(promise.microbatches);
 
+  // Where a stage computes a microbatch: the same rank for all of them, or that of a replica.
+  std::vector<Rank> home(stages * items);
+  std::set<std::pair<Stage, Rank>> copies;
+  for (std::size_t r = 0; r < promise.orders.ranks.size(); ++r) {
+    for (const Order& order : promise.orders.ranks[r]) {
+      home[+order.stage * items + +order.item] = Rank{r};
+      copies.insert({order.stage, Rank{r}});
+    }
+  }
+
   Orders orders{promise.orders.name, {}, promise.orders.graph};
   orders.ranks.resize(promise.orders.ranks.size());
   std::vector<int> forwards(stages * items, 0);
-  std::vector<int> backwards(stages * items, 0);
-  std::vector<int> updates(stages, 0);
+  std::vector<int> backwards(stages * items, 0);  // for the input
+  std::vector<int> weights(stages * items, 0);
+  std::set<std::pair<Stage, Rank>> updates;
   std::map<std::pair<Rank, Rank>, std::pair<std::size_t, Bytes>> ledger;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
@@ -98,17 +110,22 @@ inline void pipeline_battery(const Schedule& schedule, const PipelinePromise& pr
       const bool gradient = (action.flags & flag::gradient) != 0;
       REQUIRE((gradient ? to.stage.value + 1 == from.stage.value
                         : from.stage.value + 1 == to.stage.value));
-      REQUIRE(uses[0].first == action.item.value);
       auto& [messages, bytes] = ledger[{queue.from, queue.to}];
       ++messages;
       bytes += schedule.bytes(uses[0]);
     } else if (action.kind == Kind::update) {
-      REQUIRE(i + stages >= schedule.size());
-      ++updates[+action.stage];
+      REQUIRE(updates.insert({action.stage, queue.from}).second);
+    } else if (action.kind == Kind::group) {
+      REQUIRE(promise.orders.graph.replicas);
     } else {
-      REQUIRE((action.kind == Kind::F || action.kind == Kind::B));
-      ++(action.kind == Kind::F ? forwards : backwards)[+action.stage * items + +action.item];
-      orders.ranks[+queue.from].push_back({action.kind, action.stage, action.item});
+      REQUIRE(action.kind <= Kind::B);
+      REQUIRE(updates.empty());
+      const std::size_t which = +action.stage * items + +action.item;
+      forwards[which] += action.kind == Kind::F;
+      backwards[which] += action.kind == Kind::I || action.kind == Kind::B;
+      weights[which] += action.kind == Kind::W || action.kind == Kind::B;
+      orders.ranks[+queue.from].push_back(
+          {action.kind, action.stage, action.item, (action.flags & flag::with_next) != 0});
     }
   }
   const auto all = [](const std::vector<int>& counts, int count) {
@@ -116,21 +133,23 @@ inline void pipeline_battery(const Schedule& schedule, const PipelinePromise& pr
   };
   REQUIRE(all(forwards, 1));
   REQUIRE(all(backwards, promise.trains));
-  REQUIRE(all(updates, promise.trains));
+  REQUIRE(all(weights, promise.trains));
+  if (promise.trains) REQUIRE(updates == copies);
+  REQUIRE(updates.empty() == !promise.trains);
   REQUIRE(orders == promise.orders);
 
-  std::vector<Rank> home(stages);
-  for (std::size_t r = 0; r < promise.orders.ranks.size(); ++r)
-    for (const Order& order : promise.orders.ranks[r]) home[+order.stage] = Rank{r};
   std::map<std::pair<Rank, Rank>, std::pair<std::size_t, Bytes>> expected;
   for (std::size_t s = 0; s + 1 < stages; ++s) {
-    if (home[s] == home[s + 1]) continue;
-    for (const bool back : {false, true}) {
-      if (back && !promise.trains) continue;
-      auto& [messages, bytes] =
-          back ? expected[{home[s + 1], home[s]}] : expected[{home[s], home[s + 1]}];
-      messages += items;
-      bytes += items * promise.activation;
+    for (std::size_t m = 0; m < items; ++m) {
+      const Rank here = home[s * items + m];
+      const Rank there = home[(s + 1) * items + m];
+      if (here == there) continue;
+      for (const bool back : {false, true}) {
+        if (back && !promise.trains) continue;
+        auto& [messages, bytes] = back ? expected[{there, here}] : expected[{here, there}];
+        ++messages;
+        bytes += promise.activation;
+      }
     }
   }
   REQUIRE(ledger == expected);

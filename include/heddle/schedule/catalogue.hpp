@@ -15,9 +15,12 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/dapple.hpp>
+#include <heddle/schedule/generator/dualpipe.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/v_shape.hpp>
+#include <heddle/schedule/generator/zero_bubble.hpp>
 #include <heddle/schedule/orders.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -62,6 +65,25 @@ struct NamedSchedule {
        [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches); }},
       {"chimera-doubled", "Chimera with forwards of two microbatches in a row",
        [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, 1, true); }},
+      {"zb-h1", "1F1B with a split backward: a smaller bubble for the same memory",
+       [](const Shape& s) { return zb_h1_orders(s.ranks, s.microbatches); }},
+      {"zb-h2", "twice the memory of ZB-H1, next to no bubble",
+       [](const Shape& s) { return zb_h2_orders(s.ranks, s.microbatches); }},
+      {"interleaved-zb1p", "ZB-H1 with several stages on every rank",
+       [](const Shape& s) {
+         return interleaved_zb1p_orders(s.ranks, s.stages_per_rank, s.microbatches);
+       }},
+      {"zb-v", "a pipeline folded to a V: next to no bubble for the memory of 1F1B",
+       [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }},
+      {"v-half", "folded to a V: half the bubble and about half the memory of 1F1B",
+       [](const Shape& s) { return v_half_orders(s.ranks, s.microbatches); }},
+      {"v-min", "folded to a V: about a third of the memory of 1F1B",
+       [](const Shape& s) { return v_min_orders(s.ranks, s.microbatches); }},
+      {"dualpipe",
+       "microbatches from both ends, forwards fused with backwards; stages on two ranks",
+       [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
+      {"dualpipe-v", "DualPipe on a pipeline folded to a V, every stage on one rank",
+       [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
       {"stream", "forwards only, for inference and streams of items",
        [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
   });

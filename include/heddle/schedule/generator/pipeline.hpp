@@ -23,6 +23,13 @@ struct PipelineOptions {
   StageSizes sizes = {};  ///< of what is kept and sent
 };
 
+/// A pipeline folded to a V: rank r holds the stages r and 2 ranks - 1 - r.
+struct FoldedOptions {
+  int ranks = 1;          ///< each with two stages
+  int microbatches = 1;   ///< in a step
+  StageSizes sizes = {};  ///< of what is kept and sent
+};
+
 /// A pipeline in which rank r holds the stages r, r + ranks, r + 2 ranks, ...
 struct InterleavedOptions {
   int ranks = 1;            ///< each with several stages
@@ -42,6 +49,23 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
     return Complaint{where, "a step has at least one microbatch",
                      text("microbatches = ", microbatches)};
   });
+}
+
+/// Microbatches in each of the rounds of interleaved_orders().
+inline int round_of(const char* where, int ranks, int stages_per_rank, int microbatches) {
+  check(where, ranks, stages_per_rank, microbatches);
+  const auto rounds_of = [ranks](int m) { return std::max(1, m / ranks); };
+  const auto valid = [&](int m) { return m >= 1 && m % rounds_of(m) == 0; };
+  if (!valid(microbatches)) {
+    int step = 1;
+    while (!valid(microbatches - step) && !valid(microbatches + step)) ++step;
+    const int nearest = valid(microbatches - step) ? microbatches - step : microbatches + step;
+    throw infeasible({where, "the microbatches do not divide into equal rounds",
+                      text("microbatches = ", microbatches, ", ranks = ", ranks,
+                           ", rounds = ", rounds_of(microbatches)),
+                      text("the nearest number that does is ", nearest)});
+  }
+  return microbatches / rounds_of(microbatches);
 }
 
 }  // namespace impl
@@ -90,20 +114,8 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
 ///
 /// @throws infeasible where M is not a multiple of M div P; it names the nearest M that is.
 [[nodiscard]] inline Orders interleaved_orders(int ranks, int stages_per_rank, int microbatches) {
-  constexpr const char* where = "heddle::schedule::interleaved";
-  impl::check(where, ranks, stages_per_rank, microbatches);
-  const auto rounds_of = [ranks](int m) { return std::max(1, m / ranks); };
-  const auto valid = [&](int m) { return m >= 1 && m % rounds_of(m) == 0; };
-  if (!valid(microbatches)) {
-    int step = 1;
-    while (!valid(microbatches - step) && !valid(microbatches + step)) ++step;
-    const int nearest = valid(microbatches - step) ? microbatches - step : microbatches + step;
-    throw infeasible({where, "the microbatches do not divide into equal rounds",
-                      text("microbatches = ", microbatches, ", ranks = ", ranks,
-                           ", rounds = ", rounds_of(microbatches)),
-                      text("the nearest number that does is ", nearest)});
-  }
-  const int round = microbatches / rounds_of(microbatches);
+  const int round =
+      impl::round_of("heddle::schedule::interleaved", ranks, stages_per_rank, microbatches);
   const int total = microbatches * stages_per_rank;
   Orders orders{text("interleaved 1F1B P=", ranks, " V=", stages_per_rank, " M=", microbatches),
                 {},

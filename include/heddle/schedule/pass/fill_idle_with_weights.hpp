@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// fill_idle_with_weights(): nothing waits for a W but the update, so it can wait for a gap. For
+/// orders with a split backward, see split_backward().
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/impl/progress.hpp>
+#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/stage_graph.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// 1 for F, I and W, 2 for B.
+[[nodiscard]] inline double unit_price(const Order& order) { return order.kind == Kind::B ? 2 : 1; }
+
+/// What fill_idle_with_weights() goes by, in any unit of time.
+struct FillOptions {
+  int cap = 0;  ///< most activations that a rank keeps; 0: no limit
+  std::function<double(const Order&)> price = unit_price;  ///< how long an order takes
+  double transfer = 0;  ///< from the end of an order until another rank has what it made
+};
+
+namespace impl {
+
+/// The state of one fill_idle_with_weights() call: every rank's clock, and when everything ended.
+class WeightFiller {
+ public:
+  WeightFiller(const Orders& orders, const FillOptions& options)
+      : m_orders(orders),
+        m_options(options),
+        m_ranks(orders.ranks.size()),
+        m_items(heddle::impl::items_of(orders)) {
+    expects(options.cap >= 0, [&] {
+      return fail("a cap is a number of activations", text("cap = ", options.cap),
+                  "0 means no limit");
+    });
+    read_graph(heddle::impl::graph_of(orders));
+    read_orders();
+  }
+
+  Orders run() {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t rank = 0; rank < m_ranks.size(); ++rank)
+        while (step(rank)) any = true;
+    }
+    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
+      if (m_ranks[rank].head < m_orders.ranks[rank].size()) throw infeasible(stuck());
+      while (has_weights(m_ranks[rank])) do_weights(m_ranks[rank]);
+    }
+    Orders result{m_orders.name + ", idle time filled", {}, m_orders.graph};
+    for (RankState& rank : m_ranks) result.ranks.push_back(std::move(rank.list));
+    return result;
+  }
+
+ private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// The stages whose forward a stage's forward or backward waits for, and whose backward its
+  /// backward does.
+  struct Before {
+    std::vector<Stage> forward, exchanged, backward;
+  };
+  /// When a microbatch was through a stage, and on which rank.
+  struct Done {
+    double forward = never;
+    double backward = never;
+    std::uint32_t rank = 0;
+  };
+  struct RankState {
+    std::size_t head = 0;        ///< into the list of the orders
+    double clock = 0;            ///< end of what is in `list`
+    int live = 0;                ///< activations
+    std::vector<Order> weights;  ///< of every I so far
+    std::size_t weights_done = 0;
+    std::vector<Order> list;  ///< the result
+  };
+
+  [[nodiscard]] Complaint fail(std::string what, std::string why, std::string fix = {}) const {
+    return {text("heddle::schedule::fill_idle_with_weights(", m_orders.name, ")"), std::move(what),
+            std::move(why), std::move(fix)};
+  }
+
+  void read_graph(const StageGraph& graph) {
+    const auto stages = static_cast<std::size_t>(graph.stages);
+    m_before.resize(stages);
+    m_done.resize(stages * m_items);
+    for (const auto& [from, to, at] : graph.edges) {
+      expects(+from < stages && +to < stages, [&] {
+        return fail("the stage graph has an edge to no stage", text(from, " -> ", to));
+      });
+      if (at == Kind::F) {
+        m_before[+to].forward.push_back(from);
+        m_before[+from].backward.push_back(to);
+      } else {
+        m_before[+to].exchanged.push_back(from);
+      }
+    }
+  }
+
+  void read_orders() {
+    for (std::uint32_t rank = 0; rank < m_ranks.size(); ++rank) {
+      std::size_t inputs = 0;
+      std::size_t weights = 0;
+      for (const Order& order : m_orders.ranks[rank]) {
+        expects(+order.stage < m_before.size(), [&] {
+          return fail("an order names a stage that the graph lacks",
+                      text(order, " on rank ", rank, ", stages 0 to ", m_before.size() - 1));
+        });
+        expects(order.kind <= Kind::B, [&] {
+          return fail("an update among the orders must not lose sight of its W",
+                      text("found ", order, " on rank ", rank));
+        });
+        expects(order.kind != Kind::W || !order.fused, [&] {
+          return fail("a W that is fused has its place", text("found ", order, " on rank ", rank));
+        });
+        inputs += order.kind == Kind::I;
+        weights += order.kind == Kind::W;
+        if (order.kind == Kind::F) done(order).rank = rank;
+      }
+      expects(inputs == weights, [&] {
+        return fail("every I has one W on its rank",
+                    text(inputs, " of I and ", weights, " of W on rank ", rank));
+      });
+      m_ranks[rank].list.reserve(m_orders.ranks[rank].size());
+      m_ranks[rank].weights.reserve(weights);
+    }
+  }
+
+  Done& done(const Order& order) { return m_done[+order.stage * m_items + +order.item]; }
+
+  /// When `rank` can have what `order` takes as input; `never` while that is not computed.
+  double ready(std::uint32_t rank, const Order& order) {
+    double latest = 0;
+    const auto wait = [&](Stage stage, double Done::*when) {
+      const Done& other = done({order.kind, stage, order.item});
+      latest = std::max(latest, other.*when + (other.rank == rank ? 0 : m_options.transfer));
+    };
+    const Before& before = m_before[+order.stage];
+    if (order.kind == Kind::F) {
+      for (const Stage from : before.forward) wait(from, &Done::forward);
+    } else {
+      wait(order.stage, &Done::forward);
+      for (const Stage from : before.exchanged) wait(from, &Done::forward);
+      for (const Stage to : before.backward) wait(to, &Done::backward);
+    }
+    return latest;
+  }
+
+  static bool has_weights(const RankState& rank) { return rank.weights_done < rank.weights.size(); }
+  void do_weights(RankState& rank) {
+    rank.list.push_back(rank.weights[rank.weights_done++]);
+    rank.clock += m_options.price(rank.list.back());
+    --rank.live;
+  }
+
+  /// Does the next thing on a rank: a W where memory or a gap asks for it, else the head of its
+  /// list, with its partner. False where that cannot be known yet.
+  bool step(std::size_t number) {
+    RankState& rank = m_ranks[number];
+    const auto& list = m_orders.ranks[number];
+    while (rank.head < list.size() && list[rank.head].kind == Kind::W) ++rank.head;
+    if (rank.head == list.size()) return false;
+    std::size_t end = rank.head + 1;
+    while (list[end - 1].fused && end < list.size()) ++end;
+
+    double start = rank.clock;
+    int forwards = 0;
+    for (std::size_t i = rank.head; i < end; ++i) {
+      start = std::max(start, ready(static_cast<std::uint32_t>(number), list[i]));
+      forwards += list[i].kind == Kind::F;
+    }
+    const bool full = m_options.cap > 0 && forwards > 0 && rank.live + forwards > m_options.cap;
+    if (full && !has_weights(rank)) return false;
+    if (!full && start == never) return false;
+    if (full || (has_weights(rank) &&
+                 start - rank.clock >= m_options.price(rank.weights[rank.weights_done]))) {
+      do_weights(rank);
+      return true;
+    }
+    rank.clock = start;
+    for (std::size_t i = rank.head; i < end; ++i) rank.clock += m_options.price(list[i]);
+    for (; rank.head < end; ++rank.head) finish(rank, list[rank.head]);
+    return true;
+  }
+
+  void finish(RankState& rank, const Order& order) {
+    rank.list.push_back(order);
+    (order.kind == Kind::F ? done(order).forward : done(order).backward) = rank.clock;
+    rank.live += order.kind == Kind::F ? 1 : order.kind == Kind::B ? -1 : 0;
+    if (order.kind == Kind::I) rank.weights.push_back({Kind::W, order.stage, order.item});
+  }
+
+  [[nodiscard]] Complaint stuck() const {
+    std::string heads;
+    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
+      const RankState& state = m_ranks[rank];
+      if (state.head == m_orders.ranks[rank].size()) continue;
+      heads += text(heads.empty() ? "" : ", ", "rank ", rank, " keeps ", state.live,
+                    " activations at ", m_orders.ranks[rank][state.head]);
+    }
+    return fail(m_options.cap > 0 ? text("a cap of ", m_options.cap, " activations is too small")
+                                  : "the orders cannot progress",
+                heads, m_options.cap > 0 ? "raise the cap, or make orders that need less" : "");
+  }
+
+  const Orders& m_orders;
+  const FillOptions& m_options;
+  std::vector<RankState> m_ranks;
+  std::size_t m_items;           ///< microbatches
+  std::vector<Before> m_before;  ///< of each stage
+  std::vector<Done> m_done;      ///< of each stage and microbatch
+};
+
+}  // namespace impl
+
+/// The orders with every W taken out and put where its rank would be idle for as long as it takes,
+/// the oldest first; or before a forward that would exceed the cap; or at the end. The rest of each
+/// rank's order stays. No cap gives the shortest step and keeps the most activations. Idle time is
+/// that of a simulation with the prices of `options`: of microbatches that travel `transfer` each,
+/// without contention, and of fused pairs that take as long as both.
+///
+/// @throws infeasible where the cap lets no rank go on, or the orders do not; it names the heads.
+/// @throws contract_error for an I without a W, a fused W, updates among the orders, a negative
+/// cap.
+[[nodiscard]] inline Orders fill_idle_with_weights(const Orders& orders,
+                                                   const FillOptions& options = {}) {
+  return impl::WeightFiller(orders, options).run();
+}
+
+}  // namespace heddle::inline v0::schedule
