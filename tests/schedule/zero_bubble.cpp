@@ -41,17 +41,7 @@ void passes(const Orders& orders, int stages, int microbatches) {
 }
 
 /// The most activations that a rank keeps.
-int keeps(const Orders& orders) {
-  int most = 0;
-  for (const auto& list : orders.ranks) {
-    int live = 0;
-    for (const Order& order : list) {
-      most = std::max(most, live += order.kind == Kind::F);
-      live -= order.kind == Kind::B || order.kind == Kind::W;
-    }
-  }
-  return most;
-}
+int keeps(const Orders& orders) { return std::ranges::max(live_activations(orders)); }
 
 }  // namespace
 
