@@ -26,8 +26,9 @@ void draw(Orders orders, const Settings& s) {
   std::cout << to_grid(priced.schedule) << '\n' << to_grid(priced.timeline);
   std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
                     priced.messages, " messages\n");
-  if (s.activation + s.saved > 0) std::cout << '\n' << trace::memory_report(priced.timeline);
-  if (!s.svg.empty()) write_file(s.svg, trace::to_svg(priced.timeline));
+  const bool sized = s.activation + s.saved > 0;
+  if (sized) std::cout << '\n' << trace::memory_report(priced.timeline);
+  if (!s.svg.empty()) write_file(s.svg, trace::to_svg(priced.timeline, {.memory = sized}));
   if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
   if (!s.dot.empty()) write_file(s.dot, trace::to_dot(priced.schedule));
   if (!s.csv.empty())

@@ -48,7 +48,8 @@ struct MemoryReport {
 };
 
 /// Simulated beside measured, and the bytes that the Runner of each rank has allocated, where they
-/// are known: bounded storage holds the slots of a part whether a value is in them or not.
+/// are known: for all slots, whether a value is in them or not, but not for what the model holds
+/// itself, such as its weights.
 [[nodiscard]] inline MemoryReport memory_report(const Timeline& simulated, const Timeline& measured,
                                                 std::vector<Bytes> allocated = {}) {
   const auto ranks = static_cast<std::size_t>(measured.schedule().ranks());
