@@ -23,13 +23,14 @@ struct Product {
 };
 
 /// Reads a neighbour along every axis.
-template <int Rank>
+template <std::size_t Rank>
 struct Neighbours {
   template <class U>
   KOKKOS_FUNCTION double operator()(const U& u) const {
     if constexpr (Rank == 1) return u(-1) + u(1);
     if constexpr (Rank == 2) return u(-1, 0) + u(0, 1);
     if constexpr (Rank == 3) return u(-1, 0, 0) + u(0, 1, 0) + u(0, 0, 1);
+    if constexpr (Rank == 5) return u(-1, 0, 0, 0, 0) + u(0, 0, 1, 0, 0) + u(0, 0, 0, 0, 1);
   }
 };
 
@@ -51,8 +52,7 @@ struct RoundTrip {
 template <class DataType, class Layout>
 void stencil_on(const gate::Exec& exec) {
   const Kokkos::View<DataType, Layout, gate::Exec> now, next;
-  hk::stencil(exec, 1, Neighbours<static_cast<int>(now.rank)>{}, next, now,
-              {.boundary = hk::Boundary::periodic});
+  hk::stencil(exec, 1, Neighbours<now.rank>{}, next, now, {.boundary = hk::Boundary::periodic});
 }
 
 }  // namespace
@@ -73,6 +73,7 @@ void gate_kernel_patterns() {
   stencil_on<double**, Kokkos::LayoutRight>(exec);
   stencil_on<double***, Kokkos::LayoutRight>(exec);
   stencil_on<double***, Kokkos::LayoutLeft>(exec);
+  stencil_on<double*****, Kokkos::LayoutRight>(exec);
 
   Kokkos::parallel_for("heddle::gate::round_trip",
                        Kokkos::TeamPolicy<gate::Exec>(exec, 1, Kokkos::AUTO)

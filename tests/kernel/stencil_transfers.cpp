@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -34,25 +35,25 @@ Athread with_local_memory(std::size_t bytes) {
 }
 
 /// The sum of the neighbours along the axes.
-template <int Rank>
+template <std::size_t Rank>
 struct Star {
   int radius;
   template <class Neighbourhood>
   KOKKOS_FUNCTION auto operator()(const Neighbourhood& u) const {
-    if constexpr (Rank == 1) {
-      auto sum = u(0);
-      for (int i = 1; i <= radius; ++i) sum += u(-i) + u(i);
-      return sum;
-    } else if constexpr (Rank == 2) {
-      auto sum = u(0, 0);
-      for (int i = 1; i <= radius; ++i) sum += u(-i, 0) + u(i, 0) + u(0, -i) + u(0, i);
-      return sum;
-    } else {
-      auto sum = u(0, 0, 0);
-      for (int i = 1; i <= radius; ++i)
-        sum += u(-i, 0, 0) + u(i, 0, 0) + u(0, -i, 0) + u(0, i, 0) + u(0, 0, -i) + u(0, 0, i);
-      return sum;
+    return sum(u, std::make_index_sequence<Rank>{});
+  }
+
+ private:
+  template <class Neighbourhood, std::size_t... Axis>
+  KOKKOS_FUNCTION auto sum(const Neighbourhood& u, std::index_sequence<Axis...>) const {
+    auto all = u((0 * static_cast<int>(Axis))...);
+    for (int i = 1; i <= radius; ++i) {
+      const auto pair = [&](std::size_t axis) {
+        return u((Axis == axis ? -i : 0)...) + u((Axis == axis ? i : 0)...);
+      };
+      all += (pair(Axis) + ...);
     }
+    return all;
   }
 };
 
@@ -61,9 +62,8 @@ struct Star {
 template <class View>
 void check_transfers(const Athread& exec, const View& in, const View& out, int radius,
                      hk::Boundary boundary) {
-  constexpr int rank = static_cast<int>(View::rank);
   exec.core_group().reset_counters();
-  hk::stencil(exec, static_cast<std::size_t>(radius), Star<rank>{radius}, out, in,
+  hk::stencil(exec, static_cast<std::size_t>(radius), Star<View::rank>{radius}, out, in,
               {.boundary = boundary});
   const heddle::CoreGroupCounters counted = exec.core_group().last_launch();
   double points = 1;
@@ -94,6 +94,8 @@ template <class T>
 using Plane = Kokkos::View<T**, Kokkos::LayoutRight, Kokkos::HostSpace>;
 template <class T>
 using Block = Kokkos::View<T***, Kokkos::LayoutRight, Kokkos::HostSpace>;
+template <class T>
+using Sheaf = Kokkos::View<T****, Kokkos::LayoutRight, Kokkos::HostSpace>;
 
 }  // namespace
 
@@ -128,6 +130,17 @@ TEST_CASE("a stencil of rank 3 on Athread moves little more than it must", "[ste
                   boundary);
   check_transfers(exec, Block<float>("in", 160, 200, 300), Block<float>("out", 160, 200, 300), 2,
                   boundary);
+}
+
+TEST_CASE("a stencil of rank 4 on Athread moves little more than it must", "[stencil]") {
+  const Athread exec = with_local_memory(256 * 1024);
+  // Periodic ones read the other side of such narrow planes again.
+  const auto boundary = GENERATE(hk::Boundary::interior, hk::Boundary::constant);
+  // Planes that fit: larger ones are cut along three axes, and move more.
+  check_transfers(exec, Sheaf<double>("in", 2003, 6, 7, 96), Sheaf<double>("out", 2003, 6, 7, 96),
+                  1, boundary);
+  check_transfers(exec, Sheaf<float>("in", 1009, 8, 9, 131), Sheaf<float>("out", 1009, 8, 9, 131),
+                  1, boundary);
 }
 
 TEST_CASE("the 64 KB of the older chip hold tiles of stencils too", "[stencil]") {

@@ -23,24 +23,19 @@ using Memory = Exec::memory_space;
 /// A small number with both signs that every element type holds exactly.
 inline int pattern(std::size_t i) { return static_cast<int>(i * 37 % 101) - 50; }
 
-/// body(element, number) for every element of a host View of rank <= 3, the last index fastest.
+/// body(element, number) for every element of a host View, the last index fastest.
+template <class View, class Body, class... Index>
+void for_each(const View& view, const Body& body, std::size_t& number, Index... index) {
+  if constexpr (sizeof...(Index) == View::rank)
+    body(view(index...), number++);
+  else
+    for (std::size_t i = 0; i < view.extent(sizeof...(Index)); ++i)
+      for_each(view, body, number, index..., i);
+}
 template <class View, class Body>
 void for_each(const View& view, const Body& body) {
-  static_assert(View::rank <= 3);
   std::size_t number = 0;
-  if constexpr (View::rank == 0) {
-    body(view(), number);
-  } else {
-    for (std::size_t i = 0; i < view.extent(0); ++i)
-      if constexpr (View::rank == 1)
-        body(view(i), number++);
-      else
-        for (std::size_t j = 0; j < view.extent(1); ++j)
-          if constexpr (View::rank == 2)
-            body(view(i, j), number++);
-          else
-            for (std::size_t k = 0; k < view.extent(2); ++k) body(view(i, j, k), number++);
-  }
+  for_each(view, body, number);
 }
 
 /// element = value(number).

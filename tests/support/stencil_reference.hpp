@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -24,86 +25,92 @@ using namespace pattern_test;
 namespace hk = heddle::kernel;
 using hk::Boundary;
 
+/// body(at) for all indices with begin[a] <= at[a] < end[a], the last fastest.
+template <std::size_t Rank, class Body>
+KOKKOS_FUNCTION void for_each_in(const Kokkos::Array<int, Rank>& begin,
+                                 const Kokkos::Array<int, Rank>& end, const Body& body) {
+  for (std::size_t a = 0; a < Rank; ++a)
+    if (begin[a] >= end[a]) return;
+  for (auto at = begin; at[0] < end[0];) {
+    body(at);
+    std::size_t a = Rank - 1;
+    for (; ++at[a] == end[a] && a > 0; --a) at[a] = begin[a];
+  }
+}
+
 /// Different factors for all neighbours within `radius`, corners and all.
-template <int Rank>
+template <std::size_t Rank>
 struct Weighted {
   int radius;
 
-  KOKKOS_FUNCTION static int weight(int i, int j, int k) { return 1 + 3 * i + 5 * j * j + 7 * k; }
+  KOKKOS_FUNCTION static int weight(const Kokkos::Array<int, Rank>& d) {
+    int sum = 1;
+    for (std::size_t a = 0; a < Rank; ++a)
+      sum += static_cast<int>(3 + 2 * a) * (a % 2 == 0 ? d[a] : d[a] * d[a]);
+    return sum;
+  }
 
   template <class Neighbourhood>
   KOKKOS_FUNCTION int operator()(const Neighbourhood& u) const {
+    Kokkos::Array<int, Rank> begin, end;
+    for (std::size_t a = 0; a < Rank; ++a) begin[a] = -radius, end[a] = radius + 1;
     int sum = 0;
-    for (int i = -radius; i <= radius; ++i) {
-      if constexpr (Rank == 1) {
-        sum += weight(i, 0, 0) * u(i);
-      } else {
-        for (int j = -radius; j <= radius; ++j) {
-          if constexpr (Rank == 2)
-            sum += weight(i, j, 0) * u(i, j);
-          else
-            for (int k = -radius; k <= radius; ++k) sum += weight(i, j, k) * u(i, j, k);
-        }
-      }
-    }
+    const auto neighbour = [&]<std::size_t... A>(const auto& d, std::index_sequence<A...>) {
+      return u(d[A]...);
+    };
+    for_each_in(begin, end, [&](const Kokkos::Array<int, Rank>& d) {
+      sum += weight(d) * neighbour(d, std::make_index_sequence<Rank>{});
+    });
     return sum;
   }
 };
 
 constexpr int outside = 4, untouched = 777;
 
-/// The same, point by point, on the elements in the order of list(). Shapes have three axes, those
-/// in front of the Rank last are 1.
-template <int Rank>
-[[nodiscard]] std::vector<int> reference(const std::array<int, 3>& n, int radius,
+/// The same, point by point, on the elements in the order of list().
+template <std::size_t Rank>
+[[nodiscard]] std::vector<int> reference(const Kokkos::Array<int, Rank>& n, int radius,
                                          Boundary boundary) {
-  const auto element = [&](std::array<int, 3> at) -> std::optional<int> {
-    for (std::size_t a = 0; a < 3; ++a) {
-      if (at[a] >= 0 && at[a] < n[a]) continue;
-      if (boundary == Boundary::interior) return std::nullopt;
-      if (boundary == Boundary::constant) return outside;
-      at[a] = (at[a] % n[a] + n[a]) % n[a];
+  using Indices = Kokkos::Array<int, Rank>;
+  const auto element = [&](Indices at) -> std::optional<int> {
+    std::size_t number = 0;
+    for (std::size_t a = 0; a < Rank; ++a) {
+      if (at[a] < 0 || at[a] >= n[a]) {
+        if (boundary == Boundary::interior) return std::nullopt;
+        if (boundary == Boundary::constant) return outside;
+        at[a] = (at[a] % n[a] + n[a]) % n[a];
+      }
+      number = number * static_cast<std::size_t>(n[a]) + static_cast<std::size_t>(at[a]);
     }
-    return pattern(static_cast<std::size_t>((at[0] * n[1] + at[1]) * n[2] + at[2]));
+    return pattern(number);
   };
   std::vector<int> result;
-  const std::array<int, 3> reach{Rank == 3 ? radius : 0, Rank >= 2 ? radius : 0, radius};
-  for (int i = 0; i < n[0]; ++i)
-    for (int j = 0; j < n[1]; ++j)
-      for (int k = 0; k < n[2]; ++k) {
-        std::optional<int> sum = 0;
-        for (int a = -reach[0]; a <= reach[0]; ++a)
-          for (int b = -reach[1]; b <= reach[1]; ++b)
-            for (int c = -reach[2]; c <= reach[2]; ++c) {
-              const auto u = element({i + a, j + b, k + c});
-              const int weight = Rank == 1   ? Weighted<1>::weight(c, 0, 0)
-                                 : Rank == 2 ? Weighted<2>::weight(b, c, 0)
-                                             : Weighted<3>::weight(a, b, c);
-              sum = sum && u ? std::optional(*sum + weight * *u) : std::nullopt;
-            }
-        result.push_back(sum.value_or(untouched));
-      }
+  for_each_in(Indices{}, n, [&](const Indices& at) {
+    Indices begin, end;
+    for (std::size_t a = 0; a < Rank; ++a) begin[a] = -radius, end[a] = radius + 1;
+    std::optional<int> sum = 0;
+    for_each_in(begin, end, [&](const Indices& d) {
+      Indices there;
+      for (std::size_t a = 0; a < Rank; ++a) there[a] = at[a] + d[a];
+      const auto u = element(there);
+      sum = sum && u ? std::optional(*sum + Weighted<Rank>::weight(d) * *u) : std::nullopt;
+    });
+    result.push_back(sum.value_or(untouched));
+  });
   return result;
-}
-
-/// The shape of a View of rank 1 to 3 as three axes.
-template <class View>
-[[nodiscard]] std::array<int, 3> shape(const View& view) {
-  std::array<int, 3> n{1, 1, 1};
-  for (std::size_t a = 0; a < View::rank; ++a)
-    n[3 - View::rank + a] = static_cast<int>(view.extent(a));
-  return n;
 }
 
 /// Compares with the reference, for every boundary; tiles as chosen, and one of this size.
 template <class In, class Out>
 void check(const In& in, const Out& out, int radius,
            const std::array<std::size_t, In::rank>& tile) {
-  constexpr int rank = static_cast<int>(In::rank);
+  constexpr std::size_t rank = In::rank;
+  Kokkos::Array<int, rank> shape;
+  for (std::size_t a = 0; a < rank; ++a) shape[a] = static_cast<int>(in.extent(a));
   fill(in, pattern);
   for (const Boundary boundary : {Boundary::interior, Boundary::constant, Boundary::periodic}) {
-    const auto expected = reference<rank>(shape(in), radius, boundary);
-    for (const auto& points : {std::array<std::size_t, In::rank>{}, tile}) {
+    const auto expected = reference(shape, radius, boundary);
+    for (const auto& points : {std::array<std::size_t, rank>{}, tile}) {
       fill(out, [](std::size_t) { return untouched; });
       hk::stencil(Exec{}, static_cast<std::size_t>(radius), Weighted<rank>{radius}, out, in,
                   {.boundary = boundary, .outside = outside, .tile = points});

@@ -13,8 +13,8 @@
 ///     };
 ///     stencil(exec, 1, Average{}, next, now);
 ///
-/// For solvers on structured grids of rank 1 to 3. How the grid is cut into tiles, and whether they
-/// are copied, follows from the execution space.
+/// For solvers on structured grids of any rank that a View has. How the grid is cut into tiles, and
+/// whether they are copied, follows from the execution space.
 
 #include <array>
 #include <concepts>
@@ -54,16 +54,17 @@ concept GridLayout = std::same_as<Layout, Kokkos::LayoutRight> ||
 
 /// A View that a stencil can read or write.
 template <class View>
-concept GridView = Kokkos::is_view_v<View> && View::rank >= 1 && View::rank <= 3 &&
-                   GridLayout<typename View::array_layout>;
+concept GridView =
+    Kokkos::is_view_v<View> && View::rank >= 1 && GridLayout<typename View::array_layout>;
 
 /// A function of the neighbourhood of an element of `In` whose result becomes one of `Out`. The
 /// neighbourhood's type is not the same everywhere, so the function is a template on it.
 template <class F, class Out, class In>
 concept StencilFunctor = GridView<In> && std::is_invocable_r_v < typename Out::value_type,
-        const F&, const impl::PlainWindow < typename In::non_const_value_type,
-        static_cast<int>(In::rank)
-, std::is_same_v < typename In::array_layout, Kokkos::LayoutLeft >> & > ;
+        const F&,
+        const impl::PlainWindow<typename In::non_const_value_type, In::rank,
+                                std::is_same_v<typename In::array_layout, Kokkos::LayoutLeft>>
+& > ;
 
 namespace impl {
 
@@ -85,18 +86,20 @@ inline constexpr double copied_traffic = 1.08, cached_traffic = 1.5;
 template <GridView View>
 inline constexpr bool is_left = std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>;
 
-/// value(axis) for the axes of a View, as planes, rows and columns; `spare` for those it has not.
+/// value(axis) for the axes of a View, in the order of memory; `spare` for the plane of a grid of
+/// rank 1.
 template <class T, GridView View, class Value>
-[[nodiscard]] Triple<T> by_axis(const View&, T spare, const Value& value) {
-  constexpr int rank = static_cast<int>(View::rank);
-  T axis[rank];
-  for (int a = 0; a < rank; ++a) axis[a] = static_cast<T>(value(static_cast<std::size_t>(a)));
-  return in_memory_order<rank, is_left<View>>(axis, spare);
+[[nodiscard]] auto by_axis(const View&, T spare, const Value& value) {
+  T axis[View::rank];
+  for (std::size_t a = 0; a < View::rank; ++a) axis[a] = static_cast<T>(value(a));
+  return in_memory_order<is_left<View>>(axis, spare);
 }
 
-template <class To, class From>
-[[nodiscard]] Triple<To> triple_cast(const Triple<From>& from) {
-  return {static_cast<To>(from.planes), static_cast<To>(from.rows), static_cast<To>(from.columns)};
+template <std::size_t Axes>
+[[nodiscard]] PerAxis<std::ptrdiff_t, Axes> as_signed(const PerAxis<std::size_t, Axes>& from) {
+  PerAxis<std::ptrdiff_t, Axes> to;
+  for (std::size_t a = 0; a < Axes; ++a) to[a] = static_cast<std::ptrdiff_t>(from[a]);
+  return to;
 }
 
 /// Refuses a View whose columns lie apart.
@@ -133,15 +136,15 @@ void check_grids(const Out& out, const In& in) {
 }
 
 /// The plan of `tile`, or one that we choose; refused where its tiles do not fit into `bytes`.
-[[nodiscard]] inline StencilPlan fitting_plan(const StencilShape& shape,
-                                              const Triple<std::size_t>& tile, bool chosen,
-                                              std::size_t bytes, std::size_t cores,
-                                              std::size_t line) {
-  const StencilPlan plan =
+template <std::size_t Axes>
+[[nodiscard]] StencilPlan<Axes> fitting_plan(const StencilShape<Axes>& shape,
+                                             const PerAxis<std::size_t, Axes>& tile, bool chosen,
+                                             std::size_t bytes, std::size_t cores,
+                                             std::size_t line) {
+  const auto plan =
       chosen ? plan_with(shape, tile) : plan_stencil(shape, bytes, cores, line, copied_traffic);
-  const bool none = plan.tile.planes == 0;
-  const std::size_t needed = stencil_bytes(shape, none ? Triple<std::size_t>{1, 1, 1} : plan.tile);
-  expects(!none && needed <= bytes, [&] {
+  const std::size_t needed = stencil_bytes(shape, plan.none() ? one_row<Axes>(1) : plan.tile);
+  expects(!plan.none() && needed <= bytes, [&] {
     return Complaint{stencil_where,
                      chosen ? "the tile does not fit into level-0 scratch"
                             : "not even a tile of one point fits into level-0 scratch",
@@ -180,26 +183,18 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
                 "heddle::kernel::stencil: input and output must have the same rank and layout");
   using From = typename In::non_const_value_type;
   using To = typename Out::value_type;
-  constexpr int rank = static_cast<int>(In::rank);
+  constexpr std::size_t rank = In::rank, axes = impl::axes_of<rank>;
   constexpr bool left = impl::is_left<In>;
   impl::check_columns(in);
   impl::check_columns(out);
   impl::check_grids(out, in);
 
-  const bool interior = options.boundary == Boundary::interior;
-  const auto extents = impl::by_axis<std::size_t>(in, 1, [&](auto a) { return in.extent(a); });
-  const auto radii = impl::by_axis<std::size_t>(in, 0, [&](auto) { return radius; });
-  const auto inside = [&](std::size_t extent, std::size_t r) {
-    return !interior ? extent : r < (extent + 1) / 2 ? extent - 2 * r : 0;
-  };
-  impl::StencilShape shape{
-      {inside(extents.planes, radii.planes), inside(extents.rows, radii.rows),
-       inside(extents.columns, radii.columns)},
-      {interior ? radii.planes : 0, interior ? radii.rows : 0, interior ? radii.columns : 0},
-      radii,
-      sizeof(From),
-      sizeof(To)};
-  if (shape.points.planes * shape.points.rows * shape.points.columns == 0) return;
+  using Count = std::size_t;
+  const auto extents = impl::by_axis<Count>(in, 1, [&](Count a) { return in.extent(a); });
+  const auto radii = impl::by_axis<Count>(in, 0, [&](Count) { return radius; });
+  impl::StencilShape<axes> shape{extents, {}, radii, sizeof(From), sizeof(To)};
+  if (options.boundary == Boundary::interior) shape.leave_edges();
+  if (shape.empty()) return;
   expects(radius <= impl::most_radius, [&] {
     return Complaint{impl::stencil_where, "the radius is too large",
                      text("it is ", radius, ", the most is ", impl::most_radius),
@@ -215,37 +210,35 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
                      {},
                      "give its points along every axis, or along none"};
   });
-  const auto tile = impl::by_axis<std::size_t>(in, 1, [&](auto a) { return options.tile[a]; });
+  const auto tile = impl::by_axis<Count>(in, 1, [&](Count a) { return options.tile[a]; });
 
   constexpr std::size_t line = impl::dma_line > sizeof(To) ? impl::dma_line / sizeof(To) : 1;
   constexpr Scratch scratch = staging<Exec>::scratch;
   const auto cores = static_cast<std::size_t>(exec.concurrency());
-  const auto grid = [&](const impl::StencilPlan& plan) {
-    using impl::Span;
-    const auto points = impl::triple_cast<std::ptrdiff_t>(shape.points);
-    const auto first = impl::triple_cast<std::ptrdiff_t>(shape.first);
-    return impl::StencilGrid<F, To, From>{
+  const auto grid = [&](const impl::StencilPlan<axes>& plan) {
+    const auto first = impl::as_signed(shape.first), count = impl::as_signed(shape.points);
+    impl::Box<axes> points;
+    for (std::size_t a = 0; a < axes; ++a) points[a] = {first[a], first[a] + count[a]};
+    return impl::StencilGrid<axes, F, To, From>{
         f,
         out.data(),
         in.data(),
-        impl::triple_cast<std::ptrdiff_t>(extents),
-        impl::by_axis<std::ptrdiff_t>(in, 0, [&](auto a) { return in.stride(a); }),
-        impl::by_axis<std::ptrdiff_t>(out, 0, [&](auto a) { return out.stride(a); }),
-        impl::triple_cast<std::ptrdiff_t>(radii),
-        {Span{first.planes, first.planes + points.planes},
-         Span{first.rows, first.rows + points.rows},
-         Span{first.columns, first.columns + points.columns}},
+        impl::as_signed(extents),
+        impl::by_axis<std::ptrdiff_t>(in, 0, [&](Count a) { return in.stride(a); }),
+        impl::by_axis<std::ptrdiff_t>(out, 0, [&](Count a) { return out.stride(a); }),
+        impl::as_signed(radii),
+        points,
         options.boundary,
         options.outside,
-        impl::triple_cast<std::ptrdiff_t>(plan.tile),
-        impl::triple_cast<std::ptrdiff_t>(plan.count)};
+        impl::as_signed(plan.tile),
+        impl::as_signed(plan.count)};
   };
   if constexpr (scratch == Scratch::cached) {
     if (!chosen) {
       // Where no tile is that small, the smallest do.
       auto plan =
           impl::plan_stencil(shape, impl::cached_tile_bytes, cores, line, impl::cached_traffic);
-      if (plan.tile.planes == 0) plan = impl::plan_with(shape, {1, 1, shape.points.columns});
+      if (plan.none()) plan = impl::plan_with(shape, impl::one_row<axes>(shape.points[axes - 1]));
       Kokkos::parallel_for(impl::stencil_where,
                            Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
                                exec, 0, static_cast<std::int64_t>(plan.tiles())),

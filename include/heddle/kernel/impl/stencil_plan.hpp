@@ -15,21 +15,48 @@
 
 namespace heddle::inline v0::kernel::impl {
 
-/// What a stencil computes, in planes, rows and columns.
+/// What a stencil computes.
+template <std::size_t Axes>
 struct StencilShape {
-  Triple<std::size_t> points;             ///< to compute
-  Triple<std::size_t> first;              ///< of them in the grid
-  Triple<std::size_t> radius;             ///< 0 along an axis that the grid does not have
+  PerAxis<std::size_t, Axes> points;      ///< to compute
+  PerAxis<std::size_t, Axes> first;       ///< of them in the grid
+  PerAxis<std::size_t, Axes> radius;      ///< 0 along an axis that the grid does not have
   std::size_t input_bytes, output_bytes;  ///< of an element; 0 for an output that is not kept
+
+  /// Leaves out the points whose neighbourhoods reach beyond the grid.
+  void leave_edges() {
+    first = radius;
+    for (std::size_t a = 0; a < Axes; ++a)
+      points[a] = radius[a] < (points[a] + 1) / 2 ? points[a] - 2 * radius[a] : 0;
+  }
+  [[nodiscard]] bool empty() const {
+    bool none = false;
+    for (std::size_t a = 0; a < Axes; ++a) none = none || points[a] == 0;
+    return none;
+  }
 };
 
-/// The tiles of a grid. The columns of a tile begin at a multiple of `tile.columns` in the grid,
-/// so that its rows begin at an aligned address where those of the grid do.
-struct StencilPlan {
-  Triple<std::size_t> tile;   ///< points of one, at most
-  Triple<std::size_t> count;  ///< tiles along each axis
+/// A tile of some columns, and one point along every other axis.
+template <std::size_t Axes>
+[[nodiscard]] PerAxis<std::size_t, Axes> one_row(std::size_t columns) {
+  PerAxis<std::size_t, Axes> tile;
+  for (std::size_t a = 0; a < Axes; ++a) tile[a] = a < Axes - 1 ? 1 : columns;
+  return tile;
+}
 
-  [[nodiscard]] std::size_t tiles() const { return count.planes * count.rows * count.columns; }
+/// The tiles of a grid. The columns of a tile begin at a multiple of its length along them in the
+/// grid, so that its rows begin at an aligned address where those of the grid do.
+template <std::size_t Axes>
+struct StencilPlan {
+  PerAxis<std::size_t, Axes> tile;   ///< points of one, at most; 0 planes: no plan
+  PerAxis<std::size_t, Axes> count;  ///< tiles along each axis
+
+  [[nodiscard]] std::size_t tiles() const {
+    std::size_t all = 1;
+    for (std::size_t a = 0; a < Axes; ++a) all *= count[a];
+    return all;
+  }
+  [[nodiscard]] bool none() const { return tile[0] == 0; }
 };
 
 /// a b, or the largest number where that is larger: a radius may be any.
@@ -39,115 +66,121 @@ struct StencilPlan {
 }
 
 /// Bytes of the ring of input planes of a tile, without its output.
-[[nodiscard]] inline std::size_t ring_bytes(const StencilShape& shape,
-                                            const Triple<std::size_t>& tile) {
-  const std::size_t row = product(tile.columns + 2 * shape.radius.columns, shape.input_bytes);
-  return product(2 * shape.radius.planes + 1, product(tile.rows + 2 * shape.radius.rows, row));
+template <std::size_t Axes>
+[[nodiscard]] std::size_t ring_bytes(const StencilShape<Axes>& shape,
+                                     const PerAxis<std::size_t, Axes>& tile) {
+  std::size_t bytes = product(2 * shape.radius[0] + 1, shape.input_bytes);
+  for (std::size_t a = 1; a < Axes; ++a) bytes = product(bytes, tile[a] + 2 * shape.radius[a]);
+  return bytes;
 }
 
 /// Bytes of fast memory that a tile needs: its input planes and one plane of its output.
-[[nodiscard]] inline std::size_t stencil_bytes(const StencilShape& shape,
-                                               const Triple<std::size_t>& tile) {
+template <std::size_t Axes>
+[[nodiscard]] std::size_t stencil_bytes(const StencilShape<Axes>& shape,
+                                        const PerAxis<std::size_t, Axes>& tile) {
   const std::size_t ring = ring_bytes(shape, tile);
-  const std::size_t output = tile.rows * tile.columns * shape.output_bytes;
+  std::size_t output = shape.output_bytes;
+  for (std::size_t a = 1; a < Axes; ++a) output *= tile[a];
   return std::max(ring, ring + output);  // the sum is smaller where it is too large for its type
 }
 
 /// The plan with tiles of this size, cut to the grid.
-[[nodiscard]] inline StencilPlan plan_with(const StencilShape& shape, Triple<std::size_t> tile) {
-  const auto pieces = [](std::size_t length, std::size_t piece) {
-    return (length + piece - 1) / piece;
-  };
-  tile = {std::min(tile.planes, shape.points.planes), std::min(tile.rows, shape.points.rows),
-          std::min(tile.columns, shape.first.columns + shape.points.columns)};
-  const std::size_t skipped = shape.first.columns / tile.columns;
-  return {tile,
-          {pieces(shape.points.planes, tile.planes), pieces(shape.points.rows, tile.rows),
-           pieces(shape.first.columns + shape.points.columns, tile.columns) - skipped}};
+template <std::size_t Axes>
+[[nodiscard]] StencilPlan<Axes> plan_with(const StencilShape<Axes>& shape,
+                                          const PerAxis<std::size_t, Axes>& tile) {
+  StencilPlan<Axes> plan{};
+  for (std::size_t a = 0; a < Axes; ++a) {
+    const std::size_t before = a == Axes - 1 ? shape.first[a] : 0, end = before + shape.points[a];
+    plan.tile[a] = std::min(tile[a], end);
+    plan.count[a] = (end + plan.tile[a] - 1) / plan.tile[a] - before / plan.tile[a];
+  }
+  return plan;
 }
 
 /// Elements moved between memory and cores with this plan, as a multiple of the least possible:
 /// every element of the input read once and every point of the output written once.
-[[nodiscard]] inline double traffic(const StencilShape& shape, const StencilPlan& plan) {
-  const auto along = [](std::size_t points, std::size_t radius, std::size_t tiles) {
-    return static_cast<double>(points + 2 * radius * tiles);
-  };
-  const auto read = [&](const Triple<std::size_t>& tiles) {
-    return along(shape.points.planes, shape.radius.planes, tiles.planes) *
-           along(shape.points.rows, shape.radius.rows, tiles.rows) *
-           along(shape.points.columns, shape.radius.columns, tiles.columns);
-  };
-  const auto all = [&](std::size_t skipped_planes, std::size_t skipped_rows,
-                       std::size_t skipped_columns) {
-    return along(shape.points.planes, skipped_planes, 1) *
-           along(shape.points.rows, skipped_rows, 1) *
-           along(shape.points.columns, skipped_columns, 1);
-  };
-  const double grid = all(shape.first.planes, shape.first.rows, shape.first.columns);
-  const double written = all(0, 0, 0);
-  return (read(plan.count) + written) / (grid + written);
+template <std::size_t Axes>
+[[nodiscard]] double traffic(const StencilShape<Axes>& shape, const StencilPlan<Axes>& plan) {
+  double read = 1, grid = 1, written = 1;
+  for (std::size_t a = 0; a < Axes; ++a) {
+    read *= static_cast<double>(shape.points[a] + 2 * shape.radius[a] * plan.count[a]);
+    grid *= static_cast<double>(shape.points[a] + 2 * shape.first[a]);
+    written *= static_cast<double>(shape.points[a]);
+  }
+  return (read + written) / (grid + written);
+}
+
+/// The next smaller length after `piece` where an axis is cut into 1, 2, 3, ... pieces of whole
+/// units; numbers of pieces that make no new length are skipped. 0 after the last.
+[[nodiscard]] inline std::size_t next_piece(std::size_t length, std::size_t piece,
+                                            std::size_t unit) {
+  const std::size_t pieces = (length + piece - 1) / piece + 1;
+  const std::size_t next = ((length + pieces - 1) / pieces + unit - 1) / unit * unit;
+  return next < piece ? next : piece > unit ? (piece - 1) / unit * unit : 0;
 }
 
 /// The tiles that keep most of `cores` busy among those that fit into `bytes` of fast memory and
 /// whose traffic() is at most `most_traffic`. Rows are cut only where that is needed, into pieces
-/// of whole lines of `line` elements, four at least and two in the last: long rows move best. Where
-/// no such tile moves so little, the one that moves least, of any number of lines; where none of
-/// those fits, one with shorter rows. No tiles at all (tile.planes == 0) where not even one point
-/// fits.
-[[nodiscard]] inline StencilPlan plan_stencil(const StencilShape& shape, std::size_t bytes,
-                                              std::size_t cores, std::size_t line,
-                                              double most_traffic) {
+/// of whole lines of `line` elements, four at least and two in the last: long rows move best. Of
+/// the axes between planes and columns the one that is longest in the tile is cut next, so that
+/// tiles come near to cubes, which have the least surface. Where no such tile moves so little, the
+/// one that moves least, of any number of lines; where none of those fits, one with shorter rows.
+/// No plan where not even one point fits.
+template <std::size_t Axes>
+[[nodiscard]] StencilPlan<Axes> plan_stencil(const StencilShape<Axes>& shape, std::size_t bytes,
+                                             std::size_t cores, std::size_t line,
+                                             double most_traffic) {
+  constexpr std::size_t last = Axes - 1;
   constexpr double busy_enough = 0.95;
-  StencilPlan best{};
+  StencilPlan<Axes> best{};
   double best_busy = 0, best_traffic = 0;
-  const auto consider = [&](const StencilPlan& plan) {
+  const auto consider = [&](const StencilPlan<Axes>& plan) {
     const double moved = traffic(shape, plan);
     const auto tiles = static_cast<double>(plan.tiles());
     const auto rounds = static_cast<double>((plan.tiles() + cores - 1) / cores);
     const double busy = tiles / (rounds * static_cast<double>(cores));
     const bool little = moved <= most_traffic, best_little = best_traffic <= most_traffic;
-    const bool first = best.tile.planes == 0;
     const bool better = little != best_little ? little
                         : little              ? busy > best_busy
                                               : moved < best_traffic;
-    if (first || better) best = plan, best_busy = busy, best_traffic = moved;
+    if (best.none() || better) best = plan, best_busy = busy, best_traffic = moved;
   };
-  // Cuts an axis into 1, 2, 3, ... pieces, and skips the numbers that make no new length.
-  const auto each_cut = [](std::size_t length, std::size_t unit, auto&& body) {
-    for (std::size_t piece = length; piece > 0;) {
-      if (!body(piece)) return;
-      const std::size_t pieces = (length + piece - 1) / piece + 1;
-      const std::size_t next = ((length + pieces - 1) / pieces + unit - 1) / unit * unit;
-      piece = next < piece ? next : piece > unit ? (piece - 1) / unit * unit : 0;
+  const auto try_planes = [&](PerAxis<std::size_t, Axes> tile) {
+    const std::size_t across = plan_with(shape, tile).tiles();
+    // More slabs than this leave no core with less to do.
+    const std::size_t slabs = (8 * cores + across - 1) / across;
+    for (; tile[0] > 0; tile[0] = next_piece(shape.points[0], tile[0], 1)) {
+      const auto plan = plan_with(shape, tile);
+      consider(plan);
+      if (best_busy == 1 || plan.count[0] >= slabs) return;
     }
   };
   const auto try_columns = [&](std::size_t columns) {
-    each_cut(shape.points.rows, 1, [&](std::size_t rows) {
-      if (stencil_bytes(shape, {1, rows, columns}) > bytes) return true;
-      const std::size_t across = plan_with(shape, {shape.points.planes, rows, columns}).tiles();
-      // More slabs than this leave no core with less to do.
-      const std::size_t slabs = (8 * cores + across - 1) / across;
-      each_cut(shape.points.planes, 1, [&](std::size_t planes) {
-        consider(plan_with(shape, {planes, rows, columns}));
-        return best_busy < 1 && (shape.points.planes + planes - 1) / planes < slabs;
-      });
-      return best_busy < 1 || best_traffic > most_traffic;
-    });
+    auto tile = shape.points;
+    tile[last] = columns;
+    for (;;) {
+      if (stencil_bytes(shape, tile) <= bytes) {
+        try_planes(tile);
+        if (best_busy == 1 && best_traffic <= most_traffic) return;
+      }
+      std::size_t longest = 1;
+      for (std::size_t a = 2; a < last; ++a)
+        if (tile[a] > tile[longest]) longest = a;
+      if (longest == last || tile[longest] == 1) return;
+      tile[longest] = next_piece(shape.points[longest], tile[longest], 1);
+    }
   };
-  const std::size_t whole = shape.first.columns + shape.points.columns;
-  const auto none = [&] { return best.tile.planes == 0; };
-  each_cut(whole, line, [&](std::size_t columns) {
-    const bool good = !none() && best_traffic <= most_traffic;
-    if (good && columns < 4 * line) return false;
-    if (good && (whole - 1) % columns + 1 < 2 * line) return true;
+  const std::size_t whole = shape.first[last] + shape.points[last];
+  for (std::size_t columns = whole; columns > 0; columns = next_piece(whole, columns, line)) {
+    const bool good = !best.none() && best_traffic <= most_traffic;
+    if (good && columns < 4 * line) return best;
+    if (good && (whole - 1) % columns + 1 < 2 * line) continue;
     try_columns(columns);
-    return none() || best_busy < busy_enough || best_traffic > most_traffic;
-  });
-  if (none())
-    each_cut(std::min(line, whole), 1, [&](std::size_t columns) {
-      try_columns(columns);
-      return none();
-    });
+    if (!best.none() && best_busy >= busy_enough && best_traffic <= most_traffic) return best;
+  }
+  for (std::size_t columns = std::min(line, whole); best.none() && columns > 0;
+       columns = next_piece(std::min(line, whole), columns, 1))
+    try_columns(columns);
   return best;
 }
 
