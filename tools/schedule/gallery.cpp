@@ -48,9 +48,9 @@ int gallery(std::span<char*> arguments) {
     const std::string file = text(entry.name, ".svg");
     const std::string title(entry.name);
     write_file(folder / pictures / file,
-               trace::to_svg(priced.timeline, {.title = title, .unit = " "}));
+               trace::to_svg(priced.timeline, {.title = title, .unit = "F"}));
     page += text("\n## ", entry.name, "\n\n", entry.about, "\n\n", "Makespan ",
-                 number(priced.timeline.makespan()), ", bubble ratio ",
+                 number(priced.timeline.makespan()), " F, bubble ratio ",
                  percent(priced.timeline.bubble_ratio()), ", live activations ",
                  of_ranks(priced.activations), ", ", priced.messages, " messages.\n\n", "![",
                  entry.name, "](", (pictures / file).generic_string(), ")\n");

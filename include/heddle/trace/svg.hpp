@@ -138,14 +138,22 @@ class SvgPicture {
     int lane;
   };
 
+  /// A lane for each queue and guest that has something to draw, in their order.
   void place_lanes() {
-    m_lane_of.resize(m_schedule.queues().size());
-    m_lanes.resize(static_cast<std::size_t>(m_schedule.ranks()));
-    for (std::size_t q = 0; q < m_lane_of.size(); ++q) {
-      const Queue& queue = m_schedule[QueueId{q}];
-      if (queue.local()) m_lane_of[q] = m_lanes[+queue.from]++;
+    std::vector<bool> used(m_schedule.queues().size());
+    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
+      const ActionId id{i};
+      if (!drawn(id)) continue;
+      used[+m_schedule[id].queue] = true;
+      for (const Rank rank : guests(m_schedule, id))
+        m_guests.push_back({m_schedule[id].queue, rank});
     }
-    m_guests = guest_queues(m_schedule);
+    std::sort(m_guests.begin(), m_guests.end());
+    m_guests.erase(std::unique(m_guests.begin(), m_guests.end()), m_guests.end());
+    m_lane_of.resize(used.size());
+    m_lanes.resize(static_cast<std::size_t>(m_schedule.ranks()));
+    for (std::size_t q = 0; q < used.size(); ++q)
+      if (used[q]) m_lane_of[q] = m_lanes[+m_schedule[QueueId{q}].from]++;
     for (const GuestQueue& guest : m_guests) m_guest_lane.push_back(m_lanes[+guest.rank]++);
   }
 
@@ -280,7 +288,8 @@ class SvgPicture {
       if (!m_of_kind[k].empty()) entry(kind.fill, kind.meaning);
     }
     if (m_shades.size() > 1)
-      entry(darker(style(Kind::F).fill, 0.6).c_str(), "darker: another stage of the rank");
+      entry(darker(style(Kind::F).fill, 0.6).c_str(),
+            "darker: another stage, or the other direction");
     entry("#e9edf2", "idle");
     if (m_memory) entry(MemoryRows::activations_fill, "live activations");
     if (m_memory && m_memory->sized()) entry(MemoryRows::all_fill, "all memory");
