@@ -35,7 +35,7 @@ struct ChimeraOptions {
 /// For whole units, with u of them: bubble (D/f - 2)(max(F, B) + (u - 1)|F - B|); live activations
 /// between D/2 + 1 and D for f = 1.
 ///
-/// @param double_forwards The forward slot takes two microbatches; their backwards take the
+/// With `double_forwards` the forward slot takes two microbatches; their backwards take the
 /// backward slot and the one before it, so that all slots are equally long where B = 2F. For f = 1
 /// and whole units of 2D microbatches bubble (D/2 - 1)(F + B) if F <= B <= 2F, with twice the live
 /// activations. Backward halving is the same order of twice as many microbatches of half the size.

@@ -20,8 +20,8 @@ struct KfkbOptions {
   StageSizes sizes = {};  ///< of what is kept and sent
 };
 
-/// 1F1B over M/k groups of k microbatches each (Wang et al., "Ada-Grouper", 2023): every transfer but
-/// that of a group's last has computations of the group to hide behind. Where transfers take no
+/// 1F1B over M/k groups of k microbatches each (Wang et al., "Ada-Grouper", 2023): every transfer
+/// but that of a group's last has computations of the group to hide behind. Where transfers take no
 /// time, bubble (P - 1)(F + B) whatever k is; live activations k min(M/k, P - r) on rank r.
 ///
 /// @throws infeasible where M is not a multiple of k; it names the nearest M that is.
