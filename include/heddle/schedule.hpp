@@ -21,6 +21,7 @@
 #include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
+#include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>

@@ -32,6 +32,7 @@ std::vector<Comparison> dapple_runtime();
 std::vector<Comparison> energon();
 std::vector<Comparison> flexpipe();
 std::vector<Comparison> ada_grouper();
+std::vector<Comparison> pipedream_runtime();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();
 

@@ -31,6 +31,7 @@ constexpr System systems[] = {
     {"FlexPipe", report::flexpipe},
     {"Chimera", report::chimera},
     {"DAPPLE runtime", report::dapple_runtime},
+    {"PipeDream runtime", report::pipedream_runtime},
     {"GPipe", report::gpipe},
     {"1F1B", report::one_f_one_b},
     {"interleaved 1F1B", report::interleaved},

@@ -27,6 +27,13 @@ namespace heddle::inline v0 {
 ///   `input_size` is 0.
 /// - `backward_weight(m, input, saved, output_grad, delta)` adds to `gradients()`.
 /// - `update` steps the optimiser with `gradients()`.
+///
+/// A stage may also have
+///
+/// - `use_parameters(pointer)`: from now on `parameters()` is `pointer`, memory of the caller with
+///   values in it, which all calls read and `update` steps. Schedules that update while
+///   microbatches are under way need it: they keep several versions of the parameters.
+/// - `loss(m) -> double`: the loss of a microbatch of this step, after its forward.
 template <class S>
 concept PipelineStage = std::movable<S> &&
     requires(S& stage, const S& constant, Item item, const typename S::scalar_type* in,

@@ -76,6 +76,11 @@ template <class S>
 concept HasLoss = requires(const S& stage) {
   stage.loss(Item{});
 };
+/// A stage that can compute with parameters which lie elsewhere.
+template <class S>
+concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters) {
+  stage.use_parameters(parameters);
+};
 
 }  // namespace impl
 
@@ -99,7 +104,7 @@ class Stages {
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
-    m_microbatches = 0;
+    check(schedule);
     if constexpr (std::same_as<P, DeviceMesh>) {
       schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis);
       m_replicas = replicas(place);
@@ -110,19 +115,19 @@ class Stages {
         throw lost("heddle::Stages, sum of gradients", *abort);
     };
     build(schedule, transport.rank());
-    for (const Action& action : schedule.actions())
-      if (action.kind == Kind::F) m_microbatches = std::max(m_microbatches, action.item.value + 1);
+    find_forwards(schedule, transport.rank());
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::RingAllReduce{});
     return schedule;
   }
 
-  /// Called by Runner: weights and gradients are the stages' own.
+  /// Called by Runner: weights and gradients are the stages' own. Where weights have several
+  /// versions, Stages holds them all, and a stage's parameters() lie there from then on.
   [[nodiscard]] std::byte* memory(const Schedule& schedule, BufferId id) {
     const Buffer& buffer = schedule[id];
     const std::string& label = schedule[buffer.label];
-    if (label == role::weights) return bytes_of(at(buffer.stage).parameters());
+    if (label == role::weights) return bytes_of(weights_of(buffer));
     if (label == role::gradients) return bytes_of(at(buffer.stage).gradients());
     return nullptr;
   }
@@ -157,8 +162,7 @@ class Stages {
   [[nodiscard]] StepResult end_step(T& transport, const ExecuteOptions& options) {
     double mine = 0;
     if constexpr (impl::HasLoss<S>)
-      for (const Entry& entry : m_stages)
-        for (std::uint32_t m = 0; m < m_microbatches; ++m) mine += entry.stage->loss(Item{m});
+      for (const auto& [stage, item] : m_forwards) mine += at(Stage{stage}).loss(Item{item});
     StepResult result;
     for (const auto& each : all_gather_values<double>(transport, std::span(&mine, 1), options))
       result.loss += each[0];
@@ -175,11 +179,8 @@ class Stages {
                        action_text(task.schedule(), task.id())};
     });
     S& stage = at(task.stage());
-    if (kind == Kind::update) {
-      stage.update();
-      return stage.fence();
-    }
     const auto uses = task.uses();
+    if (kind == Kind::update) return update(stage, uses);
     std::size_t next = 0;
     const auto take = [&]() -> scalar_type* {
       return reinterpret_cast<scalar_type*>(uses[next++].data);
@@ -189,14 +190,16 @@ class Stages {
     const scalar_type* const input = take_if(stage.input_size() > 0);
     if (kind == Kind::F) {
       scalar_type* const output = take_if(stage.output_size() > 0);
-      stage.forward(item, input, output, take());
+      scalar_type* const saved = take();
+      use_parameters(stage, take());
+      stage.forward(item, input, output, saved);
       return stage.fence();
     }
     const scalar_type* const saved = take();
     const scalar_type* const output_grad = take_if(stage.output_size() > 0);
     scalar_type* delta = m_delta.data();
     if (kind != Kind::W) {
-      take();  // the weights
+      use_parameters(stage, take());
       scalar_type* const input_grad = take_if(stage.input_size() > 0);
       if (kind == Kind::I) delta = take();
       stage.backward_input(item, input, saved, output_grad, input_grad, delta);
@@ -238,6 +241,7 @@ class Stages {
     Stage number;
     LayerRange layers;
     std::unique_ptr<S> stage;
+    Elements versions = {};  ///< of its parameters, where there are several
   };
   struct Sizes {
     std::uint32_t stage;
@@ -259,6 +263,34 @@ class Stages {
     return line;
   }
 
+  /// Refuses what these stages cannot run. Looks at nothing that differs between ranks.
+  void check(const Schedule& schedule) const {
+    for (const Action& action : schedule.actions())
+      if (action.kind == Kind::group && m_options.gradient_sum == GradientSum::library)
+        throw infeasible(
+            {"heddle::Stages", "the library sums gradients over an axis of the mesh only",
+             text("'", schedule.name(), "' has replicas of stages within the pipeline"),
+             "use GradientSum::ring"});
+    if constexpr (!impl::UsesParameters<S>)
+      for (const Buffer& buffer : schedule.buffers())
+        expects(buffer.parts == 1 || schedule[buffer.label] != role::weights, [&] {
+          return Complaint{
+              "heddle::Stages", "the stages keep one version of their parameters",
+              text("'", schedule.name(), "' needs ", buffer.parts, " of stage ", buffer.stage),
+              "give them use_parameters(pointer), see PipelineStage"};
+        });
+  }
+
+  /// Notes what runs forward on this rank: it may contribute to the loss.
+  void find_forwards(const Schedule& schedule, Rank rank) {
+    m_forwards.clear();
+    for (const Action& action : schedule.actions())
+      if (action.kind == Kind::F && schedule[action.queue].from == rank)
+        m_forwards.emplace_back(action.stage.value, action.item.value);
+    std::sort(m_forwards.begin(), m_forwards.end());  // a recomputed one is there twice
+    m_forwards.erase(std::unique(m_forwards.begin(), m_forwards.end()), m_forwards.end());
+  }
+
   void build(const Schedule& schedule, Rank rank) {
     int count = 0;
     for (const Buffer& buffer : schedule.buffers())
@@ -277,10 +309,12 @@ class Stages {
       const auto same = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
         return entry.stage && entry.layers == ranges[s];
       });
-      m_stages.push_back({Stage{s}, ranges[s],
-                          same != before.end()
-                              ? std::move(same->stage)
-                              : std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
+      if (same != before.end())
+        m_stages.push_back(
+            {Stage{s}, ranges[s], std::move(same->stage), std::move(same->versions)});
+      else
+        m_stages.push_back(
+            {Stage{s}, ranges[s], std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
       delta = std::max(delta, m_stages.back().stage->delta_size());
     }
     m_delta =
@@ -292,9 +326,11 @@ class Stages {
   [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport,
                                const ExecuteOptions& options) const {
     std::vector<Sizes> mine;
-    for (const auto& [number, layers, stage] : m_stages)
-      mine.push_back({number.value, stage->input_size(), stage->output_size(), stage->saved_size(),
-                      stage->delta_size(), stage->parameter_count()});
+    for (const Entry& entry : m_stages) {
+      const S& stage = *entry.stage;
+      mine.push_back({entry.number.value, stage.input_size(), stage.output_size(),
+                      stage.saved_size(), stage.delta_size(), stage.parameter_count()});
+    }
     std::vector<Sizes> sizes;
     for (const auto& theirs : all_gather_values<Sizes>(transport, mine, options)) {
       for (const Sizes& each : theirs) {
@@ -320,6 +356,45 @@ class Stages {
     });
   }
 
+  /// The memory of a stage's weights: the stage's own, or ours where there are several versions, of
+  /// which the first holds the present one.
+  [[nodiscard]] scalar_type* weights_of(const Buffer& buffer) {
+    S& stage = at(buffer.stage);
+    if (buffer.parts == 1) return stage.parameters();
+    const std::size_t count = stage.parameter_count();
+    const Elements versions(
+        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::versions"),
+        count * buffer.parts);
+    copy(versions.data(), stage.parameters(), count);
+    use_parameters(stage, versions.data());
+    for (Entry& entry : m_stages)
+      if (entry.number == buffer.stage) entry.versions = versions;
+    return versions.data();
+  }
+
+  static void use_parameters(S& stage, scalar_type* parameters) {
+    if constexpr (impl::UsesParameters<S>)
+      if (parameters != stage.parameters()) stage.use_parameters(parameters);
+  }
+
+  static void copy(scalar_type* to, const scalar_type* from, std::size_t count) {
+    using From = Kokkos::View<const scalar_type*, memory_space, Kokkos::MemoryUnmanaged>;
+    using To = Kokkos::View<scalar_type*, memory_space, Kokkos::MemoryUnmanaged>;
+    const typename memory_space::execution_space space;
+    Kokkos::deep_copy(space, To(to, count), From(from, count));
+    space.fence("heddle::pipeline::copy");
+  }
+
+  /// Uses of an update: [gradients, weights], or [gradients, old version, new version].
+  static void update(S& stage, std::span<const BoundUse> uses) {
+    auto* const weights = reinterpret_cast<scalar_type*>(uses.back().data);
+    if (uses.size() > 2)
+      copy(weights, reinterpret_cast<const scalar_type*>(uses[1].data), stage.parameter_count());
+    use_parameters(stage, weights);
+    stage.update();
+    stage.fence();
+  }
+
   void sum_group(const Task& task) {
     expects(m_replicas != nullptr, [] {
       return Complaint{"heddle::Stages",
@@ -337,7 +412,7 @@ class Stages {
   std::function<S(int, int)> m_make;
   StagesOptions m_options;
   std::vector<Entry> m_stages;
-  std::uint32_t m_microbatches = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
   Elements m_delta;  ///< of a B, between its two halves
   const Communicator* m_replicas = nullptr;
   std::function<void()> m_poll;  ///< throws where another rank has failed

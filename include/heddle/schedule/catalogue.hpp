@@ -18,6 +18,7 @@
 #include <heddle/schedule/generator/dualpipe.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
+#include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
@@ -84,6 +85,8 @@ struct NamedSchedule {
        [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
       {"dualpipe-v", "DualPipe on a pipeline folded to a V, every stage on one rank",
        [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
+      {"pipedream", "1F1B that updates after every backward pass and keeps versions of the weights",
+       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
       {"stream", "forwards only, for inference and streams of items",
        [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
   });
