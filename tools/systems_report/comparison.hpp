@@ -33,6 +33,8 @@ std::vector<Comparison> energon();
 std::vector<Comparison> flexpipe();
 std::vector<Comparison> ada_grouper();
 std::vector<Comparison> pipedream_runtime();
+std::vector<Comparison> zero_bubble();
+std::vector<Comparison> dualpipe();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();
 

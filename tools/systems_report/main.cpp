@@ -35,6 +35,8 @@ constexpr System systems[] = {
     {"GPipe", report::gpipe},
     {"1F1B", report::one_f_one_b},
     {"interleaved 1F1B", report::interleaved},
+    {"ZB-H1, ZB-V", report::zero_bubble},
+    {"DualPipe, DualPipeV", report::dualpipe},
     {"Ada-Grouper", report::ada_grouper},
     {"EnergonAI", report::energon},
     {"unified programming model", report::unified},
