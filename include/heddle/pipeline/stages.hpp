@@ -86,10 +86,15 @@ concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters)
 
 /// The stages of one model, those of this rank alive. A Model for Runner.
 ///
-/// `make(first, last)` builds the stage that holds the layers [first, last). Arguments of
-/// Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)` contributes to
-/// the StepResult. Buffers lie in the stages' memory space; which way messages go from there is
-/// told to ExecuteOptions::log when a Runner is made.
+/// `make(first, last)` builds the stage that holds the layers [first, last). A model of branches
+/// counts its layers branch after branch, as its graph counts the stages, and is divided so that no
+/// stage holds layers of two. Where two stages share a loss, backward_input finds the output of the
+/// other one, of the size of its own, in the place of the gradient of its output. A stage has one
+/// input, and one output or one such partner.
+///
+/// Arguments of Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)`
+/// contributes to the StepResult. Buffers lie in the stages' memory space; which way messages go
+/// from there is told to ExecuteOptions::log when a Runner is made.
 template <PipelineStage S>
 class Stages {
  public:
@@ -233,8 +238,8 @@ class Stages {
  private:
   using Elements = Kokkos::View<scalar_type*, memory_space>;
 
-  static constexpr std::array<std::string_view, 8> roles = {
-      role::input,      role::output, role::saved,   role::output_grad,
+  static constexpr std::array<std::string_view, 9> roles = {
+      role::input,      role::output, role::saved,   role::exchanged, role::output_grad,
       role::input_grad, role::delta,  role::weights, role::gradients};
 
   struct Entry {
@@ -338,6 +343,7 @@ class Stages {
         sizes[each.stage] = each;
       }
     }
+    check_ends(schedule, sizes);
     return schedule.with_sizes([&](Buffer& buffer) {
       const std::string& label = schedule[buffer.label];
       expects(std::find(roles.begin(), roles.end(), label) != roles.end(), [&] {
@@ -345,12 +351,13 @@ class Stages {
                          text("'", label, "' of stage ", buffer.stage)};
       });
       const Sizes& stage = sizes[+buffer.stage];
-      const std::uint64_t elements = label == role::input || label == role::input_grad ? stage.input
-                                     : label == role::output || label == role::output_grad
-                                         ? stage.output
-                                     : label == role::saved ? stage.saved
-                                     : label == role::delta ? stage.delta
-                                                            : stage.parameters;
+      const std::uint64_t elements =
+          label == role::input || label == role::input_grad ? stage.input
+          : label == role::output || label == role::output_grad || label == role::exchanged
+              ? stage.output
+          : label == role::saved ? stage.saved
+          : label == role::delta ? stage.delta
+                                 : stage.parameters;
       buffer.type = scalar_of<scalar_type>;
       buffer.bytes = elements * sizeof(scalar_type) * buffer.parts;
     });
@@ -393,6 +400,23 @@ class Stages {
     use_parameters(stage, weights);
     stage.update();
     stage.fence();
+  }
+
+  /// Refuses stages that several others give to or take from: their calls have one input and one
+  /// gradient. Every rank knows all sizes and refuses alike.
+  static void check_ends(const Schedule& schedule, const std::vector<Sizes>& sizes) {
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Action& action = schedule[ActionId{i}];
+      if (action.kind != Kind::I && action.kind != Kind::B) continue;
+      const Sizes& stage = sizes[+action.stage];
+      // [input] saved [output_grad or exchanged] weights [input_grad] and delta or gradients.
+      const std::size_t most = 3 + 2 * (stage.input > 0) + (stage.output > 0);
+      expects(schedule.uses(ActionId{i}).size() <= most, [&] {
+        return Complaint{"heddle::Stages", "a stage has more inputs or outputs than its calls take",
+                         text("stage ", action.stage, " of '", schedule.name(), "'"),
+                         "give it one input, and one output or one partner in the loss"};
+      });
+    }
   }
 
   void sum_group(const Task& task) {
