@@ -56,7 +56,7 @@ int main() {
     run.step();
     say("slow network, little memory");
     if (!prints) return;
-    std::cout << "a transfer takes " << choice.costs().between(hd::Rank{0}, hd::Rank{1}) * 1e3
+    std::cout << "a transfer takes " << choice.costs().between(hd::Stage{0}, hd::Stage{1}) * 1e3
               << " ms\n";
     for (std::size_t c = 0; c < candidates.size(); ++c)
       std::cout << candidates[c].name() << ": " << choice.needs()[c] << " bytes a rank, a step of "

@@ -29,6 +29,7 @@ using Catch::Matchers::WithinRel;
 using hd::Kind;
 using hd::Rank;
 using hd::Seconds;
+using hd::Stage;
 using hd::test::message_of;
 
 namespace {
@@ -114,17 +115,17 @@ TEST_CASE("costs and transfers are learned from a step, whichever group size it 
   }
 }
 
-TEST_CASE("each pair of ranks has its own link, the mean of both ways") {
+TEST_CASE("each pair of stages has its own link, the mean of both ways") {
   hd::ObservedCosts costs;
   const auto of = [](Rank from, Rank to) {
     return from == Rank{1} && to == Rank{2} ? 0.5 : to == Rank{3} ? 0.25 : 0.0;
   };
   costs.observe(measured(grouped(4, 16, 1), of));
-  CHECK_THAT(costs.between(Rank{1}, Rank{2}), WithinAbs(0.25, 1e-12));
-  CHECK(costs.between(Rank{2}, Rank{1}) == costs.between(Rank{1}, Rank{2}));
-  CHECK_THAT(costs.between(Rank{3}, Rank{2}), WithinAbs(0.125, 1e-12));
-  CHECK_THAT(costs.between(Rank{0}, Rank{1}), WithinAbs(0, 1e-12));
-  CHECK(costs.between(Rank{0}, Rank{3}) == 0);  // which nothing passed
+  CHECK_THAT(costs.between(Stage{1}, Stage{2}), WithinAbs(0.25, 1e-12));
+  CHECK(costs.between(Stage{2}, Stage{1}) == costs.between(Stage{1}, Stage{2}));
+  CHECK_THAT(costs.between(Stage{3}, Stage{2}), WithinAbs(0.125, 1e-12));
+  CHECK_THAT(costs.between(Stage{0}, Stage{1}), WithinAbs(0, 1e-12));
+  CHECK(costs.between(Stage{0}, Stage{3}) == 0);  // which nothing passed
 }
 
 TEST_CASE("clocks that differ by less than a transfer do not show in what is learned") {
@@ -141,20 +142,20 @@ TEST_CASE("clocks that differ by less than a transfer do not show in what is lea
   hd::ObservedCosts costs;
   costs.observe(step);
   for (std::size_t r = 0; r < 3; ++r)
-    CHECK_THAT(costs.between(Rank{r}, Rank{r + 1}), WithinAbs(0.25, 1e-12));
+    CHECK_THAT(costs.between(Stage{r}, Stage{r + 1}), WithinAbs(0.25, 1e-12));
 }
 
 TEST_CASE("what is learned is smoothed, and a change is half seen at first") {
   hd::ObservedCosts costs;
   const hd::Schedule schedule = grouped(2, 4, 1);
-  CHECK(costs.between(Rank{0}, Rank{1}) == 0);
+  CHECK(costs.between(Stage{0}, Stage{1}) == 0);
   CHECK(costs.time(schedule, hd::ActionId{0}) == 0);  // nothing was seen yet
   Seconds expected = 0.5;
   costs.observe(measured(schedule, same(0.5)));
   for (const Seconds c : {0.1, 0.1, 0.75, 0.0}) {
     costs.observe(measured(schedule, same(c)));
     expected = hd::ObservedCosts::weight * c + (1 - hd::ObservedCosts::weight) * expected;
-    CHECK_THAT(costs.between(Rank{0}, Rank{1}), WithinAbs(expected, 1e-12));
+    CHECK_THAT(costs.between(Stage{0}, Stage{1}), WithinAbs(expected, 1e-12));
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("an empty step and one rank teach nothing of links") {
   const hd::Schedule alone = grouped(1, 3, 1);
   costs.observe(measured(alone, same(1)));
   CHECK(costs.time(alone, hd::ActionId{0}) == 1);
-  CHECK(costs.between(Rank{0}, Rank{0}) == 0);
+  CHECK(costs.between(Stage{0}, Stage{0}) == 0);
 }
 
 TEST_CASE("groups are formed where transfers cost something, and dissolved where they are free") {

@@ -97,9 +97,9 @@ void compare(const char* name, Place& place, hd::Seconds forward, hd::Bytes mess
     if (!prints) continue;
     const hd::ScheduleChoice& choice = adaptive.choice();
     std::cout << name << ": transfers of " << phase.slowness << " F, seen as "
-              << choice.costs().between(hd::Rank{0}, hd::Rank{1}) / forward << ", "
-              << choice.costs().between(hd::Rank{1}, hd::Rank{2}) / forward << ", "
-              << choice.costs().between(hd::Rank{2}, hd::Rank{3}) / forward << " F; at the end '"
+              << choice.costs().between(hd::Stage{0}, hd::Stage{1}) / forward << ", "
+              << choice.costs().between(hd::Stage{1}, hd::Stage{2}) / forward << ", "
+              << choice.costs().between(hd::Stage{2}, hd::Stage{3}) / forward << " F; at the end '"
               << choice.schedule().name() << "'\n";
     if (phase.slowness == 0) {
       free_ours.insert(free_ours.end(), time_ours.begin(), time_ours.end());

@@ -20,13 +20,15 @@
 
 namespace heddle::inline v0 {
 
-/// A cost per (kind, stage) and a time per message between two ranks, each smoothed over the steps
-/// that were observed: new = weight * seen + (1 - weight) * old. Zero for what was never seen.
+/// A cost per (kind, stage) and a time per message between two stages, each smoothed over the steps
+/// that were observed: new = weight * seen + (1 - weight) * old. Zero for what was never seen. By
+/// stages and not by ranks, so that what replicas of a pipeline took prices the pipeline.
 ///
 /// What a step shows of an action is the median of its durations. A transfer shows only where its
 /// receiver waited for it, for else it may have been there long before it was looked for; the first
-/// one to a rank counts in any case. What is kept is the mean of both directions of a pair of ranks:
-/// what is left of a difference between their clocks adds to one what it takes from the other.
+/// one to a rank counts in any case. What is kept is the mean of both directions of a pair of
+/// stages: what is left of a difference between their clocks adds to one what it takes from the
+/// other.
 class ObservedCosts {
  public:
   using Time = Seconds;  ///< what costs are in
@@ -39,7 +41,7 @@ class ObservedCosts {
   void observe(const Timeline& step) {
     const Schedule& schedule = step.schedule();
     std::map<std::size_t, std::vector<Seconds>> actions;
-    std::map<std::pair<Rank, Rank>, std::vector<Seconds>> transfers;
+    std::map<Pair, std::vector<Seconds>> transfers;
     std::vector<Seconds> worked(static_cast<std::size_t>(schedule.ranks()),
                                 std::numeric_limits<Seconds>::lowest());  // until then, each rank
     std::vector<bool> awaited(schedule.size(), false);  // somebody has waited for this move
@@ -57,7 +59,8 @@ class ObservedCosts {
         const auto& span = step[ActionId{after.action}];
         // A tenth of it: looking whether a message is there takes some time, too.
         const Seconds took = span.arrival - span.start;
-        if (span.arrival - worked[+rank] > took / 10) transfers[{queue.from, rank}].push_back(took);
+        if (span.arrival - worked[+rank] > took / 10)
+          transfers[ends(schedule, ActionId{after.action})].push_back(took);
       }
       actions[index(action)].push_back(step[id].end - step[id].start);
       worked[+rank] = std::max(worked[+rank], step[id].end);
@@ -76,18 +79,24 @@ class ObservedCosts {
   }
   /// The cost of a move, all of it occupancy: a link carries one message after another.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
-    const Queue& queue = schedule[schedule[id].queue];
-    return {between(queue.from, queue.to), 0};
+    const auto [from, to] = ends(schedule, id);
+    return {between(from, to), 0};
   }
-  /// The time of one message between two ranks.
-  [[nodiscard]] Seconds between(Rank a, Rank b) const {
+  /// The time of one message between two stages, in either direction.
+  [[nodiscard]] Seconds between(Stage a, Stage b) const {
     const auto link = m_links.find(std::minmax(a, b));
     return link == m_links.end() ? 0 : link->second;
   }
 
  private:
-  using Pair = std::pair<Rank, Rank>;
+  using Pair = std::pair<Stage, Stage>;
   static constexpr Seconds unseen = -1;
+
+  /// The stages whose buffers a move reads and writes.
+  [[nodiscard]] static Pair ends(const Schedule& schedule, ActionId move) {
+    const auto uses = schedule.uses(move);
+    return {schedule[uses[0].buffer].stage, schedule[uses[1].buffer].stage};
+  }
 
   [[nodiscard]] static std::size_t index(const Action& action) {
     return +action.stage * kind_count + static_cast<std::size_t>(action.kind);
@@ -105,11 +114,11 @@ class ObservedCosts {
 
   void learn_links(std::map<Pair, std::vector<Seconds>>& transfers) {
     std::map<Pair, std::vector<Seconds>> ways;
-    for (auto& [ends, times] : transfers)
-      ways[std::minmax(ends.first, ends.second)].push_back(median(times));
-    for (const auto& [ends, times] : ways) {
+    for (auto& [way, times] : transfers)
+      ways[std::minmax(way.first, way.second)].push_back(median(times));
+    for (const auto& [pair, times] : ways) {
       const Seconds mean = (times.front() + times.back()) / 2;
-      learn(m_links.try_emplace(ends, unseen).first->second, std::max(mean, 0.0));
+      learn(m_links.try_emplace(pair, unseen).first->second, std::max(mean, 0.0));
     }
   }
 
