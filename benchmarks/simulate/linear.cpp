@@ -4,15 +4,18 @@
 
 /// @file
 /// How fast the linear simulator is: 1F1B with moves at 131 thousand actions, its Timeline reused;
-/// and a million actions from orders to timeline, with the memory that takes.
+/// and a million actions from orders to timeline, with the memory that takes, for 1F1B and for
+/// every schedule of the catalogue.
 
 #include <cerrno>
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -102,14 +105,37 @@ int million() {
   return 0;
 }
 
+/// The same for a schedule of the catalogue, on 64 ranks with as many microbatches as that needs.
+int million(std::string_view which) {
+  constexpr int ranks = 64;
+  constexpr int round = 2 * ranks;  // a number of microbatches that every schedule takes
+  const auto& entry = hd::schedule::find_schedule(which);
+  const auto orders = [&](int rounds) {
+    return entry.orders({.ranks = ranks, .microbatches = rounds * round, .stages_per_rank = 2});
+  };
+  const std::size_t first = hd::weave(orders(1)).size();
+  const std::size_t each = hd::weave(orders(2)).size() - first;
+  const auto rounds = 1 + static_cast<int>((1'000'000 - first + each - 1) / each);
+  hd::Timeline timeline;
+  const double seconds = bench::seconds_of([&] {
+    timeline = hd::simulate(hd::weave(orders(rounds)), {.F = forward, .I = forward, .W = forward});
+  });
+  if (timeline.schedule().size() < 1'000'000)
+    throw hd::error(
+        {name, "these are not a million actions", hd::text(timeline.schedule().size())});
+  std::cout << seconds << std::endl;
+  return 0;
+}
+
 struct Spent {
   double seconds = 0;    ///< wall time of orders to timeline
   double processor = 0;  ///< seconds of a core that the whole process took, its start too
   double megabytes = 0;  ///< 10^6 bytes, most that were resident at once
 };
 
-/// Runs million() in a process of its own, so that its peak is its own.
-Spent spawn_million(const char* program) {
+/// Runs million(), of `which` schedule if it is not null, in a process of its own, so that its peak
+/// is its own.
+Spent spawn_million(const char* program, const char* which = nullptr) {
   int ends[2];
   if (pipe(ends) != 0) throw hd::error({name, "no pipe", std::strerror(errno)});
   const pid_t child = fork();
@@ -118,7 +144,7 @@ Spent spawn_million(const char* program) {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
-    execl(program, program, child_argument, static_cast<char*>(nullptr));
+    execl(program, program, child_argument, which, static_cast<char*>(nullptr));
     _exit(127);
   }
   close(ends[1]);
@@ -138,6 +164,17 @@ Spent spawn_million(const char* program) {
           static_cast<double>(usage.ru_maxrss) * 1024 / 1e6};
 }
 
+/// The schedule of the catalogue that needs most of something.
+struct Worst {
+  std::string_view which;
+  bench::Summary needs;
+
+  void consider(std::string_view name_of_one, std::vector<double> sample) {
+    const bench::Summary summary = bench::summarise(std::move(sample));
+    if (which.empty() || needs.median < summary.median) *this = {name_of_one, summary};
+  }
+};
+
 int run(int& argc, char** argv) {
   // First: a child counts as resident what its parent had when it forked.
   std::vector<double> seconds;
@@ -149,6 +186,20 @@ int run(int& argc, char** argv) {
     seconds.push_back(spent.seconds);
     processor.push_back(spent.processor);
     megabytes.push_back(spent.megabytes);
+  }
+
+  Worst slowest;
+  Worst largest;
+  for (const auto& entry : hd::schedule::catalogue()) {
+    std::vector<double> times;
+    std::vector<double> peaks;
+    for (int i = 0; i < 5; ++i) {
+      const Spent spent = spawn_million("/proc/self/exe", std::string(entry.name).c_str());
+      times.push_back(spent.seconds);
+      peaks.push_back(spent.megabytes);
+    }
+    slowest.consider(entry.name, std::move(times));
+    largest.consider(entry.name, std::move(peaks));
   }
 
   benchmark::Initialize(&argc, argv);
@@ -180,6 +231,10 @@ int run(int& argc, char** argv) {
   bench::print_value(name, "million_end_to_end", bench::summarise(seconds), "s");
   bench::print_value(name, "million_processor_time", bench::summarise(processor), "s");
   bench::print_value(name, "million_peak", bench::summarise(megabytes), "MB");
+  std::cout << "a million actions of every schedule of the catalogue: slowest " << slowest.which
+            << ", largest " << largest.which << '\n';
+  bench::print_value(name, "every_schedule_end_to_end", slowest.needs, "s");
+  bench::print_value(name, "every_schedule_peak", largest.needs, "MB");
   return 0;
 }
 
@@ -187,7 +242,8 @@ int run(int& argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return argc == 2 && std::strcmp(argv[1], child_argument) == 0 ? million() : run(argc, argv);
+    if (argc < 2 || std::strcmp(argv[1], child_argument) != 0) return run(argc, argv);
+    return argc == 2 ? million() : million(argv[2]);
   } catch (const std::exception& error) {
     std::cerr << name << ": " << error.what() << '\n';
     return 1;
