@@ -38,6 +38,7 @@
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
 #include <heddle/schedule/stage_levels.hpp>

@@ -38,6 +38,7 @@ constexpr System systems[] = {
     {"ZB-H1, ZB-V", report::zero_bubble},
     {"DualPipe, DualPipeV", report::dualpipe},
     {"Ada-Grouper", report::ada_grouper},
+    {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
     {"unified programming model", report::unified},
     {"hybrid CPU balance", report::hybrid_balance},

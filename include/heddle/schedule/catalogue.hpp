@@ -23,6 +23,7 @@
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
 #include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -85,6 +86,10 @@ struct NamedSchedule {
        [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
       {"dualpipe-v", "DualPipe on a pipeline folded to a V, every stage on one rank",
        [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
+      {"2bp-gpipe", "GPipe whose weight gradients wait until the end",
+       [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }},
+      {"2bp-1f1b", "1F1B whose weight gradients wait for idle time, or until the end",
+       [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
       {"pipedream", "1F1B that updates after every backward pass and keeps versions of the weights",
        [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
       {"stream", "forwards only, for inference and streams of items",

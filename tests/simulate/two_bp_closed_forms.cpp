@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+#include "support/complaint.hpp"
+#include "support/rational.hpp"
+#include "support/schedule_battery.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+using test::Rational;
+
+namespace {
+
+using ExactCosts = BasicStageCosts<Rational>;
+
+/// How much shorter a step is by 2BP.
+Rational gain(const Orders& orders, const ExactCosts& costs) {
+  return simulate(weave(orders), costs).makespan() /
+         simulate(weave(schedule::two_bp(orders)), costs).makespan();
+}
+
+bool has_split_backward(const Orders& orders) {
+  return std::ranges::any_of(orders.ranks, [](const auto& list) {
+    return std::ranges::find(list, Kind::I, &Order::kind) != list.end();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("2BP's gain with F = I = W is that of its closed forms, exactly") {
+  const ExactCosts costs{.F = 1, .I = 1, .W = 1};
+  for (int n = 2; n <= 32; ++n) {
+    INFO("N = " << n);
+    CHECK(gain(schedule::one_f_one_b_orders(n, 1), costs) == Rational(3 * n, 2 * n + 1));
+    CHECK(gain(schedule::gpipe_orders(n, n), costs) == Rational(3 * (2 * n - 1), 5 * n - 2));
+    CHECK(gain(schedule::one_f_one_b_orders(n, n), costs) == Rational(3 * (2 * n - 1), 4 * n - 1));
+    CHECK(gain(schedule::one_f_one_b_orders(n, 2 * n), costs) ==
+          Rational(3 * (3 * n - 1), 7 * n - 1));
+  }
+}
+
+TEST_CASE("no schedule of whole backward passes loses by 2BP, whatever a W takes") {
+  int tried = 0;
+  for (const schedule::NamedSchedule& entry : schedule::catalogue()) {
+    if (!entry.synchronous) continue;
+    const Orders orders = entry.orders({.ranks = 4, .microbatches = 8, .stages_per_rank = 2});
+    if (has_split_backward(orders)) continue;
+    ++tried;
+    for (const Rational weights : {Rational(1, 2), Rational(1), Rational(8, 5)}) {
+      const ExactCosts costs{.F = 1, .I = 1, .W = weights};
+      const double w = weights < Rational(1) ? 0.5 : weights == Rational(1) ? 1 : 1.6;
+      schedule::FillOptions options;
+      options.price = [w](const Order& order) {
+        return order.kind == Kind::B ? 1 + w : order.kind == Kind::W ? w : 1;
+      };
+      const Orders delayed = schedule::two_bp(orders, options);
+      CHECK(delayed.name == orders.name + " with 2BP");
+      const Rational before = simulate(weave(orders), costs).makespan();
+      const Rational after = simulate(weave(delayed), costs).makespan();
+      if (before < after)
+        FAIL(entry.name << " with W = " << weights << ": " << before << " to " << after);
+    }
+  }
+  CHECK(tried >= 8);
+}
+
+TEST_CASE("2BP keeps more activations, within the cap it is given") {
+  const Orders orders = schedule::one_f_one_b_orders(4, 16);
+  const auto peak = [](const Orders& each, int rank) {
+    return peak_parts(simulate(weave(each), ExactCosts{.F = 1, .I = 1, .W = 1}), Rank{rank},
+                      role::saved);
+  };
+  CHECK(peak(orders, 0) == 4);
+  CHECK(peak(schedule::two_bp(orders), 0) == 16);
+  for (const int cap : {4, 6, 10}) {
+    schedule::FillOptions options;
+    options.cap = cap;
+    const Orders capped = schedule::two_bp(orders, options);
+    for (int rank = 0; rank < 4; ++rank)
+      CHECK(peak(capped, rank) <= static_cast<std::uint64_t>(cap));
+    const ExactCosts costs{.F = 1, .I = 1, .W = 1};
+    CHECK(simulate(weave(capped), costs).makespan() < simulate(weave(orders), costs).makespan());
+  }
+  schedule::FillOptions too_small;
+  too_small.cap = 3;
+  CHECK_THAT(test::message_of<infeasible>([&] { (void)schedule::two_bp(orders, too_small); }),
+             ContainsSubstring("a cap of 3 activations is too small"));
+}
+
+TEST_CASE("2BP passes the battery on each of its schedules") {
+  for (const int n : {1, 2, 3, 4})
+    for (const int m : {1, 2, 5, 8})
+      for (const Orders& orders :
+           {schedule::gpipe_orders(n, m), schedule::one_f_one_b_orders(n, m)}) {
+        const Orders delayed = schedule::two_bp(orders);
+        test::schedule_battery(weave(
+            delayed,
+            {.activation = 24, .saved = 40, .delta = 32, .parameters = 16, .type = Scalar::f64}));
+        // What is split already is filled in the same way.
+        CHECK(schedule::two_bp(schedule::split_backward(orders)).ranks == delayed.ranks);
+      }
+  CHECK(to_string(schedule::two_bp(schedule::gpipe_orders(2, 2))) ==
+        "0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1F1,1I0,1I1,1W0,1W1\n");
+}
