@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -143,10 +142,9 @@ TEST_CASE("the picture is the same every time") {
 }
 
 TEST_CASE("the picture in the documentation is the one that is drawn now") {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "docs" /
-                    "pictures" / "one_f_one_b.svg";
+  const std::string path = HEDDLE_PICTURES "/one_f_one_b.svg";
   std::ifstream file(path, std::ios::binary);
-  INFO("make it anew with schedule_picture " << path.string());
+  INFO("make it anew with schedule_picture " << path);
   REQUIRE(file);
   const std::string committed((std::istreambuf_iterator<char>(file)), {});
   CHECK(committed ==
