@@ -5,12 +5,24 @@
 #include <cmath>
 #include <cstddef>
 #include <iostream>
+#include <optional>
 
 #include <heddle/heddle_core.hpp>
 
 #include "report.hpp"
 
 namespace examples {
+
+namespace {
+
+/// The closed form, where it needs no more than the numbers of ranks, stages and microbatches.
+std::optional<double> theory(const Settings& s) {
+  const int chunks = s.schedule == "interleaved" ? s.stages_per_rank : 1;
+  if (s.schedule != "gpipe" && s.schedule != "1f1b" && s.schedule != "interleaved") return {};
+  return heddle::schedule::bubble_ratio(s.pipe, s.training.microbatches, chunks);
+}
+
+}  // namespace
 
 void print(const heddle::Schedule& schedule) { std::cout << heddle::to_grid(schedule); }
 
@@ -20,10 +32,7 @@ void report(const Settings& s, const heddle::Timeline& predicted,
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
   if (s.report) {
-    const int chunks = s.schedule == "interleaved" ? s.stages_per_rank : 1;
-    std::cout << heddle::trace::bubble_report(
-        predicted, *median,
-        heddle::schedule::bubble_ratio(s.pipe, s.training.microbatches, chunks));
+    std::cout << heddle::trace::bubble_report(predicted, *median, theory(s));
     std::cout << "step: predicted " << predicted.makespan() * 1e3 << " ms, measured "
               << median->makespan() * 1e3 << " ms (median of " << measured.size() << "), off by "
               << std::abs(predicted.makespan() / median->makespan() - 1) * 100 << " %\n"

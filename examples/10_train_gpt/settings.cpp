@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <string>
 #include <utility>
 
 #include <heddle/core.hpp>
@@ -9,6 +10,18 @@
 #include "settings.hpp"
 
 namespace examples {
+
+namespace {
+
+/// The names of the catalogue that train as the serial model does.
+std::string synchronous_names() {
+  std::string names;
+  for (const auto& entry : heddle::schedule::catalogue())
+    if (entry.synchronous) names += heddle::text(names.empty() ? "" : ", ", entry.name);
+  return names;
+}
+
+}  // namespace
 
 Settings parse(int argc, char** argv) {
   Settings s;
@@ -19,8 +32,8 @@ Settings parse(int argc, char** argv) {
   options.add("text", s.text, "file to train on; without one the C++ standard headers");
   options.add("pipe", s.pipe, "ranks along the pipeline");
   options.add("data", s.data, "replicas of the pipeline");
-  options.add("schedule", s.schedule, "gpipe, 1f1b or interleaved");
-  options.add("stages-per-rank", s.stages_per_rank, "of the interleaved schedule");
+  options.add("schedule", s.schedule, synchronous_names());
+  options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
   options.add("microbatches", s.training.microbatches, "per replica and step");
   options.add("gradient-sum", s.gradient_sum, "ring (part of the schedule) or library (MPI)");
   options.add("layers", model.layers, "transformer blocks");
@@ -44,17 +57,16 @@ Settings parse(int argc, char** argv) {
 }
 
 heddle::Schedule make_schedule(const Settings& s) {
-  const int m = s.training.microbatches;
-  if (s.schedule == "gpipe") return heddle::schedule::gpipe({.stages = s.pipe, .microbatches = m});
-  if (s.schedule == "1f1b")
-    return heddle::schedule::one_f_one_b({.stages = s.pipe, .microbatches = m});
-  if (s.schedule == "interleaved")
-    return heddle::schedule::interleaved(
-        {.ranks = s.pipe, .stages_per_rank = s.stages_per_rank, .microbatches = m});
-  throw heddle::contract_error({"command line",
-                                heddle::text("no schedule '", s.schedule, "'"),
-                                {},
-                                "use gpipe, 1f1b or interleaved"});
+  const auto& entry = heddle::schedule::find_schedule(s.schedule);
+  heddle::expects(entry.synchronous, [&] {
+    return heddle::Complaint{"command line",
+                             heddle::text("schedule '", s.schedule, "' is not synchronous"),
+                             {},
+                             "use one of " + synchronous_names()};
+  });
+  return heddle::weave(entry.orders({.ranks = s.pipe,
+                                     .microbatches = s.training.microbatches,
+                                     .stages_per_rank = s.stages_per_rank}));
 }
 
 heddle::GradientSum make_gradient_sum(const Settings& s) {

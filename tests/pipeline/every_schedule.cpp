@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4
+// timeout: 300
+
+// Every synchronous schedule of the catalogue executed, over MPI ranks and over threads, against
+// the whole model on one rank: gradients, losses, and weights through the next step.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/complaint.hpp"
+#include "support/mlp_stage.hpp"
+#include "support/world.hpp"
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using hd::schedule::NamedSchedule;
+using hd::schedule::PipelineShape;
+using hd::test::MlpStage;
+using hd::test::world_size;
+
+namespace {
+
+constexpr double rate = 0.5;
+
+/// The whole model, microbatch after microbatch.
+struct Serial {
+  std::vector<double> gradients;
+  double loss = 0;
+
+  static std::vector<Serial> steps(int layers, int microbatches, int count) {
+    MlpStage stage(0, layers, layers, rate);
+    std::vector<double> saved(stage.saved_size()), delta(stage.delta_size());
+    std::vector<double> none(MlpStage::activation);  // beyond the ends of the model
+    std::vector<Serial> result;
+    for (int step = 0; step < count; ++step) {
+      stage.begin_step(step, 0, 1.0 / microbatches);
+      stage.zero_gradients();
+      Serial& here = result.emplace_back();
+      for (int m = 0; m < microbatches; ++m) {
+        const hd::Item item{m};
+        stage.forward(item, none.data(), none.data(), saved.data());
+        stage.backward_input(item, nullptr, saved.data(), none.data(), nullptr, delta.data());
+        stage.backward_weight(item, nullptr, saved.data(), none.data(), delta.data());
+        here.loss += stage.loss(item);
+      }
+      here.gradients.assign(stage.gradients(), stage.gradients() + stage.parameter_count());
+      stage.update();
+    }
+    return result;
+  }
+};
+
+/// What a run is besides its schedule.
+struct Setting {
+  int replicas = 1;  ///< of the whole pipeline
+  int replica = 0;   ///< that this rank belongs to
+  hd::GradientSum sum = hd::GradientSum::ring;
+};
+
+int stages_of(const hd::Schedule& schedule) {
+  int stages = 0;
+  for (const hd::Buffer& buffer : schedule.buffers())
+    stages = std::max(stages, static_cast<int>(+buffer.stage) + 1);
+  return stages;
+}
+
+/// Trains two steps on `place`; throws where a gradient of this rank or a loss is not the serial
+/// model's. The sums have the same terms in another order: some 40 of them, none larger than the
+/// largest gradient by much, so 1e-12 of that is two orders more than rounding can do.
+template <class Place>
+void expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
+                   const Setting& setting = {}) {
+  const int stages = stages_of(schedule);
+  const int layers = stages + 1 + stages / 2;  // never a multiple of the stages, but for one
+  const auto ranges = hd::partition_layers(layers, stages);
+  hd::Stages<MlpStage> model(
+      layers, [layers](int first, int last) { return MlpStage(first, last, layers, rate); },
+      {.gradient_sum = setting.sum});
+  hd::Runner run(model, schedule, place);
+  const int all = microbatches * setting.replicas;
+  const auto serial = Serial::steps(layers, all, 2);
+  for (int step = 0; step < 2; ++step) {
+    const Serial& reference = serial[static_cast<std::size_t>(step)];
+    const double loss = run.step(step, setting.replica * microbatches, 1.0 / all).loss;
+    double largest = 0, apart = std::abs(loss - reference.loss);
+    for (const double gradient : reference.gradients)
+      largest = std::max(largest, std::abs(gradient));
+    std::size_t compared = 0;
+    model.for_each([&](hd::Stage number, MlpStage& stage) {
+      const auto first = static_cast<std::size_t>(ranges[+number].first) * MlpStage::per_layer;
+      for (std::size_t i = 0; i < stage.parameter_count(); ++i, ++compared) {
+        const double difference = std::abs(stage.gradients()[i] - reference.gradients[first + i]);
+        if (!(difference <= apart)) apart = difference;  // also what is not a number
+      }
+    });
+    if (compared == 0 || !(apart <= 1e-12 * largest))
+      throw hd::error({schedule.name(), "differs from the serial model",
+                       hd::text("step ", step, ", rank ", hd::transport_of(place).rank(), ": ",
+                                apart, " of ", largest, ", ", compared, " compared")});
+  }
+}
+
+/// The orders of `entry` for a shape; none where it does not exist for it.
+std::optional<hd::Orders> orders_for(const NamedSchedule& entry, const PipelineShape& shape) {
+  try {
+    return entry.orders(shape);
+  } catch (const hd::infeasible&) {
+    return {};
+  }
+}
+
+/// The plainest schedule with replicas: the first half of the microbatches goes down the ranks, the
+/// other up; all forwards, then all backwards.
+hd::Orders both_ways(int ranks, int microbatches) {
+  hd::Orders orders{.name = hd::text("both ways P=", ranks, " M=", microbatches),
+                    .ranks = {},
+                    .graph = hd::StageGraph::replicated_chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    for (const hd::Kind kind : {hd::Kind::F, hd::Kind::B})
+      for (int m = 0; m < microbatches; ++m)
+        list.push_back(
+            {kind, hd::Stage{2 * m < microbatches ? rank : ranks - 1 - rank}, hd::Item{m}});
+  }
+  return orders;
+}
+
+/// Calls `visit(orders, microbatches)` for every synchronous schedule and several odd and even
+/// numbers of microbatches; returns the names of those that exist for none of them.
+template <class Visit>
+std::string for_each_orders(int ranks, Visit&& visit) {
+  std::string nowhere;
+  for (const int microbatches : {1, 4, 7}) visit(both_ways(ranks, microbatches), microbatches);
+  for (const NamedSchedule& entry : hd::schedule::catalogue()) {
+    if (!entry.synchronous) continue;
+    bool somewhere = false;
+    for (const int microbatches : {1, 3, 2 * ranks, 2 * ranks + 1, 4 * ranks}) {
+      const auto orders = orders_for(entry, {.ranks = ranks, .microbatches = microbatches});
+      if (!orders) continue;
+      somewhere = true;
+      visit(*orders, microbatches);
+    }
+    if (!somewhere) nowhere += hd::text(entry.name, ' ');
+  }
+  return nowhere;
+}
+
+bool has_groups(const hd::Schedule& schedule) {
+  return std::ranges::any_of(
+      schedule.actions(), [](const hd::Action& action) { return action.kind == hd::Kind::group; });
+}
+
+}  // namespace
+
+TEST_CASE("every synchronous schedule over MPI ranks has the gradients of the serial model") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const std::string nowhere = for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
+    INFO(orders.name);
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(orders), count));
+  });
+  // Two directions need an even number of ranks.
+  if (ranks % 2 == 0) CHECK(nowhere == "");
+}
+
+TEST_CASE("every synchronous schedule over threads has the gradients of the serial model") {
+  if (world_size() > 1) return;
+  for (const int ranks : {2, 3, 4})
+    for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
+      INFO(orders.name);
+      CHECK_NOTHROW(hd::run_threads(ranks, [&](hd::ThreadTransport& transport) {
+        expect_serial(transport, hd::weave(orders), count);
+      }));
+    });
+}
+
+TEST_CASE("replicas of the pipeline and replicas of its stages are summed at once") {
+  if (world_size() != 4) return;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}, {"data", 2}});
+  for_each_orders(2, [&](const hd::Orders& orders, int count) {
+    INFO(orders.name);
+    const Setting setting{.replicas = 2, .replica = mesh.coordinate("data")};
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(orders), count, setting));
+  });
+}
+
+TEST_CASE("the MPI library sums over replicas of the pipeline; those of stages it refuses") {
+  if (world_size() % 2 != 0) return;
+  const int pipe = world_size() / 2;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", 2}});
+  const Setting setting{
+      .replicas = 2, .replica = mesh.coordinate("data"), .sum = hd::GradientSum::library};
+  for_each_orders(pipe, [&](const hd::Orders& orders, int count) {
+    INFO(orders.name);
+    const hd::Schedule schedule = hd::weave(orders);
+    if (has_groups(schedule))
+      CHECK_THAT(hd::test::message_of<hd::infeasible>(
+                     [&] { expect_serial(mesh, schedule, count, setting); }),
+                 ContainsSubstring("the library sums gradients over an axis of the mesh only") &&
+                     ContainsSubstring("use GradientSum::ring"));
+    else
+      CHECK_NOTHROW(expect_serial(mesh, schedule, count, setting));
+  });
+}
