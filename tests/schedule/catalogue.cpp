@@ -30,6 +30,11 @@ bool trains_synchronously(const Orders& orders) {
   return backward;
 }
 
+/// Whether every stage has one before it and one behind it, but the first and the last.
+bool is_chain(const StageGraph& graph) {
+  return graph.edges == StageGraph::chain(graph.stages).edges;
+}
+
 }  // namespace
 
 TEST_CASE("every schedule of the catalogue has a name of its own that it is found by") {
@@ -50,6 +55,7 @@ TEST_CASE("every schedule of the catalogue exists for four ranks and eight micro
     const Orders orders = entry.orders({});
     CHECK(orders.ranks.size() == 4);
     CHECK(entry.synchronous == trains_synchronously(orders));
+    CHECK(entry.branches == !is_chain(orders.graph));
     CHECK(!orders.name.empty());
   }
 }

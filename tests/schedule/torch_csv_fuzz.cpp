@@ -55,6 +55,13 @@ class Mutator {
   std::mt19937_64 m_random;
 };
 
+bool updates(const Orders& orders) {
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list)
+      if (order.kind == Kind::update) return true;
+  return false;
+}
+
 }  // namespace
 
 // HEDDLE_FUZZ=1000000 tries as many files.
@@ -71,8 +78,9 @@ TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
     try {
       const Orders orders = schedule::read_orders(file, {.old_dialect = i % 16 == 0});
       ++read;
-      // What is read can be woven and written, and means the same then.
-      if (weave(orders).size() < orders.ranks.size()) FAIL("actions were lost");
+      // What is read can be woven (versions of weights are looked at there) and written, and means
+      // the same then.
+      if (!updates(orders) && weave(orders).size() < orders.ranks.size()) FAIL("actions were lost");
       if (schedule::read_orders(schedule::to_csv(orders)).ranks != orders.ranks)
         FAIL("it reads differently");
     } catch (const schedule::wrong_cell& error) {

@@ -16,6 +16,7 @@
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/dapple.hpp>
 #include <heddle/schedule/generator/dualpipe.hpp>
+#include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
@@ -41,6 +42,7 @@ struct NamedSchedule {
   Orders (*orders)(const PipelineShape&);  ///< throws infeasible for a shape it does not exist for
   bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients are
                             ///< those of the serial model
+  bool branches = false;    ///< for a model of two branches with a joint loss, not for a chain
 };
 
 /// All of them, in the order in which they are listed.
@@ -90,6 +92,8 @@ struct NamedSchedule {
        [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }},
       {"2bp-1f1b", "1F1B whose weight gradients wait for idle time, or until the end",
        [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
+      {"flexpipe", "two branches of a model in opposite directions, no weights twice",
+       [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
       {"pipedream", "1F1B that updates after every backward pass and keeps versions of the weights",
        [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
       {"stream", "forwards only, for inference and streams of items",
