@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -127,6 +128,18 @@ template <class Work>
   const double start = now();
   work();
   return now() - start;
+}
+
+/// The status of a program that is `run()`: 0, or 1 and what went wrong.
+template <class Run>
+[[nodiscard]] int status_of(std::string_view name, Run&& run) {
+  try {
+    run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << name << ": " << error.what() << '\n';
+    return 1;
+  }
 }
 
 }  // namespace bench

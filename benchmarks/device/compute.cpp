@@ -11,8 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <ctime>
-#include <exception>
-#include <iostream>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -105,10 +103,5 @@ void run() {
 
 int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
-  try {
-    run();
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
+  return bench::status_of(name, run);
 }

@@ -9,8 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <exception>
-#include <iostream>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -85,10 +83,5 @@ void run() {
 
 int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
-  try {
-    run();
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
+  return bench::status_of(name, run);
 }

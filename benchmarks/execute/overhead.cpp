@@ -163,11 +163,4 @@ void run() {
 
 }  // namespace
 
-int main() {
-  try {
-    run();
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
-}
+int main() { return bench::status_of(name, run); }

@@ -137,11 +137,8 @@ void run(const std::string& what, std::size_t n, int repeats) {
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);
   std::cout << Exec().concurrency() << " threads, " << samples << " interleaved samples\n";
-  try {
+  return bench::status_of(name, [] {
     run("memory", std::size_t{1} << 21, 1);   // 16 MB each: from memory
     run("cache", std::size_t{1} << 14, 100);  // 128 KB each: from the cache
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
+  });
 }

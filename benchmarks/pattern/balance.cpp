@@ -66,11 +66,8 @@ void run_simulated() {
 }  // namespace
 
 int main() {
-  try {
+  return bench::status_of(name, [] {
     run_threads();
     run_simulated();
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
+  });
 }

@@ -135,13 +135,10 @@ class Case {
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);
   std::cout << Exec().concurrency() << " threads, " << samples << " interleaved samples\n";
-  try {
+  return bench::status_of(name, [] {
     Case<2>(1536).run("2d_memory");
     Case<2>(512).run("2d_cache");
     Case<3>(150).run("3d_memory");
     Case<3>(64).run("3d_cache");
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
+  });
 }

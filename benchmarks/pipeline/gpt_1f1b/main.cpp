@@ -95,10 +95,6 @@ void run(MPI_Comm comm) {
 
 int main(int argc, char** argv) {
   hd::Environment env(argc, argv);
-  try {
-    run(MPI_COMM_WORLD);
-  } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
+  const int status = bench::status_of(name, [] { run(MPI_COMM_WORLD); });
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
 }

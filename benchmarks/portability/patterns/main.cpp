@@ -63,11 +63,6 @@ void run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    run();
-  } catch (const std::exception& error) {
-    std::cerr << "portability: " << error.what() << '\n';
-    return 1;
-  }
+  const Kokkos::ScopeGuard kokkos(argc, argv);
+  return bench::status_of("portability", run);
 }
