@@ -10,6 +10,7 @@
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/observed_costs.hpp>
+#include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/speed_ratios.hpp>

@@ -148,6 +148,10 @@ TEST_CASE(
           split, {.price = [](const Order& each) { return each.kind == Kind::W ? 1.5 : 1.0; }})) ==
       "0F0,0F1,0I0,0F2,0I1,0I2,0W0,0W1,0W2\n"
       "1F0,1I0,1F1,1I1,1F2,1I2,1W0,1W1,1W2\n");
+  // It may be told to go into a gap that holds two thirds of it.
+  CHECK(to_string(schedule::fill_idle_with_weights(
+            split, {.price = [](const Order& each) { return each.kind == Kind::W ? 1.5 : 1.0; },
+                    .share = 0.5})) == to_string(free));
   // A transfer of 1: rank 1 is done with 1I1 at 6 and has what 0F2 made at 8, room for two; rank 0
   // is done with 0I1 at 8 and has what 1I2 made at 11.
   CHECK(to_string(schedule::fill_idle_with_weights(split, {.transfer = 1})) ==
@@ -170,6 +174,8 @@ TEST_CASE("what cannot be filled is refused") {
                  ContainsSubstring("a cap of 2 activations is too small") &&
                  ContainsSubstring("rank 0 keeps 2 activations at 0F2"));
   CHECK_THAT(said(split, {.cap = -1}), ContainsSubstring("cap = -1"));
+  CHECK_THAT(said(split, {.share = 1.5}),
+             ContainsSubstring("a share is between 0 and 1") && ContainsSubstring("share = 1.5"));
   Orders reversed = split;
   std::ranges::reverse(reversed.ranks[0]);
   CHECK_THAT(said(reversed), ContainsSubstring("the orders cannot progress") &&

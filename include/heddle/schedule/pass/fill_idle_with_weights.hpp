@@ -30,6 +30,8 @@ namespace heddle::inline v0::schedule {
 struct FillOptions {
   int cap = 0;  ///< most activations that a rank keeps; 0: no limit
   std::function<double(const Order&)> price = unit_price;  ///< how long an order takes
+  double share = 1;     ///< the least part of a W that a gap must hold: below 1 a W may delay what
+                        ///< comes after it, for less to do at the end; 0: any gap will do
   double transfer = 0;  ///< from the end of an order until another rank has what it made
 };
 
@@ -47,6 +49,8 @@ class WeightFiller {
       return fail("a cap is a number of activations", text("cap = ", options.cap),
                   "0 means no limit");
     });
+    expects(0 <= options.share && options.share <= 1,
+            [&] { return fail("a share is between 0 and 1", text("share = ", options.share)); });
     read_graph(heddle::impl::graph_of(orders));
     read_orders();
   }
@@ -167,6 +171,10 @@ class WeightFiller {
     --rank.live;
   }
 
+  [[nodiscard]] bool pays(double gap, const Order& weights) const {
+    return gap > 0 && gap >= m_options.share * m_options.price(weights);
+  }
+
   /// Does the next thing on a rank: a W where memory or a gap asks for it, else the head of its
   /// list, with its partner. False where that cannot be known yet.
   bool step(std::size_t number) {
@@ -186,8 +194,7 @@ class WeightFiller {
     const bool full = m_options.cap > 0 && forwards > 0 && rank.live + forwards > m_options.cap;
     if (full && !has_weights(rank)) return false;
     if (!full && start == never) return false;
-    if (full || (has_weights(rank) &&
-                 start - rank.clock >= m_options.price(rank.weights[rank.weights_done]))) {
+    if (full || (has_weights(rank) && pays(start - rank.clock, rank.weights[rank.weights_done]))) {
       do_weights(rank);
       return true;
     }
@@ -227,11 +234,12 @@ class WeightFiller {
 
 }  // namespace impl
 
-/// The orders with every W taken out and put where its rank would be idle for as long as it takes,
-/// the oldest first; or before a forward that would exceed the cap; or at the end. The rest of each
-/// rank's order stays. No cap gives the shortest step and keeps the most activations. Idle time is
-/// that of a simulation with the prices of `options`: of microbatches that travel `transfer` each,
-/// without contention, and of fused pairs that take as long as both.
+/// The orders with every W taken out and put where its rank would be idle for as long as it takes
+/// (or for the share of that which `options` says), the oldest first; or before a forward that
+/// would exceed the cap; or at the end. The rest of each rank's order stays. No cap gives the
+/// shortest step and keeps the most activations. Idle time is that of a simulation with the prices
+/// of `options`: of microbatches that travel `transfer` each, without contention, and of fused
+/// pairs that take as long as both.
 ///
 /// @throws infeasible where the cap lets no rank go on, or the orders do not; it names the heads.
 /// @throws contract_error for an I without a W, a fused W, updates among the orders, a negative

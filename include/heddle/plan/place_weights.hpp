@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// place_weights(): where the W of zero-bubble orders are best, for given costs. The generators
+/// assume that F, I and W take equally long and transfers no time; a profile says otherwise.
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/live_activations.hpp>
+#include <heddle/schedule/pass/fill_idle_with_weights.hpp>
+#include <heddle/schedule/weave.hpp>
+#include <heddle/simulate/simulate.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// What place_weights() found.
+template <class Time>
+struct PlacedWeights {
+  Orders orders;       ///< the best
+  Time makespan = {};  ///< that simulate() gives them
+  std::string rule;    ///< where they come from; "as given" where no placing did better
+};
+
+namespace impl {
+
+/// What every order takes under `costs`, and the longest transfer, for the passes that ask for
+/// them in plain numbers.
+template <Costs C>
+[[nodiscard]] schedule::FillOptions fill_options(const Schedule& woven, const C& costs) {
+  std::size_t stages = 0;
+  std::size_t items = 0;
+  for (const Action& action : woven.actions()) {
+    if (action.kind > Kind::B) continue;
+    stages = std::max(stages, +action.stage + 1);
+    items = std::max(items, +action.item + 1);
+  }
+  const auto index = [items](Kind kind, Stage stage, Item item) {
+    return (+stage * items + +item) * 4 + static_cast<std::size_t>(kind);
+  };
+  std::vector<double> prices(stages * items * 4, 0);
+  double longest = 0;
+  for (std::size_t i = 0; i < woven.size(); ++i) {
+    const Action& action = woven[ActionId{i}];
+    if (action.kind == Kind::move) {
+      const auto transfer = costs.transfer(woven, ActionId{i});
+      longest = std::max(longest, static_cast<double>(transfer.occupancy + transfer.latency));
+    } else if (action.kind <= Kind::B) {
+      prices[index(action.kind, action.stage, action.item)] =
+          static_cast<double>(costs.time(woven, ActionId{i}));
+    }
+  }
+  return {.price =
+              [index, prices = std::move(prices)](const Order& order) {
+                return prices[index(order.kind, order.stage, order.item)];
+              },
+          .transfer = longest};
+}
+
+}  // namespace impl
+
+/// The best of `orders` as they are and of what fill_idle_with_weights() makes of them under
+/// `costs` with gaps that hold a whole W, three, two or one quarter of it, or anything: best is the
+/// smallest makespan of simulate(), then the first. No rank keeps more activations than the one
+/// that keeps most under `orders`. F and I stay in their order; coordinate() finds others.
+///
+/// One switch of the search of Qi et al. ("Zero bubble pipeline parallelism", ICLR'24) in degrees;
+/// its others, forwards ahead and which of F and I goes first, are the choice of `orders`.
+/// @throws infeasible, contract_error as weave() and fill_idle_with_weights() do.
+template <Costs C>
+[[nodiscard]] PlacedWeights<typename C::Time> place_weights(const Orders& orders, const C& costs,
+                                                            const StageSizes& sizes = {}) {
+  const Schedule woven = weave(orders, sizes);
+  PlacedWeights<typename C::Time> best{orders, simulate(woven, costs).makespan(), "as given"};
+  schedule::FillOptions options = impl::fill_options(woven, costs);
+  const auto live = live_activations(orders);
+  options.cap = static_cast<int>(std::ranges::max(live));
+  for (const double share : {1.0, 0.75, 0.5, 0.25, 0.0}) {
+    options.share = share;
+    Orders placed = schedule::fill_idle_with_weights(orders, options);
+    const auto makespan = simulate(weave(placed, sizes), costs).makespan();
+    if (makespan < best.makespan)
+      best = {std::move(placed), makespan, text("gaps of at least ", share, " W")};
+  }
+  return best;
+}
+/// The same with costs in braces: `place_weights(orders, {.F = 1, .I = 1.2, .W = 0.8})`.
+[[nodiscard]] inline PlacedWeights<Seconds> place_weights(const Orders& orders,
+                                                          const StageCosts& costs,
+                                                          const StageSizes& sizes = {}) {
+  return place_weights<StageCosts>(orders, costs, sizes);
+}
+
+}  // namespace heddle::inline v0::plan
