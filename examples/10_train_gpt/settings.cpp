@@ -13,11 +13,16 @@ namespace examples {
 
 namespace {
 
-/// The names of the catalogue that train as the serial model does.
+/// Whether it trains a chain of stages as the serial model does.
+bool suits(const heddle::schedule::NamedSchedule& entry) {
+  return entry.synchronous && !entry.branches;
+}
+
+/// The names of the catalogue that do.
 std::string synchronous_names() {
   std::string names;
   for (const auto& entry : heddle::schedule::catalogue())
-    if (entry.synchronous) names += heddle::text(names.empty() ? "" : ", ", entry.name);
+    if (suits(entry)) names += heddle::text(names.empty() ? "" : ", ", entry.name);
   return names;
 }
 
@@ -58,9 +63,11 @@ Settings parse(int argc, char** argv) {
 
 heddle::Schedule make_schedule(const Settings& s) {
   const auto& entry = heddle::schedule::find_schedule(s.schedule);
-  heddle::expects(entry.synchronous, [&] {
+  heddle::expects(suits(entry), [&] {
     return heddle::Complaint{"command line",
-                             heddle::text("schedule '", s.schedule, "' is not synchronous"),
+                             heddle::text("schedule '", s.schedule,
+                                          entry.synchronous ? "' is for models of several branches"
+                                                            : "' is not synchronous"),
                              {},
                              "use one of " + synchronous_names()};
   });

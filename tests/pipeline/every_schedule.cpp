@@ -145,7 +145,7 @@ std::string for_each_orders(int ranks, Visit&& visit) {
   std::string nowhere;
   for (const int microbatches : {1, 4, 7}) visit(both_ways(ranks, microbatches), microbatches);
   for (const NamedSchedule& entry : hd::schedule::catalogue()) {
-    if (!entry.synchronous) continue;
+    if (!entry.synchronous || entry.branches) continue;  // branches: see branches.cpp
     bool somewhere = false;
     for (const int microbatches : {1, 3, 2 * ranks, 2 * ranks + 1, 4 * ranks}) {
       const auto orders = orders_for(entry, {.ranks = ranks, .microbatches = microbatches});
