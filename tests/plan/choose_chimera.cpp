@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <string>
+#include <utility>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -80,6 +81,17 @@ TEST_CASE("every variant has its case") {
   // The sum over the copies can cost more than the bubble does.
   const ExactCosts dear{.F = 1, .B = 2, .group = 100};
   CHECK(choose_chimera({.stages = 8, .microbatches = 8}, dear).makespan == 45);
+}
+
+TEST_CASE(
+    "at equal memory the concatenated order can be mended: 52, 108, 220 at N = 4D and B = 2F") {
+  for (const auto& [d, mended] : {std::pair{4, 52}, {8, 108}, {16, 220}}) {
+    const auto found = plan::coordinate(schedule::chimera_orders(d, 4 * d),
+                                        ExactCosts{.F = 1, .B = 2}, {.cap = d});
+    CHECK(found.makespan == mended);
+    CHECK(found.extra == 0);
+    CHECK(found.makespan < plain(d, 4 * d, {.F = 1, .B = 2}));
+  }
 }
 
 TEST_CASE("a half microbatch has half the work and the bytes, but all of the latency") {

@@ -193,6 +193,19 @@ TEST_CASE("Chimera passes the battery, whatever the number of microbatches") {
   CHECK(updates == 8);
 }
 
+TEST_CASE("of the sums of a rank's two stages an eager one hides behind the other's backwards") {
+  for (const int d : {4, 8, 16})
+    for (const int units : {1, 2}) {
+      const Schedule chimera = schedule::chimera({.stages = d, .microbatches = units * d});
+      const Rational alone = simulate(chimera, ExactCosts{.F = 1, .B = 2}).makespan();
+      for (const int sum : {1, 2, 4}) {  // as long as the other stage still works: two backwards
+        const ExactCosts costs{.F = 1, .B = 2, .group = sum};
+        CHECK(simulate(lazy_sums(chimera), costs).makespan() == alone + 2 * sum);
+        CHECK(simulate(eager_sums(chimera), costs).makespan() == alone + sum);
+      }
+    }
+}
+
 TEST_CASE("stages that the pipelines do not divide are infeasible, and the nearest are named") {
   CHECK_THAT(test::message_of<infeasible>(
                  [] { (void)schedule::chimera({.stages = 5, .microbatches = 4}); }),
