@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 2 4
+// ranks: 2 8
 
 /// @file
-/// Predicted against measured steps. On 2 ranks the example's GPT; on 4 ranks stages that only
-/// wait, so that more ranks than cores are no hindrance. Costs are profiled in the same run from
-/// earlier steps, links measured, and the simulated step is compared with later ones.
+/// Predicted against measured steps. On 2 ranks the example's GPT; on 8 ranks every schedule of the
+/// catalogue with stages that only wait, so that more ranks than cores are no hindrance. Costs are
+/// profiled in the same run from earlier steps, links measured, and the simulated step is compared
+/// with later ones.
 ///
 /// There is nothing to iterate over that Google Benchmark could time: steps belong to all ranks.
 
@@ -30,26 +31,33 @@ namespace hd = heddle;
 
 namespace {
 
-constexpr int measured_steps = 41;
-constexpr int all_steps = 1 + 2 * measured_steps;
+/// Steps that are compared: many of the GPT's short ones, fewer of the long ones of stages that
+/// wait, which hardly differ.
+constexpr int gpt_steps = 41;
+constexpr int waits_steps = 15;
+
+/// A warm-up, and as many profiled steps as compared ones.
+constexpr int all_steps(int compared) { return 1 + 2 * compared; }
 
 /// What is compared: the timeline that simulate() promised with the recorded ones, and with the
 /// wall time of the steps, in which the executor's own work and the sum of the losses lie too.
 struct Outcome {
   double predicted = 0;          ///< seconds
+  double bubble = 0;             ///< its idle share, in percent
   std::vector<double> recorded;  ///< makespans
+  std::vector<double> bubbles;   ///< their idle shares
   std::vector<double> wall;      ///< between barriers, of the slowest rank
 };
 
-/// Runs all_steps steps: `step(run, number)`. The first is not counted at all: it warms up caches
-/// and connections. The others take turns in being profiled and in being compared with what the
-/// profile predicts, so that a machine whose speed changes changes it for both.
+/// Runs all_steps(compared) steps: `step(run, number)`. The first is not counted at all: it warms
+/// up caches and connections. The others take turns in being profiled and in being compared with
+/// what the profile predicts, so that a machine whose speed changes changes it for both.
 template <class Run, class OneStep>
-[[nodiscard]] Outcome compare(Run& run, hd::DeviceMesh& mesh, OneStep&& step) {
+[[nodiscard]] Outcome compare(Run& run, hd::DeviceMesh& mesh, int compared, OneStep&& step) {
   const MPI_Comm comm = mesh.all().get();
   Outcome outcome;
   const hd::Machine machine = hd::measure_machine(mesh);
-  for (int number = 0; number < all_steps; ++number) {
+  for (int number = 0; number < all_steps(compared); ++number) {
     const bool profiles = number % 2 == 1;
     run.profile(profiles);
     MPI_Barrier(comm);
@@ -57,45 +65,51 @@ template <class Run, class OneStep>
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
     if (number == 0 || profiles) continue;
     outcome.wall.push_back(seconds);
-    outcome.recorded.push_back(run.timeline().makespan());
+    const hd::Timeline timeline = run.timeline();
+    outcome.recorded.push_back(timeline.makespan());
+    outcome.bubbles.push_back(100 * hd::trace::time_use(timeline).bubble_ratio());
   }
-  outcome.predicted = hd::simulate(run.schedule(), run.costs(), machine).makespan();
+  const hd::Timeline predicted = hd::simulate(run.schedule(), run.costs(), machine);
+  outcome.predicted = predicted.makespan();
+  outcome.bubble = 100 * hd::trace::time_use(predicted).bubble_ratio();
   return outcome;
 }
 
-/// How far the prediction is off, in percent of the measured: of the median, with the spread of the
-/// single steps. Always positive: too long is as wrong as too short.
-[[nodiscard]] bench::Summary error(double predicted, const std::vector<double>& measured) {
-  const auto off = [&](double time) { return (predicted / time - 1) * 100; };
-  const bench::Summary times = bench::summarise(measured);
+/// The distance of a sample from what was predicted, `off(value)` of each value: of the median,
+/// with the spread of the single steps. Always positive: too long is as wrong as too short.
+template <class Off>
+[[nodiscard]] bench::Summary distance(const std::vector<double>& measured, Off&& off) {
+  const bench::Summary values = bench::summarise(measured);
   const auto range = [&](double a, double b) {
     const double x = off(a), y = off(b);
     const double near = x * y <= 0 ? 0 : std::min(std::abs(x), std::abs(y));
     return std::pair(near, std::max(std::abs(x), std::abs(y)));
   };
-  const auto [low, high] = range(times.low, times.high);
-  const auto [from, to] = range(times.from, times.to);
-  return {std::abs(off(times.median)), low, high, from, to, times.count};
+  const auto [low, high] = range(values.low, values.high);
+  const auto [from, to] = range(values.from, values.to);
+  return {std::abs(off(values.median)), low, high, from, to, values.count};
+}
+
+/// How far the prediction is off, in percent of the measured.
+[[nodiscard]] bench::Summary error(double predicted, const std::vector<double>& measured) {
+  return distance(measured, [&](double time) { return (predicted / time - 1) * 100; });
+}
+
+/// The same for the bubble, in points.
+[[nodiscard]] bench::Summary bubble_error(const Outcome& outcome) {
+  return distance(outcome.bubbles, [&](double bubble) { return outcome.bubble - bubble; });
 }
 
 void report(const char* name, const std::string& schedule, const Outcome& outcome, int rank) {
   if (rank != 0) return;
   std::cout << schedule << ": predicted " << outcome.predicted * 1e3 << " ms, measured "
             << bench::summarise(outcome.recorded).median * 1e3 << " ms, with all around it "
-            << bench::summarise(outcome.wall).median * 1e3 << " ms, medians of " << measured_steps
-            << " steps\n";
+            << bench::summarise(outcome.wall).median * 1e3 << " ms, medians of "
+            << outcome.recorded.size() << " steps; bubble: predicted " << outcome.bubble
+            << " %, measured " << bench::summarise(outcome.bubbles).median << " %\n";
   bench::print_value(name, "error_" + schedule, error(outcome.predicted, outcome.recorded), "%");
   bench::print_value(name, "wall_error_" + schedule, error(outcome.predicted, outcome.wall), "%");
-}
-
-/// The three schedules of this library for `ranks`, with their names.
-[[nodiscard]] std::vector<std::pair<std::string, hd::Schedule>> schedules(
-    int ranks, int microbatches, const hd::StageSizes& sizes) {
-  return {
-      {"gpipe", hd::schedule::gpipe({ranks, microbatches, sizes})},
-      {"1f1b", hd::schedule::one_f_one_b({ranks, microbatches, sizes})},
-      {"interleaved", hd::schedule::interleaved({ranks, 2, microbatches, sizes})},
-  };
+  bench::print_value(name, "bubble_error_" + schedule, bubble_error(outcome), "points");
 }
 
 void gpt(hd::DeviceMesh& mesh) {
@@ -105,12 +119,14 @@ void gpt(hd::DeviceMesh& mesh) {
   training.optimizer.learning_rate = 3e-3;
   const auto text = examples::Text::load({}, static_cast<std::size_t>(training.model.context));
   std::vector<std::vector<std::uint8_t>> batches;
-  for (int step = 0; step < all_steps; ++step)
+  for (int step = 0; step < all_steps(gpt_steps); ++step)
     batches.push_back(examples::batch(training, text, step, 0));
-  for (const auto& [name, schedule] : schedules(mesh.size(), training.microbatches, {})) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved"}) {
+    const hd::Schedule schedule = hd::weave(hd::schedule::find_schedule(name).orders(
+        {.ranks = mesh.size(), .microbatches = training.microbatches}));
     examples::Gpt<float> model = examples::make_gpt<float>(training);
     hd::Runner run(model, schedule, mesh, {.execute = {.record = true}});
-    const Outcome outcome = compare(run, mesh, [&](auto& runner, int number) {
+    const Outcome outcome = compare(run, mesh, gpt_steps, [&](auto& runner, int number) {
       runner.step(batches[static_cast<std::size_t>(number)], examples::weight(training));
     });
     report("pipeline/predicted_gpt", name, outcome, static_cast<int>(mesh.rank().value));
@@ -121,20 +137,37 @@ void gpt(hd::DeviceMesh& mesh) {
 struct WaitingModel {
   void operator()(const hd::Task& task) const {
     using std::chrono::milliseconds;
-    if (task.kind() == hd::Kind::F) std::this_thread::sleep_for(milliseconds(5));
-    if (task.kind() == hd::Kind::B) std::this_thread::sleep_for(milliseconds(10));
+    const hd::Kind kind = task.kind();
+    if (kind == hd::Kind::combine) hd::combine_on_host(task);
+    if (kind > hd::Kind::B) return;
+    std::this_thread::sleep_for(milliseconds(kind == hd::Kind::B ? 10 : 5));
   }
 };
 
 void waits(hd::DeviceMesh& mesh) {
   // What is saved for the backward pass has no size: the stages touch nothing.
-  const hd::StageSizes sizes{.activation = 1 << 16};
-  for (const auto& [name, schedule] : schedules(mesh.size(), 8, sizes)) {
+  const hd::StageSizes sizes{.activation = 1 << 16, .parameters = 1 << 16, .type = hd::Scalar::f64};
+  const auto rank = static_cast<int>(mesh.rank().value);
+  bench::Summary worst, worst_bubble;
+  for (const auto& entry : hd::schedule::catalogue()) {
+    // Two microbatches a rank in each direction: the fewest that all of them take.
+    const hd::Orders orders = entry.orders({.ranks = mesh.size(), .microbatches = 2 * mesh.size()});
+    const hd::Schedule schedule =
+        hd::expand(hd::weave(orders, sizes), hd::schedule::RingAllReduce{});
     hd::Runner run(WaitingModel{}, schedule, mesh,
                    {.execute = {.idle = hd::Idle::nap, .record = true}});
-    const Outcome outcome = compare(run, mesh, [](auto& runner, int) { runner.step(); });
-    report("pipeline/predicted_waits", name, outcome, static_cast<int>(mesh.rank().value));
+    const Outcome outcome =
+        compare(run, mesh, waits_steps, [](auto& runner, int) { runner.step(); });
+    report("pipeline/predicted_waits", std::string(entry.name), outcome, rank);
+    const auto keep_worse = [](bench::Summary& kept, const bench::Summary& next) {
+      if (kept.count == 0 || !(next.median <= kept.median)) kept = next;
+    };
+    keep_worse(worst, error(outcome.predicted, outcome.recorded));
+    keep_worse(worst_bubble, bubble_error(outcome));
   }
+  if (rank != 0) return;
+  bench::print_value("pipeline/predicted_waits", "worst_error", worst, "%");
+  bench::print_value("pipeline/predicted_waits", "worst_bubble_error", worst_bubble, "points");
 }
 
 }  // namespace
@@ -145,8 +178,8 @@ int main(int argc, char** argv) {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
-    hd::expects(ranks == 2 || ranks == 4, [&] {
-      return hd::Complaint{"pipeline/predicted", "it runs on 2 ranks or on 4",
+    hd::expects(ranks == 2 || ranks == 8, [&] {
+      return hd::Complaint{"pipeline/predicted", "it runs on 2 ranks or on 8",
                            hd::text(ranks, " ranks")};
     });
     ranks == 2 ? gpt(mesh) : waits(mesh);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2 4
+
+/// @file
+/// Published gains of schedules, executed with stages that only wait, so that more ranks than cores
+/// are no hindrance. On 2 ranks DAPPLE against GPipe with the same memory; on 4 ranks 2BP against
+/// fused backward passes, and EnergonAI's non-blocking sends against blocking ones.
+///
+/// There is nothing to iterate over that Google Benchmark could time: steps belong to all ranks.
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "../support.hpp"
+
+namespace hd = heddle;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Of each case; a pair takes a second or less.
+constexpr int pairs = 31;
+
+/// A forward, and each half of a backward.
+constexpr milliseconds part{8};
+/// A transfer of EnergonAI's case.
+constexpr milliseconds transfer{2};
+
+/// Stages that wait, for a time and not until one: what comes on top of it is not hidden.
+struct WaitingModel {
+  bool blocks = false;     ///< a stage waits until its result is sent, before it goes on
+  milliseconds worked{0};  ///< by this rank, without such waits
+  hd::Stage last = {};     ///< which sends nothing
+
+  void operator()(const hd::Task& task) {
+    if (task.kind() > hd::Kind::B) return;
+    const milliseconds work = task.kind() == hd::Kind::B ? 2 * part : part;
+    worked += work;
+    std::this_thread::sleep_for(blocks && task.stage() != last ? work + transfer : work);
+  }
+};
+
+/// Wall time of `work()` on all ranks together.
+template <class Work>
+[[nodiscard]] double seconds_of_all(const hd::DeviceMesh& mesh, Work&& work) {
+  const MPI_Comm comm = mesh.all().get();
+  MPI_Barrier(comm);
+  double seconds = bench::seconds_of(work);
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
+  return seconds;
+}
+
+/// Runs the two in turn, `theirs(model)` and `ours(model)`, and prints how much longer theirs
+/// takes.
+template <class Theirs, class Ours>
+void compare(const char* name, const char* peer, const hd::DeviceMesh& mesh,
+             WaitingModel& their_model, WaitingModel& our_model, Theirs&& theirs, Ours&& ours) {
+  std::vector<double> their_seconds, our_seconds;
+  for (int pair = 0; pair <= pairs; ++pair) {
+    const double a = seconds_of_all(mesh, theirs);
+    const double b = seconds_of_all(mesh, ours);
+    if (pair == 0) continue;  // warms up connections
+    their_seconds.push_back(a);
+    our_seconds.push_back(b);
+  }
+  bench::require_equal("time worked by a rank", our_model.worked.count(),
+                       their_model.worked.count());
+  if (mesh.rank() != hd::Rank{0}) return;
+  std::cout << name << ": " << peer << ' ' << bench::summarise(their_seconds).median * 1e3
+            << " ms, ours " << bench::summarise(our_seconds).median * 1e3 << " ms, medians of "
+            << pairs << " pairs\n";
+  bench::print_ratio(name, peer, bench::ratios(their_seconds, our_seconds));
+}
+
+const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};
+const hd::StageSizes sizes{.activation = 1 << 16};
+
+/// Two stages with memory for two microbatches: GPipe must empty the pipe after two, DAPPLE takes
+/// 16 in a step.
+void dapple() {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
+  constexpr int live = 2, microbatches = 16;
+  WaitingModel their_model, our_model;
+  hd::Runner gpipe(their_model,
+                   hd::schedule::gpipe({.stages = 2, .microbatches = live, .sizes = sizes}), mesh,
+                   options);
+  hd::Runner early(
+      our_model,
+      hd::schedule::dapple(
+          {.stages = 2, .microbatches = microbatches, .most_live = live, .sizes = sizes}),
+      mesh, options);
+  compare(
+      "pipeline/executed_dapple", "gpipe_equal_memory", mesh, their_model, our_model,
+      [&] {
+        for (int done = 0; done < microbatches; done += live) gpipe.step();
+        gpipe.drain();
+      },
+      [&] {
+        early.step();
+        early.drain();
+      });
+}
+
+/// 1F1B with as many microbatches as ranks and F = I = W.
+void two_bp() {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 4}});
+  const hd::Orders orders = hd::schedule::one_f_one_b_orders(4, 4);
+  WaitingModel their_model, our_model;
+  hd::Runner fused(their_model, hd::weave(orders, sizes), mesh, options);
+  hd::Runner split(our_model, hd::weave(hd::schedule::two_bp(orders), sizes), mesh, options);
+  compare(
+      "pipeline/executed_2bp", "fused_backward", mesh, their_model, our_model,
+      [&] {
+        fused.step();
+        fused.drain();
+      },
+      [&] {
+        split.step();
+        split.drain();
+      });
+}
+
+/// 64 requests through 4 stages; a transfer takes a quarter of a stage. Links are shaped for ours.
+/// A blocking sender spends the transfer itself, which then is as long wherever it runs.
+void energon() {
+  constexpr int stages = 4, requests = 64;
+  hd::DeviceMesh free_mesh(MPI_COMM_WORLD, {{"pipe", stages}});
+  hd::DeviceMesh slow_mesh(MPI_COMM_WORLD, {{"pipe", stages}});
+  const hd::Seconds seconds = std::chrono::duration<hd::Seconds>(transfer).count();
+  const hd::Link link{.latency = 0, .bandwidth = static_cast<double>(sizes.activation) / seconds};
+  hd::ShapedTransport slow(slow_mesh.transport(),
+                           {.link = [link](hd::Rank, hd::Rank, hd::Seconds) { return link; }});
+  WaitingModel their_model{.blocks = true, .last = hd::Stage{stages - 1}}, our_model;
+  hd::Runner blocking(
+      their_model,
+      hd::schedule::energon({.stages = stages, .requests = requests, .depth = 0, .sizes = sizes}),
+      free_mesh, options);
+  hd::Runner non_blocking(
+      our_model, hd::schedule::energon({.stages = stages, .requests = requests, .sizes = sizes}),
+      slow, options);
+  compare(
+      "pipeline/executed_energon", "blocking_sends", free_mesh, their_model, our_model,
+      [&] {
+        blocking.step();
+        blocking.drain();
+      },
+      [&] {
+        non_blocking.step();
+        non_blocking.drain();
+      });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hd::Environment env(argc, argv);
+  try {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    hd::expects(ranks == 2 || ranks == 4, [&] {
+      return hd::Complaint{"pipeline/executed", "it runs on 2 ranks or on 4",
+                           hd::text(ranks, " ranks")};
+    });
+    if (ranks == 2) {
+      dapple();
+    } else {
+      two_bp();
+      energon();
+    }
+  } catch (const std::exception& error) {
+    std::cerr << "pipeline/executed: " << error.what() << '\n';
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
