@@ -64,13 +64,19 @@ class CsvReader {
     if (!split(rest, stage, name, item, has_item)) return not_an_action();
     if (name == "UNSHARD" || name == "RESHARD" || name == "REDUCE_GRAD") return true;
     if (!has_item) return not_an_action();
-    for (const bool sends : {true, false})
-      for (const bool gradient : {false, true})
-        if (name == text(sends ? "SEND" : "RECV", gradient ? "_B" : "_F")) {
-          m_transfers.push_back(
-              {sends, gradient, Stage{stage}, Item{item}, m_cell - 1, m_list.size()});
-          return true;
-        }
+    struct Transfer {
+      std::string_view name;
+      bool sends, gradient;
+    };
+    constexpr Transfer transfers[] = {{"SEND_F", true, false},
+                                      {"RECV_F", false, false},
+                                      {"SEND_B", true, true},
+                                      {"RECV_B", false, true}};
+    for (const auto& [known, sends, gradient] : transfers) {
+      if (name != known) continue;
+      m_transfers.push_back({sends, gradient, Stage{stage}, Item{item}, m_cell - 1, m_list.size()});
+      return true;
+    }
     Kind kind{};
     if (!kind_of(name, kind)) return false;
     append({kind, Stage{stage}, Item{item}});

@@ -5,11 +5,9 @@
 /// @file
 /// Compares the transfers that a schedule file writes with those that weave() inserts.
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,71 +22,70 @@ namespace heddle::inline v0::schedule::impl {
 /// For orders that have no fault of their own; the faults it finds count cells, not entries.
 class CsvTransfers {
  public:
-  explicit CsvTransfers(const CsvContent& content) : m_content(content) {
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+  explicit CsvTransfers(const CsvContent& content)
+      : m_content(content),
+        m_graph(heddle::impl::graph_of(content.orders)),
+        m_items(heddle::impl::items_of(content.orders)) {
+    const std::size_t all = static_cast<std::size_t>(m_graph.stages) * m_items;
+    m_forward.resize(all);
+    m_backward.resize(all);
+    m_wanted.resize(4 * all);
+    bool trains = false;
+    for (std::size_t rank = 0; rank < content.orders.ranks.size(); ++rank) {
       const auto& list = content.orders.ranks[rank];
-      for (std::size_t i = 0; i < list.size(); ++i)
-        if (list[i].kind != Kind::W && list[i].kind != Kind::update)
-          m_made[{list[i].kind != Kind::F, +list[i].stage, +list[i].item}] = {rank, i};
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::size_t at = +list[i].stage * m_items + +list[i].item;
+        if (list[i].kind == Kind::F) m_forward[at] = {rank, i};
+        if (list[i].kind == Kind::I || list[i].kind == Kind::B) m_backward[at] = {rank, i};
+        trains |= list[i].kind != Kind::F;
+      }
     }
-    const StageGraph graph = heddle::impl::graph_of(content.orders);
-    for (const auto& [from, to, at] : graph.edges) {
-      expect(from, to, false, at == Kind::B);
-      if (at == Kind::F) expect(to, from, true, true);
+    for (const auto& [from, to, at] : m_graph.edges) {
+      if (at == Kind::F) expect(from, to, false, m_forward, m_forward);
+      if (at == Kind::F && trains) expect(to, from, true, m_backward, m_backward);
+      if (at == Kind::B && trains) expect(from, to, false, m_forward, m_backward);
     }
   }
 
   std::optional<Fault> find() {
-    for (std::size_t rank = 0; rank < ranks(); ++rank)
+    for (std::size_t rank = 0; rank < m_content.transfers.size(); ++rank)
       for (const CsvTransfer& transfer : m_content.transfers[rank])
         if (auto found = check(rank, transfer)) return found;
-    std::optional<Fault> first;
-    for (const auto& [where, wanted] : m_expected) {
-      if (wanted.count == 0) continue;
-      const std::size_t cell = m_content.cell_of[where.rank][wanted.entry];
-      if (first && std::pair(+first->rank, first->entry) <= std::pair(where.rank, cell)) continue;
-      const CsvTransfer lacks{where.sends, where.gradient, Stage{where.stage}, Item{where.item}};
-      first = Fault{Rank{where.rank}, cell, "a transfer is missing",
-                    text("no ", lacks, where.sends ? " after " : " before ",
-                         m_content.orders.ranks[where.rank][wanted.entry])};
-    }
-    return first || m_branches ? first : in_order();
+    if (auto found = missing()) return found;
+    return m_branches ? std::nullopt : in_order();
   }
 
  private:
-  struct Key {
-    std::size_t rank, stage, item;
-    bool sends, gradient;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
-  struct Wanted {
-    int count = 0;           ///< not yet found
-    std::size_t entry = 0;   ///< of its rank: what makes or needs the value
-    std::size_t peer = 0;    ///< rank at the other end
-    std::size_t sender = 0;  ///< the stage at the sending end
-  };
+  /// An entry of a rank's list.
   struct At {
     std::size_t rank, entry;
   };
+  /// One end of a transfer that weave() inserts.
+  struct Wanted {
+    int needed = 0;  ///< how many
+    int found = 0;
+    At here = {};            ///< what makes or needs the value
+    std::size_t peer = 0;    ///< rank at the other end
+    std::size_t sender = 0;  ///< stage at the sending end
+  };
 
-  [[nodiscard]] std::size_t ranks() const { return m_content.orders.ranks.size(); }
+  [[nodiscard]] std::size_t index(bool sends, bool gradient, Stage stage, Item item) const {
+    const std::size_t all = static_cast<std::size_t>(m_graph.stages) * m_items;
+    return (sends * 2u + gradient) * all + +stage * m_items + +item;
+  }
 
-  /// What the forward (backward) of `from` makes goes to the forward (backward) of `to`, for every
-  /// microbatch that both compute on different ranks.
-  void expect(Stage from, Stage to, bool gradient, bool to_backward) {
-    for (auto made = m_made.lower_bound({gradient, +from, 0});
-         made != m_made.end() && std::get<0>(made->first) == gradient &&
-         std::get<1>(made->first) == +from;
-         ++made) {
-      const std::size_t item = std::get<2>(made->first);
-      const auto needed = m_made.find({to_backward, +to, item});
-      if (needed == m_made.end() || needed->second.rank == made->second.rank) continue;
+  /// What `from` makes goes to `to`, for every microbatch that they compute on different ranks.
+  void expect(Stage from, Stage to, bool gradient, const std::vector<At>& makes,
+              const std::vector<At>& needs) {
+    for (std::size_t m = 0; m < m_items; ++m) {
+      const At& source = makes[+from * m_items + m];
+      const At& target = needs[+to * m_items + m];
+      if (source.rank == target.rank) continue;
       for (const bool sends : {true, false}) {
-        const At& here = sends ? made->second : needed->second;
-        const At& there = sends ? needed->second : made->second;
-        Wanted& wanted = m_expected[{here.rank, sends ? +from : +to, item, sends, gradient}];
-        m_branches |= wanted.count > 0;
-        wanted = {wanted.count + 1, here.entry, there.rank, +from};
+        Wanted& wanted = m_wanted[index(sends, gradient, sends ? from : to, Item{m})];
+        m_branches |= wanted.needed > 0;
+        wanted = {wanted.needed + 1, 0, sends ? source : target, sends ? target.rank : source.rank,
+                  +from};
       }
     }
   }
@@ -97,23 +94,44 @@ class CsvTransfers {
     const auto fault = [&](std::string what, std::string why) {
       return Fault{Rank{rank}, transfer.cell, std::move(what), std::move(why)};
     };
-    const auto found =
-        m_expected.find({rank, +transfer.stage, +transfer.item, transfer.sends, transfer.gradient});
-    if (found == m_expected.end())
+    const auto& [sends, gradient, stage, item, cell, before] = transfer;
+    const bool known = +stage < static_cast<std::size_t>(m_graph.stages) && +item < m_items;
+    Wanted* wanted = known ? &m_wanted[index(sends, gradient, stage, item)] : nullptr;
+    if (!known || wanted->needed == 0 || wanted->here.rank != rank)
       return fault("no such transfer is needed",
                    text(transfer, " on rank ", rank, ": nothing that its stages make there"));
-    Wanted& wanted = found->second;
-    if (wanted.count == 0) return fault("a transfer appears twice", text(transfer));
-    --wanted.count;
-    const Order& other = m_content.orders.ranks[rank][wanted.entry];
-    if (transfer.sends && wanted.entry >= transfer.before)
-      return fault("a value is sent before it is made", text(transfer, " before ", other));
-    if (!transfer.sends && wanted.entry < transfer.before)
-      return fault("a value is received after it is needed", text(transfer, " after ", other));
+    if (++wanted->found > wanted->needed) return fault("a transfer appears twice", text(transfer));
+    const std::size_t entry = wanted->here.entry;
+    if (sends && entry >= before)
+      return fault("a value is sent before it is made",
+                   text(transfer, " before ", m_content.orders.ranks[rank][entry]));
+    if (!sends && entry < before)
+      return fault("a value is received after it is needed",
+                   text(transfer, " after ", m_content.orders.ranks[rank][entry]));
     auto& messages =
-        m_messages[transfer.sends ? std::pair(rank, wanted.peer) : std::pair(wanted.peer, rank)];
-    (transfer.sends ? messages.sent : messages.received).push_back({transfer, wanted.sender});
+        m_messages[sends ? std::pair(rank, wanted->peer) : std::pair(wanted->peer, rank)];
+    (sends ? messages.sent : messages.received).push_back({transfer, wanted->sender});
     return {};
+  }
+
+  /// The first entry that lacks a transfer after or before it.
+  std::optional<Fault> missing() const {
+    std::optional<Fault> first;
+    for (const bool sends : {true, false})
+      for (const bool gradient : {false, true})
+        for (int s = 0; s < m_graph.stages; ++s)
+          for (std::size_t m = 0; m < m_items; ++m) {
+            const CsvTransfer lacks{sends, gradient, Stage{s}, Item{m}};
+            const Wanted& wanted = m_wanted[index(sends, gradient, lacks.stage, lacks.item)];
+            if (wanted.found >= wanted.needed) continue;
+            const auto [rank, entry] = wanted.here;
+            const std::size_t cell = m_content.cell_of[rank][entry];
+            if (first && std::pair(+first->rank, first->entry) <= std::pair(rank, cell)) continue;
+            first = Fault{Rank{rank}, cell, "a transfer is missing",
+                          text("no ", lacks, sends ? " after " : " before ",
+                               m_content.orders.ranks[rank][entry])};
+          }
+    return first;
   }
 
   /// Messages between two ranks are matched by their order.
@@ -141,8 +159,10 @@ class CsvTransfers {
   };
 
   const CsvContent& m_content;
-  std::map<std::tuple<bool, std::size_t, std::size_t>, At> m_made;  ///< by backward, stage, item
-  std::map<Key, Wanted> m_expected;
+  StageGraph m_graph;
+  std::size_t m_items;
+  std::vector<At> m_forward, m_backward;  ///< by stage and microbatch
+  std::vector<Wanted> m_wanted;           ///< by index()
   bool m_branches = false;  ///< one value goes to several stages, and the file does not say which
   std::map<std::pair<std::size_t, std::size_t>, Messages> m_messages;  ///< by source, destination
 };
