@@ -86,11 +86,14 @@ Comparison four_units() {
        {Case{4, 58, 51, 52, 57}, Case{8, 126, 105, 108, 117}, Case{16, 262, 213, 220, 237}}) {
     direct.add(step(hd::schedule::chimera_orders(d, 4 * d), costs), in_a_row);
     doubled.add(step(hd::schedule::chimera_orders(d, 4 * d, 1, true), costs), in_twos);
+    mended.add(
+        hd::plan::coordinate(hd::schedule::chimera_orders(d, 4 * d), costs, {.cap = d}).makespan,
+        by_list);
     plain.add(step(hd::schedule::one_f_one_b_orders(d, 4 * d), costs), one_way);
   }
   return {
       "the same for D = 4, 8, 16, N = 4D and B = 2F: concatenated, doubled forwards (twice the "
-      "activations), 1F1B",
+      "activations), concatenated and reordered, 1F1B",
       hd::text(direct.expected, "; ", doubled.expected, "; ", mended.expected, "; ",
                plain.expected),
       hd::text(direct.ours, "; ", doubled.ours, "; ", mended.ours, "; ", plain.ours), "all equal",
