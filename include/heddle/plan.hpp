@@ -8,6 +8,7 @@
 #include <heddle/plan/choose_chimera.hpp>
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/flexpipe.hpp>
+#include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/place_weights.hpp>

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// ListProblem: what depends on what in a set of orders, and what it costs, however it is ordered.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <heddle/plan/priority.hpp>
+#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_levels.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+/// An order, or a move that follows from one.
+template <class Time>
+struct ListNode {
+  Order order;
+  std::uint32_t queue = 0;   ///< the rank of an order, the channel of a move
+  bool moves = false;        ///< it is a move
+  std::uint32_t inputs = 0;  ///< nodes that it needs
+  Time takes = {};           ///< until its queue is free
+  Time latency = {};         ///< from then until others see what it did
+};
+
+/// The nodes of woven orders, by the numbers of their actions.
+template <class Time>
+struct ListProblem {
+  std::vector<ListNode<Time>> nodes;
+  std::vector<std::uint32_t> first, next;  ///< those that need node n are next[first[n]...]
+  std::vector<Candidate> candidates;       ///< by node; of no meaning for moves
+  std::size_t ranks = 0;
+  std::size_t channels = 0;
+  std::size_t stages = 0;
+  std::size_t orders = 0;  ///< nodes that are no moves
+  bool trains = false;     ///< has backwards
+
+  template <Costs C>
+  ListProblem(const Orders& given, const Schedule& schedule, const C& costs)
+      : ranks(given.ranks.size()), channels(schedule.queues().size()) {
+    read_nodes(schedule, costs);
+    read_edges(schedule);
+    describe(given.graph);
+  }
+
+ private:
+  template <Costs C>
+  void read_nodes(const Schedule& schedule, const C& costs) {
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Action& action = schedule[ActionId{i}];
+      ListNode<Time> node;
+      if (action.kind == Kind::move) {
+        const auto transfer = costs.transfer(schedule, ActionId{i});
+        node.moves = true;
+        node.queue = action.queue.value;
+        node.takes = transfer.occupancy;
+        node.latency = transfer.latency;
+      } else if (action.kind <= Kind::B) {
+        node.order = {action.kind, action.stage, action.item};
+        node.queue = schedule[action.queue].from.value;
+        node.takes = costs.time(schedule, ActionId{i});
+        stages = std::max(stages, +action.stage + 1);
+        trains |= action.kind != Kind::F;
+        ++orders;
+      } else {
+        break;  // updates and sums of gradients come after all orders, and stay there
+      }
+      nodes.push_back(node);
+    }
+  }
+
+  /// A node needs the nodes that wrote what it reads. Sums are continued, not read: their order is
+  /// what is being decided.
+  void read_edges(const Schedule& schedule) {
+    std::vector<std::size_t> first_part;
+    std::size_t parts = 0;
+    for (const Buffer& buffer : schedule.buffers()) {
+      first_part.push_back(parts);
+      parts += buffer.parts;
+    }
+    constexpr std::uint32_t nobody = 0xffffffffu;
+    std::vector<std::uint32_t> writer(parts, nobody);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+      for (const Use& use : schedule.uses(ActionId{n})) {
+        std::uint32_t& last = writer[first_part[+use.buffer] + use.first];
+        if (use.access() == Access::write) last = n;
+        if (use.access() == Access::read && last != nobody) edges.push_back({last, n});
+      }
+    }
+    first.assign(nodes.size() + 1, 0);
+    for (const auto& [from, to] : edges) {
+      ++first[from + 1];
+      ++nodes[to].inputs;
+    }
+    for (std::size_t n = 0; n < nodes.size(); ++n) first[n + 1] += first[n];
+    next.resize(edges.size());
+    std::vector<std::uint32_t> end(first.begin(), first.end() - 1);
+    for (const auto& [from, to] : edges) next[end[from]++] = to;
+  }
+
+  void describe(const StageGraph& graph) {
+    const std::vector<int> level = graph.stages == 0 && stages > 0
+                                       ? stage_levels(StageGraph::chain(static_cast<int>(stages)))
+                                       : stage_levels(graph);
+    const int levels = level.empty() ? 0 : 1 + *std::max_element(level.begin(), level.end());
+    // Turns: the microbatches of each stage on each rank, in ascending order.
+    std::vector<std::vector<Item>> items(ranks * level.size());
+    const auto of = [&](const ListNode<Time>& node) -> std::vector<Item>& {
+      return items[node.queue * level.size() + +node.order.stage];
+    };
+    for (const auto& node : nodes)
+      if (!node.moves && node.order.kind == Kind::F) of(node).push_back(node.order.item);
+    for (auto& list : items) std::sort(list.begin(), list.end());
+    candidates.resize(nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const auto& node = nodes[n];
+      if (node.moves) continue;
+      const auto& list = of(node);
+      const auto turn = std::lower_bound(list.begin(), list.end(), node.order.item) - list.begin();
+      candidates[n] = {node.order, Rank{node.queue}, static_cast<int>(turn),
+                       level[+node.order.stage], levels};
+    }
+  }
+};
+
+}  // namespace heddle::inline v0::plan::impl
