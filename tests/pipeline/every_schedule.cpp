@@ -3,8 +3,9 @@
 // ranks: 1 2 3 4
 // timeout: 300
 
-// Every synchronous schedule of the catalogue executed, over MPI ranks and over threads, against
-// the whole model on one rank: gradients, losses, and weights through the next step.
+// Every synchronous schedule of the catalogue executed, over MPI ranks and over threads, and after
+// every pass, against the whole model on one rank: gradients, losses, and weights through the next
+// step.
 
 #include <algorithm>
 #include <cmath>
@@ -185,6 +186,23 @@ TEST_CASE("every synchronous schedule over threads has the gradients of the seri
         expect_serial(transport, hd::weave(orders), count);
       }));
     });
+}
+
+TEST_CASE("passes over every synchronous schedule leave the gradients as they are") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
+    using namespace hd::schedule;
+    INFO(orders.name);
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(split_backward(orders)), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(merge_backward(orders)), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(two_bp(orders)), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(group(orders, 2)), 2 * count));
+    const hd::Schedule schedule = hd::weave(orders);
+    CHECK_NOTHROW(expect_serial(mesh, hd::recompute(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::eager_sums(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::lazy_sums(schedule), count));
+  });
 }
 
 TEST_CASE("replicas of the pipeline and replicas of its stages are summed at once") {
