@@ -29,7 +29,7 @@ namespace heddle::inline v0::schedule {
 /// How a schedule file is read.
 struct CsvOptions {
   std::string name = "CSV";  ///< of the orders
-  StageGraph graph = {};     ///< what a file does not say; of 0 stages: a chain
+  StageGraph graph = {};     ///< what a file does not say; of 0 stages: a chain over those it names
   bool old_dialect = false;  ///< B is the backward for the input and BW the whole of it
 };
 
