@@ -12,6 +12,8 @@
 
 #include <heddle/schedule.hpp>
 
+#include "support/complaint.hpp"
+
 using namespace heddle;
 
 namespace {
@@ -124,6 +126,12 @@ TEST_CASE("orders that cannot progress have their fault at the first stuck head"
   CHECK(said({{order(F, 0, 0)}, {order(F, 1, 0)}}, cyclic) ==
         "0.0: the orders cannot progress (rank 0 waits at 0F0 for 1F0, rank 1 waits at 1F0 for "
         "0F0)");
+}
+
+TEST_CASE("a graph with an edge to no stage is refused") {
+  const StageGraph graph{.stages = 2, .edges = {{Stage{0}, Stage{2}}}};
+  CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, graph); }) ==
+        "heddle::first_fault: the stage graph has an edge to no stage (0 -> 2, stages 0 to 1)");
 }
 
 TEST_CASE("orders have a fault if and only if weave refuses them") {

@@ -198,4 +198,6 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
             [&] { (void)to_csv(simulate(schedule, {.F = 1, .B = 1}), 2.0); }) ==
         "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
         "simulate with costs that are multiples of the slot");
+  CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
+        "heddle::schedule::to_csv: a slot takes time (slot = 0 or less)");
 }

@@ -150,9 +150,13 @@ enum class CsvContents : std::uint8_t {
 /// `slot` of time from the beginning on, so that to_csv(simulate(schedule, {.F = 1, .B = 1})) shows
 /// the schedule's slots. What takes longer than a slot is followed by empty cells; a fused pair is
 /// one cell.
-/// @throws contract_error where an action does not begin at a slot of its own.
+/// @throws contract_error where an action does not begin at a slot of its own, and for a slot of no
+///         time.
 template <class Time>
 [[nodiscard]] std::string to_csv(const BasicTimeline<Time>& timeline, Time slot = Time(1)) {
+  expects(Time{} < slot, [] {
+    return Complaint{"heddle::schedule::to_csv", "a slot takes time", "slot = 0 or less"};
+  });
   const Schedule& schedule = timeline.schedule();
   const Time begin = timeline.begin();
   std::vector<std::string> lines(static_cast<std::size_t>(schedule.ranks()));

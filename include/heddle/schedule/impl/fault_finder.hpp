@@ -31,7 +31,13 @@ class FaultFinder {
         m_trains |= order.kind != Kind::F;
       }
     }
-    if (m_graph.stages > 0) m_stages = static_cast<std::size_t>(m_graph.stages);
+    if (m_graph.stages == 0) return;
+    m_stages = static_cast<std::size_t>(m_graph.stages);
+    for (const auto& edge : m_graph.edges)
+      expects(+edge.from < m_stages && +edge.to < m_stages, [&] {
+        return Complaint{"heddle::first_fault", "the stage graph has an edge to no stage",
+                         text(edge.from, " -> ", edge.to, ", stages 0 to ", m_stages - 1)};
+      });
   }
 
   std::optional<Fault> find() {

@@ -18,7 +18,7 @@ namespace heddle::inline v0::impl {
 
 /// The graph that the orders are meant for, a chain where they do not say.
 [[nodiscard]] inline StageGraph graph_of(const Orders& orders) {
-  if (orders.graph.stages > 0) return orders.graph;
+  if (orders.graph.stages != 0) return orders.graph;
   int stages = 1;
   for (const auto& list : orders.ranks)
     for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
