@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include <heddle/heddle_core.hpp>
 
@@ -27,7 +28,7 @@ std::optional<double> theory(const Settings& s) {
 void print(const heddle::Schedule& schedule) { std::cout << heddle::to_grid(schedule); }
 
 void report(const Settings& s, const heddle::Timeline& predicted,
-            std::vector<heddle::Timeline> measured) {
+            std::vector<heddle::Timeline> measured, std::vector<heddle::Bytes> allocated) {
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
@@ -37,7 +38,8 @@ void report(const Settings& s, const heddle::Timeline& predicted,
               << median->makespan() * 1e3 << " ms (median of " << measured.size() << "), off by "
               << std::abs(predicted.makespan() / median->makespan() - 1) * 100 << " %\n"
               << "bubble: predicted " << predicted.bubble_ratio() << ", measured "
-              << median->bubble_ratio() << '\n';
+              << median->bubble_ratio() << '\n'
+              << heddle::trace::memory_report(predicted, *median, std::move(allocated));
   }
   if (!s.trace.empty()) {
     heddle::trace::write(s.trace, predicted, *median);

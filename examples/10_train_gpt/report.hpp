@@ -17,8 +17,9 @@ namespace examples {
 void print(const heddle::Schedule& schedule);
 
 /// The bubble in theory, as predicted and as measured in the step that took the median time of
-/// `measured`, and how far the prediction is off. With --trace the file for Perfetto.
+/// `measured`, how far the prediction is off, and what memory every rank needed, beside the bytes
+/// that its Runner has `allocated`. With --trace the file for Perfetto.
 void report(const Settings& s, const heddle::Timeline& predicted,
-            std::vector<heddle::Timeline> measured);
+            std::vector<heddle::Timeline> measured, std::vector<heddle::Bytes> allocated);
 
 }  // namespace examples

@@ -87,7 +87,11 @@ void train(const Settings& s, MPI_Comm comm) {
   if (speaks) write_results("train_gpt", losses, std::is_same_v<Real, double> ? 1e-10 : 1e-4);
 
   heddle::Timeline predicted;
+  std::vector<heddle::Bytes> allocated;  // by every rank
   if (predicts) {
+    const heddle::Bytes mine = run.allocated();
+    for (const auto& each : heddle::all_gather_values<heddle::Bytes>(mesh.transport(), {&mine, 1}))
+      allocated.push_back(each[0]);
     if (measured.empty()) measured.push_back(run.timeline());
     predicted = heddle::simulate(run.schedule(), run.costs(), heddle::measure_machine(mesh));
   }
@@ -124,7 +128,7 @@ void train(const Settings& s, MPI_Comm comm) {
               << whole.generate("#include", static_cast<std::size_t>(s.sample), 0.7, training.seed)
               << '\n';
   }
-  if (predicts) report(s, predicted, std::move(measured));
+  if (predicts) report(s, predicted, std::move(measured), std::move(allocated));
 }
 
 extern template void train<float>(const Settings&, MPI_Comm);

@@ -232,3 +232,13 @@ TEST_CASE("with activations recomputed a pipeline trains as one rank does, and k
     CHECK(less < more);
   });
 }
+
+TEST_CASE("gradients summed as soon as a stage has them train as one rank does") {
+  for_each_division([](int pipe, int data) {
+    const auto training = small(9, 2 * pipe, data);
+    const hd::Schedule schedule =
+        hd::schedule::interleaved({.ranks = pipe, .stages_per_rank = 2, .microbatches = 2 * pipe});
+    for (const hd::GradientSum sum : {hd::GradientSum::ring, hd::GradientSum::library})
+      expect_serial<double>({schedule, training, {.gradient_sum = sum, .eager_sum = true}});
+  });
+}

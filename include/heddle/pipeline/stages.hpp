@@ -38,6 +38,7 @@
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
+#include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/weave.hpp>
 
 namespace heddle::inline v0 {
@@ -52,6 +53,7 @@ enum class GradientSum : std::uint8_t {
 struct StagesOptions {
   std::vector<int> layers_per_stage = {};        ///< as equal as can be where empty
   GradientSum gradient_sum = GradientSum::ring;  ///< over the replicas of a stage
+  bool eager_sum = false;                        ///< as soon as it has them, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
   DevicePath path = DevicePath::automatic;  ///< of messages, where the stages' memory is a device's
 };
@@ -114,6 +116,7 @@ class Stages {
       schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis);
       m_replicas = replicas(place);
     }
+    if (m_options.eager_sum) schedule = eager_sums(schedule);
     auto& transport = transport_of(place);
     m_poll = [&transport] {
       if (const std::optional<Abort> abort = transport.aborted())
