@@ -35,9 +35,9 @@ struct Phase {
 };
 
 /// Every slow phase is judged by itself, from the step on in which it begins; so are the free steps
-/// in between, together, in which the network has just been restored.
+/// before, between and after, together. After the last there are enough for 1F1B to come back.
 inline constexpr Phase phases[] = {{0, 15},   {0.1, 31}, {0, 8},    {0.25, 31}, {0, 8},
-                                   {0.5, 31}, {0, 8},    {0.7, 31}, {0, 8}};
+                                   {0.5, 31}, {0, 8},    {0.7, 31}, {0, 31}};
 
 /// A stage that waits, for a time and not until one: what comes on top of it is not hidden. It
 /// counts what it was asked for, so that nobody does less.

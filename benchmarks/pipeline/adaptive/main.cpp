@@ -19,6 +19,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -95,22 +96,28 @@ int main(int argc, char** argv) {
   const char* const script = std::getenv("HEDDLE_NETLAB");
   const bool has_script = script != nullptr && std::filesystem::exists(script);
   try {
-    if (argc == 2 && std::string_view(argv[1]) == "network" && has_script) {
+    const bool is_rank = argc == 2 && std::string_view(argv[1]) == "network";
+    hd::expects(argc == 1 || (is_rank && has_script), [] {
+      return hd::Complaint{"pipeline/adaptive", "it takes no arguments",
+                           "and starts itself with one in the network of HEDDLE_NETLAB"};
+    });
+    if (is_rank) {
       network(argc, argv, script);
     } else {
       threads();
       if (has_script)
-        shell(hd::text("'", script, "' run -n ", adaptive::ranks, " -- '",
-                       std::filesystem::read_symlink("/proc/self/exe").string(), "' network"));
+        shell(hd::text("'", script, "' run -L hd", getpid() % 100000, " -n ", adaptive::ranks,
+                       " -- '", std::filesystem::read_symlink("/proc/self/exe").string(),
+                       "' network"));
       else
         std::cout << "skip pipeline/adaptive_network HEDDLE_NETLAB does not name the script of an "
                      "emulated network\n";
     }
   } catch (const std::exception& error) {
     std::cerr << "pipeline/adaptive: " << error.what() << '\n';
-    int ranks = 0;
-    MPI_Initialized(&ranks);
-    if (ranks != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+    int is_up = 0;
+    MPI_Initialized(&is_up);
+    if (is_up != 0) MPI_Abort(MPI_COMM_WORLD, 1);
     return 1;
   }
 }
