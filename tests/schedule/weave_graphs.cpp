@@ -116,7 +116,7 @@ TEST_CASE("the uses of an action come in the order that weave() states") {
         std::vector<std::string>{"0F w:output w:saved r:weights", "1F r:input w:saved r:weights",
                                  "1I r:input r:saved r:weights w:input_grad w:delta",
                                  "0B r:saved r:output_grad r:weights w:gradients",
-                                 "1W r:input r:saved r:delta w:gradients",
+                                 "1W r:input r:saved r:weights r:delta w:gradients",
                                  "0UPDATE r:gradients u:weights", "1UPDATE r:gradients u:weights"});
 }
 

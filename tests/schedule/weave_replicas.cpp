@@ -136,7 +136,7 @@ TEST_CASE("branches that share a loss exchange what they made, and hand nothing 
   CHECK(uses_of(local, I, Stage{0}) ==
         std::vector<std::string>{"r:saved0 r:output0 r:weights0 w:delta0"});
   CHECK(uses_of(local, W, Stage{0}) ==
-        std::vector<std::string>{"r:saved0 r:output0 r:delta0 w:gradients0"});
+        std::vector<std::string>{"r:saved0 r:output0 r:weights0 r:delta0 w:gradients0"});
 }
 
 TEST_CASE("a fused pair starts when both can, and is seen when both are done") {

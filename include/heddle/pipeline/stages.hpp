@@ -205,15 +205,10 @@ class Stages {
     }
     const scalar_type* const saved = take();
     const scalar_type* const output_grad = take_if(stage.output_size() > 0);
-    scalar_type* delta = m_delta.data();
-    if (kind != Kind::W) {
-      use_parameters(stage, take());
-      scalar_type* const input_grad = take_if(stage.input_size() > 0);
-      if (kind == Kind::I) delta = take();
-      stage.backward_input(item, input, saved, output_grad, input_grad, delta);
-    } else {
-      delta = take();
-    }
+    use_parameters(stage, take());
+    scalar_type* const input_grad = take_if(kind != Kind::W && stage.input_size() > 0);
+    scalar_type* const delta = kind == Kind::B ? m_delta.data() : take();
+    if (kind != Kind::W) stage.backward_input(item, input, saved, output_grad, input_grad, delta);
     if (kind != Kind::I) {
       if (uses.back().access == Access::write) stage.zero_gradients();
       stage.backward_weight(item, input, saved, output_grad, delta);

@@ -16,12 +16,12 @@ namespace heddle::inline v0 {
 /// update per stage, unless it holds updates itself: then the weights have a part for each version
 /// that is in use at once, and the B of a microbatch reads the version that its F read.
 ///
-/// Uses of an action, in this order: F [inputs, output, saved, weights]; I, B [inputs, saved,
-/// output_grads, exchanged, weights, input_grads, then delta (I) or gradients (B)]; W [inputs,
-/// saved, output_grads, exchanged, delta, gradients]; update [gradients, weights], or [gradients,
-/// weights read, weights written] where the new version lies in another part. The first backward
-/// action of a stage after an update `write`s its gradients, the later ones `update` them. Before
-/// the update of a stage that is on several ranks stands one group action over its gradients.
+/// Uses of an action, in this order: F [inputs, output, saved, weights]; I, W and B [inputs, saved,
+/// output_grads, exchanged, weights, input_grads (I, B), delta (I, W), gradients (W, B)]; update
+/// [gradients, weights], or [gradients, weights read, weights written] where the new version lies
+/// in another part. The first backward action of a stage after an update `write`s its gradients,
+/// the later ones `update` them. Before the update of a stage that is on several ranks stands one
+/// group action over its gradients.
 ///
 /// @throws infeasible where the orders cannot progress; it names what every stuck head waits for.
 /// @throws contract_error for an action twice, a stage on no rank, or on two ranks where the graph

@@ -417,8 +417,8 @@ class Weaver {
           m_uses.push_back(read(returned(place, m_edges[e], order.item), m));
       for (const std::uint32_t e : node.in)
         if (m_edges[e].exchanges) m_uses.push_back(read(arrived(place, m_edges[e], order.item), m));
+      m_uses.push_back(weights);
       if (order.kind != Kind::W) {
-        m_uses.push_back(weights);
         for (const std::uint32_t e : node.in)
           if (!m_edges[e].exchanges) m_uses.push_back(write(place.in[m_edges[e].in_slot].sent, m));
       }

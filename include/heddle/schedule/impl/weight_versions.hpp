@@ -72,7 +72,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
         used = newest;
         ++users[newest];
       }
-    } else if (order.kind == Kind::B || order.kind == Kind::I) {
+    } else if (order.kind == Kind::B || order.kind == Kind::W) {
       if (used != unknown && used <= newest && users[used] > 0 && --users[used] == 0) release(used);
     } else if (order.kind == Kind::update) {
       const std::uint32_t before = newest++;
