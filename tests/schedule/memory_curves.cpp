@@ -121,7 +121,7 @@ TEST_CASE("a fused pair holds what either needs as long as both last") {
         Steps{{0, 1}, {1, 2}, {4, 1}, {6, 0}});
   std::vector<Touch> pair = alone;
   pair[0].uses.push_back(write(data, 2));
-  pair[1] = {{1, 3, 4}, {write(data, 1), read(data, 2)}, flag::with_next};
+  pair[1] = {{1, 3, 3}, {write(data, 1), read(data, 2)}, flag::with_next};  // as it is measured
   CHECK(parts(memory_use(timeline_of(pair, true, role::saved))[0].activations) ==
         Steps{{0, 2}, {1, 3}, {4, 1}, {6, 0}});
   // The second of the two begins its values with the first.
