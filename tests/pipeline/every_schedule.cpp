@@ -196,6 +196,8 @@ TEST_CASE("passes over every synchronous schedule leave the gradients as they ar
     INFO(orders.name);
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(split_backward(orders)), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(merge_backward(orders)), count));
+    const hd::Orders filled = fill_idle_with_weights(split_backward(orders));
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(filled), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(two_bp(orders)), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(group(orders, 2)), 2 * count));
     const hd::Schedule schedule = hd::weave(orders);
