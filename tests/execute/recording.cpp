@@ -134,6 +134,27 @@ TEST_CASE("spans run forward, queues keep their order, and messages arrive after
   }
 }
 
+TEST_CASE("what a fused action made is seen when its partner is done, in measured times too") {
+  const Schedule schedule = weave(Orders{"fused",
+                                         {{{Kind::F, Stage{0}, Item{0}},
+                                           {Kind::B, Stage{0}, Item{0}, true},
+                                           {Kind::F, Stage{0}, Item{1}},
+                                           {Kind::B, Stage{0}, Item{1}}}}});
+  run_threads(1, [&](ThreadTransport& transport) {
+    Sleeper model;
+    Runner run(model, schedule, transport, {.execute = {.record = true}});
+    run.step();
+    const Timeline timeline = run.timeline();
+    const Span& first = timeline[ActionId{1}];
+    const Span& second = timeline[ActionId{2}];
+    CHECK(first.end <= second.start);
+    CHECK(second.end - second.start >= 1.9e-3);  // a nap of 2 ms, by two clocks
+    CHECK(first.arrival == second.end);
+    CHECK(timeline[ActionId{0}].arrival == timeline[ActionId{0}].end);
+    CHECK(second.arrival == second.end);
+  });
+}
+
 TEST_CASE("costs are the medians of what the actions took") {
   const Run& run = recorded();
   for (const auto& costs : run.costs) {

@@ -58,7 +58,8 @@ template <Transport T>
 
 /// The Timeline of all ranks from the stamps of each. All ranks must call it; all get it.
 /// A move starts when its sender posted it, ends when the sender saw it complete and arrives when
-/// the receiver did; a group starts with its first member and ends with its last.
+/// the receiver did; a group starts with its first member and ends with its last; a fused action
+/// arrives when its partner has ended.
 template <Transport T>
 [[nodiscard]] Timeline merge_stamps(T& transport, const Program& program,
                                     std::span<const Stamp> stamps, const Clock& clock,
@@ -93,6 +94,8 @@ template <Transport T>
       }
     }
   }
+  for (std::size_t i = 0; i + 1 < spans.size(); ++i)
+    if (program.schedule[ActionId{i}].flags & flag::with_next) spans[i].arrival = spans[i + 1].end;
   return {program.schedule, std::move(spans)};
 }
 
