@@ -172,6 +172,11 @@ TEST_CASE("DualPipe and DualPipeV: bubble (PP/2-1)(FB+B-3W) and PP+1 activations
       INFO(schedule.name() << " F=I=" << f << " W=" << w << " FB=" << fb);
       REQUIRE(most_idle(timeline) == schedule::dualpipe_bubble(stages, of.FB, of.B, of.W));
       REQUIRE(peaks(timeline) == everywhere(schedule.ranks(), stages + 1));
+      // Two stages a rank: DualPipe has twice the parameters, DualPipeV's stages are half as large.
+      for (int r = 0; r < schedule.ranks(); ++r)
+        REQUIRE(std::ranges::count_if(schedule.buffers(), [&](const Buffer& buffer) {
+                  return buffer.rank == Rank{r} && schedule[buffer.label] == role::weights;
+                }) == 2);
     }
   };
   for (const auto& [p, m] : {std::pair{2, 4}, {4, 8}, {6, 14}, {8, 16}, {8, 20}, {16, 40}})
