@@ -96,7 +96,7 @@ struct NamedSchedule {
        [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
       {"pipedream", "1F1B that updates after every backward pass and keeps versions of the weights",
        [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
-      {"stream", "forwards only, for inference and streams of items",
+      {"stream", "forwards only, for inference (EnergonAI) and streams of items",
        [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
   });
   return all;
