@@ -10,6 +10,7 @@
 ///
 /// There is nothing to iterate over that Google Benchmark could time: steps belong to all ranks.
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>

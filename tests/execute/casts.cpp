@@ -3,6 +3,7 @@
 
 // Casts at cuts, as executed: what the far rank sees is what its elements' type can hold.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>

@@ -85,7 +85,7 @@ template <class Place>
 void expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
                    const Setting& setting = {}) {
   const int stages = stages_of(schedule);
-  const int layers = stages + 1 + stages / 2;  // never a multiple of the stages, but for one
+  const int layers = stages + 1 + (stages - 1) / 2;  // never a multiple of the stages, but for one
   const auto ranges = hd::partition_layers(layers, stages);
   hd::Stages<MlpStage> model(
       layers, [layers](int first, int last) { return MlpStage(first, last, layers, rate); },

@@ -5,11 +5,10 @@
 /// @file
 /// The program `schedule`: lists, draws, checks and compares pipeline schedules.
 
+#include <exception>
 #include <iostream>
 #include <span>
 #include <string_view>
-
-#include <heddle/core/error.hpp>
 
 #include "commands.hpp"
 
@@ -44,7 +43,7 @@ int main(int argc, char** argv) {
   try {
     const std::span arguments(argv, static_cast<std::size_t>(argc));
     return run(argc > 1 ? argv[1] : "", arguments.subspan(argc > 1 ? 2 : 1));
-  } catch (const heddle::error& error) {
+  } catch (const std::exception& error) {
     std::cerr << "schedule: " << error.what() << '\n';
     return 1;
   }

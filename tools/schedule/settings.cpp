@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
 #include "options.hpp"
@@ -62,6 +63,11 @@ Arguments read(std::span<char*> arguments, const char* what, std::size_t least, 
   if (names < least || names > most)
     throw contract_error({"command line", text("this command takes ", what),
                           text(names, names == 1 ? " name" : " names"), "try schedule --help"});
+  const Settings& s = result.settings;
+  for (const double time : {s.F, s.I, s.W, s.FB, s.latency})
+    expects(std::isfinite(time) && time >= 0, [&] {
+      return Complaint{"command line", "times are numbers of at least 0", text("one is ", time)};
+    });
   return result;
 }
 

@@ -46,6 +46,8 @@ expect 1 "takes the name of a schedule (0 names)" show
 expect 1 "takes the name of a schedule (2 names)" show gpipe 1f1b
 expect 1 "no option '--rank'" show gpipe --rank 3
 expect 1 "--ranks: not a number ('four')" show gpipe --ranks four
+expect 1 "times are numbers of at least 0 (one is -1)" show gpipe --F -1
+expect 1 "times are numbers of at least 0 (one is nan)" compare gpipe --latency nan
 
 expect 0 "" show 1f1b --svg a.svg --perfetto a.json --dot a.dot --csv a.csv
 holds a.svg "<svg xmlns"
@@ -59,6 +61,7 @@ expect 0 "" check a.csv --csv b.csv --transfers
 holds b.csv "0F0,0SEND_F0,"
 expect 0 "48 messages" check b.csv
 expect 1 "cannot read 'none.csv'" check none.csv
+expect 1 "schedule: " check .
 printf '0F0,,0B0\n1F0,1X0\n' > bad.csv
 expect 1 "rank 1   1F0  > 1X0 <" check bad.csv
 expect 1 "a cell is not an action (line 2, cell 2: '1X0')" check bad.csv
@@ -74,6 +77,7 @@ expect 0 "gpipe        33        27.3%   8 8 8 8           48" compare gpipe 1f1
 expect 0 "48000" compare gpipe 1f1b --activation 1000
 expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32
 expect 1 "takes one or more names" compare
+expect 1 "the gallery takes no options" gallery nowhere --ranks 8
 
 "$program" gallery gallery
 if ! diff -rq gallery/gallery.md "$docs/gallery.md" ||

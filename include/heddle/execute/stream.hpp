@@ -68,6 +68,13 @@ struct Batch {
   T* tokens;
 };
 
+/// Whether tokens of all these types may be copied as bytes from one thread's batch to another's.
+template <class Tokens>
+inline constexpr bool travel_as_bytes = false;
+template <class... T>
+inline constexpr bool travel_as_bytes<std::tuple<T...>> =
+    ((std::is_trivially_copyable_v<T> && alignof(T) <= batch_alignment) && ...);
+
 /// The types of the tokens between the stages, from what the source makes on.
 template <class Made, class... Functions>
 struct TokenTypes {
@@ -77,7 +84,9 @@ template <class Made, class Function, class... Functions>
 struct TokenTypes<Made, Function, Functions...> {
   static_assert(std::invocable<Function&, const Made&>,
                 "heddle::stream: a stage takes what the stage before it returns");
-  using Result = std::invoke_result_t<Function&, const Made&>;
+  using Result = std::remove_cvref_t<std::invoke_result_t<Function&, const Made&>>;
+  static_assert(!std::is_void_v<Result>,
+                "heddle::stream: every stage but the last returns a token");
   using type =
       decltype(std::tuple_cat(std::declval<std::tuple<Made>>(),
                               std::declval<typename TokenTypes<Result, Functions...>::type>()));
@@ -95,6 +104,8 @@ class StreamModel {
   using Token = typename std::invoke_result_t<Source&>::value_type;
   using Tokens = typename TokenTypes<Token, Functions...>::type;
   static constexpr std::size_t stages = 1 + sizeof...(Functions);
+  static_assert(travel_as_bytes<Tokens>,
+                "heddle::stream: tokens are trivially copyable and aligned to at most 64 bytes");
 
  public:
   StreamModel(Source& source, std::tuple<Functions&...> functions, std::uint32_t batch)
@@ -177,10 +188,6 @@ class StreamModel {
   bool m_ended = false;
 };
 
-/// A token may be copied as bytes from one thread's batch to another's.
-template <class T>
-concept Token = std::is_trivially_copyable_v<T> && alignof(T) <= batch_alignment;
-
 }  // namespace impl
 
 /// Calls `source` until it returns an empty optional, and hands every token through the functions,
@@ -188,9 +195,9 @@ concept Token = std::is_trivially_copyable_v<T> && alignof(T) <= batch_alignment
 /// stage is called by one thread and sees the tokens in order; stages on different threads work at
 /// the same time. Returns the number of tokens.
 ///
-/// Tokens are trivially copyable (send an index or a pointer for what is not) and are copied where
-/// they change threads. A batch leaves when it is full or the source ends, so that a slow source
-/// wants a small one.
+/// Tokens are trivially copyable and aligned to at most 64 bytes, or it does not compile (send an
+/// index or a pointer for what is not); they are copied where they change threads. A batch leaves
+/// when it is full or the source ends, so that a slow source wants a small one.
 ///
 /// What a stage throws is thrown here, when all threads have stopped; tokens under way are lost.
 /// @throws contract_error for options that make no pipeline.

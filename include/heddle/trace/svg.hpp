@@ -323,12 +323,11 @@ class SvgPicture {
 }  // namespace impl
 
 /// A row per rank, a box per action that takes time, to scale: blue forward, green backward, teal
-/// and orange its two halves, grey update; darker for further stages of the rank, or where all have
-/// the same stages for the microbatches of the other direction; the rank is idle where the row is
-/// light. Fused actions lie above each other. Boxes that are
-/// wide enough carry their action's text. With `memory`, what every rank holds over the same time.
-/// An SVG document in UTF-8, the same bytes for the same
-/// timeline.
+/// and orange its two halves, grey update; darker for further stages of the rank, or, where all
+/// ranks have the same stages, for the microbatches of the other direction; the rank is idle where
+/// the row is light. Fused actions lie above each other. Boxes that are wide enough carry their
+/// action's text. With `memory`, what every rank holds over the same time. An SVG document in
+/// UTF-8, the same bytes for the same timeline.
 [[nodiscard]] inline std::string to_svg(const Timeline& timeline, const SvgOptions& options = {}) {
   expects(options.width >= 240, [&] {
     return Complaint{"heddle::trace::to_svg", "the picture is too narrow for its labels",
