@@ -119,4 +119,9 @@ TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasi
   CHECK_THAT(test::message_of<infeasible>(
                  [&] { (void)choose_chimera({.stages = 3, .microbatches = 3}, costs); }),
              ContainsSubstring("use 2 or 4 stages"));
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = -1}, costs);
+             }),
+             ContainsSubstring("memory is for a number of microbatches") &&
+                 ContainsSubstring("most live = -1"));
 }

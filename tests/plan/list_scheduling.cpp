@@ -238,6 +238,16 @@ TEST_CASE("what cannot be list scheduled is refused") {
                  ContainsSubstring("2 numbers for 1 stages"));
   CHECK_THAT(refusal(orders, {.activations = {-1}}),
              ContainsSubstring("every stage keeps a number of activations"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { (void)plan::coordinate(orders, {.F = 1, .B = 2}, {.cap = -1}); }),
+             ContainsSubstring("heddle::plan::coordinate(GPipe P=1 M=2)") &&
+                 ContainsSubstring("cap = -1"));
+  CHECK_THAT(test::message_of<contract_error>([] {
+               (void)plan::coordinate(schedule::gpipe_orders(2, 1), {.F = 1, .B = 2},
+                                      {.cap = 1, .activations = {1}});
+             }),
+             ContainsSubstring("every stage keeps a number of activations") &&
+                 ContainsSubstring("1 numbers, none for 1F0"));
   orders.ranks[0][1].fused = true;
   CHECK_THAT(refusal(orders), ContainsSubstring("updates and fused pairs are not moved about") &&
                                   ContainsSubstring("found 0F1, fused"));

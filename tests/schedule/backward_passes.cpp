@@ -190,6 +190,10 @@ TEST_CASE("what cannot be filled is refused") {
   Orders fused = split;
   fused.ranks[0].back().fused = true;
   CHECK_THAT(said(fused), ContainsSubstring("a W that is fused has its place"));
+  fused = schedule::split_backward(schedule::gpipe_orders(1, 1));
+  fused.ranks[0][1].fused = true;  // so that its W is the partner
+  CHECK_THAT(said(fused), ContainsSubstring("a W that is fused has its place") &&
+                              ContainsSubstring("found 0W0 on rank 0"));
   Orders beyond = split;
   beyond.graph = StageGraph::chain(2);
   CHECK_THAT(said(beyond), ContainsSubstring("2F0 on rank 2, stages 0 to 1"));

@@ -132,6 +132,9 @@ TEST_CASE("a graph with an edge to no stage is refused") {
   const StageGraph graph{.stages = 2, .edges = {{Stage{0}, Stage{2}}}};
   CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, graph); }) ==
         "heddle::first_fault: the stage graph has an edge to no stage (0 -> 2, stages 0 to 1)");
+  const StageGraph weights{.stages = 2, .edges = {{Stage{0}, Stage{1}, Kind::W}}};
+  CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, weights); }) ==
+        "heddle::first_fault: an edge ends at a forward (F) or a backward pass (B) (0 -> 1 at W)");
 }
 
 TEST_CASE("orders have a fault if and only if weave refuses them") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,6 +170,16 @@ TEST_CASE("transfers that weave would not insert are refused at their cell") {
       "message 1 from rank 0 is 0SEND_F0, not that of 1RECV_F1)");
   // Receives may stand anywhere before what needs them.
   CHECK(said("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1").empty());
+}
+
+TEST_CASE("a receive may bring any input of its stage, in whatever order the graph names them") {
+  // The last stages of two branches get what comes before them and each other's output.
+  Orders orders = schedule::flexpipe_orders(2, 2);
+  for (const bool reversed : {false, true}) {
+    if (reversed) std::reverse(orders.graph.edges.begin(), orders.graph.edges.end());
+    const std::string csv = to_csv(orders, CsvContents::transfers);
+    CHECK(read_orders(csv, {.graph = orders.graph}).ranks == orders.ranks);
+  }
 }
 
 TEST_CASE("the grid of a wrong cell marks it among its neighbours") {

@@ -63,12 +63,17 @@ struct HalfCosts {
 /// nobody keeps two copies of the model for nothing. Never slower than 1F1B, where that fits. Time
 /// is a rational or floating-point number.
 ///
-/// @throws infeasible where the number of stages is odd, or not even 1F1B fits in memory.
+/// @throws infeasible where the number of stages is odd, or no candidate fits in memory.
+/// @throws contract_error for counts below 1, or less than no memory.
 template <Costs C>
 [[nodiscard]] ChimeraChoice<typename C::Time> choose_chimera(const ChimeraCase& wanted,
                                                              const C& costs) {
   using Time = typename C::Time;
   static_assert(!std::integral<Time>, "halves of microbatches need a Time that can be halved");
+  expects(wanted.most_live >= 0, [&] {
+    return Complaint{"heddle::plan::choose_chimera", "memory is for a number of microbatches",
+                     text("most live = ", wanted.most_live)};
+  });
   ChimeraChoice<Time> best;
   BasicTimeline<Time> timeline;
   const auto consider = [&](Orders orders, bool halved) {

@@ -68,12 +68,19 @@ struct Coordinated {
 /// is found within the cap, the cap is raised by quarters until something is, and `extra` says what
 /// that costs.
 ///
-/// Takes 4 |rules| lists of the length of `orders`, each woven and simulated.
-/// @throws infeasible, contract_error as weave() and ListScheduler do.
+/// Takes up to 4 |rules| lists of the length of `orders` for every cap that is tried, each woven
+/// and simulated.
+/// @throws contract_error for a negative cap.
+/// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
 [[nodiscard]] Coordinated<typename C::Time> coordinate(const Orders& orders, const C& costs,
                                                        const CoordinateOptions& options = {}) {
   using Time = typename C::Time;
+  expects(options.cap >= 0, [&] {
+    return Complaint{text("heddle::plan::coordinate(", orders.name, ")"),
+                     "a cap is a number of activations", text("cap = ", options.cap),
+                     "0 means no limit"};
+  });
   const ListScheduler<C> scheduler(orders, costs, options.sizes);
   Coordinated<Time> best;
   BasicTimeline<Time> timeline;

@@ -38,8 +38,9 @@ namespace heddle::inline v0 {
 /// while it trains; the hysteresis is ours. The same steps give the same choice on every rank.
 class ScheduleChoice {
  public:
-  /// How much faster a later candidate must be predicted to be, and for how long it is borne that
-  /// an earlier one is as good: of the present one's time.
+  /// How much longer than the wanted candidate the present one must be predicted to take before a
+  /// later one takes its place, as a share of the wanted one's time. Half of it is how much longer
+  /// than the fastest the wanted one may take.
   static constexpr double gain = 0.02;
 
   /// Among `candidates`, each with the memory of fold_to_live() at most `memory` bytes a rank. The

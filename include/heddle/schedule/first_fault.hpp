@@ -24,7 +24,8 @@ namespace heddle::inline v0 {
 /// backward of an F, the W of an I); and the head of the first list that cannot be done to its end.
 /// What it says of orders with updates is not complete: weave() also follows the versions of their
 /// weights.
-/// @throws contract_error for a graph with an edge to no stage.
+/// @throws contract_error for a graph with an edge to no stage, or to neither a forward nor a
+///         backward pass.
 [[nodiscard]] inline std::optional<Fault> first_fault(const Orders& orders) {
   return impl::FaultFinder(orders).find();
 }

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule/orders.hpp>
 
 namespace heddle::inline v0 {
@@ -16,6 +18,7 @@ namespace heddle::inline v0 {
 /// The most activations that each rank keeps at once: a forward keeps those of its microbatch, B or
 /// W lets them go. `activations[s]` is what a forward of stage s keeps, in any unit; one each where
 /// it is empty. Orders without a backward pass keep none.
+/// @throws contract_error where `activations` has no number for a stage.
 [[nodiscard]] inline std::vector<std::int64_t> live_activations(
     const Orders& orders, const std::vector<std::int64_t>& activations = {}) {
   std::vector<std::int64_t> most;
@@ -23,7 +26,11 @@ namespace heddle::inline v0 {
     std::int64_t live = 0;
     std::int64_t peak = 0;
     for (const Order& order : list) {
-      const std::int64_t each = activations.empty() ? 1 : activations.at(+order.stage);
+      expects(activations.empty() || +order.stage < activations.size(), [&] {
+        return Complaint{"heddle::live_activations", "every stage keeps a number of activations",
+                         text(activations.size(), " numbers, none for ", order)};
+      });
+      const std::int64_t each = activations.empty() ? 1 : activations[+order.stage];
       if (order.kind == Kind::F) live += each;
       peak = std::max(peak, live);
       if (order.kind == Kind::B || order.kind == Kind::W) live -= each;

@@ -25,9 +25,9 @@ struct EnergonOptions {
 /// queues have depth 1). With none to spare, depth 0, a stage waits until its result is sent before
 /// it begins the next: a blocking send. Nothing else tells the two apart.
 ///
-/// With t for a stage and an occupancy of c for a transfer, M requests take
+/// With t for a stage and an occupancy of c for a transfer, M requests through S > 1 stages take
 /// S t + (S - 1) c + (M - 1) max(t, c) for depth >= 1, and S t + (S - 1) c + (M - 1)(t + c) for
-/// depth 0 and S > 1.
+/// depth 0.
 /// @throws contract_error for a depth below 0.
 [[nodiscard]] inline Schedule energon(const EnergonOptions& options) {
   expects(options.depth >= 0, [&] {

@@ -39,8 +39,9 @@ struct FlexpipeOptions {
 
 /// The stages of all branches: stage s of branch b has the number b * ranks + s. The last stages
 /// share a loss: the backward pass of each reads the outputs of the others.
-/// @throws contract_error for counts below 1, an interaction between stages that are not there or
-///         within one branch, and for interactions that wait for each other in a circle.
+/// @throws contract_error for counts below 1, and for an interaction between stages that are not
+///         there or within one branch. stage_levels() finds those that wait for each other in a
+///         circle.
 [[nodiscard]] inline StageGraph branch_graph(int ranks, int branches,
                                              const std::vector<Interaction>& interactions = {}) {
   constexpr const char* where = "heddle::schedule::branch_graph";
@@ -81,6 +82,8 @@ struct FlexpipeOptions {
 /// Every rank computes in the order of Chimera's slots: with L levels of stages (stage_levels), the
 /// forward of microbatch m on a stage of level l in slot 2 m + l, its backward in 2 m + 2 L - 1 -
 /// l. A slot follows all slots that it needs, so these orders always progress.
+/// @throws contract_error for no microbatches, as branch_graph() does, and for interactions that
+///         wait for each other in a circle.
 [[nodiscard]] inline Orders flexpipe_orders(int ranks, int microbatches, int branches = 2,
                                             const std::vector<Interaction>& interactions = {}) {
   expects(microbatches >= 1, [&] {

@@ -144,8 +144,9 @@ inline Orders repeat(std::string name, int ranks, int microbatches, const VPassa
 
 /// V-half (Qi et al., "Pipeline parallelism with controllable memory", 2024): at most P + 2
 /// activations of the 2P of ZB-V, about half the memory of 1F1B, and no more than half its bubble:
-/// 3P - 5 for F = I = W = 1 per stage and P >= 3. The passage repeats as published, in steps of 1
-/// towards the fold and 2 back; its turns are ours, found by simulating all up to 4 for P up to 32.
+/// 3P - 5 for F = I = W = 1 per stage, P >= 3 and M >= P. The passage repeats as published, in
+/// steps of 1 towards the fold and 2 back; its turns are ours, found by simulating all up to 4 for
+/// P up to 32.
 [[nodiscard]] inline Orders v_half_orders(int ranks, int microbatches) {
   impl::check("heddle::schedule::v_half", ranks, 2, microbatches);
   const bool even = ranks % 2 == 0;

@@ -84,8 +84,11 @@ class CsvTransfers {
       for (const bool sends : {true, false}) {
         Wanted& wanted = m_wanted[index(sends, gradient, sends ? from : to, Item{m})];
         m_branches |= wanted.needed > 0;
-        wanted = {wanted.needed + 1, 0, sends ? source : target, sends ? target.rank : source.rank,
-                  +from};
+        // A file does not say which of a stage's inputs a receive brings: late is what is late for
+        // the last that needs one.
+        At here = sends ? source : target;
+        if (wanted.needed > 0 && wanted.here.entry > here.entry) here = wanted.here;
+        wanted = {wanted.needed + 1, 0, here, sends ? target.rank : source.rank, +from};
       }
     }
   }

@@ -119,6 +119,7 @@ class WeightFiller {
     for (std::uint32_t rank = 0; rank < m_ranks.size(); ++rank) {
       std::size_t inputs = 0;
       std::size_t weights = 0;
+      bool follows = false;  // the first of a fused pair
       for (const Order& order : m_orders.ranks[rank]) {
         expects(+order.stage < m_before.size(), [&] {
           return fail("an order names a stage that the graph lacks",
@@ -128,9 +129,10 @@ class WeightFiller {
           return fail("an update among the orders must not lose sight of its W",
                       text("found ", order, " on rank ", rank));
         });
-        expects(order.kind != Kind::W || !order.fused, [&] {
+        expects(order.kind != Kind::W || (!order.fused && !follows), [&] {
           return fail("a W that is fused has its place", text("found ", order, " on rank ", rank));
         });
+        follows = order.fused;
         inputs += order.kind == Kind::I;
         weights += order.kind == Kind::W;
         if (order.kind == Kind::F) done(order).rank = rank;
@@ -242,8 +244,8 @@ class WeightFiller {
 /// pairs that take as long as both.
 ///
 /// @throws infeasible where the cap lets no rank go on, or the orders do not; it names the heads.
-/// @throws contract_error for an I without a W, a fused W, updates among the orders, a negative
-/// cap.
+/// @throws contract_error where a rank has not as many W as I, for a fused W, updates among the
+///         orders, a negative cap, a share that is none.
 [[nodiscard]] inline Orders fill_idle_with_weights(const Orders& orders,
                                                    const FillOptions& options = {}) {
   return impl::WeightFiller(orders, options).run();
