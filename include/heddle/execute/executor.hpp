@@ -46,10 +46,10 @@ struct Stamp {
 /// Runs a Program again and again over one transport.
 ///
 /// Actions run in list order in the calling thread. Moves are waited for just before the first
-/// action that conflicts, possibly in the next step() (see Program); `drain` completes them all.
-/// Where the handler throws, the other ranks are told and throw communication_error naming the rank
-/// and its action; a message that does not come within the watchdog's time does the same.
-/// After an error the executor and its transport are spent.
+/// action that conflicts, possibly in the next step() (see Program), and furthered after every
+/// other action; `drain` completes them all. Where the handler throws, the other ranks are told and
+/// throw communication_error naming the rank and its action; a message that does not come within
+/// the watchdog's time does the same. After an error the executor and its transport are spent.
 template <Transport T>
 class Executor {
  public:
@@ -160,10 +160,12 @@ class Executor {
         }
         if constexpr (record) last = Clock::now();
       }
-      if (step.does == Step::Does::run)
+      if (step.does == Step::Does::run) {
         handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
-      else
+        further<record>();
+      } else {
         post<record>(i);
+      }
       if constexpr (record) {
         const Ticks now = Clock::now();
         m_stamps[i].start = last;
@@ -201,10 +203,31 @@ class Executor {
       await(
           *m_transport, port.requests[slot], m_options.idle, m_options.watchdog,
           [&] { return place(); }, [&] { return stuck(number); });
-      port.requests[slot] = {};
-      ++port.done;
-      if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
+      finish<record>(port, slot);
     }
+  }
+
+  /// Takes note of messages that are complete, until it finds one that is not: a transport may need
+  /// calls about such a one to carry it (an MPI without a thread of its own does), and a rank that
+  /// computes for long without waiting must not hold up those who send to it.
+  template <bool record>
+  void further() {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[m_looked];
+      while (port.done < port.posted) {
+        const std::size_t slot = port.done % port.requests.size();
+        if (!m_transport->test(port.requests[slot])) return;
+        finish<record>(port, slot);
+      }
+      m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
+    }
+  }
+
+  template <bool record>
+  void finish(Pending& port, std::size_t slot) {
+    port.requests[slot] = {};
+    ++port.done;
+    if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
   }
 
   void complete_all() {
@@ -264,6 +287,7 @@ class Executor {
   std::vector<Pending> m_ports;
   std::vector<Stamp> m_stamps;
   std::size_t m_at = 0;
+  std::size_t m_looked = 0;  ///< the port at which further() stopped
   bool m_failed = false;
   int m_exceptions = std::uncaught_exceptions();
 };
