@@ -144,6 +144,7 @@ TEST_CASE("a stream that makes no pipeline is refused") {
                  ContainsSubstring("threads = 0"));
   CHECK_THAT(refusal({.batch = 0}), ContainsSubstring("batch = 0"));
   CHECK_THAT(refusal({.waiting = 0}), ContainsSubstring("waiting = 0"));
+  CHECK_THAT(refusal({.waiting = 1u << 31}), ContainsSubstring("waiting at most 1048576"));
   CHECK_THAT(refusal({.stages_per_thread = {1, 2}}),
              ContainsSubstring("the threads do not share out all stages") &&
                  ContainsSubstring("stages_per_thread names 3 of 2"));

@@ -150,7 +150,8 @@ TEST_CASE("gradients of two branches with a joint loss are those of the serial m
   }
 }
 
-TEST_CASE("a stage with two inputs or two partners is refused on every rank") {
+TEST_CASE(
+    "a stage whose place has other inputs or outputs than its calls is refused on every rank") {
   const int ranks = world_size();
   const auto refusal = [&](const hd::Orders& orders, int branches) {
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
@@ -165,4 +166,11 @@ TEST_CASE("a stage with two inputs or two partners is refused on every rank") {
   CHECK_THAT(refusal(hd::schedule::flexpipe_orders(ranks, 2, 2, {{0, ranks - 1, 1, ranks - 1}}), 2),
              ContainsSubstring("a stage has more inputs or outputs than its calls take") &&
                  ContainsSubstring("of 'FlexPipe P="));
+  // A chain whose last stage would hand something on, and one without backward passes.
+  CHECK_THAT(refusal(hd::schedule::one_f_one_b_orders(ranks, 2), 1),
+             ContainsSubstring("a stage has fewer inputs or outputs than its calls take") &&
+                 ContainsSubstring("input_size is 0 for the first stage"));
+  CHECK_THAT(refusal(hd::schedule::stream_orders(ranks, 2), 1),
+             ContainsSubstring("a stage has fewer inputs or outputs than its calls take") &&
+                 ContainsSubstring("forwards alone keep nothing"));
 }

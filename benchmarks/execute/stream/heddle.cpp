@@ -15,7 +15,8 @@ Result by_heddle(const Case& work) {
   std::vector<heddle::Seconds> begun(work.tokens / batch);
   const heddle::Seconds start = now();
   heddle::stream(
-      {.threads = threads, .batch = batch, .waiting = lines / 2},
+      // Batches are stored at both ends, and one is under work there: 2 (1 + waiting) + 2 in all.
+      {.threads = threads, .batch = batch, .waiting = lines / 2 - 2},
       [&]() -> std::optional<std::uint64_t> {
         if (next == work.tokens) return std::nullopt;
         if (next % batch == 0) begun[next / batch] = now();

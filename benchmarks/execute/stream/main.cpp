@@ -108,13 +108,10 @@ int main() {
       {"onetbb_parallel", [](const Case& work) { return by_onetbb(work, true); }},
       {"taskflow_serial", [](const Case& work) { return by_taskflow(work, false); }},
       {"taskflow_parallel", [](const Case& work) { return by_taskflow(work, true); }}};
-  try {
+  return bench::status_of(name, [&] {
     compare("empty", 0, 3'200'000, 31, peers);
     compare("0.1us", 0.1e-6, 3'200'000, 31, peers);
     compare("1us", 1e-6, 1'280'000, 31, peers);
     compare("10us", 10e-6, 128'000, 31, peers);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
+  });
 }

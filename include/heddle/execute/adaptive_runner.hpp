@@ -33,7 +33,7 @@ struct AdaptiveOptions {
 /// Between steps, once in `every`, all ranks learn from the Timeline of the last one, the same for
 /// all, so that all decide alike. Where the choice changes, the Runner is made anew: only one
 /// Schedule's buffers are allocated at a time, and what lasts from step to step is the model's own
-/// (see Model). The model and the place are referred to.
+/// (see Model). The model and the place are referred to. After an error the object is spent.
 template <class M, class P>
 requires Model<M> && Place<P>
 class AdaptiveRunner {

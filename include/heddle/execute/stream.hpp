@@ -206,11 +206,17 @@ requires(sizeof...(Functions) >= 1) std::uint64_t
     stream(const StreamOptions& options, Source source, Functions... functions) {
   using Model = impl::StreamModel<Source, Functions...>;
   constexpr int stages = 1 + static_cast<int>(sizeof...(Functions));
-  expects(options.threads >= 1 && options.batch >= 1 && options.waiting >= 1, [&] {
-    return Complaint{"heddle::stream", "threads, batch and waiting are at least one",
-                     text("threads = ", options.threads, ", batch = ", options.batch,
-                          ", waiting = ", options.waiting)};
-  });
+  constexpr std::uint32_t most =
+      1 << 20;  // of batches that wait: the list of a step has twice as many
+  expects(
+      options.threads >= 1 && options.batch >= 1 && options.waiting >= 1 && options.waiting <= most,
+      [&] {
+        return Complaint{
+            "heddle::stream",
+            text("threads, batch and waiting are at least one, waiting at most ", most),
+            text("threads = ", options.threads, ", batch = ", options.batch,
+                 ", waiting = ", options.waiting)};
+      });
   const std::vector<int> division =
       options.stages_per_thread.empty()
           ? schedule::even_division(stages, std::min(options.threads, stages))

@@ -400,19 +400,31 @@ class Stages {
     stage.fence();
   }
 
-  /// Refuses stages that several others give to or take from: their calls have one input and one
-  /// gradient. Every rank knows all sizes and refuses alike.
+  /// Refuses schedules in which a stage has other inputs and outputs than its sizes say: its calls
+  /// take one input and one gradient each where these have a size, and what is kept in between.
+  /// Every rank knows all sizes and refuses alike.
   static void check_ends(const Schedule& schedule, const std::vector<Sizes>& sizes) {
     for (std::size_t i = 0; i < schedule.size(); ++i) {
       const Action& action = schedule[ActionId{i}];
-      if (action.kind != Kind::I && action.kind != Kind::B) continue;
+      if (action.kind > Kind::B) continue;
       const Sizes& stage = sizes[+action.stage];
-      // [input] saved [output_grad or exchanged] weights [input_grad] and delta or gradients.
-      const std::size_t most = 3 + 2 * (stage.input > 0) + (stage.output > 0);
-      expects(schedule.uses(ActionId{i}).size() <= most, [&] {
-        return Complaint{"heddle::Stages", "a stage has more inputs or outputs than its calls take",
-                         text("stage ", action.stage, " of '", schedule.name(), "'"),
-                         "give it one input, and one output or one partner in the loss"};
+      const std::size_t ends = (stage.input > 0) + (stage.output > 0);
+      // [input, output], saved, weights; W has delta and gradients, too, I and B the gradient of
+      // the input and one of the two. See weave().
+      const std::size_t takes = action.kind == Kind::F   ? ends + 2
+                                : action.kind == Kind::W ? ends + 4
+                                                         : ends + 3 + (stage.input > 0);
+      const std::size_t gets = schedule.uses(ActionId{i}).size();
+      expects(gets == takes, [&] {
+        const bool more = gets > takes;
+        return Complaint{
+            "heddle::Stages",
+            text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
+            text("stage ", action.stage, " of '", schedule.name(), "', ",
+                 action_text(schedule, ActionId{i})),
+            more ? "give it one input, and one output or one partner in the loss"
+                 : "input_size is 0 for the first stage, output_size for the last; forwards alone "
+                   "keep nothing"};
       });
     }
   }
