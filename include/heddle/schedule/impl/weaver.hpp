@@ -102,17 +102,18 @@ class Weaver {
     }
     m_nodes.resize(static_cast<std::size_t>(graph.stages));
     for (std::size_t e = 0; e < graph.edges.size(); ++e) {
-      const auto [from, to, at] = graph.edges[e];
-      expects(+from < m_nodes.size() && +to < m_nodes.size(), [&, from = from, to = to] {
-        return fail("the stage graph has an edge to no stage", text(from, " -> ", to));
-      });
-      expects(at == Kind::F || at == Kind::B, [&, from = from, to = to, at = at] {
+      const StageGraph::Edge& edge = graph.edges[e];
+      const auto describe = [&] { return text(edge.from, " -> ", edge.to); };
+      expects(+edge.from < m_nodes.size() && +edge.to < m_nodes.size(),
+              [&] { return fail("the stage graph has an edge to no stage", describe()); });
+      expects(edge.at == Kind::F || edge.at == Kind::B, [&] {
         return fail("an edge ends at a forward (F) or a backward pass (B)",
-                    text(from, " -> ", to, " at ", at));
+                    text(describe(), " at ", edge.at));
       });
-      auto& out = m_nodes[+from].out;
-      auto& in = m_nodes[+to].in;
-      m_edges.push_back({from, to, at == Kind::B, static_cast<std::uint32_t>(out.size()),
+      auto& out = m_nodes[+edge.from].out;
+      auto& in = m_nodes[+edge.to].in;
+      m_edges.push_back({edge.from, edge.to, edge.at == Kind::B,
+                         static_cast<std::uint32_t>(out.size()),
                          static_cast<std::uint32_t>(in.size())});
       out.push_back(static_cast<std::uint32_t>(e));
       in.push_back(static_cast<std::uint32_t>(e));
