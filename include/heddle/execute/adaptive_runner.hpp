@@ -65,7 +65,9 @@ class AdaptiveRunner {
   }
 
   /// From now on this rank has `memory` bytes for transient storage; the least of all ranks counts.
-  /// All ranks must call it. @throws infeasible on all ranks, where no candidate fits.
+  /// All ranks must call it. What a candidate needs follows from the sizes of its own buffers: one
+  /// whose sizes only the model knows (see Stages) counts as nothing and always fits.
+  /// @throws infeasible on all ranks, where no candidate fits.
   void limit(Bytes memory) {
     const auto all = all_gather_values<Bytes>(transport_of(*m_place), std::span(&memory, 1),
                                               m_options.run.execute);

@@ -33,25 +33,36 @@ namespace heddle::inline v0::impl {
   return items;
 }
 
+/// What a stage waits for: the stages whose forward its forward or backward needs, and whose
+/// backward its backward does.
+struct StageInputs {
+  std::vector<Stage> forward, exchanged, backward;
+};
+
+/// The inputs of every stage of a graph whose edges lead from stages to stages.
+[[nodiscard]] inline std::vector<StageInputs> inputs_of(const StageGraph& graph) {
+  std::vector<StageInputs> inputs(static_cast<std::size_t>(graph.stages));
+  for (const StageGraph::Edge& edge : graph.edges) {
+    if (edge.at == Kind::F) {
+      inputs[+edge.to].forward.push_back(edge.from);
+      inputs[+edge.from].backward.push_back(edge.to);
+    } else {
+      inputs[+edge.to].exchanged.push_back(edge.from);
+    }
+  }
+  return inputs;
+}
+
 /// For orders in which every stage of the graph computes every microbatch.
 class Progress {
  public:
   Progress(const Orders& orders, const StageGraph& graph)
       : m_orders(orders),
         m_items(items_of(orders)),
-        m_before(static_cast<std::size_t>(graph.stages)),
+        m_before(inputs_of(graph)),
         m_forward(m_before.size() * m_items),
         m_backward(m_before.size() * m_items),
-        m_heads(orders.ranks.size(), 0) {
-    for (const auto& [from, to, at] : graph.edges) {
-      if (at == Kind::F) {
-        m_before[+to].forward.push_back(from);
-        m_before[+from].backward.push_back(to);
-      } else {
-        m_before[+to].exchanged.push_back(from);
-      }
-    }
-  }
+        m_heads(orders.ranks.size(), 0) {}
 
   /// Sweeps over the ranks until none can do its head; in a sweep each does one, or a fused pair.
   /// Calls `done(rank, order)` for each; true where all lists were done to their ends.
@@ -88,16 +99,10 @@ class Progress {
   }
 
  private:
-  /// The stages whose forward a stage's forward or backward waits for, and whose backward its
-  /// backward does.
-  struct Before {
-    std::vector<Stage> forward, exchanged, backward;
-  };
-
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
 
   [[nodiscard]] std::optional<Order> missing(const Order& order) const {
-    const Before& before = m_before[+order.stage];
+    const StageInputs& before = m_before[+order.stage];
     const auto forward = [&](Stage stage) { return m_forward[at(stage, order.item)]; };
     const auto backward = [&](Stage stage) { return m_backward[at(stage, order.item)]; };
     switch (order.kind) {
@@ -129,7 +134,7 @@ class Progress {
 
   const Orders& m_orders;
   std::size_t m_items;
-  std::vector<Before> m_before;
+  std::vector<StageInputs> m_before;
   std::vector<bool> m_forward;
   std::vector<bool> m_backward;  ///< I or B
   std::vector<std::size_t> m_heads;

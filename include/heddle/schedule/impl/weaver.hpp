@@ -16,6 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/progress.hpp>
 #include <heddle/schedule/impl/weight_versions.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/stage_graph.hpp>
@@ -92,14 +93,7 @@ class Weaver {
   Done& done(Stage stage, Item item) { return m_done[+stage * m_items + +item]; }
 
   void read_graph() {
-    StageGraph graph = m_orders.graph;
-    if (graph.stages == 0) {
-      int stages = 1;
-      for (const auto& list : m_orders.ranks)
-        for (const Order& order : list)
-          stages = std::max(stages, static_cast<int>(+order.stage) + 1);
-      graph = StageGraph::chain(stages);
-    }
+    const StageGraph graph = graph_of(m_orders);
     m_nodes.resize(static_cast<std::size_t>(graph.stages));
     for (std::size_t e = 0; e < graph.edges.size(); ++e) {
       const StageGraph::Edge& edge = graph.edges[e];

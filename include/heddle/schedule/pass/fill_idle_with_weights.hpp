@@ -73,11 +73,6 @@ class WeightFiller {
  private:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// The stages whose forward a stage's forward or backward waits for, and whose backward its
-  /// backward does.
-  struct Before {
-    std::vector<Stage> forward, exchanged, backward;
-  };
   /// When a microbatch was through a stage, and on which rank.
   struct Done {
     double forward = never;
@@ -100,19 +95,13 @@ class WeightFiller {
 
   void read_graph(const StageGraph& graph) {
     const auto stages = static_cast<std::size_t>(graph.stages);
-    m_before.resize(stages);
-    m_done.resize(stages * m_items);
-    for (const auto& [from, to, at] : graph.edges) {
-      expects(+from < stages && +to < stages, [&] {
-        return fail("the stage graph has an edge to no stage", text(from, " -> ", to));
+    for (const StageGraph::Edge& edge : graph.edges) {
+      expects(+edge.from < stages && +edge.to < stages, [&] {
+        return fail("the stage graph has an edge to no stage", text(edge.from, " -> ", edge.to));
       });
-      if (at == Kind::F) {
-        m_before[+to].forward.push_back(from);
-        m_before[+from].backward.push_back(to);
-      } else {
-        m_before[+to].exchanged.push_back(from);
-      }
     }
+    m_before = heddle::impl::inputs_of(graph);
+    m_done.resize(stages * m_items);
   }
 
   void read_orders() {
@@ -155,7 +144,7 @@ class WeightFiller {
       const Done& other = done({order.kind, stage, order.item});
       latest = std::max(latest, other.*when + (other.rank == rank ? 0 : m_options.transfer));
     };
-    const Before& before = m_before[+order.stage];
+    const heddle::impl::StageInputs& before = m_before[+order.stage];
     if (order.kind == Kind::F) {
       for (const Stage from : before.forward) wait(from, &Done::forward);
     } else {
@@ -229,9 +218,9 @@ class WeightFiller {
   const Orders& m_orders;
   const FillOptions& m_options;
   std::vector<RankState> m_ranks;
-  std::size_t m_items;           ///< microbatches
-  std::vector<Before> m_before;  ///< of each stage
-  std::vector<Done> m_done;      ///< of each stage and microbatch
+  std::size_t m_items;                              ///< microbatches
+  std::vector<heddle::impl::StageInputs> m_before;  ///< of each stage
+  std::vector<Done> m_done;                         ///< of each stage and microbatch
 };
 
 }  // namespace impl
