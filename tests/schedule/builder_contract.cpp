@@ -54,6 +54,16 @@ TEST_CASE("the builder names the rank, buffer or queue that does not exist") {
   CHECK_THAT(message([&] { f.builder.add_buffer({.rank = Rank{2}}); }),
              ContainsSubstring("rank 2 of 2"));
   CHECK_THAT(message([&] { f.builder.add_buffer({.parts = 0}); }), ContainsSubstring("0 parts"));
+  const auto ends = [&](std::vector<Bytes> where) {
+    return message([&] {
+      f.builder.add_buffer({.parts = 2,
+                            .bytes = 8,
+                            .ends = std::make_shared<const std::vector<Bytes>>(std::move(where))});
+    });
+  };
+  CHECK_THAT(ends({8}), ContainsSubstring("1 ends for 2 parts"));
+  CHECK_THAT(ends({3, 7}), ContainsSubstring("the last at 7 of 8 bytes"));
+  CHECK_THAT(ends({9, 8}), ContainsSubstring("go up"));
   CHECK_THAT(message([&] { f.builder.queue(Rank{0}, Rank{2}); }),
              ContainsSubstring("to rank 2") && ContainsSubstring("with 2 ranks"));
   CHECK_THAT(message([&] { f.builder.local(Rank{7}); }), ContainsSubstring("from rank 7"));

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -36,6 +38,20 @@ TEST_CASE("parts cut a buffer without gap or overlap, evenly, at elements") {
       }
     }
   }
+}
+
+TEST_CASE("parts end where the buffer says") {
+  const Buffer buffer{.parts = 4,
+                      .bytes = 29,
+                      .ends = std::make_shared<const std::vector<Bytes>>(
+                          std::vector<Bytes>{5, 5, 28, 29})};  // one part is empty
+  CHECK(part_bytes(buffer, 0, 1) == 5);
+  CHECK(part_bytes(buffer, 1, 1) == 0);
+  CHECK(part_bytes(buffer, 1, 3) == 24);
+  CHECK(part_bytes(buffer, 0, 4) == 29);
+  CHECK(part_offset(buffer, 0) == 0);
+  CHECK(part_offset(buffer, 3) == 28);
+  CHECK_FALSE(is_cut_evenly(buffer));
 }
 
 TEST_CASE("the bytes of a use are those of its parts") {

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
@@ -53,13 +55,22 @@ struct Buffer {
   Scalar type = Scalar::byte;  ///< of its elements; parts hold whole ones
   bool transient = true;       ///< every value is written before it is read in the same step
   Bytes bytes = 0;             ///< of the whole; 0: not bound yet
+  /// Where each part ends, in bytes from the begin, the last one at `bytes`; none: cut evenly.
+  std::shared_ptr<const std::vector<Bytes>> ends = {};
 };
 
-/// Bytes of the parts [first, first + count). Elements are dealt out evenly, the first parts get
-/// one more where the division has a remainder.
-[[nodiscard]] constexpr Bytes part_bytes(const Buffer& buffer, std::uint32_t first,
-                                         std::uint32_t count) noexcept {
+/// Bytes of the parts [first, first + count). Where the buffer does not say where its parts end,
+/// elements are dealt out evenly, and the first parts get one more where the division has a
+/// remainder.
+[[nodiscard]] inline Bytes part_bytes(const Buffer& buffer, std::uint32_t first,
+                                      std::uint32_t count) noexcept {
   if (buffer.bytes == 0) return 0;
+  if (buffer.ends != nullptr) {
+    const auto end_of = [&](std::uint32_t parts) {
+      return parts == 0 ? Bytes{0} : (*buffer.ends)[parts - 1];
+    };
+    return end_of(first + count) - end_of(first);
+  }
   const Bytes element = size_of(buffer.type);
   const Bytes elements = buffer.bytes / element;
   const Bytes each = elements / buffer.parts;
@@ -70,13 +81,13 @@ struct Buffer {
 }
 
 /// First byte of part `part` (of `part == buffer.parts`: the end).
-[[nodiscard]] constexpr Bytes part_offset(const Buffer& buffer, std::uint32_t part) noexcept {
+[[nodiscard]] inline Bytes part_offset(const Buffer& buffer, std::uint32_t part) noexcept {
   return part_bytes(buffer, 0, part);
 }
 
 /// True where all parts have the same size, so that they can take each other's place.
-[[nodiscard]] constexpr bool is_cut_evenly(const Buffer& buffer) noexcept {
-  return buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
+[[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) noexcept {
+  return buffer.ends == nullptr && buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
 }
 
 /// Parts [first, first + count) of a buffer, and how they are touched. 12 bytes.

@@ -6,6 +6,7 @@
 /// Builder: the only way to make a Schedule. Generators and passes append buffers, queues and
 /// actions; dependencies are derived while they do.
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -68,7 +69,8 @@ class Builder {
     return LabelId{labels.size() - 1};
   }
 
-  /// Adds storage. Its rank and label must exist; it has at least one part.
+  /// Adds storage. Its rank and label must exist; it has at least one part, and where it says where
+  /// they end, it does so for each.
   BufferId add_buffer(const Buffer& buffer) {
     expects(+buffer.rank < static_cast<std::size_t>(m_body.ranks) && buffer.parts >= 1, [&] {
       return Complaint{
@@ -80,6 +82,7 @@ class Builder {
                        text("label ", buffer.label, " of ", m_body.labels.size()),
                        "make it with Builder::label"};
     });
+    if (buffer.ends != nullptr) check_ends(buffer);
     m_body.buffers.push_back(buffer);
     m_hazards.add_buffer(buffer.parts);
     return BufferId{m_body.buffers.size() - 1};
@@ -157,6 +160,19 @@ class Builder {
   /// Whether the last action is fused with the one to come.
   [[nodiscard]] bool awaits_partner() const {
     return !m_body.actions.empty() && (m_body.actions.back().flags & flag::with_next) != 0;
+  }
+
+  static void check_ends(const Buffer& buffer) {
+    const std::vector<Bytes>& ends = *buffer.ends;
+    expects(ends.size() == buffer.parts && ends.back() == buffer.bytes &&
+                std::is_sorted(ends.begin(), ends.end()),
+            [&] {
+              return Complaint{
+                  "heddle::Builder::add_buffer",
+                  "the ends of parts go up, one for each part, to the buffer's size",
+                  text(ends.size(), " ends for ", buffer.parts, " parts, the last at ",
+                       ends.empty() ? Bytes{0} : ends.back(), " of ", buffer.bytes, " bytes")};
+            });
   }
 
   void check(const ActionSpec& spec, std::span<const Use> uses) const {

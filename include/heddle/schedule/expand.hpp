@@ -56,6 +56,7 @@ template <CollectiveGenerator G>
   for (std::uint32_t& cut : finer) cut = std::max(cut, 1u);
   std::size_t next = 0;
   Builder builder = Builder::like(schedule, [&](Buffer buffer) {
+    if (finer[next] > 1) buffer.ends.reset();  // of the one part that it is
     buffer.parts *= finer[next++];
     return buffer;
   });

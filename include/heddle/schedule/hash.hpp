@@ -21,9 +21,12 @@ namespace heddle::inline v0 {
     for (const std::uint64_t word : words) state = (state ^ word) * 0x100000001b3u;
   };
   mix(schedule.ranks());
-  for (const Buffer& buffer : schedule.buffers())
+  for (const Buffer& buffer : schedule.buffers()) {
     mix(+buffer.rank, buffer.parts, +buffer.stage, +buffer.tier, buffer.type, buffer.transient,
         buffer.bytes, fnv1a(schedule[buffer.label]));
+    if (buffer.ends != nullptr)
+      for (const Bytes end : *buffer.ends) mix(end);
+  }
   for (const Queue& queue : schedule.queues()) mix(+queue.from, +queue.to, +queue.lane);
   for (const Action& action : schedule.actions())
     mix(action.kind, action.flags, action.units, +action.queue, +action.stage, +action.item,

@@ -104,7 +104,7 @@ class Schedule {
     return part_bytes((*this)[use.buffer], use.first, use.count);
   }
 
-  /// The same list over storage of other sizes: `change(buffer)` sets `bytes` and `type`.
+  /// The same list over storage of other sizes: `change(buffer)` sets `bytes`, `ends` and `type`.
   template <class Change>
   [[nodiscard]] Schedule with_sizes(Change&& change) const {
     impl::ScheduleBody body = *m_body;
