@@ -4,8 +4,9 @@
 
 /// @file
 /// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
-/// device memory, device meshes, and measuring a machine.
+/// device memory, device meshes, agreement about calls, and measuring a machine.
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_mesh.hpp>

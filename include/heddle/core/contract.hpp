@@ -6,6 +6,7 @@
 /// The check at the door: bad input becomes a contract_error that names the culprit.
 
 #include <concepts>
+#include <cstdint>
 
 #include <heddle/core/error.hpp>
 
@@ -28,5 +29,19 @@ constexpr void expects(bool ok, Complain&& complain) {
   if (!ok) [[unlikely]]
     impl::violated(complain);
 }
+
+/// How much a call of several ranks checks of what it was given.
+enum class ContractLevel : std::uint8_t {
+  local,          ///< what a rank sees by itself
+  communication,  ///< also that all ranks make the same call, which costs messages every time
+};
+
+/// The level of calls that are given none: `local`, or `communication` where the macro
+/// HEDDLE_CHECK_COMMUNICATION is defined, as it then must be in all sources of a program.
+#if defined(HEDDLE_CHECK_COMMUNICATION)
+inline constexpr ContractLevel contract_level = ContractLevel::communication;
+#else
+inline constexpr ContractLevel contract_level = ContractLevel::local;
+#endif
 
 }  // namespace heddle::inline v0
