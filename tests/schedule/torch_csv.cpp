@@ -182,6 +182,15 @@ TEST_CASE("a receive may bring any input of its stage, in whatever order the gra
   }
 }
 
+TEST_CASE("transfers of forward passes alone are those that the forward passes need") {
+  Orders orders = schedule::flexpipe_orders(2, 2);
+  for (auto& list : orders.ranks)
+    std::erase_if(list, [](const Order& order) { return order.kind != Kind::F; });
+  const std::string csv = to_csv(orders, CsvContents::transfers);
+  CHECK(csv.find("SEND_F") != std::string::npos);
+  CHECK(read_orders(csv, {.graph = orders.graph}).ranks == orders.ranks);
+}
+
 TEST_CASE("the grid of a wrong cell marks it among its neighbours") {
   try {
     (void)read_orders("0F0,,0SEND_F0\n1RECV_F0,1F0,1F0\n");

@@ -75,6 +75,22 @@ TEST_CASE("a diamond on two ranks moves only what crosses") {
   CHECK(simulate(woven, {.F = 1, .B = 2}).makespan() == 9);
 }
 
+TEST_CASE("without backward passes nothing moves to where only those would read it") {
+  // Two stages whose outputs the backward pass of the other reads, as for a joint loss.
+  StageGraph joint{3, {{Stage{0}, Stage{1}}}};
+  joint.edges.push_back({Stage{1}, Stage{2}, B});
+  joint.edges.push_back({Stage{2}, Stage{1}, B});
+  const Orders forward{"joint", {{order(F, 0, 0)}, {order(F, 1, 0)}, {order(F, 2, 0)}}, joint};
+  const Schedule woven = weave(forward, {.activation = 1});
+  test::schedule_battery(woven);
+  CHECK(woven.size() == 3 + 1);
+  for (const Buffer& buffer : woven.buffers()) CHECK(woven[buffer.label] != role::exchanged);
+  // With them each output goes to the rank of the other.
+  Orders training = forward;
+  for (int s = 0; s < 3; ++s) training.ranks[static_cast<std::size_t>(s)].push_back(order(B, s, 0));
+  CHECK(weave(training).size() == 6 + 4 + 3);
+}
+
 TEST_CASE("split backward passes: W fills the bubble") {
   // Rank 1: F0 1-2, I0 2-3, F1 3-4, I1 4-5, W0 5-6, W1 6-7.
   // Rank 0: F0 0-1, F1 1-2, I0 3-4, W0 4-5, I1 5-6, W1 6-7.

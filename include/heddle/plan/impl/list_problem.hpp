@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/plan/priority.hpp>
+#include <heddle/schedule/impl/progress.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_levels.hpp>
@@ -47,7 +48,7 @@ struct ListProblem {
       : ranks(given.ranks.size()), channels(schedule.queues().size()) {
     read_nodes(schedule, costs);
     read_edges(schedule);
-    describe(given.graph);
+    describe(heddle::impl::graph_of(given));
   }
 
  private:
@@ -107,10 +108,8 @@ struct ListProblem {
   }
 
   void describe(const StageGraph& graph) {
-    const std::vector<int> level = graph.stages == 0 && stages > 0
-                                       ? stage_levels(StageGraph::chain(static_cast<int>(stages)))
-                                       : stage_levels(graph);
-    const int levels = level.empty() ? 0 : 1 + *std::max_element(level.begin(), level.end());
+    const std::vector<int> level = stage_levels(graph);
+    const int levels = 1 + *std::max_element(level.begin(), level.end());
     // Turns: the microbatches of each stage on each rank, in ascending order.
     std::vector<std::vector<Item>> items(ranks * level.size());
     const auto of = [&](const ListNode<Time>& node) -> std::vector<Item>& {

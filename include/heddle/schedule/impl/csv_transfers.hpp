@@ -30,20 +30,19 @@ class CsvTransfers {
     m_forward.resize(all);
     m_backward.resize(all);
     m_wanted.resize(4 * all);
-    bool trains = false;
+    const bool trains = heddle::impl::trains(content.orders);
     for (std::size_t rank = 0; rank < content.orders.ranks.size(); ++rank) {
       const auto& list = content.orders.ranks[rank];
       for (std::size_t i = 0; i < list.size(); ++i) {
         const std::size_t at = +list[i].stage * m_items + +list[i].item;
         if (list[i].kind == Kind::F) m_forward[at] = {rank, i};
         if (list[i].kind == Kind::I || list[i].kind == Kind::B) m_backward[at] = {rank, i};
-        trains |= list[i].kind != Kind::F;
       }
     }
     for (const auto& [from, to, at] : m_graph.edges) {
       if (at == Kind::F) expect(from, to, false, m_forward, m_forward);
       if (at == Kind::F && trains) expect(to, from, true, m_backward, m_backward);
-      if (at == Kind::B && trains) expect(from, to, false, m_forward, m_backward);
+      if (at == Kind::B) expect(from, to, false, m_forward, m_backward);
     }
   }
 

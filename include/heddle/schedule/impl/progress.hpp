@@ -16,9 +16,23 @@
 
 namespace heddle::inline v0::impl {
 
-/// The graph that the orders are meant for, a chain where they do not say.
+/// Whether the orders have any backward pass.
+[[nodiscard]] inline bool trains(const Orders& orders) {
+  return std::any_of(orders.ranks.begin(), orders.ranks.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](const Order& order) { return order.kind != Kind::F; });
+  });
+}
+
+/// The graph that the orders are meant for, a chain where they do not say; without backward passes
+/// nobody reads what only those would, so that the edges which end there are gone.
 [[nodiscard]] inline StageGraph graph_of(const Orders& orders) {
-  if (orders.graph.stages != 0) return orders.graph;
+  if (orders.graph.stages != 0) {
+    StageGraph graph = orders.graph;
+    if (!trains(orders))
+      std::erase_if(graph.edges, [](const StageGraph::Edge& edge) { return edge.at == Kind::B; });
+    return graph;
+  }
   int stages = 1;
   for (const auto& list : orders.ranks)
     for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);

@@ -30,6 +30,7 @@ class Weaver {
   Weaver(const Orders& orders, const StageSizes& sizes)
       : m_orders(orders),
         m_sizes(sizes),
+        m_trains(trains(orders)),
         m_builder(orders.name, static_cast<int>(orders.ranks.size())) {}
 
   Schedule run() {
@@ -145,7 +146,6 @@ class Weaver {
           return fail("an action names a stage that the graph lacks",
                       text(order, " on rank ", rank, ", stages 0 to ", m_nodes.size() - 1));
         });
-        m_trains |= order.kind != Kind::F;
         m_updates |= order.kind == Kind::update;
         m_items = std::max(m_items, std::size_t{+order.item + 1});
         ++m_total;
@@ -503,6 +503,7 @@ class Weaver {
 
   const Orders& m_orders;
   StageSizes m_sizes;
+  bool m_trains;
   Builder m_builder;
   std::vector<Edge> m_edges;
   std::vector<Node> m_nodes;
@@ -511,7 +512,6 @@ class Weaver {
   std::vector<Use> m_uses;
   std::size_t m_items = 0;
   std::size_t m_total = 0;
-  bool m_trains = false;
   bool m_updates = false;  ///< the orders say when
   bool m_late = false;     ///< some head only waits for the next round
 };
