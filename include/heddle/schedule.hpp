@@ -33,6 +33,7 @@
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
+#include <heddle/schedule/pass/fuse.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/pass/group.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
