@@ -203,6 +203,41 @@ TEST_CASE("the grid of a wrong cell marks it among its neighbours") {
   }
 }
 
+TEST_CASE("timelines of the catalogue's schedules are read as their orders, recomputed or not") {
+  for (const auto& entry : schedule::catalogue()) {
+    for (const schedule::PipelineShape& shape :
+         {schedule::PipelineShape{},
+          {.ranks = 2, .microbatches = 5, .stages_per_rank = 3},
+          {.ranks = 1, .microbatches = 2, .stages_per_rank = 1}}) {
+      Orders orders;
+      try {
+        orders = entry.orders(shape);
+      } catch (const infeasible&) {  // not for this shape
+        continue;
+      }
+      INFO(orders.name);
+      const StageCosts costs{.F = 1, .I = 1, .W = 1, .update = 1};
+      for (const Schedule& woven : {weave(orders), recompute(weave(orders))}) {
+        const Orders read = read_orders(to_csv(simulate(woven, costs)), {.graph = orders.graph});
+        CHECK(read.ranks == orders.ranks);
+      }
+    }
+  }
+  // The forward that runs again stands right before its backward, unnamed.
+  CHECK(to_csv(simulate(recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
+                        {.F = 1, .B = 2})) == "0F0,0F1,,0B0,,,0B1\n");
+}
+
+TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
+  const Schedule woven = schedule::pipedream({.stages = 1, .microbatches = 2});
+  CHECK(to_csv(simulate(woven, {.F = 1, .B = 1, .update = 1})) ==
+        "0F0,0B0,0UPDATE0,0F1,0B1,0UPDATE1\n");
+  CHECK(
+      test::message_of<contract_error>([&] { (void)to_csv(simulate(woven, {.F = 1, .B = 1})); }) ==
+      "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
+      "simulate with costs of one slot or several");
+}
+
 TEST_CASE("a timeline in unit slots is written with its idle cells") {
   const Schedule schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
   const std::string unit = "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n";
@@ -217,7 +252,7 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
   CHECK(test::message_of<contract_error>(
             [&] { (void)to_csv(simulate(schedule, {.F = 1, .B = 1}), 2.0); }) ==
         "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
-        "simulate with costs that are multiples of the slot");
+        "simulate with costs of one slot or several");
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
         "heddle::schedule::to_csv: a slot takes time (slot = 0 or less)");
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -146,10 +147,25 @@ enum class CsvContents : std::uint8_t {
   return impl::CsvWriter(orders).write();
 }
 
+namespace impl {
+
+/// Whether stages update before the end of the step: weave() appends one update for each.
+[[nodiscard]] inline bool updates_within(const Schedule& schedule) {
+  std::set<std::pair<Stage, QueueId>> seen;
+  return std::any_of(
+      schedule.actions().begin(), schedule.actions().end(), [&](const Action& action) {
+        return action.kind == Kind::update && !seen.insert({action.stage, action.queue}).second;
+      });
+}
+
+}  // namespace impl
+
 /// The compute actions of a timeline as a schedule file with its idle cells: a column for each
 /// `slot` of time from the beginning on, so that to_csv(simulate(schedule, {.F = 1, .B = 1})) shows
 /// the schedule's slots. What takes longer than a slot is followed by empty cells; a fused pair is
-/// one cell.
+/// one cell. Left out are what weave() adds, the updates at the end of the step among it, and what
+/// runs again (see recompute()), which has no name in this dialect: its cells are empty. So
+/// read_orders() gives back the orders that were woven.
 /// @throws contract_error where an action does not begin at a slot of its own, and for a slot of no
 ///         time.
 template <class Time>
@@ -161,9 +177,12 @@ template <class Time>
   const Time begin = timeline.begin();
   std::vector<std::string> lines(static_cast<std::size_t>(schedule.ranks()));
   std::vector<int> slots(lines.size(), 0);  // written
+  const bool updates = impl::updates_within(schedule);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
-    if (schedule[id].kind > Kind::B) continue;
+    const bool has_name =
+        schedule[id].kind <= Kind::B || (updates && schedule[id].kind == Kind::update);
+    if (!has_name || (schedule[id].flags & flag::again)) continue;
     const Rank rank = schedule[schedule[id].queue].from;
     std::string& line = lines[+rank];
     int& written = slots[+rank];
@@ -173,7 +192,7 @@ template <class Time>
     expects(!(timeline[id].start < at()), [&] {
       return Complaint{"heddle::schedule::to_csv", "an action does not begin at a slot of its own",
                        text(action_text(schedule, id), " on rank ", rank),
-                       "simulate with costs that are multiples of the slot"};
+                       "simulate with costs of one slot or several"};
     });
     comma();
     if (schedule[id].flags & flag::with_next) {
