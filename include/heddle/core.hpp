@@ -3,13 +3,14 @@
 #pragma once
 
 /// @file
-/// Everything of core/: errors, index types, units, random numbers.
+/// Everything of core/: errors, index types, units and element types, random numbers.
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/core/small_float.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/core/version.hpp>

@@ -32,6 +32,7 @@ static_assert(size_of(Scalar::f32) == sizeof(float));
 static_assert(size_of(Scalar::f64) == sizeof(double));
 static_assert(scalar_of<float> == Scalar::f32 && scalar_of<double> == Scalar::f64);
 static_assert(scalar_of<std::int32_t> == Scalar::i32 && scalar_of<std::int64_t> == Scalar::i64);
+static_assert(size_of(Scalar::i8) == 1 && scalar_of<std::int8_t> == Scalar::i8);
 static_assert(scalar_of<char> == Scalar::byte && scalar_of<void*> == Scalar::byte);
 
 static_assert(HEDDLE_VERSION ==
@@ -64,4 +65,6 @@ TEST_CASE("a number that no index can be is refused") {
 TEST_CASE("scalars print") {
   CHECK(text(Scalar::byte, ' ', Scalar::i32, ' ', Scalar::i64, ' ', Scalar::f32, ' ',
              Scalar::f64) == "byte i32 i64 f32 f64");
+  CHECK(text(Scalar::f16, ' ', Scalar::bf16, ' ', Scalar::f8e4m3, ' ', Scalar::f8e5m2, ' ',
+             Scalar::i8) == "f16 bf16 f8e4m3 f8e5m2 i8");
 }

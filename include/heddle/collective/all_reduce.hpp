@@ -37,7 +37,7 @@ inline MPI_Datatype summable(Scalar type) {
     case Scalar::i64: return MPI_INT64_T;
     case Scalar::f32: return MPI_FLOAT;
     case Scalar::f64: return MPI_DOUBLE;
-    case Scalar::byte: break;
+    default: break;
   }
   throw contract_error(
       {"heddle::sum_in_place", "the elements cannot be added", text("type ", type)});

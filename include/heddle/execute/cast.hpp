@@ -36,7 +36,7 @@ inline void cast_on_host(const Task& task) {
       case Scalar::f64: return call(double{});
       case Scalar::i32: return call(std::int32_t{});
       case Scalar::i64: return call(std::int64_t{});
-      case Scalar::byte: break;
+      default: break;
     }
     throw contract_error(fail("bytes have no values to cast"));
   };

@@ -18,7 +18,7 @@ namespace heddle::inline v0 {
 
 /// Calls `add(from, into, count)` with the memory of a combine task as elements of its buffers'
 /// type: `from[i]` is to be added to `into[i]`, i < count.
-/// @throws contract_error for buffers of type byte, which cannot be added.
+/// @throws contract_error for bytes and for types of storage only, which cannot be added.
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
@@ -34,7 +34,7 @@ void combine(const Task& task, Add&& add) {
     case Scalar::f64: return as(double{});
     case Scalar::i32: return as(std::int32_t{});
     case Scalar::i64: return as(std::int64_t{});
-    case Scalar::byte: break;
+    default: break;
   }
   throw contract_error({text("heddle::combine, ", task.stage(), task.kind(), task.item()),
                         "the buffer's elements cannot be added", text("type ", type)});

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Floating-point types of one and two bytes, to store and to send: f16, bf16, f8e4m3, f8e5m2. They
+/// do not compute; convert to float for that.
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+
+/// What a small float makes of numbers beyond its range.
+enum class Beyond : std::uint8_t {
+  infinity,  ///< as IEEE 754: what rounds past the largest number is infinite
+  largest,   ///< it has no infinity; the largest number of their sign stands for these, too
+};
+
+/// A sign, `ExponentBits` and `MantissaBits`, as in IEEE 754: biased exponent, hidden one, gradual
+/// underflow. Without infinities only the pattern of all ones is a NaN, as in the E4M3 of the Open
+/// Compute Project's OFP8 specification (revision 1.0), which calls this way to convert saturating.
+///
+/// Conversions from float and double round once, to nearest, ties to even; those to them are exact.
+/// A NaN remains one, of the same sign. All are constant expressions without branches, so that
+/// loops of them vectorise; on devices they need what every constexpr function needs there.
+template <int ExponentBits, int MantissaBits, Beyond beyond>
+class SmallFloat {
+ public:
+  /// The pattern: sign, exponent, mantissa.
+  using Pattern =
+      std::conditional_t<(ExponentBits + MantissaBits < 8), std::uint8_t, std::uint16_t>;
+
+  /// No value, as of a float.
+  SmallFloat() = default;
+  /// The nearest one to `number`.
+  template <std::floating_point Float>
+  constexpr explicit SmallFloat(Float number) noexcept : m_pattern(nearest(number)) {}
+  /// The one of this pattern.
+  [[nodiscard]] static constexpr SmallFloat of_pattern(Pattern pattern) noexcept {
+    SmallFloat result;
+    result.m_pattern = pattern;
+    return result;
+  }
+
+  /// Its pattern.
+  [[nodiscard]] constexpr Pattern pattern() const noexcept { return m_pattern; }
+  /// The same number.
+  template <std::floating_point Float>
+  [[nodiscard]] constexpr explicit operator Float() const noexcept {
+    using W = Wide<float>;
+    constexpr std::uint32_t rebias = W::bias - bias;
+    const std::uint32_t magnitude = m_pattern & (sign - 1u);
+    const std::uint32_t wide = magnitude << (W::digits - MantissaBits);
+    // Of a subnormal: let the subtraction find its leading one.
+    constexpr std::uint32_t hidden = (rebias + 1) << W::digits;
+    const auto tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(wide + hidden) -
+                                                   std::bit_cast<float>(hidden));
+    std::uint32_t result =
+        select(magnitude < (1u << MantissaBits), tiny, wide + (rebias << W::digits));
+    if constexpr (beyond == Beyond::infinity)
+      result = select(magnitude >= infinite, wide | W::infinite, result);
+    else
+      result = select(magnitude == sign - 1, W::infinite | (W::infinite >> 1), result);
+    const std::uint32_t minus = (m_pattern & sign) << (31 - ExponentBits - MantissaBits);
+    return static_cast<Float>(std::bit_cast<float>(result | minus));
+  }
+
+  /// The largest finite one.
+  [[nodiscard]] static constexpr SmallFloat max() noexcept {
+    return of_pattern(static_cast<Pattern>(beyond == Beyond::infinity ? infinite - 1 : sign - 2));
+  }
+
+ private:
+  static constexpr std::uint32_t bias = (1u << (ExponentBits - 1)) - 1;
+  static constexpr std::uint32_t sign = 1u << (ExponentBits + MantissaBits);
+  static constexpr std::uint32_t infinite = ((1u << ExponentBits) - 1) << MantissaBits;
+
+  /// Without a branch, on every compiler.
+  template <class Word>
+  static constexpr Word select(bool condition, Word yes, Word no) noexcept {
+    return no ^ ((no ^ yes) & (Word{0} - Word{condition}));
+  }
+
+  /// The wide format that is converted from.
+  template <class Float>
+  struct Wide {
+    static_assert(sizeof(Float) == 4 || sizeof(Float) == 8,
+                  "heddle::SmallFloat: convert to float or double first");
+    using Word = std::conditional_t<sizeof(Float) == 4, std::uint32_t, std::uint64_t>;
+    static constexpr int digits = sizeof(Float) == 4 ? 23 : 52;
+    static constexpr Word bias = sizeof(Float) == 4 ? 127 : 1023;
+    static constexpr Word infinite = (2 * bias + 1) << digits;
+  };
+
+  template <class Float>
+  static constexpr Pattern nearest(Float number) noexcept {
+    using W = Wide<Float>;
+    using Word = typename W::Word;
+    constexpr int shift = W::digits - MantissaBits;
+    constexpr Word one = 1;
+    const auto bits = std::bit_cast<Word>(number);
+    const Word magnitude = bits & ~(one << (8 * sizeof(Word) - 1));
+    // A carry out of the mantissa is the next exponent, as it should be.
+    const Word rounded = magnitude + ((one << (shift - 1)) - 1) + ((magnitude >> shift) & 1);
+    const Word normal = (rounded >> shift) - ((W::bias - bias) << MantissaBits);
+    // Below the least normal number: added to a number whose last bit is the least subnormal, it is
+    // rounded there by the addition.
+    constexpr Word least = (W::bias + 1 - bias) << W::digits;
+    constexpr Word coarse = least + (Word{static_cast<Word>(shift)} << W::digits);
+    const Word small = select(magnitude < least, magnitude, Word{0});
+    const Word tiny =
+        std::bit_cast<Word>(std::bit_cast<Float>(small) + std::bit_cast<Float>(coarse)) - coarse;
+    Word result = select(magnitude < least, tiny, normal);
+    if constexpr (beyond == Beyond::infinity) {
+      result = select(result < infinite, result, Word{infinite});
+      result = select(magnitude > W::infinite, Word{infinite | 1u << (MantissaBits - 1)}, result);
+    } else {
+      result = select(result < sign - 2, result, Word{sign - 2});
+      result = select(magnitude > W::infinite, Word{sign - 1}, result);
+    }
+    const Word minus = (bits >> (8 * sizeof(Word) - 1)) * sign;
+    return static_cast<Pattern>(result | minus);
+  }
+
+  Pattern m_pattern;
+};
+
+using f16 = SmallFloat<5, 10, Beyond::infinity>;    ///< IEEE half: 11 bits, up to 65504
+using bf16 = SmallFloat<8, 7, Beyond::infinity>;    ///< the upper half of a float: 8 bits
+using f8e4m3 = SmallFloat<4, 3, Beyond::largest>;   ///< OFP8's E4M3: 4 bits, up to 448
+using f8e5m2 = SmallFloat<5, 2, Beyond::infinity>;  ///< OFP8's E5M2: 3 bits, up to 57344
+
+template <>
+inline constexpr Scalar scalar_of<f16> = Scalar::f16;
+template <>
+inline constexpr Scalar scalar_of<bf16> = Scalar::bf16;
+template <>
+inline constexpr Scalar scalar_of<f8e4m3> = Scalar::f8e4m3;  ///< OFP8
+template <>
+inline constexpr Scalar scalar_of<f8e5m2> = Scalar::f8e5m2;  ///< OFP8
+
+}  // namespace heddle::inline v0
