@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -220,4 +222,55 @@ TEST_CASE("many more messages than a channel holds, and steps that nothing waits
   const Schedule moves = test::moves_only(1000, 3);
   CHECK(test::difference_from_oracle(moves, 5) == "");
   CHECK(test::difference_from_oracle(moves, 5, {.record = true}) == "");
+}
+
+TEST_CASE("a pass that is polled waits for nobody, and hears of a rank that fails") {
+  const Schedule ring = schedule::ring_all_reduce({.ranks = 2, .bytes = 16, .type = Scalar::i64});
+  test::Storage storage(ring, std::byte{0});
+  std::atomic<bool> polled{false};
+  const auto run = [&](ThreadTransport& transport) {
+    Executor executor(program_of(ring, transport, storage), transport);
+    const auto handler = [](const Task&) { FAIL("no message has come"); };
+    if (transport.rank() == Rank{1}) {
+      while (!polled) std::this_thread::yield();
+      throw std::runtime_error("lost its way");
+    }
+    executor.begin();
+    CHECK_FALSE(executor.advance(handler));
+    polled = true;
+    try {
+      while (!executor.advance(handler)) std::this_thread::yield();
+      FAIL("the other rank never came");
+    } catch (const communication_error& error) {
+      CHECK_THAT(error.what(), ContainsSubstring("rank 1 failed"));
+      throw;
+    }
+  };
+  CHECK_THROWS_AS(run_threads(2, run), std::runtime_error);
+}
+
+TEST_CASE("an executor can be bound to other memory between two steps") {
+  const Schedule ring =
+      schedule::ring_all_reduce({.ranks = 3, .bytes = 8 * 5, .type = Scalar::i64});
+  test::Storage storage(ring, std::byte{0});
+  std::array<std::array<std::int64_t, 5>, 6> data{};
+  for (std::size_t k = 0; k < data.size(); ++k) data[k].fill(static_cast<std::int64_t>(k));
+  run_threads(3, [&](ThreadTransport& transport) {
+    const auto me = +transport.rank();
+    const auto bytes = [](std::array<std::int64_t, 5>& values) {
+      return reinterpret_cast<std::byte*>(values.data());
+    };
+    Executor executor(slice(ring, transport.rank(),
+                            [&](BufferId id, const Buffer& buffer) {
+                              return buffer.transient ? storage.begin(id) : bytes(data[me]);
+                            }),
+                      transport);
+    executor.step(&combine_on_host);
+    executor.drain();
+    executor.rebind(BufferId{me}, bytes(data[me]), bytes(data[3 + me]));
+    executor.step(&combine_on_host);
+    executor.drain();
+  });
+  for (std::size_t k = 0; k < data.size(); ++k)
+    for (const std::int64_t value : data[k]) CHECK(value == (k < 3 ? 0 + 1 + 2 : 3 + 4 + 5));
 }

@@ -104,3 +104,17 @@ TEST_CASE("no option of the executor changes a result") {
       for (const Schedule& each : {pipeline, fold_to_live(pipeline), random})
         CHECK(difference_from_oracle(each, 3, {.idle = idle, .record = record}) == "");
 }
+
+TEST_CASE("steps that are polled, or polled and then waited for, equal the serial list") {
+  const Schedule pipeline =
+      with_memory(schedule::one_f_one_b({.stages = 3, .microbatches = 4}), 24, Scalar::byte);
+  const Schedule ring =
+      schedule::ring_all_reduce({.ranks = 4, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});
+  for (const test::Steps how : {test::Steps::polled, test::Steps::half_polled}) {
+    for (const Schedule& each : {pipeline, fold_to_live(pipeline), ring, fold_to_live(ring)})
+      for (const bool record : {false, true})
+        CHECK(difference_from_oracle(each, 3, {.record = record}, how) == "");
+    for (std::uint64_t seed = 0; seed < 100; ++seed)
+      CHECK(difference_from_oracle(test::random_schedule(seed, 3, 40), 2, {}, how) == "");
+  }
+}

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,12 @@ class OracleHandler {
   std::size_t m_step = 0;
 };
 
+/// How a step is performed: by step(), by advance() until it is done, or by both in turns.
+enum class Steps : std::uint8_t { whole, polled, half_polled };
+
 /// Executes `schedule` on as many threads as it has ranks: `steps` steps, drained at the end only.
 inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_t steps,
-                          const ExecuteOptions& options) {
+                          const ExecuteOptions& options, Steps how = Steps::whole) {
   std::vector<Log> logs(static_cast<std::size_t>(schedule.ranks()));
   run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
     Program program = slice(schedule, transport.rank(),
@@ -50,7 +54,15 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
     OracleHandler handler(transport.rank(), logs[+transport.rank()]);
     Executor<ThreadTransport> executor(std::move(program), transport, options);
     for (std::size_t step = 0; step < steps; ++step) {
-      executor.step(handler);
+      if (how == Steps::whole) {
+        executor.step(handler);
+      } else {
+        executor.begin();
+        int polls = 0;
+        while (!executor.advance(handler) && (how == Steps::polled || ++polls < 3))
+          std::this_thread::yield();
+        if (how == Steps::half_polled) executor.finish(handler);
+      }
       handler.next_step();
     }
     executor.drain();
@@ -63,11 +75,12 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
 /// Where an execution differs from the oracle; empty where it does not. Compared are what every
 /// action read, at every step, and at the end every part that anything has written.
 [[nodiscard]] inline std::string difference_from_oracle(const Schedule& schedule, std::size_t steps,
-                                                        const ExecuteOptions& options = {}) {
+                                                        const ExecuteOptions& options = {},
+                                                        Steps how = Steps::whole) {
   Storage serial(schedule, std::byte{0x5a});
   Storage parallel(schedule, std::byte{0xa5});
   const Log expected = interpret(schedule, serial, steps);
-  const Log found = run_on_threads(schedule, parallel, steps, options);
+  const Log found = run_on_threads(schedule, parallel, steps, options, how);
   if (found.size() != expected.size())
     return text(schedule.name(), ": ", found.size(), " actions ran, not ", expected.size());
   for (const auto& [key, hash] : expected) {

@@ -80,29 +80,46 @@ class Executor {
 
   /// One pass over the list. With recording it ends with drain(), so that every stamp is there.
   void step(Handler handler) {
+    begin();
+    reported([&] {
+      m_options.record ? walk<true, true>(handler) : walk<false, true>(handler);
+      if (m_options.record) complete_all<true>();
+    });
+  }
+
+  /// Begins a pass over the list, for advance() and finish() to perform in pieces.
+  void begin() noexcept {
     for (Pending& port : m_ports) port.before = std::exchange(port.base, port.posted);
     m_at = 0;
-    try {
-      m_options.record ? walk<true>(handler) : walk<false>(handler);
-      if (m_options.record) complete_all();
-    } catch (const std::exception& error) {
-      fail(error.what());
-      throw;
-    } catch (...) {
-      fail("unknown exception");
-      throw;
-    }
+  }
+
+  /// Performs what can be done of the pass that begin() began without waiting for another rank.
+  /// True once all of it is done and no message is in flight. Call it again and again; the watchdog
+  /// is finish()'s.
+  [[nodiscard]] bool advance(Handler handler) {
+    return reported([&] {
+      const bool done =
+          (m_options.record ? walk<true, false>(handler) : walk<false, false>(handler)) &&
+          complete_all<false>();
+      if (!done && ++m_polls % 64 == 0) {
+        if (const auto abort = m_transport->aborted()) throw lost(place(), *abort);
+      }
+      return done;
+    });
+  }
+
+  /// Performs the rest of that pass and completes every message.
+  void finish(Handler handler) {
+    reported([&] {
+      m_options.record ? walk<true, true>(handler) : walk<false, true>(handler);
+      complete_all<true>();
+    });
   }
 
   /// Completes every message that is still in flight.
   void drain() {
     m_at = m_program.size();
-    try {
-      complete_all();
-    } catch (const std::exception& error) {
-      fail(error.what());
-      throw;
-    }
+    reported([&] { complete_all<true>(); });
   }
 
   /// Tells the other ranks that this one failed while `doing`, for `reason`, unless it was one of
@@ -118,6 +135,13 @@ class Executor {
       if (m_options.log) m_options.log(reason);
     } catch (...) {  // the first error is the one to report
     }
+  }
+
+  /// Binds `buffer`, which began at `from`, to memory that begins at `to`, for the steps to come.
+  /// No message may be in flight.
+  void rebind(BufferId buffer, const std::byte* from, std::byte* to) noexcept {
+    for (BoundUse& use : m_program.uses)
+      if (use.buffer == buffer && use.data != nullptr) use.data = to + (use.data - from);
   }
 
   /// What it runs.
@@ -142,29 +166,45 @@ class Executor {
     std::uint64_t before = 0;  ///< and of the previous one
   };
 
-  template <bool record>
-  void walk(const Handler& handler) {
+  /// What `call` returns; where it throws, the other ranks are told.
+  template <class Call>
+  auto reported(Call&& call) {
+    try {
+      return call();
+    } catch (const std::exception& error) {
+      fail(error.what());
+      throw;
+    } catch (...) {
+      fail("unknown exception");
+      throw;
+    }
+  }
+
+  /// From where the pass stands to its end; false where it `waits` not, and would have to.
+  template <bool record, bool waits>
+  bool walk(const Handler& handler) {
     const std::size_t length = m_program.size();
     Ticks last = record ? Clock::now() : 0;
-    for (std::size_t i = 0; i < length; ++i) {
+    for (std::size_t i = m_at; i < length; ++i) {
       m_at = i;
       const Step& step = m_program.steps[i];
-      const auto waits = m_program.waits_of(i);
-      if (!waits.empty()) {
-        for (const Wait& wait : waits) {
+      const auto messages = m_program.waits_of(i);
+      if (!messages.empty()) {
+        for (const Wait& wait : messages) {
           const Pending& port = m_ports[wait.port];
           // The first step has no previous one: nothing of it is posted, nothing is waited for.
-          complete<record>(wait.port, wait.carried
-                                          ? std::min(port.before + wait.messages, port.base)
-                                          : port.base + wait.messages);
+          if (!complete<record, waits>(
+                  wait.port, wait.carried ? std::min(port.before + wait.messages, port.base)
+                                          : port.base + wait.messages))
+            return false;
         }
         if constexpr (record) last = Clock::now();
       }
       if (step.does == Step::Does::run) {
         handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
         further<record>();
-      } else {
-        post<record>(i);
+      } else if (!post<record, waits>(i)) {
+        return false;
       }
       if constexpr (record) {
         const Ticks now = Clock::now();
@@ -173,16 +213,20 @@ class Executor {
         last = now;
       }
     }
+    m_at = length;
+    return true;
   }
 
-  template <bool record>
-  void post(std::size_t i) {
+  template <bool record, bool waits>
+  bool post(std::size_t i) {
     const Step& step = m_program.steps[i];
     const Port& port = m_program.ports[step.port];
     Pending& pending = m_ports[step.port];
     const std::size_t slots = pending.requests.size();
     // Two steps' messages fit; a schedule whose next step does not wait for them needs the oldest.
-    if (pending.posted - pending.done == slots) complete<record>(step.port, pending.done + 1);
+    if (pending.posted - pending.done == slots &&
+        !complete<record, waits>(step.port, pending.done + 1))
+      return false;
     const BoundUse& use = m_program.uses[step.first_use];
     const std::size_t slot = pending.posted % slots;
     pending.requests[slot] = port.sends
@@ -193,18 +237,23 @@ class Executor {
       pending.step_of[slot] = static_cast<std::uint32_t>(i);
     }
     ++pending.posted;
+    return true;
   }
 
-  template <bool record>
-  void complete(std::size_t number, std::uint64_t messages) {
+  template <bool record, bool waits>
+  bool complete(std::size_t number, std::uint64_t messages) {
     Pending& port = m_ports[number];
     while (port.done < messages) {
       const std::size_t slot = port.done % port.requests.size();
-      await(
-          *m_transport, port.requests[slot], m_options.idle, m_options.watchdog,
-          [&] { return place(); }, [&] { return stuck(number); });
-      finish<record>(port, slot);
+      if constexpr (waits)
+        await(
+            *m_transport, port.requests[slot], m_options.idle, m_options.watchdog,
+            [&] { return place(); }, [&] { return stuck(number); });
+      else if (!m_transport->test(port.requests[slot]))
+        return false;
+      note<record>(port, slot);
     }
+    return true;
   }
 
   /// Takes note of messages that are complete, until it finds one that is not: a transport may need
@@ -217,23 +266,27 @@ class Executor {
       while (port.done < port.posted) {
         const std::size_t slot = port.done % port.requests.size();
         if (!m_transport->test(port.requests[slot])) return;
-        finish<record>(port, slot);
+        note<record>(port, slot);
       }
       m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
     }
   }
 
+  /// That a message is complete.
   template <bool record>
-  void finish(Pending& port, std::size_t slot) {
+  void note(Pending& port, std::size_t slot) {
     port.requests[slot] = {};
     ++port.done;
     if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
   }
 
-  void complete_all() {
+  template <bool waits>
+  bool complete_all() {
     for (std::size_t p = 0; p < m_ports.size(); ++p)
-      m_options.record ? complete<true>(p, m_ports[p].posted)
-                       : complete<false>(p, m_ports[p].posted);
+      if (!(m_options.record ? complete<true, waits>(p, m_ports[p].posted)
+                             : complete<false, waits>(p, m_ports[p].posted)))
+        return false;
+    return true;
   }
 
   [[nodiscard]] std::string where() const {
@@ -287,7 +340,8 @@ class Executor {
   std::vector<Pending> m_ports;
   std::vector<Stamp> m_stamps;
   std::size_t m_at = 0;
-  std::size_t m_looked = 0;  ///< the port at which further() stopped
+  std::uint64_t m_polls = 0;  ///< calls of advance() that found something to wait for
+  std::size_t m_looked = 0;   ///< the port at which further() stopped
   bool m_failed = false;
   int m_exceptions = std::uncaught_exceptions();
 };
