@@ -3,6 +3,9 @@
 #pragma once
 
 /// @file
-/// Everything of machine/: devices and links as data.
+/// Everything of machine/: devices, links and what messages share, as data.
 
+#include <heddle/machine/device.hpp>
+#include <heddle/machine/level.hpp>
+#include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>

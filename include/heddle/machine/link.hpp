@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Link: what a message pays between two places.
+
+#include <limits>
+#include <ostream>
+
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+
+/// A directed connection of two ranks. A message of n bytes occupies it for n / bandwidth and is
+/// there `latency` later.
+struct Link {
+  Seconds latency = 0;  ///< from the end of the occupancy to the arrival
+  double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per second
+
+  /// Time for which a message keeps the link from carrying the next one.
+  [[nodiscard]] Seconds occupancy(Bytes bytes) const noexcept {
+    return static_cast<double>(bytes) / bandwidth;
+  }
+
+  friend bool operator==(const Link&, const Link&) = default;
+  /// "2 us and 5 GB/s"
+  friend std::ostream& operator<<(std::ostream& out, const Link& link) {
+    return out << link.latency * 1e6 << " us and " << link.bandwidth / 1e9 << " GB/s";
+  }
+};
+
+}  // namespace heddle::inline v0
