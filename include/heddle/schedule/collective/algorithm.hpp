@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Names: the collectives that there are, and the algorithms that perform them.
+
+#include <array>
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+namespace heddle::inline v0::schedule {
+
+/// What a collective leaves behind. Block r is rank r's share of a buffer.
+enum class Collective : std::uint8_t {
+  all_reduce,      ///< every rank's data is the merge of all ranks' data
+  reduce_scatter,  ///< block r of rank r's data is the merge of all ranks' blocks r
+  all_gather,      ///< every rank's data has block r of rank r, for all r
+  all_to_all,      ///< block q of rank r's input is block r of rank q's output
+  broadcast,       ///< every rank's data is that of the root
+  reduce,          ///< the root's data is the merge of all ranks' data
+  gather,          ///< block r of the root's output is rank r's input
+  scatter,         ///< rank r's output is block r of the root's input
+  barrier,         ///< no rank goes on before all have come; no bytes
+};
+
+/// Number of collectives.
+inline constexpr std::size_t collective_count = 9;
+
+/// As it is written: `all_reduce`.
+[[nodiscard]] constexpr std::string_view to_string(Collective collective) noexcept {
+  constexpr std::array<std::string_view, collective_count> names = {
+      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast",
+      "reduce",     "gather",         "scatter",    "barrier"};
+  return names[static_cast<std::size_t>(collective)];
+}
+/// As it is written.
+inline std::ostream& operator<<(std::ostream& out, Collective collective) {
+  return out << to_string(collective);
+}
+
+/// How it gets there. P ranks, m bytes in all; which collectives each performs says applicable().
+enum class Algorithm : std::uint8_t {
+  ring,                ///< blocks go round from neighbour to neighbour; P - 1 steps
+  bidirectional_ring,  ///< half of each block goes round each way
+  recursive_doubling,  ///< partners at distance 1, 2, 4, ... exchange all they have
+  recursive_halving,   ///< partners exchange half of what is left (Rabenseifner)
+  binomial_tree,       ///< whoever has it passes it on; log P steps
+  double_tree,         ///< two trees with half of the data each, no rank inside both
+  star,                ///< all to one, one to all
+  direct,              ///< every block straight from its source to its destination
+  bruck,               ///< log P steps for any P: each passes on what it has gathered
+  hierarchical,        ///< inside of groups, across them, and inside again, level by level
+};
+
+/// Number of algorithms.
+inline constexpr std::size_t algorithm_count = 10;
+
+/// As it is written: `recursive_doubling`.
+[[nodiscard]] constexpr std::string_view to_string(Algorithm algorithm) noexcept {
+  constexpr std::array<std::string_view, algorithm_count> names = {"ring",
+                                                                   "bidirectional_ring",
+                                                                   "recursive_doubling",
+                                                                   "recursive_halving",
+                                                                   "binomial_tree",
+                                                                   "double_tree",
+                                                                   "star",
+                                                                   "direct",
+                                                                   "bruck",
+                                                                   "hierarchical"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+/// As it is written.
+inline std::ostream& operator<<(std::ostream& out, Algorithm algorithm) {
+  return out << to_string(algorithm);
+}
+
+}  // namespace heddle::inline v0::schedule

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// collective(): a collective on its own, as a Schedule.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/collective/form.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// Of collective().
+struct CollectiveOptions {
+  int ranks = 1;  ///< that take part
+  /// Of what lies on a rank where it is whole: the data; the input of each rank of all_to_all; the
+  /// output of gather, the input of scatter. Of barrier: 0.
+  Bytes bytes = 0;
+  /// Bytes of each block where they are uneven, instead of `bytes`: P of them, one for each rank;
+  /// of all_to_all P * P, those that rank 0 sends first.
+  std::vector<Bytes> blocks = {};
+  Scalar type = Scalar::f64;       ///< of the elements
+  Bytes element = 0;               ///< bytes that stay together; 0: an element of `type`
+  int chunks = 1;                  ///< messages that a block travels in, one behind the other
+  Rank root = {};                  ///< of broadcast, reduce, gather and scatter
+  std::vector<Level> levels = {};  ///< of the hierarchical algorithm, innermost first
+};
+
+/// Whether there is such a collective.
+[[nodiscard]] inline bool applicable(Collective collective, Algorithm algorithm,
+                                     const CollectiveOptions& options) {
+  const CollectiveForm form{collective, algorithm, options.chunks, options.root, options.levels};
+  return options.ranks >= 1 && form.why_not(static_cast<std::uint32_t>(options.ranks)).empty();
+}
+
+namespace impl {
+
+/// Deals bytes out to blocks, and blocks to parts.
+class BlockCut {
+ public:
+  explicit BlockCut(const CollectiveOptions& options)
+      : m_element(options.element == 0 ? size_of(options.type) : options.element) {
+    expects(m_element % size_of(options.type) == 0, [&] {
+      return Complaint{where, "bytes that stay together are whole elements",
+                       text(m_element, " bytes, elements of ", size_of(options.type))};
+    });
+  }
+
+  /// `bytes` in `count` blocks of whole elements, the first of which have one more.
+  [[nodiscard]] std::vector<Bytes> evenly(Bytes bytes, std::size_t count) const {
+    expects(bytes % m_element == 0, [&] {
+      return Complaint{where, "the bytes are not whole elements",
+                       text(bytes, " bytes, elements of ", m_element)};
+    });
+    const Bytes elements = bytes / m_element;
+    std::vector<Bytes> blocks;
+    for (std::size_t b = 0; b < count; ++b)
+      blocks.push_back((elements / count + (b < elements % count ? 1 : 0)) * m_element);
+    return blocks;
+  }
+
+  /// Sizes `buffer` for these blocks, each of them in `each` parts.
+  void size(Buffer& buffer, std::span<const Bytes> blocks, std::uint32_t each) const {
+    std::vector<Bytes> parts;
+    for (const Bytes block : blocks)
+      for (const Bytes part : evenly(block, each)) parts.push_back(part);
+    buffer.parts = static_cast<std::uint32_t>(parts.size());
+    buffer.bytes = std::accumulate(parts.begin(), parts.end(), Bytes{0});
+    const bool even = std::ranges::all_of(parts, [&](Bytes part) { return part == parts[0]; });
+    if (even && buffer.bytes != 0) return;  // no bytes and no ends would mean: not bound yet
+    std::partial_sum(parts.begin(), parts.end(), parts.begin());
+    buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(parts));
+  }
+
+  static constexpr const char* where = "heddle::schedule::collective";
+
+ private:
+  Bytes m_element;
+};
+
+}  // namespace impl
+
+/// The Schedule of a collective. Its buffers, which are not transient: of all_to_all, gather and
+/// scatter those of role "input" and then those of role "output"; else one of role "data" on each
+/// rank, where the collective is done in place, rank r's block being the r-th. Numbered by rank.
+///
+/// Bytes that blocks do not share evenly go to the first ones, an element to each. A block of no
+/// bytes is not sent. What a rank merges arrives in transient buffers of role "scratch".
+///
+/// @throws infeasible where the algorithm does not perform the collective, and says why;
+///         contract_error for sizes that are not whole elements or not as many as blocks.
+[[nodiscard]] inline Schedule collective(Collective collective, Algorithm algorithm,
+                                         const CollectiveOptions& options) {
+  const CollectiveForm form{collective, algorithm, options.chunks, options.root, options.levels};
+  Builder builder(text(algorithm, ' ', collective, " P=", options.ranks, " C=", options.chunks),
+                  options.ranks);
+  const auto p = static_cast<std::size_t>(options.ranks);
+  const bool pairs = collective == Collective::all_to_all;
+  const impl::BlockCut cut(options);
+  const std::size_t wanted = pairs ? p * p : p;
+  expects(options.blocks.empty() || options.blocks.size() == wanted, [&] {
+    return Complaint{impl::BlockCut::where, "so many blocks are not those of the ranks",
+                     text(options.blocks.size(), " blocks, expected ", wanted)};
+  });
+  std::vector<Bytes> blocks = options.blocks;
+  if (blocks.empty()) blocks = cut.evenly(options.bytes, p);
+  if (pairs && options.blocks.empty())
+    for (std::size_t i = p; i < wanted; ++i) blocks.push_back(blocks[i - p]);
+
+  std::vector<Use> members;
+  const auto add = [&](std::size_t rank, const char* label, std::span<const Bytes> sizes,
+                       std::uint32_t each) {
+    Buffer buffer{.rank = Rank{rank},
+                  .parts = each,
+                  .label = builder.label(label),
+                  .type = options.type,
+                  .transient = false};
+    if (collective != Collective::barrier) cut.size(buffer, sizes, each);
+    const std::uint32_t parts = buffer.parts;
+    members.push_back(update(builder.add_buffer(buffer), 0, parts));
+  };
+  const auto whole = std::span<const Bytes>(blocks);
+  const std::uint32_t parts = form.parts(form.members(p));
+  if (pairs) {
+    for (std::size_t r = 0; r < p; ++r) add(r, "input", whole.subspan(r * p, p), parts);
+    std::vector<Bytes> column(p);
+    for (std::size_t r = 0; r < p; ++r) {
+      for (std::size_t q = 0; q < p; ++q) column[q] = blocks[q * p + r];
+      add(r, "output", column, parts);
+    }
+  } else if (collective == Collective::gather) {
+    for (std::size_t r = 0; r < p; ++r) add(r, "input", whole.subspan(r, 1), parts);
+    add(+options.root, "output", whole, parts);
+  } else if (collective == Collective::scatter) {
+    add(+options.root, "input", whole, parts);
+    for (std::size_t r = 0; r < p; ++r) add(r, "output", whole.subspan(r, 1), parts);
+  } else {
+    const auto each = static_cast<std::uint32_t>(parts % p == 0 ? parts / p : parts);
+    const Bytes sum = std::accumulate(blocks.begin(), blocks.end(), Bytes{0});
+    const auto sizes = parts % p == 0 ? whole : std::span(&sum, 1);
+    for (std::size_t r = 0; r < p; ++r) add(r, "data", sizes, each);
+  }
+  form(builder, members, Stage{0});
+  return std::move(builder).build();
+}
+
+}  // namespace heddle::inline v0::schedule

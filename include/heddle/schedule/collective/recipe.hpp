@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// find_recipe(): which function plays which collective by which algorithm, and on how many blocks.
+
+#include <cstdint>
+
+#include <heddle/schedule/collective/algorithm.hpp>
+#include <heddle/schedule/collective/direct.hpp>
+#include <heddle/schedule/collective/ring.hpp>
+#include <heddle/schedule/collective/team.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// One algorithm for one collective.
+struct Recipe {
+  void (*play)(Team&) = nullptr;  ///< appends its rounds; none: there is no such algorithm
+  std::uint32_t per_rank = 0;     ///< blocks of each rank; 0: the number does not depend on ranks
+  std::uint32_t blocks = 1;       ///< blocks in all, then
+
+  /// Blocks in all, of a team of so many.
+  [[nodiscard]] constexpr std::uint32_t blocks_of(std::uint32_t ranks) const {
+    return per_rank == 0 ? blocks : per_rank * ranks;
+  }
+};
+
+namespace impl {
+
+/// A reduce-scatter and an all-gather make an all-reduce.
+template <void (*reduce_scatter)(Team&), void (*all_gather)(Team&)>
+void in_two(Team& team) {
+  reduce_scatter(team);
+  all_gather(team);
+}
+
+}  // namespace impl
+
+/// The recipe; one without a function where the algorithm does not perform the collective.
+[[nodiscard]] constexpr Recipe find_recipe(Collective collective, Algorithm algorithm) {
+  const Recipe none;
+  switch (collective) {
+    case Collective::all_reduce:
+      switch (algorithm) {
+        case Algorithm::ring: return {impl::in_two<ring_reduce_scatter, ring_all_gather>, 1};
+        case Algorithm::direct: return {impl::in_two<direct_reduce_scatter, direct_all_gather>, 1};
+        default: return none;
+      }
+    case Collective::reduce_scatter:
+      switch (algorithm) {
+        case Algorithm::ring: return {ring_reduce_scatter, 1};
+        case Algorithm::direct: return {direct_reduce_scatter, 1};
+        default: return none;
+      }
+    case Collective::all_gather:
+      switch (algorithm) {
+        case Algorithm::ring: return {ring_all_gather, 1};
+        case Algorithm::direct: return {direct_all_gather, 1};
+        default: return none;
+      }
+    case Collective::all_to_all:
+      return algorithm == Algorithm::direct ? Recipe{direct_all_to_all} : none;
+    default: return none;
+  }
+}
+
+}  // namespace heddle::inline v0::schedule

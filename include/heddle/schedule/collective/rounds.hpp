@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Rounds: what every collective is made of. An algorithm lists hops; this turns them into actions.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// Blocks [first, first + count) of one member of a collective.
+struct Blocks {
+  std::uint32_t member = 0;  ///< whose
+  std::uint32_t first = 0;   ///< the first block
+  std::uint32_t count = 1;   ///< number of blocks
+};
+
+/// One message: blocks go from one member to another, which stores or merges them.
+struct Hop {
+  Blocks from;          ///< what is sent
+  Blocks to;            ///< where it goes
+  bool merges = false;  ///< into what is there: to = to + from; else in its place
+};
+
+/// What happens at the same time: no hop of a round needs what another one of it brings.
+using Round = std::vector<Hop>;
+
+/// An algorithm, played through.
+using Rounds = std::vector<Round>;
+
+namespace impl {
+
+/// Appends Rounds to a Builder.
+class RoundWriter {
+ public:
+  RoundWriter(Builder& builder, std::span<const Use> members, Stage stage, std::uint32_t chunks)
+      : m_builder(builder), m_members(members), m_stage(stage), m_chunks(chunks) {}
+
+  void write(const Rounds& rounds) {
+    add_scratch(rounds);
+    std::vector<std::uint32_t> filled(m_members.size(), 0);
+    std::vector<std::pair<Use, Use>> merges;
+    for (const Round& round : rounds) {
+      for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
+        merges.clear();
+        for (const Hop& hop : round) {
+          const Use from = piece(hop.from, Access::read, chunk);
+          Use to = piece(hop.to, Access::write, chunk);
+          if (is_nothing(from)) continue;
+          if (hop.merges) {
+            std::uint32_t& arrived = filled[hop.to.member];
+            const Use into = piece(hop.to, Access::update, chunk);
+            to = schedule::write(m_scratch[hop.to.member], arrived, to.count);
+            merges.emplace_back(schedule::read(to.buffer, arrived, to.count), into);
+            arrived += to.count;
+          }
+          move(from, to);
+        }
+        // A rank that merged before it sent would keep the next one waiting, and that the one after
+        // it, all around a ring; and partners that exchange send what they had before.
+        for (const auto& [from, into] : merges) {
+          const QueueId queue = m_builder.local(m_builder[into.buffer].rank, Lane{1});
+          m_builder.add({Kind::combine, queue, m_stage, Item{into.first}}, {from, into});
+        }
+      }
+    }
+  }
+
+ private:
+  /// Chunk `chunk` of some blocks: they are cut in as many messages as one block would be.
+  [[nodiscard]] Use piece(const Blocks& blocks, Access access, std::uint32_t chunk) const {
+    const Use& member = m_members[blocks.member];
+    return use(access, member.buffer, member.first + blocks.first * m_chunks + chunk * blocks.count,
+               blocks.count);
+  }
+
+  /// Whether these parts are known to have no bytes: then nobody sends them.
+  [[nodiscard]] bool is_nothing(const Use& parts) const {
+    const Buffer& buffer = m_builder[parts.buffer];
+    return (buffer.bytes != 0 || buffer.ends != nullptr) &&
+           part_bytes(buffer, parts.first, parts.count) == 0;
+  }
+
+  void move(const Use& from, const Use& to) {
+    const Rank sender = m_builder[from.buffer].rank;
+    const Rank receiver = m_builder[to.buffer].rank;
+    const QueueId queue =
+        sender == receiver ? m_builder.local(sender, Lane{1}) : m_builder.queue(sender, receiver);
+    m_builder.add({Kind::move, queue, m_stage, Item{from.first}, m_flags}, {from, to});
+  }
+
+  /// One buffer for each member that merges, with a part for every part that it receives, in order
+  /// of arrival: written once each, so that folding them is fold()'s business.
+  void add_scratch(const Rounds& rounds) {
+    std::vector<std::vector<Bytes>> ends(m_members.size());
+    for (const Round& round : rounds) {
+      for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
+        for (const Hop& hop : round) {
+          const Use to = piece(hop.to, Access::write, chunk);
+          if (!hop.merges || is_nothing(to)) continue;
+          m_flags = flag::gradient;
+          std::vector<Bytes>& end = ends[hop.to.member];
+          for (std::uint32_t part = to.first; part < to.first + to.count; ++part)
+            end.push_back((end.empty() ? 0 : end.back()) +
+                          part_bytes(m_builder[to.buffer], part, 1));
+        }
+      }
+    }
+    for (std::size_t member = 0; member < m_members.size(); ++member) {
+      Buffer buffer = m_builder[m_members[member].buffer];
+      buffer.label = m_builder.label("scratch");
+      buffer.transient = true;
+      buffer.parts = static_cast<std::uint32_t>(ends[member].size());
+      m_scratch.push_back(m_members[member].buffer);
+      if (buffer.parts == 0) continue;
+      const bool bound = buffer.bytes != 0;
+      buffer.bytes = ends[member].back();
+      buffer.ends.reset();
+      if (bound && !are_even(ends[member]))
+        buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends[member]));
+      m_scratch.back() = m_builder.add_buffer(buffer);
+    }
+  }
+
+  [[nodiscard]] static bool are_even(const std::vector<Bytes>& ends) {
+    for (std::size_t i = 0; i < ends.size(); ++i)
+      if (ends[i] != ends.front() * (i + 1)) return false;
+    return true;
+  }
+
+  Builder& m_builder;
+  std::span<const Use> m_members;
+  Stage m_stage;
+  std::uint32_t m_chunks;
+  std::uint8_t m_flags = 0;  ///< of moves: of gradients, where anything is merged
+  std::vector<BufferId> m_scratch;
+};
+
+}  // namespace impl
+
+/// Appends the actions of `rounds` to `builder`. Member i is the range `members[i]`, every block of
+/// which is `chunks` parts; a hop becomes as many messages, which follow one another so that the
+/// next round begins with the first while the last is under way.
+///
+/// A move carries a message, in lane 0 of the channel between the two ranks, or in local lane 1
+/// where both members lie on one rank: a copy, which the handler makes. What is merged goes to a
+/// transient buffer of role "scratch" first, and a combine in local lane 1 (from = uses[0], into =
+/// uses[1]) follows. Where sizes are known, parts of no bytes are not sent.
+inline void append(Builder& builder, std::span<const Use> members, Stage stage,
+                   const Rounds& rounds, int chunks) {
+  expects(chunks >= 1, [&] {
+    return Complaint{"heddle::schedule::append", "a block has at least one chunk",
+                     text("chunks = ", chunks)};
+  });
+  impl::RoundWriter(builder, members, stage, static_cast<std::uint32_t>(chunks)).write(rounds);
+}
+
+}  // namespace heddle::inline v0::schedule

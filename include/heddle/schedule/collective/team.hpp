@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Team: those that perform an algorithm, and the blocks that it is about. All algorithms are
+/// written on it, so that each runs on all ranks, in a group of them, or across groups.
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <heddle/schedule/collective/rounds.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// Members 0, 1, ..., size() - 1 of an algorithm with blocks 0, 1, ..., blocks() - 1. Each stands
+/// for a member of the collective, and for some of its blocks.
+class Team {
+ public:
+  /// Blocks of the collective that an algorithm sees as one, in ascending order.
+  using Block = std::vector<std::uint32_t>;
+
+  /// Those that are `members` of the collective. Where there is a root, it is member `root` of the
+  /// team.
+  Team(Rounds& rounds, std::vector<std::uint32_t> members, std::vector<Block> blocks,
+       std::uint32_t root = 0)
+      : m_rounds(&rounds),
+        m_members(std::move(members)),
+        m_blocks(std::move(blocks)),
+        m_root(root) {}
+
+  /// The members 0 to `members - 1` of a collective, with `blocks` blocks.
+  [[nodiscard]] static Team of(Rounds& rounds, std::uint32_t members, std::uint32_t blocks,
+                               std::uint32_t root) {
+    std::vector<std::uint32_t> all(members);
+    std::iota(all.begin(), all.end(), 0u);
+    std::vector<Block> each;
+    for (std::uint32_t b = 0; b < blocks; ++b) each.push_back({b});
+    return {rounds, std::move(all), std::move(each), root};
+  }
+
+  /// Number of members.
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(m_members.size()); }
+  /// Number of blocks.
+  [[nodiscard]] std::uint32_t blocks() const { return static_cast<std::uint32_t>(m_blocks.size()); }
+  /// The member that has everything before, or after.
+  [[nodiscard]] std::uint32_t root() const { return m_root; }
+
+  /// Hops from now on may need what those so far bring.
+  void next_round() { m_rounds->emplace_back(); }
+  /// Blocks [first, first + count), counted around, of `to` become those of `from`.
+  void copy(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count) {
+    hop(from, to, first, count, false);
+  }
+  /// Blocks [first, first + count), counted around, of `from` are merged into those of `to`: to =
+  /// to + from.
+  void merge(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count) {
+    hop(from, to, first, count, true);
+  }
+  /// Blocks become others, of any member of the collective: for what is not in place.
+  void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
+
+  /// The same team with its blocks seen as `count` blocks: neighbours joined, or each divided.
+  [[nodiscard]] Team cut_in(std::uint32_t count) const {
+    Block all;
+    for (const Block& block : m_blocks) all.insert(all.end(), block.begin(), block.end());
+    std::vector<Block> blocks(count);
+    for (std::size_t i = 0; i < all.size(); ++i) blocks[i * count / all.size()].push_back(all[i]);
+    return {*m_rounds, m_members, std::move(blocks), m_root};
+  }
+
+ private:
+  /// One message for each run of adjacent blocks.
+  void hop(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count,
+           bool merges) {
+    Block all;
+    for (std::uint32_t b = first; b < first + count; ++b) {
+      const Block& some = m_blocks[b % blocks()];
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
+      for (end = i + 1; end < all.size() && all[end] == all[end - 1] + 1;) ++end;
+      const auto run = static_cast<std::uint32_t>(end - i);
+      m_rounds->back().push_back(
+          {{m_members[from], all[i], run}, {m_members[to], all[i], run}, merges});
+    }
+  }
+
+  Rounds* m_rounds;
+  std::vector<std::uint32_t> m_members;
+  std::vector<Block> m_blocks;
+  std::uint32_t m_root;
+};
+
+}  // namespace heddle::inline v0::schedule

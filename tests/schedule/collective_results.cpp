@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Every algorithm of every collective leaves what the collective says, bit by bit, and its list
+// executed over threads does what it does in one.
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/schedule.hpp>
+
+#include "support/complaint.hpp"
+#include "support/execution.hpp"
+
+using namespace heddle;
+using schedule::Algorithm;
+using schedule::Collective;
+using schedule::CollectiveOptions;
+using test::Storage;
+
+namespace {
+
+using Bits = std::vector<std::byte>;
+
+Bits part_of(Storage& storage, BufferId id, Bytes from, Bytes bytes) {
+  const std::byte* const begin = storage.begin(id) + from;
+  return {begin, begin + bytes};
+}
+
+Bits sum_of(Bits a, const Bits& b) {
+  for (std::size_t i = 0; i + 8 <= a.size(); i += 8) {
+    std::uint64_t x, y;
+    std::memcpy(&x, &a[i], 8);
+    std::memcpy(&y, &b[i], 8);
+    x += y;
+    std::memcpy(&a[i], &x, 8);
+  }
+  return a;
+}
+
+/// Sizes of the blocks of the P ranks (of all_to_all P * P), as the options give or imply them.
+std::vector<Bytes> blocks_of(Collective collective, const CollectiveOptions& options) {
+  if (!options.blocks.empty()) return options.blocks;
+  const auto p = static_cast<Bytes>(options.ranks);
+  const Bytes element = options.element != 0 ? options.element : size_of(options.type);
+  std::vector<Bytes> blocks;
+  for (Bytes row = 0; row < (collective == Collective::all_to_all ? p : 1); ++row)
+    for (Bytes b = 0; b < p; ++b)
+      blocks.push_back((options.bytes / element / p + (b < options.bytes / element % p)) * element);
+  return blocks;
+}
+
+Bytes sum(const std::vector<Bytes>& sizes, std::size_t begin, std::size_t end) {
+  Bytes all = 0;
+  for (std::size_t i = begin; i < end; ++i) all += sizes[i];
+  return all;
+}
+
+/// Where a run of the whole list in one thread leaves other bytes than the collective shall.
+std::string wrong(Collective collective, const Schedule& schedule,
+                  const CollectiveOptions& options) {
+  Storage before(schedule, std::byte{0x5a});
+  Storage after(schedule, std::byte{0xa5});
+  test::interpret(schedule, after, 1);
+  const auto p = static_cast<std::size_t>(options.ranks);
+  const std::size_t root = +options.root;
+  const std::vector<Bytes> blocks = blocks_of(collective, options);
+  const Bytes all = sum(blocks, 0, p);
+  const auto data = [&](Storage& storage, std::size_t rank) {
+    return part_of(storage, BufferId{rank}, 0, all);
+  };
+  Bits total = data(before, 0);
+  for (std::size_t r = 1; r < p; ++r) total = sum_of(total, data(before, r));
+  const auto is = [&](BufferId id, Bytes from, const Bits& expected) {
+    return part_of(after, id, from, expected.size()) == expected;
+  };
+  for (std::size_t r = 0; r < p; ++r) {
+    const Bytes at = sum(blocks, 0, r);
+    const auto block = [&](const Bits& bits, std::size_t b) {
+      const auto from = static_cast<std::ptrdiff_t>(sum(blocks, 0, b));
+      return Bits(bits.begin() + from,
+                  bits.begin() + from + static_cast<std::ptrdiff_t>(blocks[b]));
+    };
+    bool right = true;
+    switch (collective) {
+      case Collective::all_reduce: right = is(BufferId{r}, 0, total); break;
+      case Collective::reduce_scatter: right = is(BufferId{r}, at, block(total, r)); break;
+      case Collective::all_gather:
+        for (std::size_t b = 0; b < p; ++b)
+          right = right && is(BufferId{r}, sum(blocks, 0, b), block(data(before, b), b));
+        break;
+      case Collective::all_to_all:
+        for (std::size_t q = 0, to = 0; q < p; to += blocks[q * p + r], ++q)
+          right = right && is(BufferId{p + r}, to,
+                              part_of(before, BufferId{q}, sum(blocks, q * p, q * p + r),
+                                      blocks[q * p + r]));
+        break;
+      case Collective::broadcast: right = is(BufferId{r}, 0, data(before, root)); break;
+      case Collective::reduce: right = r != root || is(BufferId{r}, 0, total); break;
+      case Collective::gather:
+        right = is(BufferId{p}, at, part_of(before, BufferId{r}, 0, blocks[r]));
+        break;
+      case Collective::scatter:
+        right = is(BufferId{1 + r}, 0, part_of(before, BufferId{0}, at, blocks[r]));
+        break;
+      case Collective::barrier: break;
+    }
+    if (!right) return text(schedule.name(), ": rank ", r, " has something else");
+  }
+  return {};
+}
+
+template <class Check>
+void for_all(Check&& check) {
+  for (std::size_t c = 0; c < schedule::collective_count; ++c)
+    for (std::size_t a = 0; a < schedule::algorithm_count; ++a)
+      check(static_cast<Collective>(c), static_cast<Algorithm>(a));
+}
+
+/// Options of such sizes; none where the algorithm does not perform the collective.
+void expect_right(Collective collective, Algorithm algorithm, const CollectiveOptions& options) {
+  if (!schedule::applicable(collective, algorithm, options)) return;
+  const Schedule schedule = schedule::collective(collective, algorithm, options);
+  INFO(schedule.name() << ", " << options.bytes << " bytes, root " << options.root);
+  REQUIRE(wrong(collective, schedule, options) == "");
+  REQUIRE(test::difference_from_oracle(schedule, 2) == "");
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm leaves what its collective says") {
+  for_all([](Collective collective, Algorithm algorithm) {
+    for (const int p : {1, 2, 3, 4, 7, 8})
+      for (const Bytes elements : {0, 1, 5, 101})
+        for (const int chunks : {1, 3})
+          expect_right(collective, algorithm,
+                       {.ranks = p,
+                        .bytes = 8 * elements,
+                        .type = Scalar::i64,
+                        .chunks = chunks,
+                        .root = Rank{(p - 1) / 2}});
+  });
+}
+
+TEST_CASE("blocks may be uneven, and empty") {
+  for_all([](Collective collective, Algorithm algorithm) {
+    for (const int p : {1, 2, 3, 4, 7}) {
+      CollectiveOptions options{.ranks = p, .type = Scalar::i64, .root = Rank{p - 1}};
+      const int count = collective == Collective::all_to_all ? p * p : p;
+      for (int b = 0; b < count; ++b) options.blocks.push_back(8 * static_cast<Bytes>(b * b % 5));
+      expect_right(collective, algorithm, options);
+    }
+  });
+}
+
+TEST_CASE("elements of several bytes stay together") {
+  for_all([](Collective collective, Algorithm algorithm) {
+    const CollectiveOptions options{
+        .ranks = 3, .bytes = 7 * 24, .type = Scalar::i64, .element = 24, .chunks = 2};
+    expect_right(collective, algorithm, options);
+    if (!schedule::applicable(collective, algorithm, options)) return;
+    const Schedule schedule = schedule::collective(collective, algorithm, options);
+    for (const Buffer& buffer : schedule.buffers())
+      for (std::uint32_t part = 0; part < buffer.parts; ++part)
+        REQUIRE(part_bytes(buffer, part, 1) % 24 == 0);
+  });
+}
+
+TEST_CASE("a group action is expanded by any algorithm, or left to one that cuts it so") {
+  Builder builder("sum", 3);
+  std::vector<Use> members;
+  for (int r = 0; r < 3; ++r)
+    members.push_back(schedule::update(builder.add_buffer(
+        {.rank = Rank{r}, .type = Scalar::i64, .transient = false, .bytes = 8 * 11})));
+  builder.add({Kind::group, builder.local(Rank{0})}, members);
+  const Schedule sum = std::move(builder).build();
+  for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
+    const schedule::CollectiveForm form{Collective::all_reduce, static_cast<Algorithm>(a), 2};
+    if (!form.why_not(3).empty()) continue;
+    const Schedule expanded = expand(sum, form);
+    REQUIRE(wrong(Collective::all_reduce, expanded,
+                  {.ranks = 3, .bytes = 8 * 11, .type = Scalar::i64}) == "");
+    REQUIRE(test::difference_from_oracle(expanded, 2) == "");
+  }
+  CHECK(test::message_of<contract_error>([&] {
+          Builder again("again", 3);
+          for (const Buffer& buffer : sum.buffers()) again.add_buffer(buffer);
+          schedule::CollectiveForm{}(again, members, Stage{0});
+        }) ==
+        "heddle::schedule::CollectiveForm: a member is cut otherwise (member 0 of 3 has 1 parts, "
+        "expected 3)");
+}
+
+TEST_CASE("what cannot be is refused, and says why") {
+  const auto all_reduce = [](const CollectiveOptions& options) {
+    return
+        [options] { (void)schedule::collective(Collective::all_reduce, Algorithm::ring, options); };
+  };
+  using test::message_of;
+  CHECK(message_of<infeasible>([] {
+          (void)schedule::collective(Collective::barrier, Algorithm::ring, {.ranks = 2});
+        }) ==
+        "heddle::schedule::CollectiveForm: no barrier of 2 ranks by ring (the algorithm does not "
+        "perform it)");
+  CHECK(message_of<infeasible>(all_reduce({.ranks = 3, .root = Rank{3}})) ==
+        "heddle::schedule::CollectiveForm: no all_reduce of 3 ranks by ring (the root is rank 3)");
+  CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9})) ==
+        "heddle::schedule::collective: the bytes are not whole elements (9 bytes, elements of 8)");
+  CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9, .element = 9})) ==
+        "heddle::schedule::collective: bytes that stay together are whole elements (9 bytes, "
+        "elements of 8)");
+  CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .blocks = {8}})) ==
+        "heddle::schedule::collective: so many blocks are not those of the ranks (1 blocks, "
+        "expected 2)");
+  CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .chunks = 0})) ==
+        "heddle::schedule::CollectiveForm: a block has at least one chunk (chunks = 0)");
+  CHECK_THROWS_AS(all_reduce({.ranks = 0})(), contract_error);
+}
