@@ -4,6 +4,7 @@
 // AdaptiveRunner over threads: what it computes does not depend on what it chooses, all ranks
 // choose alike, and a slow network is seen. What is chosen by which costs is in tests/plan.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -116,6 +117,47 @@ TEST_CASE("the rank that has least memory decides, for all ranks") {
     messages[me] =
         test::message_of<infeasible>([&] { run.limit(me == 2 ? needs[1] - 1 : needs[0]); });
     wrong += run.step(2) != 806;  // and goes on as before
+  });
+  CHECK(wrong == 0);
+  for (const std::string& message : messages)
+    CHECK_THAT(message, ContainsSubstring("no candidate fits the memory"));
+}
+
+TEST_CASE("a limit counts with the sizes that only the model knows") {
+  /// Knows the sizes of its buffers, which the candidates lack.
+  struct Sizing : Counting {
+    Schedule prepare(const Schedule& schedule, ThreadTransport&, const ExecuteOptions&) const {
+      return schedule.with_sizes(
+          [](Buffer& buffer) { buffer.bytes = sizeof(double) * buffer.parts; });
+    }
+  };
+  std::atomic<int> wrong = 0;
+  std::array<std::string, 3> messages;
+  run_threads(3, [&](ThreadTransport& transport) {
+    std::vector<Schedule> unsized;
+    for (const int k : {2, 1})
+      unsized.push_back(schedule::kfkb({.stages = 3, .microbatches = 4, .group = k}));
+    Sizing model{{3}};
+    AdaptiveRunner run(model, ScheduleChoice(unsized), transport);
+    const std::vector<Bytes> needs(run.choice().needs().begin(), run.choice().needs().end());
+    wrong += !(needs[0] > needs[1] && needs[1] > 0);
+    Bytes most = 0;
+    for (std::size_t r = 0; r < 3; ++r) {
+      Bytes rank = 0;
+      for (const Buffer& buffer : run.runner().schedule().buffers())
+        if (buffer.transient && buffer.rank == Rank{r}) rank += buffer.bytes;
+      most = std::max(most, rank);
+    }
+    wrong += needs[0] != most;
+    wrong += run.step(0) != 6;
+    run.limit(needs[0] - 1);
+    wrong += run.choice().current() != 1;
+    wrong += run.step(1) != 406;
+    // From the beginning, too.
+    AdaptiveRunner small(model, ScheduleChoice(unsized, needs[1]), transport);
+    wrong += small.choice().current() != 1;
+    messages[+transport.rank()] = test::message_of<infeasible>(
+        [&] { AdaptiveRunner none(model, ScheduleChoice(unsized, needs[1] - 1), transport); });
   });
   CHECK(wrong == 0);
   for (const std::string& message : messages)

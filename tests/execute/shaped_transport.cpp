@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -61,8 +62,11 @@ TEST_CASE("shaped threads pass the battery of transports") {
   for (const Link link : {Link{}, Link{.latency = 5e-5}, Link{.bandwidth = 1e9}, Link{5e-5, 1e9}}) {
     for (int ranks = 1; ranks <= 4; ++ranks)
       REQUIRE_NOTHROW(run_threads(ranks, [&](ThreadTransport& inner) {
-        Shaped transport(inner, {.link = [&](Rank, Rank, Seconds) { return link; }});
-        test::transport_battery(transport, 1'000'003);
+        for (const bool buffers : {true, false}) {
+          Shaped transport(inner,
+                           {.link = [&](Rank, Rank, Seconds) { return link; }, .buffers = buffers});
+          test::transport_battery(transport, 1'000'003);
+        }
       }));
   }
 }
@@ -87,6 +91,32 @@ TEST_CASE("a message arrives when its link has carried it") {
   CHECK(ranks.arrives_at(receive, 1 + 0.5 + 0.5));
   CHECK(received == sent);
   CHECK(ranks.second.test(receive));  // and stays complete
+}
+
+TEST_CASE("a link without buffers frees the sender's memory when it has carried the message") {
+  TwoRanks ranks({.latency = 0.5, .bandwidth = 8});
+  Shape shape = ranks.shape();
+  shape.buffers = false;
+  Shaped first(ranks.inner_first, shape);
+  std::vector<std::byte> sent(4, std::byte{7}), received(8);
+  // The second waits until the link is free, at 1.5.
+  auto send = first.send(Rank{1}, lane, sent.data(), 4);
+  auto later = first.send(Rank{1}, lane, sent.data(), 4);
+  auto receive = ranks.second.receive(Rank{0}, lane, received.data(), 4);
+  auto last = ranks.second.receive(Rank{0}, lane, received.data() + 4, 4);
+  CHECK_FALSE(ranks.second.test(receive));  // but it has the bytes: the inner transport is done
+  CHECK_FALSE(ranks.second.test(last));
+  for (const auto& [request, free] : {std::pair{&send, 1.5}, {&later, 2.0}}) {
+    ranks.now = std::nextafter(free, 0.0);
+    CHECK_FALSE(first.test(*request));
+    ranks.now = free;
+    CHECK(first.test(*request));
+    CHECK(first.test(*request));
+  }
+  // On its way for the latency still, as ever.
+  ranks.now = 1;
+  CHECK(ranks.arrives_at(receive, 2.0));
+  CHECK(ranks.arrives_at(last, 2.5));
 }
 
 TEST_CASE("a link carries one message after another, whatever their lanes") {

@@ -231,6 +231,31 @@ TEST_CASE("no candidate is chosen that does not fit, and pressure leads back at 
   says_why(message_of<hd::infeasible>([&] { hd::ScheduleChoice(all, 5); }));
 }
 
+TEST_CASE("candidates whose sizes others know need what they need as they run") {
+  const auto all = candidates();
+  std::vector<hd::Schedule> unknown;
+  std::vector<hd::Schedule> as_run;
+  for (const hd::Schedule& candidate : all) {
+    unknown.push_back(candidate.with_sizes([](hd::Buffer& buffer) { buffer.bytes = 0; }));
+    as_run.push_back(hd::fold_to_live(candidate));
+  }
+  const std::vector<hd::Bytes> needs(hd::ScheduleChoice(all).needs().begin(),
+                                     hd::ScheduleChoice(all).needs().end());
+  hd::ScheduleChoice choice({unknown[1], unknown[0]}, needs[0]);
+  CHECK(choice.needs()[0] == 0);
+  CHECK(choice.current() == 0);
+  CHECK(choice.as_run(std::vector{as_run[1], as_run[0]}));
+  CHECK(choice.current() == 1);
+  CHECK(choice.needs()[0] == needs[1]);
+  CHECK(choice.needs()[1] == needs[0]);
+  CHECK_THAT(message_of<hd::infeasible>([&] {
+               choice.as_run(std::vector{as_run[1], as_run[2]});
+             }),
+             ContainsSubstring("no candidate fits the memory"));
+  CHECK(message_of<hd::contract_error>([&] { choice.as_run(as_run); }) ==
+        "heddle::ScheduleChoice: every candidate has its need (3 schedules, 2 candidates)");
+}
+
 TEST_CASE("candidates that are none are refused") {
   CHECK_THAT(message_of<hd::contract_error>([] { hd::ScheduleChoice({}); }),
              ContainsSubstring("heddle::ScheduleChoice: there is nothing to choose"));

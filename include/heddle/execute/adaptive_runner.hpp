@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -37,8 +38,12 @@ struct AdaptiveOptions {
 template <class M, class P>
 requires Model<M> && Place<P>
 class AdaptiveRunner {
+  using RunnerType = Runner<M&, P&>;
+
  public:
-  /// @throws contract_error where the options ask for a look at no step; what Runner throws.
+  /// The model prepares every candidate once, so that what each needs is known.
+  /// @throws contract_error where the options ask for a look at no step; infeasible on all ranks
+  ///         where no candidate fits the memory of the choice; what Runner throws.
   AdaptiveRunner(M& model, ScheduleChoice choice, P& place, AdaptiveOptions options = {})
       : m_model(&model),
         m_place(&place),
@@ -49,6 +54,10 @@ class AdaptiveRunner {
                        text("every = ", m_options.every)};
     });
     m_options.run.execute.record = true;
+    std::vector<Schedule> prepared;
+    for (const Schedule& candidate : m_choice.candidates())
+      prepared.push_back(RunnerType::prepare(*m_model, candidate, *m_place, m_options.run));
+    m_choice.as_run(prepared);
     m_offset = clock_offset(transport_of(*m_place), m_options.run.execute);
     start();
   }
@@ -65,8 +74,7 @@ class AdaptiveRunner {
   }
 
   /// From now on this rank has `memory` bytes for transient storage; the least of all ranks counts.
-  /// All ranks must call it. What a candidate needs follows from the sizes of its own buffers: one
-  /// whose sizes only the model knows (see Stages) counts as nothing and always fits.
+  /// All ranks must call it.
   /// @throws infeasible on all ranks, where no candidate fits.
   void limit(Bytes memory) {
     const auto all = all_gather_values<Bytes>(transport_of(*m_place), std::span(&memory, 1),
@@ -78,13 +86,12 @@ class AdaptiveRunner {
   /// What was chosen, and why.
   [[nodiscard]] const ScheduleChoice& choice() const noexcept { return m_choice; }
   /// What runs the chosen Schedule. Another object after the choice has changed.
-  [[nodiscard]] Runner<M&, P&>& runner() noexcept { return *m_runner; }
+  [[nodiscard]] RunnerType& runner() noexcept { return *m_runner; }
 
  private:
   void start() {
     m_runner.reset();  // its buffers go before the new ones come
-    m_runner =
-        std::make_unique<Runner<M&, P&>>(*m_model, m_choice.schedule(), *m_place, m_options.run);
+    m_runner = std::make_unique<RunnerType>(*m_model, m_choice.schedule(), *m_place, m_options.run);
     m_since = 0;
   }
 
@@ -93,7 +100,7 @@ class AdaptiveRunner {
   AdaptiveOptions m_options;
   ScheduleChoice m_choice;
   Seconds m_offset = 0;  ///< to rank 0's clock, once and for all; see ObservedCosts
-  std::unique_ptr<Runner<M&, P&>> m_runner;
+  std::unique_ptr<RunnerType> m_runner;
   int m_since = 0;  ///< steps since the last look, or change
 };
 

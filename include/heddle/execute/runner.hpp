@@ -139,21 +139,7 @@ class Runner {
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
         m_carrier(impl::carrier(m_model, transport(), m_options.execute)) {
-    if constexpr (impl::Prepares<ModelType, PlaceType>)
-      schedule = told(
-          "the preparation of the schedule",
-          [&] { return m_model.prepare(schedule, m_place, m_options.execute); }, Refusals::alike);
-    else
-      static_assert(
-          !requires { &ModelType::prepare; },
-          "heddle::Runner: the model's prepare takes (schedule, place, options)");
-    expects(schedule.ranks() == transport().size(), [&] {
-      return Complaint{"heddle::Runner", "the schedule does not fit the ranks",
-                       text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
-                            transport().size())};
-    });
-    if (m_options.fold) schedule = fold_to_live(schedule, m_options.slack);
-    agree(schedule);
+    schedule = prepare(m_model, std::move(schedule), m_place, m_options);
     told("the allocation of buffers", [&] {
       m_executor.emplace(
           slice(schedule, transport().rank(),
@@ -163,6 +149,34 @@ class Runner {
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
+
+  /// The Schedule as a Runner of these would run it: prepared by the model, folded as the options
+  /// say. Its buffers have their sizes, so that it tells the memory it needs before there is any.
+  /// All ranks must call it. @throws what the constructor does.
+  [[nodiscard]] static Schedule prepare(ModelType& model, Schedule schedule, PlaceType& place,
+                                        const RunOptions& options) {
+    auto& transport = transport_of(place);
+    if constexpr (impl::Prepares<ModelType, PlaceType>)
+      schedule = told(
+          "the preparation of the schedule",
+          [&] { return model.prepare(schedule, place, options.execute); },
+          [&](const char* doing, const char* reason) {
+            tell(transport, options.execute, doing, reason);
+          },
+          Refusals::alike);
+    else
+      static_assert(
+          !requires { &ModelType::prepare; },
+          "heddle::Runner: the model's prepare takes (schedule, place, options)");
+    expects(schedule.ranks() == transport.size(), [&] {
+      return Complaint{"heddle::Runner", "the schedule does not fit the ranks",
+                       text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
+                            transport.size())};
+    });
+    if (options.fold) schedule = fold_to_live(schedule, options.slack);
+    agree(schedule, transport, options.execute);
+    return schedule;
+  }
 
   /// Runs the schedule once and returns what the model's end_step returns.
   template <class... Arguments>
@@ -229,10 +243,10 @@ class Runner {
   /// Whether a contract_error or infeasible is thrown by all ranks or by none.
   enum class Refusals : bool { own, alike };
 
-  /// What `call` returns. Where it throws, the other ranks are told that this one was `doing` that,
-  /// unless they throw the same.
-  template <class Call>
-  decltype(auto) told(const char* doing, Call&& call, Refusals refusals = Refusals::own) {
+  /// What `call` returns. Where it throws, `tell` says to the other ranks that this one was `doing`
+  /// that, unless they throw the same.
+  template <class Call, class Tell>
+  static decltype(auto) told(const char* doing, Call&& call, Tell&& tell, Refusals refusals) {
     try {
       return call();
     } catch (const std::exception& error) {
@@ -245,20 +259,30 @@ class Runner {
       throw;
     }
   }
+  template <class Call>
+  decltype(auto) told(const char* doing, Call&& call) {
+    return told(
+        doing, call,
+        [this](const char* what, const char* reason) {
+          if (m_executor) return m_executor->abort(what, reason);
+          tell(transport(), m_options.execute, what, reason);
+        },
+        Refusals::own);
+  }
 
-  void tell(const char* doing, const char* reason) noexcept {
-    if (m_executor) return m_executor->abort(doing, reason);
+  static void tell(TransportType& transport, const ExecuteOptions& options, const char* doing,
+                   const char* reason) noexcept {
     try {
-      if (!transport().aborted()) transport().abort({transport().rank(), doing, reason});
-      if (m_options.execute.log) m_options.execute.log(reason);
+      if (!transport.aborted()) transport.abort({transport.rank(), doing, reason});
+      if (options.log) options.log(reason);
     } catch (...) {  // the first error is the one to report
     }
   }
 
-  void agree(const Schedule& schedule) {
+  static void agree(const Schedule& schedule, TransportType& transport,
+                    const ExecuteOptions& options) {
     const std::uint64_t mine = hash(schedule);
-    const auto all =
-        all_gather_values<std::uint64_t>(transport(), std::span(&mine, 1), m_options.execute);
+    const auto all = all_gather_values<std::uint64_t>(transport, std::span(&mine, 1), options);
     for (std::size_t r = 0; r < all.size(); ++r)
       expects(all[r][0] == all[0][0], [&] {
         return Complaint{"heddle::Runner", "the ranks do not have the same schedule",

@@ -31,6 +31,9 @@ struct Shape {
   std::function<Link(Rank from, Rank to, Seconds now)> link;
   /// One clock for all ranks; steady_seconds() is that on one host.
   std::function<Seconds()> now = steady_seconds;
+  /// A link takes messages at once and keeps them until it carries them; else the sender's memory
+  /// is not free before the link has carried the message, as where a blocking send returns then.
+  bool buffers = true;
 };
 
 /// A Transport over `T` that lets no message arrive before its link would have carried it.
@@ -41,13 +44,15 @@ struct Shape {
 /// inner transport takes runs meanwhile and is not added: shape links slower than it.
 ///
 /// The receiver's `test` is false until then. The sender's memory is free as soon as the inner
-/// transport says so, so a slow link holds up nobody who does not wait for it. The time of arrival
+/// transport says so, so a slow link holds up nobody who does not wait for it, unless it has no
+/// buffers (see Shape). The time of arrival
 /// travels ahead as a message of its own: the inner transport sees two for each.
 template <Transport T>
 class ShapedTransport {
   /// One message under way. Lives in a slot of the transport that is used again.
   struct Message {
-    Seconds arrival = 0;  ///< which goes ahead
+    Seconds arrival = 0;   ///< which goes ahead
+    Seconds complete = 0;  ///< not before this time, at the sender
     typename T::Request ahead;
     typename T::Request body;
     bool receives = false;
@@ -103,6 +108,7 @@ class ShapedTransport {
     const Seconds arrival = arrives(peer, bytes);
     Message& message = take(false);
     message.arrival = arrival;
+    message.complete = m_shape.buffers ? 0 : m_roads[+peer].free;
     message.ahead = m_inner->send(peer, lane, header(message), sizeof message.arrival);
     message.body = m_inner->send(peer, lane, data, bytes);
     return Request(&message);
@@ -116,13 +122,14 @@ class ShapedTransport {
     return Request(&message);
   }
 
-  /// Whether it is complete, which a received message is not before it arrives. Furthers all
-  /// others.
+  /// Whether it is complete, which a received message is not before it arrives, and a sent one
+  /// not before a link without buffers has carried it. Furthers all others.
   [[nodiscard]] bool test(Request& request) {
     Message* const message = request.m_message;
     if (message == nullptr) return true;
     if (!m_inner->test(message->ahead) || !m_inner->test(message->body)) return false;
-    if (message->receives && m_shape.now() < message->arrival) {
+    const Seconds complete = message->receives ? message->arrival : message->complete;
+    if (complete > 0 && m_shape.now() < complete) {
       // There is nothing left to test, but other messages may need the inner transport to be
       // called.
       static_cast<void>(m_inner->aborted());

@@ -43,8 +43,9 @@ class ScheduleChoice {
   /// than the fastest the wanted one may take.
   static constexpr double gain = 0.02;
 
-  /// Among `candidates`, each with the memory of fold_to_live() at most `memory` bytes a rank. The
-  /// first choice is the first that fits: nothing is known of costs.
+  /// Among `candidates`, each with the memory of fold_to_live() at most `memory` bytes a rank, as
+  /// far as they know the sizes of their buffers; see as_run(). The first choice is the first that
+  /// fits: nothing is known of costs.
   /// @throws contract_error for no candidates, or different numbers of ranks.
   /// @throws infeasible where none fits.
   explicit ScheduleChoice(std::vector<Schedule> candidates,
@@ -58,7 +59,7 @@ class ScheduleChoice {
             text("'", m_candidates.front().name(), "' has ", m_candidates.front().ranks(), ", '",
                  candidate.name(), "' has ", candidate.ranks())};
       });
-      m_needs.push_back(need(candidate));
+      m_needs.push_back(need(fold_to_live(candidate)));
     }
     m_times.resize(m_candidates.size());
     choose();
@@ -78,6 +79,20 @@ class ScheduleChoice {
       simulate(m_candidates[c], m_costs, m_simulated);
       m_times[c] = m_simulated.makespan();
     }
+    return choose();
+  }
+
+  /// What the candidates need, read off the same ones as they run: with the sizes of all buffers,
+  /// which perhaps only the model knows (see Runner::prepare), and folded. True where the choice
+  /// changes.
+  /// @throws contract_error for another number of them.
+  /// @throws infeasible where none fits.
+  bool as_run(std::span<const Schedule> candidates) {
+    expects(candidates.size() == m_candidates.size(), [&] {
+      return Complaint{where, "every candidate has its need",
+                       text(candidates.size(), " schedules, ", m_candidates.size(), " candidates")};
+    });
+    for (std::size_t c = 0; c < candidates.size(); ++c) m_needs[c] = need(candidates[c]);
     return choose();
   }
 
@@ -103,9 +118,8 @@ class ScheduleChoice {
  private:
   static constexpr const char* where = "heddle::ScheduleChoice";
 
-  [[nodiscard]] static Bytes need(const Schedule& candidate) {
-    std::vector<Bytes> ranks(static_cast<std::size_t>(candidate.ranks()), 0);
-    const Schedule folded = fold_to_live(candidate);
+  [[nodiscard]] static Bytes need(const Schedule& folded) {
+    std::vector<Bytes> ranks(static_cast<std::size_t>(folded.ranks()), 0);
     for (const Buffer& buffer : folded.buffers())
       if (buffer.transient) ranks[+buffer.rank] += buffer.bytes;
     return *std::max_element(ranks.begin(), ranks.end());
