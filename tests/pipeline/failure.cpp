@@ -169,3 +169,30 @@ TEST_CASE("a rank that does not answer is named by the watchdog") {
     CHECK(told.find("stuck: ") != std::string::npos);
   }
 }
+
+TEST_CASE(
+    "a replica that does not come to the sum of gradients does not keep the others for ever") {
+  const World world;
+  const auto sum = GENERATE(hd::GradientSum::ring, hd::GradientSum::library);
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 1}, {"data", world.size}});
+  hd::Stages<BrittleStage> model(1,
+                                 [&](int, int) {
+                                   return BrittleStage{0, 1, nullptr};
+                                 },
+                                 {.gradient_sum = sum});
+  std::string told;
+  {
+    hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = 1, .microbatches = 2}), mesh,
+                      {.execute = {.watchdog = 0.3}});
+    MPI_Barrier(MPI_COMM_WORLD);
+    try {
+      if (world.rank != world.size - 1) runner.step();
+    } catch (const hd::communication_error& error) {
+      told = error.what();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  if (world.rank == world.size - 1) return;
+  INFO(told);
+  CHECK(told.find("stuck: ") != std::string::npos);
+}

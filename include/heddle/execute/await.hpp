@@ -4,7 +4,7 @@
 
 /// @file
 /// await(): the loop in which a rank waits for a message, and what it says when none comes. For all
-/// that waits on a Transport.
+/// that waits on a Transport, or for something else beside one.
 
 #include <concepts>
 #include <optional>
@@ -26,9 +26,17 @@ namespace heddle::inline v0 {
       {std::move(where), text("rank ", abort.rank, " failed at ", abort.action), abort.reason});
 }
 
-/// Waits until `request` is complete, as idly as `idle` allows.
+/// What a rank that has waited since `since`, by steady_seconds(), asks now and then.
 /// @throws communication_error: `lost(where(), ...)` where another rank has aborted, and the
-/// Complaint `stuck()` where nothing completes the request within `watchdog` seconds (0: for ever).
+/// Complaint `stuck()` where the wait is longer than `watchdog` seconds (0: never).
+template <Transport T, std::invocable Where, std::invocable Stuck>
+void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck&& stuck) {
+  if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
+  if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
+}
+
+/// Waits until `request` is complete, as idly as `idle` allows.
+/// @throws communication_error as look_up() does.
 template <Transport T, std::invocable Where, std::invocable Stuck>
 void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog, Where&& where,
            Stuck&& stuck) {
@@ -39,8 +47,7 @@ void await(T& transport, typename T::Request& request, Idle idle, Seconds watchd
     waiting();
     // Naps are long enough to look up after every one; a spin looks up now and then.
     if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
-    if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
-    if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
+    look_up(transport, since, watchdog, where, stuck);
   }
 }
 

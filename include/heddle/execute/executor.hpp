@@ -129,11 +129,15 @@ class Executor {
     m_failed = true;
     try {
       if (!m_transport->aborted()) m_transport->abort({m_program.rank, doing, reason});
+      // Before the memory is taken back, which may wait for a rank that does not answer any more.
+      if (m_options.log) m_options.log(reason);
+    } catch (...) {  // the first error is the one to report
+    }
+    try {
       for (Pending& port : m_ports)
         for (; port.done < port.posted; ++port.done)
           m_transport->cancel(port.requests[port.done % port.requests.size()]);
-      if (m_options.log) m_options.log(reason);
-    } catch (...) {  // the first error is the one to report
+    } catch (...) {  // likewise
     }
   }
 

@@ -30,6 +30,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/pipeline/partition.hpp>
@@ -118,9 +119,16 @@ class Stages {
     }
     if (m_options.eager_sum) schedule = eager_sums(schedule);
     auto& transport = transport_of(place);
-    m_poll = [&transport] {
-      if (const std::optional<Abort> abort = transport.aborted())
-        throw lost("heddle::Stages, sum of gradients", *abort);
+    m_look_up = [&transport, watchdog = options.watchdog](const Task& task, Seconds since) {
+      const auto where = [&] {
+        return text("heddle::Stages, rank ", transport.rank(), " at ",
+                    action_text(task.schedule(), task.id()));
+      };
+      look_up(transport, since, watchdog, where, [&] {
+        return Complaint{where(), "stuck: another rank does not come to the sum of gradients",
+                         text("watchdog after ", watchdog, " s"),
+                         "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
+      });
     };
     build(schedule, transport.rank());
     find_forwards(schedule, transport.rank());
@@ -439,7 +447,8 @@ class Stages {
     const BoundUse& use = task.uses()[0];
     const Kokkos::View<scalar_type*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> sum(
         reinterpret_cast<scalar_type*>(use.data), use.bytes / sizeof(scalar_type));
-    all_reduce(typename memory_space::execution_space{}, sum, Sum{}, *m_replicas, m_poll);
+    all_reduce(typename memory_space::execution_space{}, sum, Sum{}, *m_replicas,
+               [&, since = steady_seconds()] { m_look_up(task, since); });
   }
 
   int m_layers;
@@ -449,7 +458,8 @@ class Stages {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
   Elements m_delta;  ///< of a B, between its two halves
   const Communicator* m_replicas = nullptr;
-  std::function<void()> m_poll;  ///< throws where another rank has failed
+  /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.
+  std::function<void(const Task& task, Seconds since)> m_look_up;
 };
 
 }  // namespace heddle::inline v0
