@@ -157,11 +157,8 @@ TEST_CASE("an abort reaches every rank, and all come out of it") {
       std::byte byte{};
       CHECK_THROWS_MATCHES(
           transport.send(Rank{0}, Lane{0}, &byte, 1), heddle::communication_error,
-          MessageMatches(
-              ContainsSubstring("no more messages after an abort") &&
-              ContainsSubstring(transport.rank() == Rank{failing}
-                                    ? heddle::text("rank ", failing, " aborted it")
-                                    : heddle::text("rank ", failing, " failed at 2F5"))));
+          MessageMatches(ContainsSubstring("no more messages after an abort") &&
+                         ContainsSubstring(heddle::text("rank ", failing, " failed at 2F5"))));
     }
   }
 }

@@ -10,8 +10,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <exception>
+#include <iostream>
 #include <limits>
 #include <optional>
 #include <string>
@@ -57,8 +59,9 @@ struct MpiOptions {
 /// No rank can wait for another in a circle, for the first part needs no answer. A rank that does
 /// not answer within `patience` (it computes for long, or hangs) is not waited for: its own late
 /// copies from this rank's memory are then never used, but if memory of this rank is still being
-/// written the only safe end is MPI_Abort, and that is what follows. The communicators of an
-/// aborted transport are not freed, because that is collective.
+/// written the only safe end is MPI_Abort, and that is what follows, with the reason on the
+/// standard error output, for no error can be thrown with it. The communicators of an aborted
+/// transport are not freed, because that is collective.
 class MpiTransport {
   /// One message under way. Lives in a slot of the transport that is used again.
   struct Operation {
@@ -289,11 +292,10 @@ class MpiTransport {
 
   /// What an operation after an abort is told.
   [[nodiscard]] communication_error spent(const char* where) {
-    const std::optional<Abort>& abort = m_control.heard();
-    return communication_error(
-        {text(where, ", rank ", rank()), "the transport carries no more messages after an abort",
-         abort ? text("rank ", abort->rank, " failed at ", abort->action, ": ", abort->reason)
-               : text("rank ", rank(), " aborted it")});
+    static_cast<void>(m_control.heard());
+    return communication_error({text(where, ", rank ", rank()),
+                                "the transport carries no more messages after an abort",
+                                m_control.story()});
   }
 
   [[nodiscard]] bool receiving() const {
@@ -334,6 +336,18 @@ class MpiTransport {
     }
   }
 
+  /// Ends all ranks, with what no error can tell any more: why.
+  [[noreturn]] void end_job() {
+    std::cerr << text(
+                     "heddle::MpiTransport, rank ", rank(),
+                     ": memory of this rank may still be written by one that has not answered for ",
+                     m_options.patience, " s after an abort (", m_control.story(),
+                     "); the job ends\n")
+              << std::flush;
+    MPI_Abort(m_comm.get(), 1);
+    std::abort();  // not reached
+  }
+
   /// The end of all operations of this rank; the class comment says what it guarantees and why.
   void unwind() {
     if (std::exchange(m_unwound, true)) return;
@@ -342,8 +356,7 @@ class MpiTransport {
       for (std::size_t i = 0; i == 0 || i < operation.pieces.size(); ++i)
         if (piece(operation, i) != MPI_REQUEST_NULL) MPI_Cancel(&piece(operation, i));
     }
-    if (!close(false, [&](Operation& operation) { return settled(operation); }))
-      MPI_Abort(m_comm.get(), 1);
+    if (!close(false, [&](Operation& operation) { return settled(operation); })) end_job();
     m_control.release();
     close(true, [&](Operation& operation) {
       return settled(operation) || m_control.released(operation.peer);

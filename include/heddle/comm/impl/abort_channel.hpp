@@ -20,6 +20,7 @@
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
@@ -94,6 +95,16 @@ class AbortChannel {
       m_heard = record.abort();
     }
     return m_heard;
+  }
+
+  /// Who failed, at what and why: the rank that this one has heard of, else this one. Empty where
+  /// nobody has.
+  [[nodiscard]] std::string story() const {
+    const auto told = [](const Abort& abort) {
+      return text("rank ", abort.rank, " failed at ", abort.action, ": ", abort.reason);
+    };
+    if (m_heard) return told(*m_heard);
+    return m_record ? told(m_record->abort()) : std::string();
   }
 
   /// Tells every other rank RELEASE; only the first call does. Empty messages: no memory to keep.

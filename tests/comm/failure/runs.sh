@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# runs.sh stop|kill|survive FIRST COUNT WATCHDOG RANKS COMMAND...: the runs FIRST, FIRST + 1, ... of
+# COMMAND, program.cpp under an mpiexec. In each a random rank leaves at a random action, and then
+#   stop      it is stopped: every other rank names what it waits for, the job ends with a status
+#             other than 0, and the stopped process with it
+#   kill      it is killed: the job ends with a status other than 0 (most launchers see to that)
+#   survive   it is killed and COMMAND's launcher does not mind: every other rank names what it waits
+#             for, and ends
+# each within WATCHDOG seconds of the moment when it left, and the time below for what a busy machine
+# takes. The last line says how long it took at most.
+set -uo pipefail
+mode=$1 first=$2 count=$3 watchdog=$4 ranks=$5
+shift 5
+slack_to_name=2   # looking up, telling, printing
+slack_to_end=6    # a second of patience with the rank that left, half a second to speak, the launcher
+signal="stop"
+[[ $mode == stop ]] || signal="kill"
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+failures=0 longest_to_name=0 longest_to_end=0
+
+uptime() { awk '{ print $1 }' /proc/uptime; }
+below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+for ((run = first; run < first + count; ++run)); do
+  wrong=()
+  status=0
+  timeout $((watchdog + 60)) "$@" "$signal" "$run" "$watchdog" > "$output" 2>&1 || status=$?
+  end=$(uptime)
+  ((status != 124)) || wrong+=("it hangs")
+  [[ $mode == survive ]] || ((status != 0)) || wrong+=("the status is 0")
+  read -r victim left < <(sed -n 's/^rank \([0-9]*\) leaves at /\1 /p' "$output")
+  if [[ -z ${victim-} ]]; then
+    wrong+=("no rank left")
+  else
+    took=$(awk -v a="$end" -v b="$left" 'BEGIN { print a - b }')
+    below "$took" $((watchdog + slack_to_end)) || wrong+=("it took $took s to end")
+    below "$took" "$longest_to_end" || longest_to_end=$took
+    for ((rank = 0; rank < ranks && ${#wrong[@]} == 0; ++rank)); do
+      [[ $mode != kill && $rank != "$victim" ]] || continue
+      line=$(grep "^rank $rank named at " "$output")
+      [[ $line == *"stuck: "*" did not complete"* ]] || { wrong+=("rank $rank names nothing"); continue; }
+      took=$(awk -v a="$(cut -d ' ' -f 5 <<< "${line%%: *}")" -v b="$left" 'BEGIN { print a - b }')
+      below "$took" $((watchdog + slack_to_name)) || wrong+=("rank $rank took $took s to name it")
+      below "$took" "$longest_to_name" || longest_to_name=$took
+    done
+  fi
+  unset victim left
+  ((${#wrong[@]} > 0)) || continue
+  failures=$((failures + 1))
+  printf 'FAILED: run %s, status %s: %s; it printed:\n' "$run" "$status" "${wrong[*]}"
+  cat "$output"
+done
+echo "$mode on $ranks ranks: $((count - failures)) of $count runs as they should; watchdog $watchdog s," \
+     "at most $longest_to_name s to name the action, $longest_to_end s to end"
+exit $((failures > 0))
