@@ -10,12 +10,17 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/catalogue.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
+#include <heddle/schedule/collective/binomial_tree.hpp>
+#include <heddle/schedule/collective/bruck.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/schedule/collective/direct.hpp>
+#include <heddle/schedule/collective/double_tree.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/collective/recipe.hpp>
+#include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/team.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>

@@ -73,8 +73,12 @@ std::string wrong(Collective collective, const Schedule& schedule,
   const auto data = [&](Storage& storage, std::size_t rank) {
     return part_of(storage, BufferId{rank}, 0, all);
   };
-  Bits total = data(before, 0);
-  for (std::size_t r = 1; r < p; ++r) total = sum_of(total, data(before, r));
+  Bits total;
+  if (collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+      collective == Collective::reduce) {
+    total = data(before, 0);
+    for (std::size_t r = 1; r < p; ++r) total = sum_of(total, data(before, r));
+  }
   const auto is = [&](BufferId id, Bytes from, const Bits& expected) {
     return part_of(after, id, from, expected.size()) == expected;
   };

@@ -146,9 +146,10 @@ class BlockCut {
     add(+options.root, "input", whole, parts);
     for (std::size_t r = 0; r < p; ++r) add(r, "output", whole.subspan(r, 1), parts);
   } else {
-    const auto each = static_cast<std::uint32_t>(parts % p == 0 ? parts / p : parts);
+    const bool by_rank = parts % p == 0 && collective != Collective::barrier;
+    const auto each = by_rank ? parts / static_cast<std::uint32_t>(p) : parts;
     const Bytes sum = std::accumulate(blocks.begin(), blocks.end(), Bytes{0});
-    const auto sizes = parts % p == 0 ? whole : std::span(&sum, 1);
+    const auto sizes = by_rank ? whole : std::span(&sum, 1);
     for (std::size_t r = 0; r < p; ++r) add(r, "data", sizes, each);
   }
   form(builder, members, Stage{0});

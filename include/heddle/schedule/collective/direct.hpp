@@ -39,4 +39,18 @@ inline void direct_all_to_all(Team& team) {
     }
 }
 
+/// Every input, of one block, goes to the output of the root, which is member P: a message from
+/// everybody but the root, whose own is a local copy.
+inline void direct_gather(Team& team) {
+  team.next_round();
+  for (std::uint32_t r = 0; r < team.size(); ++r) team.copy({r, 0, 1}, {team.size(), r, 1});
+}
+
+/// Every block of the root's input, which is member 0, goes to the output of one rank, of which
+/// that of rank r is member r + 1.
+inline void direct_scatter(Team& team) {
+  team.next_round();
+  for (std::uint32_t r = 0; r < team.size(); ++r) team.copy({0, r, 1}, {1 + r, 0, 1});
+}
+
 }  // namespace heddle::inline v0::schedule

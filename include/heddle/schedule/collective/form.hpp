@@ -98,6 +98,7 @@ struct CollectiveForm {
     if (root.value >= ranks) return text("the root is rank ", root);
     if (find_recipe(collective, algorithm).play == nullptr)
       return "the algorithm does not perform it";
+    if (collective == Collective::barrier && chunks > 1) return "nothing is cut in chunks";
     return {};
   }
 

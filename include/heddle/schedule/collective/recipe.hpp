@@ -8,8 +8,13 @@
 #include <cstdint>
 
 #include <heddle/schedule/collective/algorithm.hpp>
+#include <heddle/schedule/collective/binomial_tree.hpp>
+#include <heddle/schedule/collective/bruck.hpp>
 #include <heddle/schedule/collective/direct.hpp>
+#include <heddle/schedule/collective/double_tree.hpp>
+#include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>
+#include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -44,25 +49,60 @@ void in_two(Team& team) {
     case Collective::all_reduce:
       switch (algorithm) {
         case Algorithm::ring: return {impl::in_two<ring_reduce_scatter, ring_all_gather>, 1};
+        case Algorithm::bidirectional_ring:
+          return {impl::in_two<bidirectional_ring_reduce_scatter, bidirectional_ring_all_gather>,
+                  2};
+        case Algorithm::recursive_doubling: return {recursive_doubling_all_reduce};
+        case Algorithm::recursive_halving: return {recursive_halving_all_reduce, 1};
+        case Algorithm::binomial_tree: return {impl::in_two<binomial_reduce, binomial_broadcast>};
+        case Algorithm::double_tree: return {double_tree_all_reduce, 0, 2};
+        case Algorithm::star: return {impl::in_two<star_reduce, star_broadcast>};
         case Algorithm::direct: return {impl::in_two<direct_reduce_scatter, direct_all_gather>, 1};
+        case Algorithm::bruck: return {impl::in_two<bruck_reduce_scatter, bruck_all_gather>, 1};
         default: return none;
       }
     case Collective::reduce_scatter:
       switch (algorithm) {
         case Algorithm::ring: return {ring_reduce_scatter, 1};
+        case Algorithm::bidirectional_ring: return {bidirectional_ring_reduce_scatter, 2};
+        case Algorithm::recursive_halving: return {recursive_halving_reduce_scatter, 1};
         case Algorithm::direct: return {direct_reduce_scatter, 1};
+        case Algorithm::bruck: return {bruck_reduce_scatter, 1};
         default: return none;
       }
     case Collective::all_gather:
       switch (algorithm) {
         case Algorithm::ring: return {ring_all_gather, 1};
+        case Algorithm::bidirectional_ring: return {bidirectional_ring_all_gather, 2};
+        case Algorithm::recursive_doubling: return {recursive_doubling_all_gather, 1};
+        case Algorithm::recursive_halving: return {recursive_doubling_all_gather, 1};
         case Algorithm::direct: return {direct_all_gather, 1};
+        case Algorithm::bruck: return {bruck_all_gather, 1};
         default: return none;
       }
     case Collective::all_to_all:
       return algorithm == Algorithm::direct ? Recipe{direct_all_to_all} : none;
-    default: return none;
+    case Collective::broadcast:
+      switch (algorithm) {
+        case Algorithm::ring: return {ring_broadcast};
+        case Algorithm::binomial_tree: return {binomial_broadcast};
+        case Algorithm::double_tree: return {double_tree_broadcast, 0, 2};
+        case Algorithm::star: return {star_broadcast};
+        default: return none;
+      }
+    case Collective::reduce:
+      switch (algorithm) {
+        case Algorithm::ring: return {ring_reduce};
+        case Algorithm::binomial_tree: return {binomial_reduce};
+        case Algorithm::star: return {star_reduce};
+        default: return none;
+      }
+    case Collective::gather: return algorithm == Algorithm::direct ? Recipe{direct_gather} : none;
+    case Collective::scatter: return algorithm == Algorithm::direct ? Recipe{direct_scatter} : none;
+    case Collective::barrier:
+      return algorithm == Algorithm::bruck ? Recipe{bruck_barrier, 1} : none;
   }
+  return none;
 }
 
 }  // namespace heddle::inline v0::schedule
