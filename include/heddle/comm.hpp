@@ -14,4 +14,5 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/measure.hpp>
+#include <heddle/comm/measure_links.hpp>
 #include <heddle/comm/mpi_transport.hpp>

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// measure_links: what every pair of ranks has between them, in both directions. For choosing how a
+/// collective travels over a network whose links differ.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <vector>
+
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/transport.hpp>
+#include <heddle/machine/machine.hpp>
+
+namespace heddle::inline v0 {
+
+/// How measure_links() measures.
+struct LinkOptions {
+  Seconds budget = 0.1;        ///< for the round trips of a pair; at least 5 are made, at most 100
+  Bytes piece = 16 * 1024;     ///< of the messages that a burst for the bandwidth is made of
+  Bytes largest = 4ull << 20;  ///< burst
+  int bursts = 3;              ///< of each size
+  Seconds watchdog = 60;       ///< longest wait for one message
+};
+
+/// By sender, then by receiver. A rank's link to itself costs nothing.
+using Links = std::vector<std::vector<Link>>;
+
+namespace impl {
+
+/// One rank's part in measuring the links between it and a peer, over any transport. The one that
+/// probes announces every burst, the one that serves answers when all of it has come.
+template <Transport T>
+class LinkProber {
+ public:
+  LinkProber(T& transport, const LinkOptions& options)
+      : m_transport(&transport), m_options(&options), m_buffer(options.largest) {}
+
+  /// The link to a peer that serves.
+  [[nodiscard]] Link probe(Rank peer) {
+    std::vector<Seconds> trips;
+    const Seconds begin = steady_seconds();
+    constexpr std::size_t idle_rounds = 2;  // connections are made there, and buffers touched
+    while (trips.size() < 5 + idle_rounds ||
+           (trips.size() < 100 + idle_rounds && steady_seconds() - begin < m_options->budget))
+      trips.push_back(burst(peer, sizeof(std::uint64_t)));
+    trips.erase(trips.begin(), trips.begin() + idle_rounds);
+    const Seconds trip = median(trips);
+    // Bursts grow until most of their time is the link's, twice the way and no blink of the clock.
+    Seconds shorter = trip;
+    Seconds longer = trip;
+    Bytes bytes = m_options->piece / 4;
+    do {
+      bytes *= 4;
+      shorter = longer;
+      static_cast<void>(burst(peer, bytes));  // a stream may have to find its rate first
+      std::vector<Seconds> times;
+      for (int round = 0; round < m_options->bursts; ++round) times.push_back(burst(peer, bytes));
+      longer = median(times);
+    } while (bytes * 4 <= m_options->largest && longer - trip < std::max(2 * trip, 0.02));
+    tell(peer, 0);
+    // The slope holds no fixed cost. Noise can make the longer burst the faster one.
+    const double all = static_cast<double>(bytes);
+    const double bandwidth = longer > shorter ? all * 3 / 4 / (longer - shorter)
+                             : longer > trip  ? all / (longer - trip)
+                                              : all / longer;
+    return {trip / 2, bandwidth};
+  }
+
+  /// Answers a peer that probes, until that has enough.
+  void serve(Rank peer) {
+    while (const Bytes bytes = hear(peer)) {
+      auto requests = pieces(bytes, [&](std::byte* data, Bytes length) {
+        return m_transport->receive(peer, control_lane, data, length);
+      });
+      tell(peer, bytes);
+      complete(requests);
+      tell(peer, bytes);
+    }
+  }
+
+ private:
+  using Requests = std::vector<typename T::Request>;
+
+  /// From the begin of a burst of so many bytes to the answer.
+  Seconds burst(Rank peer, Bytes bytes) {
+    tell(peer, bytes);
+    hear(peer);
+    const Seconds begin = steady_seconds();
+    auto requests = pieces(bytes, [&](std::byte* data, Bytes length) {
+      return m_transport->send(peer, control_lane, data, length);
+    });
+    complete(requests);
+    hear(peer);
+    return steady_seconds() - begin;
+  }
+
+  template <class Start>
+  Requests pieces(Bytes bytes, Start&& start) {
+    Requests requests;
+    for (Bytes at = 0; at < bytes; at += m_options->piece)
+      requests.push_back(start(m_buffer.data() + at, std::min(m_options->piece, bytes - at)));
+    return requests;
+  }
+
+  void tell(Rank peer, std::uint64_t word) {
+    m_word = word;
+    Requests requests(1);
+    requests[0] = m_transport->send(peer, control_lane, bytes_of_word(), sizeof m_word);
+    complete(requests);
+  }
+  std::uint64_t hear(Rank peer) {
+    Requests requests(1);
+    requests[0] = m_transport->receive(peer, control_lane, bytes_of_word(), sizeof m_word);
+    complete(requests);
+    return m_word;
+  }
+  [[nodiscard]] std::byte* bytes_of_word() noexcept {
+    return reinterpret_cast<std::byte*>(&m_word);
+  }
+
+  void complete(Requests& requests) {
+    constexpr const char* what = "measure_links";
+    try {
+      for (auto& request : requests)
+        finish(*m_transport, request, what, {.idle = Idle::yield, .watchdog = m_options->watchdog});
+    } catch (const std::exception& error) {
+      if (!m_transport->aborted()) m_transport->abort({m_transport->rank(), what, error.what()});
+      for (auto& request : requests) m_transport->cancel(request);
+      throw;
+    }
+  }
+
+  [[nodiscard]] static Seconds median(std::vector<Seconds>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+  T* m_transport;
+  const LinkOptions* m_options;
+  std::vector<std::byte> m_buffer;
+  std::uint64_t m_word = 0;
+};
+
+/// Whom `rank` meets in a round of a tournament in which each of `ranks` meets every other once;
+/// itself where it pauses. There are ranks - 1 rounds, or `ranks` of an odd number: the circle
+/// method.
+[[nodiscard]] constexpr int opponent(int ranks, int rank, int round) noexcept {
+  const int circle = ranks % 2 == 0 ? ranks - 1 : ranks;         // an even one's last stays outside
+  if (rank == circle) return round * (circle + 1) / 2 % circle;  // where twice it is the round
+  const int other = (round + circle - rank) % circle;
+  return other == rank && ranks % 2 == 0 ? circle : other;
+}
+
+}  // namespace impl
+
+/// The links between all pairs of ranks, each direction by itself. A message of n bytes takes
+/// latency + n / bandwidth. Latency is half a round trip of 8 bytes: how unequal the two ways are
+/// cannot be seen from the two ends, nor does a collective that all ranks begin together show it.
+/// Bandwidth is the slope between the longest bursts of messages of LinkOptions::piece, below what
+/// MPIs send without asking the receiver first.
+///
+/// Takes ranks - 1 rounds (of an odd number one more), in which every rank has one partner. Pairs
+/// that meet at the same time share no rank; where they share cores or an uplink they are measured
+/// as busy as a collective of all ranks makes them.
+///
+/// Collective over the transport's ranks, which have no other messages under way; the result is the
+/// same on all of them. @throws contract_error for options that measure nothing;
+/// communication_error where a rank does not answer.
+template <Transport T>
+[[nodiscard]] Links measure_links(T& transport, const LinkOptions& options = {}) {
+  expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
+              options.largest >= options.piece,
+          [&] {
+            return Complaint{"heddle::measure_links",
+                             "there is at least one burst, of pieces of at least 8 bytes",
+                             text("bursts ", options.bursts, ", piece ", options.piece,
+                                  ", largest ", options.largest)};
+          });
+  const int size = transport.size();
+  const auto me = static_cast<int>(transport.rank().value);
+  std::vector<Link> mine(static_cast<std::size_t>(size));
+  impl::LinkProber prober(transport, options);
+  for (int round = 0; round < size - 1 + size % 2; ++round) {
+    const int peer = impl::opponent(size, me, round);
+    if (peer == me) continue;
+    const auto probe = [&] { mine[static_cast<std::size_t>(peer)] = prober.probe(Rank{peer}); };
+    if (me < peer) probe();
+    prober.serve(Rank{peer});
+    if (me > peer) probe();
+  }
+  return all_gather_values<Link>(transport, std::span<const Link>(mine),
+                                 {.idle = Idle::yield, .watchdog = options.watchdog});
+}
+
+/// The same over the transport of a mesh.
+[[nodiscard]] inline Links measure_links(DeviceMesh& mesh, const LinkOptions& options = {}) {
+  return measure_links(mesh.transport(), options);
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// timeout: 240
+
+/// @file
+/// measure_links: every pair meets once, links that differ come out different and in their
+/// direction, and an end when a rank does not take part.
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/measure_links.hpp>
+#include <heddle/execute/shaped_transport.hpp>
+#include <heddle/execute/thread_transport.hpp>
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using heddle::Link;
+using heddle::Links;
+using heddle::Rank;
+
+constexpr heddle::LinkOptions quick{.budget = 0.01, .largest = 1 << 16, .bursts = 1};
+
+TEST_CASE("in the rounds of a tournament each meets every other once") {
+  for (int ranks = 2; ranks <= 17; ++ranks) {
+    std::set<std::pair<int, int>> met;
+    for (int round = 0; round < ranks - 1 + ranks % 2; ++round) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const int other = heddle::impl::opponent(ranks, rank, round);
+        INFO(ranks << " ranks, round " << round << ", rank " << rank << " and " << other);
+        REQUIRE(heddle::impl::opponent(ranks, other, round) == rank);
+        if (other != rank) CHECK(met.emplace(rank, other).second);
+      }
+    }
+    CHECK(met.size() == static_cast<std::size_t>(ranks * (ranks - 1)));
+  }
+}
+
+TEST_CASE("every rank gets the same links") {
+  heddle::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", [] {
+                                              int size = 0;
+                                              MPI_Comm_size(MPI_COMM_WORLD, &size);
+                                              return size;
+                                            }()}});
+  const Links links = heddle::measure_links(mesh, quick);
+  REQUIRE(links.size() == static_cast<std::size_t>(mesh.size()));
+  for (std::size_t from = 0; from < links.size(); ++from) {
+    REQUIRE(links[from].size() == links.size());
+    for (std::size_t to = 0; to < links.size(); ++to) {
+      std::array<double, 2> first{links[from][to].latency, links[from][to].bandwidth};
+      MPI_Bcast(first.data(), 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+      CHECK(first == std::array{links[from][to].latency, links[from][to].bandwidth});
+      if (from == to) {
+        CHECK(links[from][to].latency == 0);
+        CHECK(std::isinf(links[from][to].bandwidth));
+      } else {
+        CHECK(links[from][to].latency > 1e-9);
+        CHECK(links[from][to].latency < 1);
+        CHECK(links[from][to].bandwidth > 1e4);
+        CHECK(links[from][to].bandwidth < 1e13);
+      }
+    }
+  }
+}
+
+TEST_CASE("links that differ come out so, in both directions") {
+  // Rank 1 answers late, and what rank 2 sends is slow: much slower than interruptions are long.
+  constexpr heddle::Seconds late = 20e-3;
+  constexpr double slow = 2e5;
+  constexpr int ranks = 3;
+  std::array<Links, ranks> all;
+  heddle::run_threads(ranks, [&](heddle::ThreadTransport& inner) {
+    heddle::ShapedTransport transport(inner,
+                                      {.link = [&](Rank from, Rank to, heddle::Seconds) -> Link {
+                                        Link link;
+                                        if (from == Rank{1} || to == Rank{1}) link.latency = late;
+                                        if (from == Rank{2}) link.bandwidth = slow;
+                                        return link;
+                                      }});
+    all[+transport.rank()] =
+        heddle::measure_links(transport, {.budget = 0.01, .piece = 8 << 10, .largest = 32 << 10});
+  });
+  const Links& links = all[0];
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 0}, {1, 2}, {2, 1}}) {
+    CHECK(links[from][to].latency >= 0.99 * late);
+    CHECK(links[from][to].latency < 3 * late);
+  }
+  CHECK(links[0][2].latency < late / 2);
+  for (const int to : {0, 1}) {
+    CHECK(links[2][to].bandwidth < 1.2 * slow);
+    CHECK(links[2][to].bandwidth > slow / 3);
+    CHECK(links[to][2].bandwidth > 2 * links[2][to].bandwidth);
+  }
+}
+
+TEST_CASE("options that measure nothing are refused") {
+  heddle::MpiTransport transport(MPI_COMM_WORLD);
+  CHECK_THROWS_MATCHES(heddle::measure_links(transport, {.bursts = 0}), heddle::contract_error,
+                       MessageMatches(ContainsSubstring("there is at least one burst") &&
+                                      ContainsSubstring("bursts 0")));
+}
+
+TEST_CASE("a rank that does not take part is named, and nobody hangs") {
+  heddle::MpiTransport transport(MPI_COMM_WORLD);
+  if (transport.size() == 1) return;
+  heddle::LinkOptions options = quick;
+  options.watchdog = 0.3;
+  if (transport.rank() == Rank{1}) {
+    while (!transport.aborted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK_THAT(transport.aborted()->reason, ContainsSubstring("another rank does not answer"));
+  } else {
+    CHECK_THROWS_AS(heddle::measure_links(transport, options), heddle::communication_error);
+  }
+}
+
+}  // namespace
