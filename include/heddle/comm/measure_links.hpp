@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <heddle/comm/device_mesh.hpp>
@@ -34,10 +35,8 @@ struct LinkOptions {
   Bytes largest = 4ull << 20;  ///< burst
   int bursts = 3;              ///< of each size
   Seconds watchdog = 60;       ///< longest wait for one message
+  std::string name = "rank";   ///< of the devices
 };
-
-/// By sender, then by receiver. A rank's link to itself costs nothing.
-using Links = std::vector<std::vector<Link>>;
 
 namespace impl {
 
@@ -60,24 +59,18 @@ class LinkProber {
     trips.erase(trips.begin(), trips.begin() + idle_rounds);
     const Seconds trip = median(trips);
     // Bursts grow until most of their time is the link's, twice the way and no blink of the clock.
-    Seconds shorter = trip;
-    Seconds longer = trip;
+    Seconds time = trip;
     Bytes bytes = m_options->piece / 4;
     do {
       bytes *= 4;
-      shorter = longer;
       static_cast<void>(burst(peer, bytes));  // a stream may have to find its rate first
       std::vector<Seconds> times;
       for (int round = 0; round < m_options->bursts; ++round) times.push_back(burst(peer, bytes));
-      longer = median(times);
-    } while (bytes * 4 <= m_options->largest && longer - trip < std::max(2 * trip, 0.02));
+      time = median(times);
+    } while (bytes * 4 <= m_options->largest && time - trip < std::max(2 * trip, 0.02));
     tell(peer, 0);
-    // The slope holds no fixed cost. Noise can make the longer burst the faster one.
-    const double all = static_cast<double>(bytes);
-    const double bandwidth = longer > shorter ? all * 3 / 4 / (longer - shorter)
-                             : longer > trip  ? all / (longer - trip)
-                                              : all / longer;
-    return {trip / 2, bandwidth};
+    // Noise can make a burst faster than 8 bytes; then the fixed cost stays in.
+    return {trip / 2, static_cast<double>(bytes) / (time > trip ? time - trip : time)};
   }
 
   /// Answers a peer that probes, until that has enough.
@@ -166,13 +159,37 @@ class LinkProber {
   return other == rank && ranks % 2 == 0 ? circle : other;
 }
 
+/// The Machine of links by sender and receiver.
+[[nodiscard]] inline Machine network(const std::vector<std::vector<Link>>& links,
+                                     const std::string& name) {
+  const std::size_t ranks = links.size();
+  Machine machine = Machine::hierarchical(
+      std::vector<Device>(ranks, {.name = name}),
+      {{.name = "port", .ranks = 1}, {.name = "network", .ranks = static_cast<int>(ranks)}});
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    Ports ports{.out = 0, .in = 0};
+    for (std::size_t peer = 0; peer < ranks; ++peer) {
+      if (peer == rank) continue;
+      machine.set_link(Rank{rank}, Rank{peer}, links[rank][peer]);
+      ports.out = std::max(ports.out, links[rank][peer].bandwidth);
+      ports.in = std::max(ports.in, links[peer][rank].bandwidth);
+    }
+    if (ranks > 1) machine.set_ports(0, rank, ports);
+  }
+  return machine;
+}
+
 }  // namespace impl
 
 /// The links between all pairs of ranks, each direction by itself. A message of n bytes takes
 /// latency + n / bandwidth. Latency is half a round trip of 8 bytes: how unequal the two ways are
 /// cannot be seen from the two ends, nor does a collective that all ranks begin together show it.
-/// Bandwidth is the slope between the longest bursts of messages of LinkOptions::piece, below what
-/// MPIs send without asking the receiver first.
+/// Bandwidth is that of bursts of messages of LinkOptions::piece, which MPIs send without asking
+/// the receiver first, beyond the time of a round trip.
+///
+/// The Machine has a port for each rank, which all messages that leave it or enter it share, as
+/// fast as the fastest of its links: on a network a rank reaches nobody at a higher rate. A rank's
+/// link to itself costs nothing.
 ///
 /// Takes ranks - 1 rounds (of an odd number one more), in which every rank has one partner. Pairs
 /// that meet at the same time share no rank; where they share cores or an uplink they are measured
@@ -182,7 +199,7 @@ class LinkProber {
 /// same on all of them. @throws contract_error for options that measure nothing;
 /// communication_error where a rank does not answer.
 template <Transport T>
-[[nodiscard]] Links measure_links(T& transport, const LinkOptions& options = {}) {
+[[nodiscard]] Machine measure_links(T& transport, const LinkOptions& options = {}) {
   expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
               options.largest >= options.piece,
           [&] {
@@ -203,12 +220,13 @@ template <Transport T>
     prober.serve(Rank{peer});
     if (me > peer) probe();
   }
-  return all_gather_values<Link>(transport, std::span<const Link>(mine),
-                                 {.idle = Idle::yield, .watchdog = options.watchdog});
+  return impl::network(all_gather_values<Link>(transport, std::span<const Link>(mine),
+                                               {.idle = Idle::yield, .watchdog = options.watchdog}),
+                       options.name);
 }
 
 /// The same over the transport of a mesh.
-[[nodiscard]] inline Links measure_links(DeviceMesh& mesh, const LinkOptions& options = {}) {
+[[nodiscard]] inline Machine measure_links(DeviceMesh& mesh, const LinkOptions& options = {}) {
   return measure_links(mesh.transport(), options);
 }
 
