@@ -16,6 +16,7 @@
 #include <heddle/schedule/collective/direct.hpp>
 #include <heddle/schedule/collective/double_tree.hpp>
 #include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/collective/hierarchical.hpp>
 #include <heddle/schedule/collective/recipe.hpp>
 #include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>

@@ -150,6 +150,40 @@ TEST_CASE("every algorithm leaves what its collective says") {
   });
 }
 
+TEST_CASE("levels of groups leave the same, each by any algorithm that can") {
+  using schedule::Level;
+  const auto all = [](auto&& check) {
+    for (std::size_t a = 0; a < schedule::algorithm_count; ++a) check(static_cast<Algorithm>(a));
+  };
+  int performed = 0;
+  const auto expect_levels = [&](std::vector<Level> levels) {
+    int p = 1;
+    for (const Level& level : levels) p *= level.ranks;
+    for (std::size_t c = 0; c < schedule::collective_count; ++c) {
+      const CollectiveOptions options{.ranks = p,
+                                      .bytes = Bytes{8 * 61},
+                                      .type = Scalar::i64,
+                                      .chunks = 2,
+                                      .root = Rank{p - 2},
+                                      .levels = levels};
+      performed +=
+          schedule::applicable(static_cast<Collective>(c), Algorithm::hierarchical, options);
+      expect_right(static_cast<Collective>(c), Algorithm::hierarchical, options);
+    }
+  };
+  all([&](Algorithm inner) {
+    all([&](Algorithm outer) {
+      for (const auto& [n, groups] : {std::pair{2, 2}, {3, 2}, {2, 4}, {4, 2}})
+        expect_levels({{n, inner}, {groups, outer}});
+    });
+  });
+  CHECK(performed == 4 * (7 * 9 + 5 * 5 + 6 * 6 + 4 * 4 + 3 * 3));
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::recursive_halving, Algorithm::star,
+                                    Algorithm::bidirectional_ring})
+    expect_levels({{2, Algorithm::direct}, {1, algorithm}, {2, algorithm}, {2, Algorithm::ring}});
+  expect_levels({{3, Algorithm::ring}, {2, Algorithm::binomial_tree}, {2, Algorithm::double_tree}});
+}
+
 TEST_CASE("blocks may be uneven, and empty") {
   for_all([](Collective collective, Algorithm algorithm) {
     for (const int p : {1, 2, 3, 4, 7}) {
@@ -212,6 +246,21 @@ TEST_CASE("what cannot be is refused, and says why") {
         "perform it)");
   CHECK(message_of<infeasible>(all_reduce({.ranks = 3, .root = Rank{3}})) ==
         "heddle::schedule::CollectiveForm: no all_reduce of 3 ranks by ring (the root is rank 3)");
+  const auto levels = [](std::vector<schedule::Level> of) {
+    return [of] {
+      (void)schedule::collective(Collective::reduce_scatter, Algorithm::hierarchical,
+                                 {.ranks = 6, .levels = of});
+    };
+  };
+  const std::string none =
+      "heddle::schedule::CollectiveForm: no reduce_scatter of 6 ranks by hierarchical ";
+  CHECK(message_of<infeasible>(levels({})) == none + "(its 0 levels have 0 ranks)");
+  CHECK(message_of<infeasible>(levels({{4}, {2}})) == none + "(its 2 levels have 8 ranks)");
+  CHECK(message_of<infeasible>(levels({{-1}, {-6}})) == none + "(its 2 levels have 0 ranks)");
+  CHECK(message_of<infeasible>(levels({{3, Algorithm::star}, {2}})) ==
+        none + "(level 0 is star, which does not perform its part of it)");
+  CHECK(message_of<infeasible>(levels({{3}, {2, Algorithm::hierarchical}})) ==
+        none + "(level 1 is hierarchical, which does not perform it)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9})) ==
         "heddle::schedule::collective: the bytes are not whole elements (9 bytes, elements of 8)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9, .element = 9})) ==

@@ -14,17 +14,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/recipe.hpp>
+#include <heddle/schedule/collective/hierarchical.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
-
-/// One level of a hierarchical algorithm.
-struct Level {
-  int ranks = 1;                          ///< in a group: of ranks, or of groups one level below
-  Algorithm algorithm = Algorithm::ring;  ///< among them
-};
 
 /// Which collective, by which algorithm. The members of a group action that it takes the place of
 /// are
@@ -88,18 +82,15 @@ struct CollectiveForm {
       });
     }
     Rounds rounds;
-    Team team = Team::of(rounds, p, blocks(p), root.value);
-    find_recipe(collective, algorithm).play(team);
+    play(collective, Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
     append(builder, members, stage, rounds, chunks);
   }
 
   /// Why so many ranks cannot do it; empty where they can.
   [[nodiscard]] std::string why_not(std::uint32_t ranks) const {
     if (root.value >= ranks) return text("the root is rank ", root);
-    if (find_recipe(collective, algorithm).play == nullptr)
-      return "the algorithm does not perform it";
     if (collective == Collective::barrier && chunks > 1) return "nothing is cut in chunks";
-    return {};
+    return schedule::why_not(collective, hierarchy(ranks), ranks);
   }
 
  private:
@@ -110,8 +101,13 @@ struct CollectiveForm {
            (collective == Collective::scatter && i == 0);
   }
 
+  /// Any algorithm is a hierarchy of one level.
+  [[nodiscard]] std::vector<Level> hierarchy(std::uint32_t ranks) const {
+    if (algorithm == Algorithm::hierarchical) return levels;
+    return {{static_cast<int>(ranks), algorithm}};
+  }
   [[nodiscard]] std::uint32_t blocks(std::uint32_t ranks) const {
-    return find_recipe(collective, algorithm).blocks_of(ranks);
+    return blocks_of(collective, hierarchy(ranks), ranks);
   }
 };
 

@@ -63,6 +63,24 @@ class Team {
   /// Blocks become others, of any member of the collective: for what is not in place.
   void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
 
+  /// The members `first`, `first + stride`, ...: a team of `count`, whose root is its `root`.
+  [[nodiscard]] Team some(std::uint32_t first, std::uint32_t stride, std::uint32_t count,
+                          std::uint32_t root) const {
+    std::vector<std::uint32_t> members;
+    for (std::uint32_t i = 0; i < count; ++i) members.push_back(m_members[first + i * stride]);
+    return {*m_rounds, std::move(members), m_blocks, root};
+  }
+  /// The same team with one of its blocks only.
+  [[nodiscard]] Team only(std::uint32_t block) const {
+    return {*m_rounds, m_members, {m_blocks[block]}, m_root};
+  }
+  /// The same team with its blocks dealt to `count` blocks: 0, count, 2 count, ... are the first.
+  [[nodiscard]] Team dealt_to(std::uint32_t count) const {
+    std::vector<Block> blocks(count);
+    for (std::size_t i = 0; i < m_blocks.size(); ++i)
+      blocks[i % count].insert(blocks[i % count].end(), m_blocks[i].begin(), m_blocks[i].end());
+    return {*m_rounds, m_members, std::move(blocks), m_root};
+  }
   /// The same team with its blocks seen as `count` blocks: neighbours joined, or each divided.
   [[nodiscard]] Team cut_in(std::uint32_t count) const {
     Block all;
