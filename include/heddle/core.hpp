@@ -5,9 +5,12 @@
 /// @file
 /// Everything of core/: errors, index types, units and element types, random numbers.
 
+#include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/encoded.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
+#include <heddle/core/function.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/small_float.hpp>

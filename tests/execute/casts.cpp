@@ -29,7 +29,7 @@ TEST_CASE("a message cast at a cut arrives rounded, the others as they were") {
       cast_at_cut(schedule::stream({.stages = 3,
                                     .microbatches = 7,
                                     .sizes = {.activation = 8 * length, .type = Scalar::f64}}),
-                  Scalar::f32, [](Rank from, Rank) { return from == Rank{0}; }));
+                  {Scalar::f32}, [](Rank from, Rank) { return from == Rank{0}; }));
   std::mutex guard;
   std::size_t compared = 0;
   bool equal = true;

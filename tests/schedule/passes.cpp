@@ -133,7 +133,7 @@ TEST_CASE("a forward whose input is gone cannot run again") {
 
 TEST_CASE("with casts at every cut, every schedule computes the same up to rounding") {
   for (const Schedule& before : all_schedules()) {
-    const Schedule after = cast_at_cut(before, Scalar::f32, everywhere);
+    const Schedule after = cast_at_cut(before, {Scalar::f32}, everywhere);
     means_the_same(before, after);
     const std::size_t crossing =
         static_cast<std::size_t>(std::ranges::count_if(before.actions(), [&](const Action& action) {
@@ -147,7 +147,7 @@ TEST_CASE("with casts at every cut, every schedule computes the same up to round
 TEST_CASE("a cut halves the bytes of its own channels, and casts back before the first use") {
   const Schedule before = schedule::one_f_one_b(
       {.stages = 3, .microbatches = 5, .sizes = {.activation = 80, .type = Scalar::f64}});
-  const Schedule after = cast_at_cut(before, Scalar::f32, [](Rank from, Rank to) {
+  const Schedule after = cast_at_cut(before, {Scalar::f32}, [](Rank from, Rank to) {
     return std::max(from, to) == Rank{1};  // between ranks 0 and 1, both ways
   });
   std::map<std::pair<Rank, Rank>, Bytes> bytes;
@@ -182,7 +182,7 @@ TEST_CASE("a narrow message takes two casts and half the channel") {
       .F = 7, .cast = Rational(1, 10), .latency = 3, .per_byte = 1};
   CHECK(simulate(before, costs).makespan() == Rational(7 + 80 + 3 + 7));
   // 80 bytes read and cast, 40 sent, 40 read and cast back.
-  CHECK(simulate(cast_at_cut(before, Scalar::f32, everywhere), costs).makespan() ==
+  CHECK(simulate(cast_at_cut(before, {Scalar::f32}, everywhere), costs).makespan() ==
         Rational(7 + 8 + 40 + 3 + 4 + 7));
 }
 
@@ -191,13 +191,13 @@ TEST_CASE("a cast at a cut makes elements smaller or is refused") {
       {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f32}});
   for (const Scalar narrow : {Scalar::f32, Scalar::f64}) {
     const std::string why =
-        message_of<contract_error>([&] { (void)cast_at_cut(floats, narrow, everywhere); });
+        message_of<contract_error>([&] { (void)cast_at_cut(floats, {narrow}, everywhere); });
     CHECK(why.find("a cast at a cut makes elements smaller") != std::string::npos);
     CHECK(why.find("'output' of stage 0 has elements of f32") != std::string::npos);
   }
   // Where nothing is cut nothing is asked.
   const auto nowhere = [](Rank, Rank) { return false; };
-  CHECK(hash(cast_at_cut(floats, Scalar::f64, nowhere)) == hash(floats));
+  CHECK(hash(cast_at_cut(floats, {Scalar::f64}, nowhere)) == hash(floats));
 }
 
 TEST_CASE("sums eager or lazy, every schedule computes the same") {
@@ -241,8 +241,8 @@ TEST_CASE("passes compose") {
   const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
   const MeshShape mesh{{"pipe", 2}, {"data", 2}};
   const Schedule before = data_parallel(pipeline, mesh);
-  means_the_same(before, recompute(cast_at_cut(eager_sums(before), Scalar::f32, everywhere)));
-  means_the_same(before, lazy_sums(cast_at_cut(recompute(before), Scalar::f32, everywhere)));
+  means_the_same(before, recompute(cast_at_cut(eager_sums(before), {Scalar::f32}, everywhere)));
+  means_the_same(before, lazy_sums(cast_at_cut(recompute(before), {Scalar::f32}, everywhere)));
   CHECK(meaning(expand(eager_sums(recompute(before)), schedule::RingAllReduce{2})) ==
         meaning(expand(before, schedule::RingAllReduce{2})));
 }
@@ -282,7 +282,7 @@ TEST_CASE("what is done together stays together") {
   };
   CHECK(list(before) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
   CHECK(list(recompute(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F0 F3+B0 ");
-  CHECK(list(cast_at_cut(before, Scalar::f32, everywhere)) ==
+  CHECK(list(cast_at_cut(before, {Scalar::f32}, everywhere)) ==
         "USER0 CAST0 MOVE0 F0 B2+F1 GROUP0 CAST0 F3+B0 ");
   CHECK(list(eager_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
   CHECK(list(lazy_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
@@ -290,7 +290,7 @@ TEST_CASE("what is done together stays together") {
 
 TEST_CASE("nothing passes as nothing") {
   CHECK(recompute(Builder("none", 1).build()).empty());
-  CHECK(cast_at_cut(Builder("none", 1).build(), Scalar::f32, everywhere).empty());
+  CHECK(cast_at_cut(Builder("none", 1).build(), {Scalar::f32}, everywhere).empty());
   CHECK(eager_sums(Builder("none", 1).build()).empty());
   CHECK(lazy_sums(Builder("none", 1).build()).empty());
 }

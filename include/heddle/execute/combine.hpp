@@ -12,6 +12,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
 
 namespace heddle::inline v0 {
@@ -40,8 +41,10 @@ void combine(const Task& task, Add&& add) {
                         "the buffer's elements cannot be added", text("type ", type)});
 }
 
-/// Performs a combine task by a plain loop. For handlers whose buffers are host memory.
+/// Performs a combine task by a plain loop. For handlers whose buffers are host memory. A message
+/// in the form of a Codec is decoded and added in one pass.
 inline void combine_on_host(const Task& task) {
+  if (combines_encoded(task)) return combine_encoded(task, AddNumber{}, RunOnHost{});
   combine(task, []<class T>(const T* from, T* into, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) into[i] += from[i];
   });

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -37,7 +38,7 @@ namespace heddle::inline v0 {
 /// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
 ///   itself holds, or null to leave it to the Runner;
 /// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory where the model computes, for the
-///   other buffers; without it they are host memory;
+///   other buffers; without it they are host memory, of zeros where a buffer is not transient;
 /// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
 ///   it the transport of the place does;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
@@ -301,6 +302,8 @@ class Runner {
     }
     if (buffer.bytes == 0) return nullptr;
     m_memory.push_back(allocate(buffer.bytes));
+    if constexpr (!impl::Allocates<ModelType>)
+      if (!buffer.transient) std::memset(m_memory.back().get(), 0, buffer.bytes);
     m_allocated += buffer.bytes;
     return m_memory.back().get();
   }

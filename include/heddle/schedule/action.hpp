@@ -57,6 +57,9 @@ struct Buffer {
   Bytes bytes = 0;             ///< of the whole; 0: not bound yet
   /// Where each part ends, in bytes from the begin, the last one at `bytes`; none: cut evenly.
   std::shared_ptr<const std::vector<Bytes>> ends = {};
+  /// Elements that share a scale, whose bytes stand at the begin of every part; 0: there are none.
+  /// See Codec.
+  std::uint32_t block = 0;
 };
 
 /// Bytes of the parts [first, first + count). Where the buffer does not say where its parts end,

@@ -26,6 +26,7 @@ namespace heddle::inline v0 {
         buffer.bytes, fnv1a(schedule[buffer.label]));
     if (buffer.ends != nullptr)
       for (const Bytes end : *buffer.ends) mix(end);
+    if (buffer.block != 0) mix(buffer.block);
   }
   for (const Queue& queue : schedule.queues()) mix(+queue.from, +queue.to, +queue.lane);
   for (const Action& action : schedule.actions())

@@ -3,15 +3,20 @@
 #pragma once
 
 /// @file
-/// cast_at_cut(): smaller messages over slow links. What crosses them travels in a narrower element
-/// type.
+/// cast_at_cut(): smaller messages over slow links. What crosses them travels in the form of a
+/// Codec.
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
@@ -21,19 +26,48 @@ namespace heddle::inline v0 {
 
 namespace role {
 inline constexpr const char* narrow = "narrow";  ///< a message at either end of a cut
+/// What messages have lost and the next ones make up for; zeros before the first step.
+inline constexpr const char* residual = "residual";
 }  // namespace role
 
 namespace impl {
 
+/// Gives `narrow` the size of what its codec makes of `wide`, part by part.
+inline void size_message(Buffer& narrow, const Buffer& wide) {
+  const auto encoded = [&](Bytes bytes) {
+    return encoded_bytes(narrow.type, narrow.block, bytes / size_of(wide.type));
+  };
+  narrow.ends.reset();
+  if (wide.bytes == 0 && wide.ends == nullptr) {  // not bound yet
+    narrow.bytes = 0;
+  } else if (narrow.block == 0 && wide.ends == nullptr) {
+    narrow.bytes = encoded(wide.bytes);
+  } else if (is_cut_evenly(wide)) {
+    narrow.bytes = wide.parts * encoded(wide.bytes / wide.parts);
+  } else {
+    std::vector<Bytes> ends;
+    Bytes end = 0;
+    for (std::uint32_t part = 0; part < wide.parts; ++part)
+      ends.push_back(end += encoded(part_bytes(wide, part, 1)));
+    narrow.bytes = end;
+    narrow.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends));
+  }
+}
+
 /// The state of one cast_at_cut() call.
 class CutCaster {
  public:
-  CutCaster(const Schedule& schedule, Scalar narrow)
+  CutCaster(const Schedule& schedule, const Codec& codec)
       : m_schedule(schedule),
-        m_narrow(narrow),
+        m_codec(codec),
         m_builder(Builder::like(schedule, [](const Buffer& buffer) { return buffer; })),
         m_twin(schedule.buffers().size(), none),
-        m_arrived(schedule.buffers().size()) {}
+        m_arrived(schedule.buffers().size()),
+        m_sent(schedule.buffers().size()),
+        m_residuals(schedule.buffers().size()) {
+    check(codec);
+    find_last_reads();
+  }
 
   template <class Cut>
   Schedule run(Cut&& cut) {
@@ -48,6 +82,8 @@ class CutCaster {
       const Queue& queue = m_schedule[m_schedule[id].queue];
       if (m_schedule[id].kind == Kind::move && !queue.local() && cut(queue.from, queue.to))
         narrow_move(id);
+      else if (takes_message(id))
+        combine_message(id);
       else
         m_builder.add(m_schedule, id, m_schedule.uses(id));
     }
@@ -63,50 +99,117 @@ class CutCaster {
     return (m_schedule[ActionId{action}].flags & flag::with_next) != 0;
   }
 
+  /// Notes which combine actions are the last to read what they add.
+  void find_last_reads() {
+    m_last_read.resize(m_schedule.size(), false);
+    std::vector<std::vector<bool>> read_later;
+    for (const Buffer& buffer : m_schedule.buffers()) read_later.emplace_back(buffer.parts, false);
+    for (std::size_t i = m_schedule.size(); i-- > 0;) {
+      const auto uses = m_schedule.uses(ActionId{i});
+      if (m_schedule[ActionId{i}].kind == Kind::combine && m_schedule[uses[0].buffer].transient) {
+        bool later = false;
+        for (std::uint32_t part = 0; part < uses[0].count; ++part)
+          later = later || read_later[+uses[0].buffer][uses[0].first + part];
+        m_last_read[i] = !later && uses[0].buffer != uses[1].buffer;
+      }
+      for (const Use& use : uses)
+        for (std::uint32_t part = 0; part < use.count; ++part)
+          read_later[+use.buffer][use.first + part] = use.reads();
+    }
+  }
+
   /// The buffer of messages that belongs to `wide`.
   BufferId twin(BufferId wide) {
     std::uint32_t& known = m_twin[+wide];
     if (known == none) {
       Buffer buffer = m_schedule[wide];
-      expects(buffer.bytes == 0 || size_of(m_narrow) < size_of(buffer.type), [&] {
-        return Complaint{"heddle::cast_at_cut", "a cast at a cut makes elements smaller",
+      const auto refuse = [&](const char* what) {
+        return Complaint{"heddle::cast_at_cut", what,
                          text("'", m_schedule[buffer.label], "' of stage ", buffer.stage,
-                              " has elements of ", buffer.type, ", the cut of ", m_narrow)};
-      });
+                              " has elements of ", buffer.type, ", the cut of ", m_codec.type)};
+      };
+      const bool bound = buffer.bytes != 0 || buffer.ends != nullptr;
+      expects(!bound || size_of(m_codec.type) < size_of(buffer.type),
+              [&] { return refuse("a cast at a cut makes elements smaller"); });
+      const bool plain = m_codec.type < Scalar::f16 && !m_codec.feedback && !m_codec.agree;
+      expects(!bound || plain || buffer.type == Scalar::f32 || buffer.type == Scalar::f64,
+              [&] { return refuse("a codec takes elements of f32 or f64"); });
       buffer.label = m_builder.label(role::narrow);
-      buffer.bytes = buffer.bytes / size_of(buffer.type) * size_of(m_narrow);
-      buffer.type = m_narrow;
+      buffer.type = m_codec.type;
+      buffer.block = m_codec.block;
       buffer.transient = true;
+      size_message(buffer, m_schedule[wide]);
       known = m_builder.add_buffer(buffer).value;
     }
     return BufferId{known};
   }
 
-  void cast(const Action& move, Rank rank, const Use& from, Use into) {
-    into.mode = static_cast<std::uint32_t>(Access::write);
+  /// Where the message of `from` keeps what it loses. A part that is sent several times in a step
+  /// has a place for each.
+  Use residual(const Use& from) {
+    auto& sent = m_sent[+from.buffer];
+    sent.resize(m_schedule[from.buffer].parts, 0);
+    const auto begin = sent.begin() + from.first;
+    const std::uint32_t nth = *std::max_element(begin, begin + from.count);
+    std::fill(begin, begin + from.count, nth + 1);
+    auto& places = m_residuals[+from.buffer];
+    while (places.size() <= nth) {
+      Buffer buffer = m_schedule[from.buffer];
+      buffer.label = m_builder.label(role::residual);
+      buffer.transient = false;
+      places.push_back(m_builder.add_buffer(buffer));
+    }
+    return schedule::update(places[nth], from.first, from.count);
+  }
+
+  void add_cast(const Action& move, Rank rank, std::span<const Use> uses) {
     m_builder.add({Kind::cast, m_builder.local(rank), move.stage, move.item,
                    static_cast<std::uint8_t>(move.flags & flag::gradient)},
-                  {from, into});
+                  uses);
   }
 
   void narrow_move(ActionId id) {
     const Action& move = m_schedule[id];
     const Use from = m_schedule.uses(id)[0];
     const Use into = m_schedule.uses(id)[1];
-    const auto counterpart = [&](Use use) {
-      use.buffer = twin(use.buffer);
-      return use;
-    };
-    cast(move, m_schedule[move.queue].from, from, counterpart(from));
-    const Use across[] = {counterpart(from), counterpart(into)};
+    const BufferId sent = twin(from.buffer), received = twin(into.buffer);
+    const Access access = m_codec.agree ? Access::update : Access::read;
+    std::vector<Use> uses = {schedule::use(access, from.buffer, from.first, from.count),
+                             schedule::write(sent, from.first, from.count)};
+    if (m_codec.feedback) uses.push_back(residual(from));
+    add_cast(move, m_schedule[move.queue].from, uses);
+    const Use across[] = {schedule::read(sent, from.first, from.count),
+                          schedule::write(received, into.first, into.count)};
     m_builder.add(m_schedule, id, across);
     m_arrived[+into.buffer].resize(m_schedule[into.buffer].parts, none);
     for (std::uint32_t part = into.first; part < into.first + into.count; ++part)
       m_arrived[+into.buffer][part] = id.value;
   }
 
+  /// Whether action `id` adds a whole message that nobody else reads: then it decodes it itself.
+  [[nodiscard]] bool takes_message(ActionId id) const {
+    if (!m_last_read[+id]) return false;
+    const Use& from = m_schedule.uses(id)[0];
+    const auto& arrived = m_arrived[+from.buffer];
+    if (arrived.empty() || arrived[from.first] == none || m_codec.type < Scalar::f16) return false;
+    const Use& came = m_schedule.uses(ActionId{arrived[from.first]})[1];
+    return came.first == from.first && came.count == from.count &&
+           std::all_of(arrived.begin() + from.first, arrived.begin() + from.first + from.count,
+                       [&](std::uint32_t move) { return move == arrived[from.first]; });
+  }
+
+  void combine_message(ActionId id) {
+    std::vector<Use> uses(m_schedule.uses(id).begin(), m_schedule.uses(id).end());
+    Use& from = uses[0];
+    for (std::uint32_t part = from.first; part < from.first + from.count; ++part)
+      m_arrived[+from.buffer][part] = none;
+    from.buffer = twin(from.buffer);
+    m_builder.add(m_schedule, id, uses);
+  }
+
   /// Casts back what action `id` needs, not earlier: its rank would wait for the message there.
   void widen_for(ActionId id) {
+    if (takes_message(id)) return;
     for (const Use& use : m_schedule.uses(id))
       if (!m_arrived[+use.buffer].empty())
         for (std::uint32_t part = use.first; part < use.first + use.count; ++part)
@@ -117,34 +220,83 @@ class CutCaster {
   void widen(BufferId buffer, std::uint32_t part) {
     const std::uint32_t move = m_arrived[+buffer][part];
     if (move == none) return;
-    Use into = m_schedule.uses(ActionId{move})[1];
+    const Use into = m_schedule.uses(ActionId{move})[1];
     for (std::uint32_t each = into.first; each < into.first + into.count; ++each)
       m_arrived[+buffer][each] = none;
-    Use from = into;
-    from.buffer = twin(buffer);
-    from.mode = static_cast<std::uint32_t>(Access::read);
-    cast(m_schedule[ActionId{move}], m_schedule[buffer].rank, from, into);
+    const Use uses[] = {schedule::read(twin(buffer), into.first, into.count),
+                        schedule::write(buffer, into.first, into.count)};
+    add_cast(m_schedule[ActionId{move}], m_schedule[buffer].rank, uses);
   }
 
   const Schedule& m_schedule;
-  Scalar m_narrow;
+  Codec m_codec;
   Builder m_builder;
   std::vector<std::uint32_t> m_twin;                  ///< of every buffer
   std::vector<std::vector<std::uint32_t>> m_arrived;  ///< moves whose messages are still narrow
+  std::vector<std::vector<std::uint32_t>> m_sent;     ///< how often every part was, this step
+  std::vector<std::vector<BufferId>> m_residuals;     ///< of every buffer, for every time
+  std::vector<bool> m_last_read;                      ///< of every action, where it combines
 };
 
 }  // namespace impl
 
-/// `schedule` with every message from rank a to rank b for which `cut(a, b)` holds cast to elements
-/// of type `narrow` before it leaves, and back before its first use. Messages are smaller by the
-/// ratio of the element sizes; the two casts are actions of the compute queues, with costs of their
-/// own (Costs::cast per byte read), which a handler performs: cast_on_host(). Messages lie in
-/// buffers of role::narrow. A gradient's cast has flag::gradient.
+/// `schedule` with every message from rank a to rank b for which `cut(a, b)` holds encoded by
+/// `codec` before it leaves, and decoded before its first use. The casts are actions of the compute
+/// queues, with costs of their own (Costs::cast per byte read), which a handler performs:
+/// cast_on_host(), cast_in(). A combine action that is the only reader of a message decodes it
+/// itself, in one pass: combine_on_host(), combine_in(). Messages lie in buffers of role::narrow;
+/// with error feedback every place that sends has one of role::residual, of the size of what it
+/// sends, persistent and zero at first. A gradient's cast has flag::gradient.
 ///
-/// @throws contract_error where a buffer's elements are not larger than those of `narrow`.
+/// A message of n elements has encoded_bytes(type, block, n) bytes; every part is encoded for
+/// itself. In a collective every hop over a cut encodes anew: of a sum over P ranks around a ring,
+/// an element is rounded once for each of the at most P - 1 partial sums that cross, and once more
+/// when the sum is handed around, for what was decoded is encoded without a loss. Each rounding
+/// errs as Codec says of the partial sum then. With Codec::agree, and a cut between every two
+/// members, all of them end with equal numbers, but for recursive doubling of P that is no power of
+/// two, where only some of those who have the sum hand it on.
+///
+/// Narrowing numbers to plain ones, f64 to f32 or i64 to i32, is a Codec without blocks, too.
+/// @throws contract_error where a buffer's elements are not larger than those of the codec's type,
+///         or not f32 or f64 where that is f16 or less, or feedback or agreement is asked for; and
+///         as check(codec).
 template <std::predicate<Rank, Rank> Cut>
-[[nodiscard]] Schedule cast_at_cut(const Schedule& schedule, Scalar narrow, Cut&& cut) {
-  return impl::CutCaster(schedule, narrow).run(cut);
+[[nodiscard]] Schedule cast_at_cut(const Schedule& schedule, const Codec& codec, Cut&& cut) {
+  return impl::CutCaster(schedule, codec).run(cut);
+}
+
+/// `schedule` with its messages at cuts, and what they lose, as large as the buffers say that they
+/// are cast from and into. For whoever binds sizes after cast_at_cut().
+[[nodiscard]] inline Schedule with_message_sizes(const Schedule& schedule) {
+  std::vector<const Buffer*> wide(schedule.buffers().size(), nullptr);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const auto uses = schedule.uses(ActionId{i});
+    const Kind kind = schedule[ActionId{i}].kind;
+    if ((kind != Kind::cast && kind != Kind::combine) || uses.size() < 2) continue;
+    const auto is = [&](const Use& use, std::string_view label) {
+      return schedule[schedule[use.buffer].label] == label;
+    };
+    if (is(uses[0], role::narrow)) wide[+uses[0].buffer] = &schedule[uses[1].buffer];
+    if (is(uses[1], role::narrow)) wide[+uses[1].buffer] = &schedule[uses[0].buffer];
+    if (uses.size() > 2 && is(uses[2], role::residual))
+      wide[+uses[2].buffer] = &schedule[uses[0].buffer];
+  }
+  std::size_t next = 0;
+  return schedule.with_sizes([&](Buffer& buffer) {
+    const Buffer* const from = wide[next++];
+    if (from == nullptr) return;
+    if (!buffer.transient) {
+      buffer.type = from->type;
+      buffer.bytes = from->bytes;
+      buffer.ends = from->ends;
+      return;
+    }
+    expects(from->bytes == 0 || size_of(buffer.type) < size_of(from->type), [&] {
+      return Complaint{"heddle::with_message_sizes", "a cast at a cut makes elements smaller",
+                       text("elements of ", from->type, ", the cut of ", buffer.type)};
+    });
+    impl::size_message(buffer, *from);
+  });
 }
 
 }  // namespace heddle::inline v0
