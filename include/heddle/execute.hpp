@@ -17,6 +17,8 @@
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
+#include <heddle/execute/shared_blocks.hpp>
+#include <heddle/execute/slice.hpp>
 #include <heddle/execute/stream.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_transport.hpp>

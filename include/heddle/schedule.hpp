@@ -52,6 +52,7 @@
 #include <heddle/schedule/pass/group.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
 #include <heddle/schedule/pass/two_bp.hpp>
 #include <heddle/schedule/schedule.hpp>

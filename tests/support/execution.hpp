@@ -48,9 +48,11 @@ enum class Steps : std::uint8_t { whole, polled, half_polled };
 inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_t steps,
                           const ExecuteOptions& options, Steps how = Steps::whole) {
   std::vector<Log> logs(static_cast<std::size_t>(schedule.ranks()));
+  std::vector<ProgressCounter> progress(logs.size());
   run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
-    Program program = slice(schedule, transport.rank(),
-                            [&](BufferId id, const Buffer&) { return storage.begin(id); });
+    Program program = slice(
+        schedule, transport.rank(), [&](BufferId id, const Buffer&) { return storage.begin(id); },
+        [&](Rank rank) { return &progress[+rank]; });
     OracleHandler handler(transport.rank(), logs[+transport.rank()]);
     Executor<ThreadTransport> executor(std::move(program), transport, options);
     for (std::size_t step = 0; step < steps; ++step) {

@@ -126,7 +126,7 @@ inline Log interpret(const Schedule& schedule, Storage& storage, std::size_t ste
         const Buffer& buffer = schedule[use.buffer];
         const Bytes offset = part_offset(buffer, use.first);
         const Bytes bytes = part_offset(buffer, use.first + use.count) - offset;
-        places[travels ? queue.from : buffer.rank].push_back(
+        places[action.kind == Kind::group ? buffer.rank : queue.from].push_back(
             {storage.begin(use.buffer) + offset, bytes, use.access()});
       }
       for (const auto& [rank, operands] : places) {

@@ -39,7 +39,7 @@ class Dice {
 /// occur; some persist, so that steps depend on each other. 8 bytes a part, i64.
 class RandomSchedule {
  public:
-  RandomSchedule(std::uint64_t seed, int ranks, int length)
+  RandomSchedule(std::uint64_t seed, int ranks, int length, bool groups)
       : m_dice(seed), m_builder(text("random ", seed), ranks) {
     const auto count = static_cast<std::uint32_t>(ranks);
     for (std::uint32_t r = 0; r < count; ++r)
@@ -59,7 +59,7 @@ class RandomSchedule {
         add_move();
       else if (dice < 5)
         add_combine();
-      else if (dice < 6 && ranks > 1)
+      else if (dice < 6 && ranks > 1 && groups)
         add_group();
       else
         add_work();
@@ -144,8 +144,9 @@ class RandomSchedule {
   std::set<std::pair<BufferId, std::uint32_t>> m_written;
 };
 
-[[nodiscard]] inline Schedule random_schedule(std::uint64_t seed, int ranks, int length) {
-  return RandomSchedule(seed, ranks, length).build();
+[[nodiscard]] inline Schedule random_schedule(std::uint64_t seed, int ranks, int length,
+                                              bool groups = true) {
+  return RandomSchedule(seed, ranks, length, groups).build();
 }
 
 }  // namespace heddle::test

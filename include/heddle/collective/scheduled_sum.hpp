@@ -17,6 +17,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/slice.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
 
 namespace heddle::inline v0 {

@@ -35,20 +35,28 @@ void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck
   if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
 }
 
-/// Waits until `request` is complete, as idly as `idle` allows.
+/// Waits until `ready()` says so, as idly as `idle` allows.
 /// @throws communication_error as look_up() does.
-template <Transport T, std::invocable Where, std::invocable Stuck>
-void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog, Where&& where,
-           Stuck&& stuck) {
-  if (transport.test(request)) return;
+template <Transport T, std::predicate Ready, std::invocable Where, std::invocable Stuck>
+void await(T& transport, Ready&& ready, Idle idle, Seconds watchdog, Where&& where, Stuck&& stuck) {
+  if (ready()) return;
   Waiting waiting(idle);
   const Seconds since = steady_seconds();
-  while (!transport.test(request)) {
+  while (!ready()) {
     waiting();
     // Naps are long enough to look up after every one; a spin looks up now and then.
     if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
     look_up(transport, since, watchdog, where, stuck);
   }
+}
+
+/// The same until `request` is complete.
+template <Transport T, std::invocable Where, std::invocable Stuck>
+void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog, Where&& where,
+           Stuck&& stuck) {
+  await(
+      transport, [&] { return transport.test(request); }, idle, watchdog,
+      std::forward<Where>(where), std::forward<Stuck>(stuck));
 }
 
 }  // namespace heddle::inline v0

@@ -24,6 +24,7 @@
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/action_text.hpp>
 
 namespace heddle::inline v0 {
 
@@ -49,7 +50,8 @@ struct Stamp {
 /// action that conflicts, possibly in the next step() (see Program), and furthered after every
 /// other action; `drain` completes them all. Where the handler throws, the other ranks are told and
 /// throw communication_error naming the rank and its action; a message that does not come within
-/// the watchdog's time does the same. After an error the executor and its transport are spent.
+/// the watchdog's time does the same, and so does a rank that shares memory and does not come on.
+/// After an error the executor and its transport are spent.
 template <Transport T>
 class Executor {
  public:
@@ -57,8 +59,11 @@ class Executor {
   Executor(Program program, T& transport, ExecuteOptions options = {})
       : m_program(std::move(program)), m_transport(&transport), m_options(std::move(options)) {
     m_ports.resize(m_program.ports.size());
-    for (std::size_t p = 0; p < m_ports.size(); ++p)
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      if (m_program.ports[p].progress != nullptr) continue;
       m_ports[p].requests.resize(2 * std::size_t{m_program.ports[p].messages});
+      m_messages = true;
+    }
     if (m_options.record) m_stamps.resize(m_program.size());
   }
 
@@ -89,7 +94,13 @@ class Executor {
 
   /// Begins a pass over the list, for advance() and finish() to perform in pieces.
   void begin() noexcept {
-    for (Pending& port : m_ports) port.before = std::exchange(port.base, port.posted);
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[p];
+      port.before = std::exchange(port.base, port.posted);
+      // What another rank will have done is under way from the begin.
+      if (m_program.ports[p].progress != nullptr) port.posted += m_program.ports[p].messages;
+    }
+    m_come = m_program.progress_per_step * m_passes++;
     m_at = 0;
   }
 
@@ -135,7 +146,7 @@ class Executor {
     }
     try {
       for (Pending& port : m_ports)
-        for (; port.done < port.posted; ++port.done)
+        for (; !port.requests.empty() && port.done < port.posted; ++port.done)
           m_transport->cancel(port.requests[port.done % port.requests.size()]);
     } catch (...) {  // likewise
     }
@@ -206,19 +217,28 @@ class Executor {
       }
       if (step.does == Step::Does::run) {
         handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
-        further<record>();
+        if (step.progress != 0) come(step.progress);
+        if (m_messages) further<record>();
+      } else if (step.does == Step::Does::settle) {
+        come(step.progress);
       } else if (!post<record, waits>(i)) {
         return false;
       }
       if constexpr (record) {
         const Ticks now = Clock::now();
         m_stamps[i].start = last;
-        if (step.does == Step::Does::run) m_stamps[i].end = now;
+        if (!step.moves()) m_stamps[i].end = now;
         last = now;
       }
     }
     m_at = length;
+    if (m_program.progress != nullptr) come(m_program.progress_per_step);
     return true;
+  }
+
+  /// Lets the others see how far this rank is in the step.
+  void come(std::uint32_t progress) noexcept {
+    m_program.progress->store(m_come + progress, std::memory_order_release);
   }
 
   template <bool record, bool waits>
@@ -247,6 +267,20 @@ class Executor {
   template <bool record, bool waits>
   bool complete(std::size_t number, std::uint64_t messages) {
     Pending& port = m_ports[number];
+    if (const ProgressCounter* const progress = m_program.ports[number].progress) {
+      if (port.done >= messages) return true;  // seen before
+      const auto reached = [&] {
+        port.done = progress->load(std::memory_order_acquire);
+        if (port.done >= messages) return true;
+        if (m_messages) further<record>();  // others may wait for them meanwhile
+        return false;
+      };
+      if constexpr (waits)
+        await(
+            *m_transport, reached, m_options.idle, m_options.watchdog, [&] { return place(); },
+            [&] { return stuck(number); });
+      return waits || reached();
+    }
     while (port.done < messages) {
       const std::size_t slot = port.done % port.requests.size();
       if constexpr (waits)
@@ -267,7 +301,7 @@ class Executor {
   void further() {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       Pending& port = m_ports[m_looked];
-      while (port.done < port.posted) {
+      while (!port.requests.empty() && port.done < port.posted) {
         const std::size_t slot = port.done % port.requests.size();
         if (!m_transport->test(port.requests[slot])) return;
         note<record>(port, slot);
@@ -305,6 +339,11 @@ class Executor {
 
   [[nodiscard]] Complaint stuck(std::size_t number) const {
     const Port& port = m_program.ports[number];
+    if (port.progress != nullptr)
+      return {place(),
+              text("stuck: rank ", port.peer, " has not come so far that this one may go on"),
+              text("watchdog after ", m_options.watchdog, " s"),
+              "see what that rank is doing, or raise ExecuteOptions::watchdog"};
     const Pending& pending = m_ports[number];
     std::string message;
     // The message that is waited for is the (done - base + 1)-th of this port in this step, or one
@@ -314,7 +353,7 @@ class Executor {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < m_program.size(); ++i) {
       const Step& step = m_program.steps[i];
-      if (step.does == Step::Does::run || step.port != number || seen++ != ordinal) continue;
+      if (!step.moves() || step.port != number || seen++ != ordinal) continue;
       message = action_text(m_program.schedule, step.action, port.sends ? 0 : 1);
     }
     return {place(),
@@ -345,7 +384,10 @@ class Executor {
   std::vector<Stamp> m_stamps;
   std::size_t m_at = 0;
   std::uint64_t m_polls = 0;  ///< calls of advance() that found something to wait for
-  std::size_t m_looked = 0;   ///< the port at which further() stopped
+  std::uint64_t m_come = 0;   ///< how far this rank had come at the begin of the pass
+  std::uint64_t m_passes = 0;
+  bool m_messages = false;   ///< whether any port has them
+  std::size_t m_looked = 0;  ///< the port at which further() stopped
   bool m_failed = false;
   int m_exceptions = std::uncaught_exceptions();
 };

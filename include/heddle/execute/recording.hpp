@@ -72,6 +72,7 @@ template <Transport T>
   std::vector<Record> mine;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     const Step& step = program.steps[i];
+    if (step.does == Step::Does::settle) continue;  // of another rank's action
     mine.push_back({step.action.value, step.does, clock.seconds(stamps[i].start) + offset,
                     clock.seconds(stamps[i].end) + offset});
   }

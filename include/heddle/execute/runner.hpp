@@ -6,6 +6,7 @@
 /// Runner: a model, a Schedule and a place to run it. Gives every buffer memory, runs steps, and
 /// tells what they took.
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,8 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/recording.hpp>
+#include <heddle/execute/shared_blocks.hpp>
+#include <heddle/execute/slice.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -36,7 +39,7 @@ namespace heddle::inline v0 {
 /// - `prepare(schedule, place, options) -> Schedule`: the Schedule as this model wants it (sizes of
 ///   buffers, replicas, expanded collectives), the same on every rank;
 /// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
-///   itself holds, or null to leave it to the Runner;
+///   itself holds, or null to leave it to the Runner; not asked where ranks share their memory;
 /// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory where the model computes, for the
 ///   other buffers; without it they are host memory, of zeros where a buffer is not transient;
 /// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
@@ -142,9 +145,12 @@ class Runner {
         m_carrier(impl::carrier(m_model, transport(), m_options.execute)) {
     schedule = prepare(m_model, std::move(schedule), m_place, m_options);
     told("the allocation of buffers", [&] {
+      if (!schedule.domains().empty()) share(schedule);
       m_executor.emplace(
-          slice(schedule, transport().rank(),
-                [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); }),
+          slice(
+              schedule, transport().rank(),
+              [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); },
+              [&](Rank rank) { return reinterpret_cast<ProgressCounter*>(m_shared.of[+rank]); }),
           m_carrier, m_options.execute);
     });
   }
@@ -292,7 +298,36 @@ class Runner {
       });
   }
 
+  /// Gives every rank of a domain a block that begins with its progress and holds its buffers.
+  void share(const Schedule& schedule) {
+    if constexpr (SharesMemory<TransportType>) {
+      expects(std::ranges::equal(schedule.domains(), transport().domains()), [&] {
+        return Complaint{
+            "heddle::Runner", "the schedule has other domains of memory than the place",
+            text("'", schedule.name(), "'"), "give share_memory() the domains of the transport"};
+      });
+      constexpr Bytes alignment = 64;
+      std::vector<Bytes> ends(static_cast<std::size_t>(schedule.ranks()), alignment);
+      for (const Buffer& buffer : schedule.buffers()) {
+        m_places.push_back(ends[+buffer.rank]);
+        ends[+buffer.rank] += (buffer.bytes + alignment - 1) / alignment * alignment;
+      }
+      const Rank self = transport().rank();
+      m_shared = transport().share(ends[+self]);
+      std::construct_at(reinterpret_cast<ProgressCounter*>(m_shared.of[+self]), 0);
+    } else {
+      throw contract_error({"heddle::Runner", "the place does not share memory between its ranks",
+                            text("'", schedule.name(), "' has domains of memory"),
+                            "run it without share_memory()"});
+    }
+  }
+
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
+    if (!m_shared.of.empty()) {
+      if (buffer.bytes == 0) return nullptr;
+      if (buffer.rank == transport().rank()) m_allocated += buffer.bytes;
+      return m_shared.of[+buffer.rank] + m_places[+id];
+    }
     if constexpr (impl::HasMemory<ModelType>) {
       if (std::byte* const own = m_model.memory(schedule, id)) return own;
     } else {
@@ -326,6 +361,8 @@ class Runner {
   RunOptions m_options;
   Carrier m_carrier;
   std::vector<std::shared_ptr<std::byte>> m_memory;
+  SharedBlocks m_shared;
+  std::vector<Bytes> m_places;  ///< of every buffer, in the block of its rank
   Bytes m_allocated = 0;
   Clock m_clock;
   CostSamples m_samples;

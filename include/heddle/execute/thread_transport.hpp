@@ -4,7 +4,7 @@
 
 /// @file
 /// ThreadTransport: ranks are threads of one process. For streaming pipelines in plain C++, and for
-/// running any Schedule without MPI.
+/// running any Schedule without MPI. They share their memory.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +27,8 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
@@ -161,6 +165,33 @@ class ThreadTransport {
     end->posted.clear();
   }
 
+  /// All are of one domain; see SharesMemory.
+  [[nodiscard]] std::vector<std::uint32_t> domains() const {
+    return std::vector<std::uint32_t>(static_cast<std::size_t>(size()), 0);
+  }
+  /// A block of memory for every rank; see SharesMemory.
+  [[nodiscard]] SharedBlocks share(Bytes bytes) {
+    static constexpr std::align_val_t alignment{64};
+    struct Block {
+      std::shared_ptr<std::byte> memory;
+    };
+    const Bytes whole = std::max<Bytes>(bytes, 1);
+    Block mine{{static_cast<std::byte*>(::operator new(whole, alignment)),
+                [](std::byte* old) { ::operator delete(old, alignment); }}};
+    std::memset(mine.memory.get(), 0, whole);
+    // Everyone keeps all blocks: a rank may read what another one has left already.
+    const Block* const address = &mine;
+    auto blocks = std::make_shared<std::vector<Block>>();
+    SharedBlocks shared{{}, blocks};
+    for (const auto& theirs : all_gather_values<const Block*>(*this, std::span(&address, 1))) {
+      blocks->push_back(*theirs[0]);
+      shared.of.push_back(theirs[0]->memory.get());
+    }
+    // Until all have taken theirs, `mine` stays.
+    static_cast<void>(all_gather(*this, {}));
+    return shared;
+  }
+
   /// Tells every other rank, once; see Transport.
   void abort(const Abort& abort) {
     const std::scoped_lock lock(m_hub->m_mutex);
@@ -240,7 +271,7 @@ class ThreadTransport {
   Rank m_rank;
   std::vector<std::unique_ptr<End>> m_ends;
 };
-static_assert(Transport<ThreadTransport>);
+static_assert(SharesMemory<ThreadTransport>);
 
 /// Runs `body(ThreadTransport&)` on `ranks` threads, one per rank, and waits for all of them. Where
 /// one throws, the others are told (see Transport::abort); the error of the rank that failed first

@@ -54,10 +54,21 @@ class Builder {
   [[nodiscard]] static Builder like(const Schedule& schedule, Change&& change) {
     Builder builder(schedule.name(), schedule.ranks());
     builder.m_body.labels.assign(schedule.labels().begin(), schedule.labels().end());
+    builder.m_body.domains.assign(schedule.domains().begin(), schedule.domains().end());
     for (const Buffer& buffer : schedule.buffers()) builder.add_buffer(change(buffer));
     for (const Queue& queue : schedule.queues()) builder.queue(queue.from, queue.to, queue.lane);
     builder.reserve_actions(schedule.size(), schedule.all_uses().size());
     return builder;
+  }
+
+  /// From now on actions may touch storage of other ranks with the same number in `domains`, which
+  /// has one for every rank.
+  void share_memory(std::vector<std::uint32_t> domains) {
+    expects(domains.size() == static_cast<std::size_t>(m_body.ranks), [&] {
+      return Complaint{"heddle::Builder::share_memory", "every rank is in one domain",
+                       text(domains.size(), " domains for ", m_body.ranks, " ranks")};
+    });
+    m_body.domains = std::move(domains);
   }
 
   /// The number of the label `name`, new or known.
@@ -215,7 +226,9 @@ class Builder {
                     text("[", use.first, ", ", last, ") of ", buffer.parts));
       });
       const Rank place = spec.kind == Kind::move && i == 1 ? queue.to : queue.from;
-      expects(buffer.rank == place || spec.kind == Kind::group, [&] {
+      const bool shared = queue.local() && !m_body.domains.empty() &&
+                          m_body.domains[+buffer.rank] == m_body.domains[+place];
+      expects(buffer.rank == place || shared || spec.kind == Kind::group, [&] {
         return fail("a buffer lives on another rank than the action's queue",
                     text("buffer on rank ", buffer.rank, ", queue on rank ", place));
       });

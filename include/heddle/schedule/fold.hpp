@@ -115,8 +115,9 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
 }
 
 /// Every transient buffer folded to the fewest slots with which all reads see what they saw: the
-/// memory that a run of this list needs. Buffers at either end of a message between ranks get
-/// `slack` slots more, so that a rank can work on while the message before is still under way.
+/// memory that a run of this list needs. Buffers at either end of a message between ranks, and
+/// those that another rank reads in place, get `slack` slots more, so that a rank can work on while
+/// what it has made before is still under way or in use.
 [[nodiscard]] inline Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack = 1) {
   const auto touched = impl::uses_by_buffer(schedule);
   std::vector<std::uint32_t> slots;
@@ -131,7 +132,8 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
       while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
       const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {
         const Action& action = schedule[entry.first];
-        return action.kind == Kind::move && !schedule[action.queue].local();
+        const Queue& queue = schedule[action.queue];
+        return (action.kind == Kind::move && !queue.local()) || queue.from != buffer.rank;
       });
       if (travels) wanted += slack;
       while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;

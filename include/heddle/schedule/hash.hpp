@@ -21,6 +21,7 @@ namespace heddle::inline v0 {
     for (const std::uint64_t word : words) state = (state ^ word) * 0x100000001b3u;
   };
   mix(schedule.ranks());
+  for (const std::uint32_t domain : schedule.domains()) mix(domain);
   for (const Buffer& buffer : schedule.buffers()) {
     mix(+buffer.rank, buffer.parts, +buffer.stage, +buffer.tier, buffer.type, buffer.transient,
         buffer.bytes, fnv1a(schedule[buffer.label]));

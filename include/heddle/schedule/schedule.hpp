@@ -25,6 +25,7 @@ struct ScheduleBody {
   std::string name;
   int ranks = 0;
   std::vector<std::string> labels;
+  std::vector<std::uint32_t> domains;  ///< of every rank; empty: no two share memory
   std::vector<Buffer> buffers;
   std::vector<Queue> queues;
   std::vector<Action> actions;
@@ -40,6 +41,9 @@ struct ScheduleBody {
 /// of appearance; order between queues is `after(i)`, derived from the storage the actions touch,
 /// so a Schedule cannot be cyclic and its transfers cannot mismatch.
 ///
+/// Where ranks share memory, an action may touch storage of another rank of its domain; whoever
+/// depends on it waits for that rank to have come so far, as it otherwise waits for a message.
+///
 /// Immutable, made by a Builder; copies share the arrays.
 class Schedule {
  public:
@@ -53,6 +57,12 @@ class Schedule {
   [[nodiscard]] const std::string& name() const noexcept { return m_body->name; }
   /// Number of ranks that take part.
   [[nodiscard]] int ranks() const noexcept { return m_body->ranks; }
+  /// The memory domain of every rank, see Builder::share_memory; empty where no two share memory.
+  [[nodiscard]] std::span<const std::uint32_t> domains() const noexcept { return m_body->domains; }
+  /// Whether the two ranks address each other's memory.
+  [[nodiscard]] bool shares(Rank a, Rank b) const {
+    return a == b || (!m_body->domains.empty() && m_body->domains[+a] == m_body->domains[+b]);
+  }
   /// Number of actions.
   [[nodiscard]] std::size_t size() const noexcept { return m_body->actions.size(); }
   /// Whether there are none.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SharesMemory: a Transport some of whose ranks address each other's memory, so that actions read
+/// it in place. Modelled by ThreadTransport.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <heddle/core/units.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+/// A block of memory of every rank of a domain.
+struct SharedBlocks {
+  std::vector<std::byte*> of;    ///< where the block of each rank begins; null in other domains
+  std::shared_ptr<void> memory;  ///< keeps all of them, until the last rank lets go
+};
+
+/// A Transport that can share memory.
+///
+/// - `domains` says which ranks address each other's memory: those with the same number.
+/// - `share` makes a block of `bytes` bytes, of zeros and aligned to 64 bytes, for this rank, where
+///   those of its domain can address it. All ranks call it in the same order, with sizes of their
+///   own.
+template <class T>
+concept SharesMemory = Transport<T> && requires(T& transport, const T& constant, Bytes bytes) {
+  { constant.domains() } -> std::same_as<std::vector<std::uint32_t>>;
+  { transport.share(bytes) } -> std::same_as<SharedBlocks>;
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// share_memory(): every action reads the values that it read before, in place or copied by the
+// receiver, and no message stays within a domain. The lists are executed over threads that see each
+// other's progress, and compared with the oracle.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/execute.hpp>
+#include <heddle/schedule.hpp>
+
+#include "support/complaint.hpp"
+#include "support/execution.hpp"
+#include "support/random_schedule.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+using test::difference_from_oracle;
+
+namespace {
+
+using Domains = std::vector<std::uint32_t>;
+
+/// What every action but moves has read, in list order, in two steps; then what persists.
+std::vector<std::uint64_t> readings(const Schedule& schedule) {
+  test::Storage storage(schedule, std::byte{0x3c});
+  std::vector<std::uint64_t> found;
+  for (const auto& [key, hash] : interpret(schedule, storage, 2))
+    if (schedule[ActionId{key.second}].kind != Kind::move) found.push_back(hash);
+  for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
+    const Buffer& buffer = schedule[BufferId{b}];
+    if (buffer.transient) continue;
+    for (std::uint32_t part = 0; part < buffer.parts; ++part) {
+      std::uint64_t state = fnv1a("part");
+      for (const std::byte byte : storage.part(schedule, BufferId{b}, part))
+        state = (state ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3u;
+      found.push_back(state);
+    }
+  }
+  return found;
+}
+
+struct Moves {
+  int messages = 0;
+  int copies = 0;
+};
+
+Moves moves_of(const Schedule& schedule, const Domains& domains) {
+  Moves moves;
+  for (const Action& action : schedule.actions()) {
+    if (action.kind != Kind::move) continue;
+    const Queue& queue = schedule[action.queue];
+    if (queue.local())
+      ++moves.copies;
+    else
+      ++moves.messages;
+    REQUIRE((queue.local() || domains[+queue.from] != domains[+queue.to]));
+  }
+  return moves;
+}
+
+/// `schedule` shared in several ways, with what must hold of each.
+void check(const Schedule& schedule) {
+  INFO(schedule.name());
+  const auto ranks = static_cast<std::size_t>(schedule.ranks());
+  Domains pairs, alternate;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    pairs.push_back(r / 2);
+    alternate.push_back(r % 2);
+  }
+  for (const Domains& domains : {Domains(ranks, 7), pairs, alternate}) {
+    const Schedule shared = share_memory(schedule, domains);
+    REQUIRE(readings(shared) == readings(schedule));
+    (void)moves_of(shared, domains);
+    for (const bool record : {false, true})
+      REQUIRE(difference_from_oracle(shared, 3, {.record = record}) == "");
+    REQUIRE(difference_from_oracle(fold_to_live(shared), 3) == "");
+    REQUIRE(hash(shared) != hash(schedule));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a ring all-reduce within a domain has no scratch and no messages") {
+  for (int ranks = 2; ranks <= 4; ++ranks)
+    for (const int chunks : {1, 3})
+      for (const Bytes elements : {0, 1, 7, 1009}) {
+        const Schedule ring = schedule::ring_all_reduce(
+            {.ranks = ranks, .bytes = 8 * elements, .type = Scalar::i64, .chunks = chunks});
+        check(ring);
+        const Domains all(static_cast<std::size_t>(ranks), 0);
+        const Schedule shared = share_memory(ring, all);
+        // What is added is read where it is; what is gathered is copied by who wants it.
+        const Moves moves = moves_of(shared, all);
+        CHECK(moves.messages == 0);
+        CHECK(moves.copies == ranks * (ranks - 1) * chunks);
+        for (const Buffer& buffer : shared.buffers())
+          CHECK((!buffer.transient || buffer.bytes == 0));
+      }
+}
+
+TEST_CASE("pipelines share what passes between their stages") {
+  const auto sized = [](const Schedule& schedule) {
+    return test::with_memory(schedule, 16, Scalar::i64);
+  };
+  for (int stages = 2; stages <= 4; ++stages) {
+    check(sized(schedule::one_f_one_b({.stages = stages, .microbatches = 5})));
+    check(sized(schedule::gpipe({.stages = stages, .microbatches = 3})));
+    check(sized(schedule::stream({.stages = stages, .microbatches = 4})));
+  }
+  const Domains all(3, 0);
+  const Moves moves =
+      moves_of(share_memory(sized(schedule::stream({.stages = 3, .microbatches = 4})), all), all);
+  CHECK((moves.messages == 0 && moves.copies == 0));
+}
+
+TEST_CASE("random lists mean the same with shared memory") {
+  int copies = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const int ranks = 2 + static_cast<int>(seed % 3);
+    const Schedule random =
+        test::random_schedule(seed, ranks, 40 + static_cast<int>(seed % 7), false);
+    const Domains domains =
+        seed % 2 == 0 ? Domains(static_cast<std::size_t>(ranks), 0) : Domains{0, 1, 0, 1};
+    const Schedule shared = share_memory(random, {domains.begin(), domains.begin() + ranks});
+    INFO(random.name());
+    REQUIRE(readings(shared) == readings(random));
+    REQUIRE(difference_from_oracle(shared, 3) == "");
+    copies += moves_of(shared, domains).copies;
+  }
+  CHECK(copies > 0);
+}
+
+TEST_CASE("a value that its source loses is copied, one that is kept is not") {
+  for (const bool lost : {false, true}) {
+    Builder builder("kept or lost", 2);
+    const BufferId here = builder.add_buffer({.rank = Rank{0}, .transient = false, .bytes = 8});
+    const BufferId there = builder.add_buffer({.rank = Rank{1}, .bytes = 8});
+    builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
+                {schedule::read(here), schedule::write(there)});
+    if (lost) builder.add({.queue = builder.local(Rank{0})}, {schedule::write(here)});
+    builder.add({.queue = builder.local(Rank{1})}, {schedule::read(there)});
+    if (!lost) builder.add({.queue = builder.local(Rank{0})}, {schedule::write(here)});
+    const Schedule schedule = std::move(builder).build();
+    check(schedule);
+    CHECK(moves_of(share_memory(schedule, {0, 0}), {0, 0}).copies == (lost ? 1 : 0));
+  }
+}
+
+TEST_CASE("shared memory that cannot be is refused") {
+  const Schedule stream = schedule::stream({.stages = 3, .microbatches = 2});
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)share_memory(stream, {0, 0});
+             }),
+             ContainsSubstring("every rank is in one domain") &&
+                 ContainsSubstring("2 domains for 3 ranks"));
+  const Schedule shared = share_memory(stream, {0, 0, 0});
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)slice(shared, Rank{0},
+                           [](BufferId, const Buffer&) -> std::byte* { return nullptr; });
+             }),
+             ContainsSubstring("see each other's progress"));
+  Builder builder("domains", 2);
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               builder.share_memory({1, 2, 3});
+             }),
+             ContainsSubstring("3 domains for 2 ranks"));
+}
