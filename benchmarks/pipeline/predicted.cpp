@@ -37,18 +37,35 @@ namespace {
 constexpr int gpt_steps = 41;
 constexpr int waits_steps = 15;
 
+/// Where a rank's time goes but to work, as the bubble report tells it.
+constexpr std::pair<const char*, hd::Seconds hd::trace::RankTime::*> states[] = {
+    {"warm-up", &hd::trace::RankTime::warm_up}, {"receive", &hd::trace::RankTime::receive},
+    {"send", &hd::trace::RankTime::send},       {"other", &hd::trace::RankTime::other},
+    {"drain", &hd::trace::RankTime::drain},     {"tail", &hd::trace::RankTime::tail}};
+
 /// A warm-up, and as many profiled steps as compared ones.
 constexpr int all_steps(int compared) { return 1 + 2 * compared; }
 
 /// What is compared: the timeline that simulate() promised with the recorded ones, and with the
 /// wall time of the steps, in which the executor's own work and the sum of the losses lie too.
 struct Outcome {
-  double predicted = 0;          ///< seconds
-  double bubble = 0;             ///< its idle share, in percent
-  std::vector<double> recorded;  ///< makespans
-  std::vector<double> bubbles;   ///< their idle shares
-  std::vector<double> wall;      ///< between barriers, of the slowest rank
+  double predicted = 0;                   ///< seconds
+  hd::trace::RankTime use;                ///< of all its ranks
+  std::vector<double> recorded;           ///< makespans
+  std::vector<hd::trace::RankTime> uses;  ///< of all their ranks
+  std::vector<double> wall;               ///< between barriers, of the slowest rank
+
+  /// `percent(use)` of each measured step.
+  template <class Percent>
+  [[nodiscard]] std::vector<double> measured(Percent&& percent) const {
+    std::vector<double> values;
+    for (const auto& each : uses) values.push_back(percent(each));
+    return values;
+  }
 };
+
+/// The idle share, in percent.
+[[nodiscard]] double bubble(const hd::trace::RankTime& use) { return 100 * use.bubble_ratio(); }
 
 /// Runs all_steps(compared) steps: `step(run, number)`. The first is not counted at all: it warms
 /// up caches and connections. The others take turns in being profiled and in being compared with
@@ -68,11 +85,11 @@ template <class Run, class OneStep>
     outcome.wall.push_back(seconds);
     const hd::Timeline timeline = run.timeline();
     outcome.recorded.push_back(timeline.makespan());
-    outcome.bubbles.push_back(100 * hd::trace::time_use(timeline).bubble_ratio());
+    outcome.uses.push_back(hd::trace::time_use(timeline).sum());
   }
   const hd::Timeline predicted = hd::simulate(run.schedule(), run.costs(), machine);
   outcome.predicted = predicted.makespan();
-  outcome.bubble = 100 * hd::trace::time_use(predicted).bubble_ratio();
+  outcome.use = hd::trace::time_use(predicted).sum();
   return outcome;
 }
 
@@ -96,9 +113,30 @@ template <class Off>
   return distance(measured, [&](double time) { return (predicted / time - 1) * 100; });
 }
 
-/// The same for the bubble, in points.
-[[nodiscard]] bench::Summary bubble_error(const Outcome& outcome) {
-  return distance(outcome.bubbles, [&](double bubble) { return outcome.bubble - bubble; });
+/// The same for a share of the ranks' time, `percent(use)`, in points.
+template <class Percent>
+[[nodiscard]] bench::Summary share_error(const Outcome& outcome, Percent&& percent) {
+  return distance(outcome.measured(percent),
+                  [&](double share) { return percent(outcome.use) - share; });
+}
+
+/// Keeps the one whose median is worse.
+bool keep_worse(bench::Summary& kept, const bench::Summary& next) {
+  const bool worse = kept.count == 0 || !(next.median <= kept.median);
+  if (worse) kept = next;
+  return worse;
+}
+
+/// Of the states that a rank waits in, the one whose share is predicted worst.
+[[nodiscard]] std::pair<const char*, bench::Summary> state_error(const Outcome& outcome) {
+  std::pair<const char*, bench::Summary> worst{};
+  for (const auto& [name, state] : states) {
+    const auto percent = [part = state](const hd::trace::RankTime& use) {
+      return 100 * use.*part / use.whole();
+    };
+    if (keep_worse(worst.second, share_error(outcome, percent))) worst.first = name;
+  }
+  return worst;
 }
 
 void report(const char* name, const std::string& schedule, const Outcome& outcome, int rank) {
@@ -106,11 +144,13 @@ void report(const char* name, const std::string& schedule, const Outcome& outcom
   std::cout << schedule << ": predicted " << outcome.predicted * 1e3 << " ms, measured "
             << bench::summarise(outcome.recorded).median * 1e3 << " ms, with all around it "
             << bench::summarise(outcome.wall).median * 1e3 << " ms, medians of "
-            << outcome.recorded.size() << " steps; bubble: predicted " << outcome.bubble
-            << " %, measured " << bench::summarise(outcome.bubbles).median << " %\n";
+            << outcome.recorded.size() << " steps; bubble: predicted " << bubble(outcome.use)
+            << " %, measured " << bench::summarise(outcome.measured(bubble)).median
+            << " %; worst in '" << state_error(outcome).first << "'\n";
   bench::print_value(name, "error_" + schedule, error(outcome.predicted, outcome.recorded), "%");
   bench::print_value(name, "wall_error_" + schedule, error(outcome.predicted, outcome.wall), "%");
-  bench::print_value(name, "bubble_error_" + schedule, bubble_error(outcome), "points");
+  bench::print_value(name, "bubble_error_" + schedule, share_error(outcome, bubble), "points");
+  bench::print_value(name, "state_error_" + schedule, state_error(outcome).second, "points");
 }
 
 void gpt(hd::DeviceMesh& mesh) {
@@ -149,7 +189,7 @@ void waits(hd::DeviceMesh& mesh) {
   // What is saved for the backward pass has no size: the stages touch nothing.
   const hd::StageSizes sizes{.activation = 1 << 16, .parameters = 1 << 16, .type = hd::Scalar::f64};
   const auto rank = static_cast<int>(mesh.rank().value);
-  bench::Summary worst, worst_bubble;
+  bench::Summary worst, worst_bubble, worst_state;
   for (const auto& entry : hd::schedule::catalogue()) {
     // Two microbatches a rank in each direction: the fewest that all of them take.
     const hd::Orders orders = entry.orders({.ranks = mesh.size(), .microbatches = 2 * mesh.size()});
@@ -160,15 +200,14 @@ void waits(hd::DeviceMesh& mesh) {
     const Outcome outcome =
         compare(run, mesh, waits_steps, [](auto& runner, int) { runner.step(); });
     report("pipeline/predicted_waits", std::string(entry.name), outcome, rank);
-    const auto keep_worse = [](bench::Summary& kept, const bench::Summary& next) {
-      if (kept.count == 0 || !(next.median <= kept.median)) kept = next;
-    };
     keep_worse(worst, error(outcome.predicted, outcome.recorded));
-    keep_worse(worst_bubble, bubble_error(outcome));
+    keep_worse(worst_bubble, share_error(outcome, bubble));
+    keep_worse(worst_state, state_error(outcome).second);
   }
   if (rank != 0) return;
   bench::print_value("pipeline/predicted_waits", "worst_error", worst, "%");
   bench::print_value("pipeline/predicted_waits", "worst_bubble_error", worst_bubble, "points");
+  bench::print_value("pipeline/predicted_waits", "worst_state_error", worst_state, "points");
 }
 
 }  // namespace
