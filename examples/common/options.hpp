@@ -47,11 +47,15 @@ class Options {
       if (argument == "--help") return false;
       const Option& option = find(argument);
       m_current = option.name;
+      m_given.push_back(option.name);
       if (option.takes_value && i + 1 == argc) fail("the option lacks its value", {});
       option.set(option.takes_value ? argv[++i] : "");
     }
     return true;
   }
+
+  /// The names of the options that the command line had.
+  [[nodiscard]] const std::vector<std::string>& given() const { return m_given; }
 
   [[nodiscard]] std::string help() const {
     std::string lines = m_about + "\n\n";
@@ -97,6 +101,7 @@ class Options {
 
   std::string m_about;
   std::string m_current;
+  std::vector<std::string> m_given;
   std::vector<Option> m_options;
 };
 

@@ -5,11 +5,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
 
 #include "support/complaint.hpp"
 
@@ -57,6 +59,27 @@ TEST_CASE("every schedule of the catalogue exists for four ranks and eight micro
     CHECK(entry.synchronous == trains_synchronously(orders));
     CHECK(entry.branches == !is_chain(orders.graph));
     CHECK(!orders.name.empty());
+  }
+}
+
+TEST_CASE("every schedule of the catalogue heeds what it says of a shape, and no more") {
+  using schedule::ShapeOption;
+  for (const auto& entry : schedule::catalogue()) {
+    INFO(entry.name);
+    const Orders plain = entry.orders({.microbatches = 12});
+    const auto heeds = [&](ShapeOption option, const schedule::PipelineShape& other) {
+      CHECK((entry.orders(other).ranks != plain.ranks) == (entry.heeds == option));
+    };
+    heeds(ShapeOption::stages_per_rank, {.microbatches = 12, .stages_per_rank = 3});
+    heeds(ShapeOption::group, {.microbatches = 12, .group = 3});
+  }
+}
+
+TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
+  for (const auto& [p, m] : {std::pair{1, 1}, {1, 4}, {3, 1}, {4, 5}}) {
+    const Timeline timeline = simulate(weave(schedule::naive_orders(p, m)), {.F = 1, .B = 2});
+    CHECK(timeline.makespan() == m * p * 3);
+    for (int rank = 0; rank < p; ++rank) CHECK(peak_parts(timeline, Rank{rank}, role::saved) == 1);
   }
 }
 

@@ -41,6 +41,9 @@ TEST_CASE("2BP's gain with F = I = W is that of its closed forms, exactly") {
   for (int n = 2; n <= 32; ++n) {
     INFO("N = " << n);
     CHECK(gain(schedule::one_f_one_b_orders(n, 1), costs) == Rational(3 * n, 2 * n + 1));
+    // One microbatch after the other: all W but the last one fit beside the next.
+    for (const int m : {1, 2, 5})
+      CHECK(gain(schedule::naive_orders(n, m), costs) == Rational(3 * n * m, 2 * n * m + 1));
     CHECK(gain(schedule::gpipe_orders(n, n), costs) == Rational(3 * (2 * n - 1), 5 * n - 2));
     CHECK(gain(schedule::one_f_one_b_orders(n, n), costs) == Rational(3 * (2 * n - 1), 4 * n - 1));
     CHECK(gain(schedule::one_f_one_b_orders(n, 2 * n), costs) ==

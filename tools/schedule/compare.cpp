@@ -45,17 +45,22 @@ int list() {
 }
 
 int compare(std::span<char*> arguments) {
-  const auto [names, s, help] =
-      read(arguments, "one or more names of schedules", 1, std::numeric_limits<std::size_t>::max());
-  if (help) return 0;
+  const Arguments line = read(arguments, {.name = "compare",
+                                          .what = "one or more names of schedules",
+                                          .most = std::numeric_limits<std::size_t>::max(),
+                                          .shapes = true,
+                                          .prices = true});
+  if (line.help) return 0;
+  const Settings& s = line.settings;
   std::vector<std::vector<std::string>> rows = {
       {"schedule", "makespan", "bubble", "live activations", "messages"}};
-  const bool sized = s.activation + s.saved > 0;
+  const bool sized = s.sized();
   if (sized) rows[0].insert(rows[0].end(), {"bytes sent", "most bytes kept"});
-  for (const std::string& name : names) {
-    const Priced priced = price(schedule::find_schedule(name).orders(s.shape), s);
+  const std::vector<Orders> all = named_orders(line);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Priced priced = price(all[i], s);
     auto& row = rows.emplace_back(std::vector<std::string>{
-        name, number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
+        line.names[i], number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
         of_ranks(priced.activations), text(priced.messages)});
     if (!sized) continue;
     Bytes most = 0;

@@ -36,12 +36,10 @@ constexpr const char* head =
 }  // namespace
 
 int gallery(std::span<char*> arguments) {
-  const auto [names, settings, help] = read(arguments, "the name of a folder", 1, 1);
-  if (help) return 0;
-  if (arguments.size() > 1)
-    throw contract_error({"command line", "the gallery takes no options",
-                          "its first lines say for which pipeline it is", "use show or compare"});
-  const std::filesystem::path folder = names[0];
+  const Arguments line = read(arguments, {.name = "gallery", .what = "the name of a folder"});
+  if (line.help) return 0;
+  const Settings& settings = line.settings;
+  const std::filesystem::path folder = line.names[0];
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
   std::error_code ignored;  // write_file says it better
   std::filesystem::create_directories(folder / pictures, ignored);

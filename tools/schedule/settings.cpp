@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -19,34 +21,58 @@ using namespace heddle;
 
 namespace {
 
-examples::Options options(Settings& s) {
-  examples::Options options(
-      "Options of show, check and compare. Times and sizes are those of one microbatch for the "
-      "share\n"
-      "of the model that a rank has when each has one.");
-  options.add("ranks", s.shape.ranks, "of the pipeline");
-  options.add("microbatches", s.shape.microbatches, "in a step");
-  options.add("stages-per-rank", s.shape.stages_per_rank, "where the schedule leaves it open");
-  options.add("F", s.F, "time of a forward");
-  options.add("I", s.I, "time of a backward for the input");
-  options.add("W", s.W, "time of a backward for the weights; a whole one takes I + W");
-  options.add("FB", s.FB, "time of a fused pair, 0: as long as both");
-  options.add("latency", s.latency, "of every transfer");
-  options.add("activation", s.activation, "bytes that a stage hands on");
-  options.add("saved", s.saved, "bytes kept from forward to backward");
-  options.add("svg", s.svg, "a file for the picture");
-  options.add("perfetto", s.perfetto, "a file for ui.perfetto.dev");
-  options.add("dot", s.dot, "a file for Graphviz");
-  options.add("csv", s.csv, "a file in the form of torch.distributed.pipelining");
-  options.flag("transfers", s.transfers, "the csv file says what is sent and received");
-  options.flag("old-dialect", s.old_dialect, "check: B is for the input and BW the whole backward");
-  options.flag("replicas", s.replicas, "check: a stage may be on several ranks");
+examples::Options options(const Command& command, Settings& s) {
+  examples::Options options(text("Options of ", command.name,
+                                 command.prices
+                                     ? ". Times and sizes are those of one microbatch for the "
+                                       "share\nof the model that a rank has when each has one."
+                                     : ": none"));
+  if (command.shapes) {
+    options.add("ranks", s.shape.ranks, "of the pipeline");
+    options.add("microbatches", s.shape.microbatches, "in a step");
+    options.add("stages-per-rank", s.shape.stages_per_rank, "where the schedule leaves it open");
+    options.add("group", s.shape.group, "microbatches of a group, of kfkb");
+  }
+  if (command.prices) {
+    options.add("F", s.F, "time of a forward");
+    options.add("I", s.I, "time of a backward for the input");
+    options.add("W", s.W, "time of a backward for the weights; a whole one takes I + W");
+    options.add("FB", s.FB, "time of a fused pair, 0: as long as both");
+    options.add("latency", s.latency, "of every transfer");
+    options.add("activation", s.activation, "bytes that a stage hands on");
+    options.add("saved", s.saved, "bytes kept from forward to backward");
+    options.add("parameters", s.parameters, "bytes of weights; of their gradients, too");
+  }
+  if (command.writes) {
+    options.add("svg", s.svg, "a file for the picture");
+    options.add("perfetto", s.perfetto, "a file for ui.perfetto.dev");
+    options.add("dot", s.dot, "a file for Graphviz");
+    options.add("csv", s.csv, "a file in the form of torch.distributed.pipelining");
+    options.flag("transfers", s.transfers, "the csv file says what is sent and received");
+  }
+  if (command.reads) {
+    options.flag("old-dialect", s.old_dialect, "B is for the input and BW the whole backward");
+    options.flag("replicas", s.replicas, "a stage may be on several ranks");
+  }
   return options;
+}
+
+bool has_pairs(const Orders& orders) {
+  return std::ranges::any_of(
+      orders.ranks, [](const auto& list) { return std::ranges::count(list, true, &Order::fused); });
+}
+
+[[noreturn]] void refuse(std::string what, std::string fix) {
+  throw contract_error({"command line", std::move(what), {}, std::move(fix)});
+}
+
+bool given(const Arguments& arguments, std::string_view option) {
+  return std::ranges::find(arguments.given, option) != arguments.given.end();
 }
 
 }  // namespace
 
-Arguments read(std::span<char*> arguments, const char* what, std::size_t least, std::size_t most) {
+Arguments read(std::span<char*> arguments, const Command& command) {
   Arguments result;
   std::size_t names = 0;
   while (names < arguments.size() && !std::string_view(arguments[names]).starts_with("--"))
@@ -54,21 +80,50 @@ Arguments read(std::span<char*> arguments, const char* what, std::size_t least, 
   // Where a program's name would be, Options begins to read behind.
   std::vector<char*> rest(arguments.begin() + static_cast<std::ptrdiff_t>(names), arguments.end());
   rest.insert(rest.begin(), nullptr);
-  examples::Options known = options(result.settings);
+  examples::Options known = options(command, result.settings);
   if (!known.parse(static_cast<int>(rest.size()), rest.data())) {
     std::cout << known.help();
     result.help = true;
     return result;
   }
-  if (names < least || names > most)
-    throw contract_error({"command line", text("this command takes ", what),
+  result.given = known.given();
+  if (names < command.least || names > command.most)
+    throw contract_error({"command line", text("this command takes ", command.what),
                           text(names, names == 1 ? " name" : " names"), "try schedule --help"});
   const Settings& s = result.settings;
   for (const double time : {s.F, s.I, s.W, s.FB, s.latency})
     expects(std::isfinite(time) && time >= 0, [&] {
       return Complaint{"command line", "times are numbers of at least 0", text("one is ", time)};
     });
+  if (s.transfers && s.csv.empty())
+    refuse("--transfers says what a csv file holds", "name one with --csv");
   return result;
+}
+
+std::vector<Orders> named_orders(const Arguments& arguments) {
+  using schedule::ShapeOption;
+  std::vector<Orders> all;
+  std::vector<ShapeOption> heeded;
+  for (const std::string& name : arguments.names) {
+    const auto& entry = schedule::find_schedule(name);
+    heeded.push_back(entry.heeds);
+    all.push_back(entry.orders(arguments.settings.shape));
+  }
+  for (const auto& [option, heeds] :
+       {std::pair{"stages-per-rank", ShapeOption::stages_per_rank}, {"group", ShapeOption::group}})
+    if (given(arguments, option) && std::ranges::find(heeded, heeds) == heeded.end()) {
+      std::string others;
+      for (const auto& entry : schedule::catalogue())
+        if (entry.heeds == heeds) others += text(others.empty() ? "" : ", ", entry.name);
+      refuse(text("--", option, " means nothing to this schedule"), "it is for " + others);
+    }
+  refuse_price_of_no_pair(arguments, all);
+  return all;
+}
+
+void refuse_price_of_no_pair(const Arguments& arguments, const std::vector<Orders>& all) {
+  if (given(arguments, "FB") && std::ranges::none_of(all, has_pairs))
+    refuse("--FB is the time of a fused pair, and there is none", "leave it out");
 }
 
 Priced price(Orders orders, const Settings& s) {
@@ -78,9 +133,10 @@ Priced price(Orders orders, const Settings& s) {
       priced.stages = std::max(priced.stages, static_cast<int>(+order.stage) + 1);
   const double ranks = static_cast<double>(priced.orders.ranks.size());
   const double share = ranks / priced.stages;
-  priced.schedule =
-      weave(priced.orders, {.activation = s.activation,
-                            .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share)});
+  priced.schedule = weave(
+      priced.orders, {.activation = s.activation,
+                      .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
+                      .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)});
   const double both = s.FB > 0 ? s.FB : s.F + s.I + s.W;
   const StageCosts costs{.F = s.F * share,
                          .I = s.I * share,

@@ -25,23 +25,41 @@ struct Settings {
   double latency = 0;
   heddle::Bytes activation = 0;  ///< handed from stage to stage
   heddle::Bytes saved = 0;       ///< kept from forward to backward
+  heddle::Bytes parameters = 0;  ///< weights
   bool old_dialect = false;
   bool replicas = false;
   bool transfers = false;
+  /// Whether bytes are to be told.
+  [[nodiscard]] bool sized() const { return activation + saved + parameters > 0; }
   std::string svg = {}, perfetto = {}, dot = {}, csv = {};
+};
+
+/// What a command takes: `least` to `most` names of a `what`, and which options.
+struct Command {
+  const char* name;
+  const char* what;
+  std::size_t least = 1, most = 1;
+  bool shapes = false;  ///< it makes schedules of a shape
+  bool prices = false;  ///< costs and sizes mean something to it
+  bool writes = false;  ///< files
+  bool reads = false;   ///< a schedule file
 };
 
 /// A command line: names, then options.
 struct Arguments {
   std::vector<std::string> names = {};
   Settings settings = {};
-  bool help = false;  ///< was asked for, and has been printed
+  std::vector<std::string> given = {};  ///< the names of the options that it has
+  bool help = false;                    ///< was asked for, and has been printed
 };
 
-/// Reads a command line with `least` to `most` names of a `what`.
-/// @throws contract_error for anything else.
-[[nodiscard]] Arguments read(std::span<char*> arguments, const char* what, std::size_t least,
-                             std::size_t most);
+/// Reads the command line of a command. @throws contract_error for what it does not take.
+[[nodiscard]] Arguments read(std::span<char*> arguments, const Command& command);
+
+/// The schedules that were named. @throws contract_error for an option that none of them heeds.
+[[nodiscard]] std::vector<heddle::Orders> named_orders(const Arguments& arguments);
+/// @throws contract_error where a fused pair has a price, and none of `all` has such a pair.
+void refuse_price_of_no_pair(const Arguments& arguments, const std::vector<heddle::Orders>& all);
 
 /// Orders with all that the commands tell about them.
 struct Priced {

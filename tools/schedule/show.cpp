@@ -26,7 +26,7 @@ void draw(Orders orders, const Settings& s) {
   std::cout << to_grid(priced.schedule) << '\n' << to_grid(priced.timeline);
   std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
                     priced.messages, " messages\n");
-  const bool sized = s.activation + s.saved > 0;
+  const bool sized = s.sized();
   if (sized) std::cout << '\n' << trace::memory_report(priced.timeline);
   if (!s.svg.empty()) write_file(s.svg, trace::to_svg(priced.timeline, {.memory = sized}));
   if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
@@ -40,23 +40,33 @@ void draw(Orders orders, const Settings& s) {
 }  // namespace
 
 int show(std::span<char*> arguments) {
-  const auto [names, settings, help] = read(arguments, "the name of a schedule", 1, 1);
-  if (help) return 0;
-  draw(schedule::find_schedule(names[0]).orders(settings.shape), settings);
+  const Arguments line = read(arguments, {.name = "show",
+                                          .what = "the name of a schedule",
+                                          .shapes = true,
+                                          .prices = true,
+                                          .writes = true});
+  if (line.help) return 0;
+  draw(named_orders(line)[0], line.settings);
   return 0;
 }
 
 int check(std::span<char*> arguments) {
-  const auto [names, settings, help] = read(arguments, "the name of a file", 1, 1);
-  if (help) return 0;
-  std::ifstream file(names[0], std::ios::binary);
+  const Arguments line = read(arguments, {.name = "check",
+                                          .what = "the name of a file",
+                                          .prices = true,
+                                          .writes = true,
+                                          .reads = true});
+  if (line.help) return 0;
+  const std::string& name = line.names[0];
+  std::ifstream file(name, std::ios::binary);
   const std::string csv((std::istreambuf_iterator<char>(file)), {});
-  if (!file) throw format_error({"schedule check", "cannot read '" + names[0] + "'"});
+  if (!file) throw format_error({"schedule check", "cannot read '" + name + "'"});
   try {
-    draw(schedule::read_orders(csv, {.name = names[0],
-                                     .graph = {.replicas = settings.replicas},
-                                     .old_dialect = settings.old_dialect}),
-         settings);
+    Orders orders = schedule::read_orders(csv, {.name = name,
+                                                .graph = {.replicas = line.settings.replicas},
+                                                .old_dialect = line.settings.old_dialect});
+    refuse_price_of_no_pair(line, {orders});
+    draw(std::move(orders), line.settings);
   } catch (const schedule::wrong_cell& error) {
     std::cout << error.grid();
     throw;

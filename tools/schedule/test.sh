@@ -77,7 +77,22 @@ expect 0 "gpipe        33        27.3%   8 8 8 8           48" compare gpipe 1f1
 expect 0 "48000" compare gpipe 1f1b --activation 1000
 expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32
 expect 1 "takes one or more names" compare
-expect 1 "the gallery takes no options" gallery nowhere --ranks 8
+expect 1 "no option '--ranks'" gallery nowhere --ranks 8
+expect 1 "no option '--ranks'" check a.csv --ranks 4
+expect 1 "no option '--svg'" compare gpipe --svg a.svg
+expect 1 "no option '--replicas'" show gpipe --replicas
+expect 1 "--stages-per-rank means nothing to this schedule; it is for interleaved, looped-bfs, interleaved-zb1p" \
+       show gpipe --stages-per-rank 2
+expect 1 "--group means nothing to this schedule; it is for kfkb" compare 1f1b gpipe --group 2
+expect 0 "kfkb" compare 1f1b kfkb --group 4
+expect 0 "makespan 26.25 s" show interleaved --stages-per-rank 4
+expect 0 "live activations of the ranks: 8 8 8 4" show kfkb --group 4
+expect 1 "--FB is the time of a fused pair, and there is none" show gpipe --FB 2
+expect 1 "--FB is the time of a fused pair, and there is none" check a.csv --FB 2
+expect 0 "dualpipe" compare gpipe dualpipe --FB 2
+expect 1 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
+expect 0 "weights" show 1f1b --parameters 1000
+expect 0 "most bytes kept" compare 1f1b chimera --parameters 1000
 
 "$program" gallery gallery
 if ! diff -rq gallery/gallery.md "$docs/gallery.md" ||

@@ -7,6 +7,7 @@
 /// schedule is a generator and a line here; tools, gallery and examples find it then.
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,7 +34,11 @@ struct PipelineShape {
   int ranks = 4;            ///< of the pipeline
   int microbatches = 8;     ///< in a step
   int stages_per_rank = 2;  ///< heeded by the schedules that leave it open
+  int group = 2;            ///< microbatches of a group, likewise
 };
+
+/// What a schedule heeds of a shape besides the ranks and microbatches.
+enum class ShapeOption : std::uint8_t { none, stages_per_rank, group };
 
 /// A schedule of the catalogue.
 struct NamedSchedule {
@@ -43,11 +48,13 @@ struct NamedSchedule {
   bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients are
                             ///< those of the serial model
   bool branches = false;    ///< for a model of two branches with a joint loss, not for a chain
+  ShapeOption heeds = ShapeOption::none;  ///< what else of the shape
 };
 
 /// All of them, in the order in which they are listed.
 [[nodiscard]] inline std::span<const NamedSchedule> catalogue() {
   using Shape = PipelineShape;
+  using enum ShapeOption;
   static constexpr auto all = std::to_array<NamedSchedule>({
       {"gpipe", "all forwards, then all backwards",
        [](const Shape& s) { return gpipe_orders(s.ranks, s.microbatches); }},
@@ -56,13 +63,14 @@ struct NamedSchedule {
       {"interleaved", "1F1B with several stages on every rank, a smaller bubble",
        [](const Shape& s) {
          return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
-       }},
+       },
+       true, false, stages_per_rank},
       {"looped-bfs", "several stages on every rank, each with all microbatches in a row",
-       [](const Shape& s) {
-         return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches);
-       }},
-      {"kfkb", "two forwards, two backwards: transfers hide behind the other microbatch",
-       [](const Shape& s) { return kfkb_orders(s.ranks, s.microbatches, 2); }},
+       [](const Shape& s) { return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches); },
+       true, false, stages_per_rank},
+      {"kfkb", "1F1B in groups: the transfers of a microbatch hide behind the others of its group",
+       [](const Shape& s) { return kfkb_orders(s.ranks, s.microbatches, s.group); }, true, false,
+       group},
       {"dapple", "early backward after a warm-up long enough for slow transfers",
        [](const Shape& s) { return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b); }},
       {"chimera", "two pipelines in opposite directions, with two copies of the model",
@@ -76,7 +84,8 @@ struct NamedSchedule {
       {"interleaved-zb1p", "ZB-H1 with several stages on every rank",
        [](const Shape& s) {
          return interleaved_zb1p_orders(s.ranks, s.stages_per_rank, s.microbatches);
-       }},
+       },
+       true, false, stages_per_rank},
       {"zb-v", "a pipeline folded to a V: next to no bubble for the memory of 1F1B",
        [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }},
       {"v-half", "folded to a V: half the bubble and about half the memory of 1F1B",
@@ -88,14 +97,20 @@ struct NamedSchedule {
        [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
       {"dualpipe-v", "DualPipe on a pipeline folded to a V, every stage on one rank",
        [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
+      {"2bp-naive", "one microbatch at a time, its weight gradients beside the next one",
+       [](const Shape& s) { return two_bp(naive_orders(s.ranks, s.microbatches)); }},
       {"2bp-gpipe", "GPipe whose weight gradients wait until the end",
        [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }},
-      {"2bp-1f1b", "1F1B whose weight gradients wait for idle time, or until the end",
+      {"2bp-1f1b",
+       "1F1B whose weight gradients wait for idle time: 2BP's 1F1B-1 with a microbatch a rank, "
+       "1F1B-2 with two",
        [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
       {"flexpipe", "two branches of a model in opposite directions, no weights twice",
        [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
       {"pipedream", "1F1B that updates after every backward pass and keeps versions of the weights",
        [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
+      {"pipedream-vertical", "PipeDream with vertical sync: all stages use the first one's version",
+       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches, true); }, false},
       {"stream", "forwards only, for inference (EnergonAI) and streams of items",
        [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
   });

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// GPipe, 1F1B and interleaved 1F1B. Each as Orders (`gpipe_orders`) and as a Schedule (`gpipe`).
+/// GPipe, 1F1B and interleaved 1F1B, each as Orders (`gpipe_orders`) and as a Schedule (`gpipe`);
+/// and what they improve on.
 
 #include <algorithm>
 #include <string>
@@ -69,6 +70,20 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
 }
 
 }  // namespace impl
+
+/// One microbatch after the other down all stages and back: no pipeline at all, what the others are
+/// measured by. A step takes M P (F + B), live activations 1 on every rank.
+[[nodiscard]] inline Orders naive_orders(int stages, int microbatches) {
+  impl::check("heddle::schedule::naive", stages, 1, microbatches);
+  Orders orders{text("naive P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
+  for (int rank = 0; rank < stages; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    list.reserve(2 * static_cast<std::size_t>(microbatches));
+    for (int m = 0; m < microbatches; ++m)
+      for (const Kind kind : {Kind::F, Kind::B}) list.push_back({kind, Stage{rank}, Item{m}});
+  }
+  return orders;
+}
 
 /// All forwards, then all backwards in the same order of microbatches (Huang et al., "GPipe",
 /// 2019). Bubble (P - 1)(F + B), live activations M on every rank.
