@@ -3,8 +3,15 @@
 #pragma once
 
 /// @file
-/// Everything of collective/: sums over communicators.
+/// Everything of collective/: collectives on Views, and what they merge with.
 
 #include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/call_options.hpp>
 #include <heddle/collective/combine.hpp>
-#include <heddle/collective/scheduled_sum.hpp>
+#include <heddle/collective/moments.hpp>
+#include <heddle/collective/mpi_operation.hpp>
+#include <heddle/collective/online_softmax.hpp>
+#include <heddle/collective/operations.hpp>
+#include <heddle/collective/reduction.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/sum_in_place.hpp>

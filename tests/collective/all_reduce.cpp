@@ -2,12 +2,13 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
 
-// Sums over ranks, by the library and by our own schedule, against the sum computed on one rank.
+// Sums over ranks, by the library and by our own schedules, against the sum computed on one rank.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -18,13 +19,17 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
-#include <heddle/heddle.hpp>
+#include <heddle/collective.hpp>
+#include <heddle/core/random.hpp>
 
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
+using hd::schedule::Algorithm;
 
 namespace {
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
 
 /// What `rank` contributes at `index`: small whole numbers, so that sums are exact in every type.
 template <class T>
@@ -41,12 +46,24 @@ T expected(int ranks, std::size_t index) {
 
 constexpr std::size_t counts[] = {0, 1, 2, 3, 5, 7, 64, 1001, 100003};
 
+/// How a sum can be made: by the library, and by each of ours that can.
+std::vector<std::optional<Algorithm>> ways(const hd::Communicator& comm) {
+  std::vector<std::optional<Algorithm>> all{std::nullopt};
+  for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a)
+    if (hd::schedule::applicable(hd::schedule::Collective::all_reduce, static_cast<Algorithm>(a),
+                                 {.ranks = comm.size()}))
+      all.emplace_back(static_cast<Algorithm>(a));
+  return all;
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("the library's sum and ours equal the serial one", "", std::int32_t,
                    std::int64_t, float, double) {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const int rank = static_cast<int>(+comm.rank());
+  const auto all = ways(comm);
+  REQUIRE(all.size() >= 3);
   for (const std::size_t count : counts) {
     INFO(count << " elements on " << comm.size() << " ranks");
     Kokkos::View<TestType*, Kokkos::HostSpace> view("view", count);
@@ -59,17 +76,47 @@ TEMPLATE_TEST_CASE("the library's sum and ours equal the serial one", "", std::i
         number += view(i) != expected<TestType>(comm.size(), i);
       return number;
     };
-    fill();
-    hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, hd::Sum{}, comm);
-    CHECK(wrong() == 0);
-    for (const auto& [chunks, path] :
-         {std::pair{1, hd::DevicePath::automatic}, std::pair{3, hd::DevicePath::staged}}) {
-      hd::ScheduledSum sum(view, comm, {.chunks = chunks, .path = path});
-      for (int again = 0; again < 3; ++again) {
+    for (const auto& algorithm : all) {
+      INFO("algorithm " << (algorithm ? to_string(*algorithm) : "of the library"));
+      for (const auto& [chunks, path] :
+           {std::pair{1, hd::DevicePath::automatic}, std::pair{3, hd::DevicePath::staged}}) {
+        const hd::CallOptions options{.algorithm = algorithm, .chunks = chunks, .path = path};
         fill();
-        sum();
+        hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+        CHECK(wrong() == 0);
+        fill();
+        hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+        while (!request.test()) {
+        }
         CHECK(wrong() == 0);
       }
+    }
+  }
+}
+
+TEST_CASE("a prepared sum is made again and again, also of what others use in between") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const int rank = static_cast<int>(+comm.rank());
+  for (const auto& algorithm : ways(comm)) {
+    std::array<Kokkos::View<double*, Kokkos::HostSpace>, 3> views;
+    for (auto& view : views) view = Kokkos::View<double*, Kokkos::HostSpace>("view", 101);
+    auto sum = hd::prepare_all_reduce(Exec{}, views[0], hd::Sum{}, comm, {.algorithm = algorithm});
+    CHECK(sum.by_library() == !algorithm.has_value());
+    if (algorithm) CHECK(sum.schedule().ranks() == comm.size());
+    for (int again = 0; again < 4; ++again) {
+      for (auto& view : views)
+        for (std::size_t i = 0; i < view.size(); ++i) view(i) = part<double>(rank, i);
+      hd::Request first = sum.start();
+      // Two of one size at the same time, of which one has the Schedule of the prepared one.
+      hd::Request second =
+          hd::start_all_reduce(Exec{}, views[1], hd::Sum{}, comm, {.algorithm = algorithm});
+      hd::all_reduce(Exec{}, views[2], hd::Sum{}, comm, {.algorithm = algorithm});
+      again % 2 == 0 ? second.wait() : first.wait();
+      first.wait();
+      second.wait();
+      for (const auto& view : views)
+        for (std::size_t i = 0; i < view.size(); ++i)
+          REQUIRE(view(i) == expected<double>(comm.size(), i));
     }
   }
 }
@@ -80,7 +127,8 @@ TEST_CASE("the scheduled sum has one order: equal bits on all ranks and in all r
   const Kokkos::View<double*, Kokkos::HostSpace> view("view", 1003);
   const std::span data(view.data(), view.size());
   std::vector<double> first;
-  hd::ScheduledSum sum(view, comm, {.chunks = 2});
+  auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm,
+                                    {.algorithm = Algorithm::ring, .chunks = 2});
   for (int again = 0; again < 5; ++again) {
     for (std::size_t i = 0; i < data.size(); ++i)
       data[i] = random.normal(+comm.rank() * data.size() + i);
@@ -99,10 +147,13 @@ TEST_CASE("what cannot be summed is refused") {
   CHECK_THROWS_AS(hd::sum_in_place(bytes, 4, hd::Scalar::byte, comm), hd::contract_error);
   Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> matrix("matrix", 4, 4);
   const auto column = Kokkos::subview(matrix, Kokkos::ALL, 1);
-  CHECK_THROWS_AS(hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, column, hd::Sum{}, comm),
-                  hd::contract_error);
-  CHECK_THROWS_MATCHES(hd::ScheduledSum(column, comm), hd::contract_error,
+  CHECK_THROWS_MATCHES(hd::all_reduce(Exec{}, column, hd::Sum{}, comm), hd::contract_error,
                        MessageMatches(ContainsSubstring("the view is not contiguous (matrix")));
   const Kokkos::View<double*, Kokkos::HostSpace> element("element", 1);
-  CHECK_THROWS_AS(hd::ScheduledSum(element, comm, {.chunks = 0}), hd::contract_error);
+  CHECK_THROWS_AS(
+      hd::all_reduce(Exec{}, element, hd::Sum{}, comm, {.algorithm = Algorithm::ring, .chunks = 0}),
+      hd::contract_error);
+  CHECK_THROWS_AS(
+      hd::all_reduce(Exec{}, element, hd::Sum{}, comm, {.algorithm = Algorithm::hierarchical}),
+      hd::infeasible);
 }

@@ -26,16 +26,16 @@ TEST_CASE("what a sum does on the device has labels of its room") {
   CHECK(LabelRecorder::ours().contains("heddle::collective::all_reduce"));
 }
 
-TEST_CASE("so has what a scheduled sum does, and the staging of its messages") {
+TEST_CASE("so has what a sum by a schedule does, and the staging of its messages") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   // A mirror is named after its View.
   const Kokkos::View<double*, Kokkos::HostSpace> view("heddle::collective::summed", 5);
   const LabelRecorder recorder;
-  hd::ScheduledSum sum(view, comm, {.path = hd::DevicePath::staged});
-  sum();
+  hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, hd::Sum{}, comm,
+                 {.algorithm = hd::schedule::Algorithm::ring, .path = hd::DevicePath::staged});
   CHECK(LabelRecorder::strangers({"collective", "comm"}) == std::vector<std::string>{});
   const auto ours = LabelRecorder::ours();
-  for (const char* const label : {"heddle::collective::combine", "heddle::collective::scratch",
+  for (const char* const label : {"heddle::collective::all_reduce", "heddle::collective::scratch",
                                   "heddle::comm::staged", "heddle::comm::staging"})
     CHECK(ours.contains(label));
 }

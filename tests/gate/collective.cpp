@@ -8,10 +8,24 @@
 #include "support.hpp"
 
 void gate_collective(const heddle::Communicator& comm) {
+  using heddle::all_reduce;
+  const gate::Exec exec{};
+  const heddle::CallOptions ours{.algorithm = heddle::schedule::Algorithm::ring};
   const auto values = gate::vector<double>();
-  heddle::all_reduce(gate::Exec{}, values, heddle::Sum{}, comm);
-  heddle::ScheduledSum sum(values, comm);
+  const auto whole = gate::vector<std::int64_t>();
+  all_reduce(exec, values, heddle::Sum{}, comm);
+  all_reduce(exec, values, heddle::Sum{}, comm, ours);
+  all_reduce(exec, values, heddle::Product{}, comm, ours);
+  all_reduce(exec, values, heddle::Min{}, comm, ours);
+  all_reduce(exec, values, heddle::Max{}, comm, ours);
+  all_reduce(exec, whole, heddle::BitAnd{}, comm, ours);
+  all_reduce(exec, whole, heddle::BitOr{}, comm, ours);
+  all_reduce(exec, whole, heddle::BitXor{}, comm, ours);
+  all_reduce(exec, whole, heddle::LogicalAnd{}, comm, ours);
+  all_reduce(exec, whole, heddle::LogicalOr{}, comm, ours);
+  all_reduce(exec, gate::vector<heddle::SoftmaxPartial<float>>(), heddle::OnlineSoftmax{}, comm);
+  all_reduce(exec, gate::vector<heddle::MeanPartial<double>>(), heddle::WeightedMean{}, comm);
+  all_reduce(exec, gate::vector<heddle::MomentsPartial<double>>(), heddle::Moments{}, comm);
+  auto sum = heddle::prepare_all_reduce(exec, values, heddle::Sum{}, comm, ours);
   sum();
-  heddle::ScheduledSum whole(gate::vector<std::int64_t>(), comm);
-  whole();
 }

@@ -10,21 +10,12 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/operations.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/task.hpp>
 
 namespace heddle::inline v0 {
-namespace impl {
-
-template <class T>
-struct AddInto {
-  const T* from;
-  T* into;
-  KOKKOS_FUNCTION void operator()(std::size_t i) const { into[i] += from[i]; }
-};
-
-}  // namespace impl
-
 /// Performs a combine task whose buffers lie in `MemorySpace`, in the default instance of that
 /// space's execution space, and waits for it.
 /// @throws contract_error for buffers of type byte, which cannot be added.
@@ -37,7 +28,7 @@ void combine_in(const Task& task) {
   combine(task, [&exec]<class T>(const T* from, T* into, std::size_t count) {
     Kokkos::parallel_for("heddle::collective::combine",
                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
-                         impl::AddInto<T>{from, into});
+                         impl::JoinInto<Sum, T>{{}, from, into});
   });
   exec.fence("heddle::collective::combine");
 }

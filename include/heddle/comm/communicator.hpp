@@ -6,8 +6,11 @@
 /// Communicator: an MPI communicator that we made and therefore free. The caller's own is never
 /// used for messages, only duplicated, so that no message of ours can meet one of theirs.
 
+#include <memory>
 #include <ostream>
+#include <typeindex>
 #include <utility>
+#include <vector>
 
 #include <mpi.h>
 
@@ -68,15 +71,18 @@ class Communicator {
   Communicator(Communicator&& other) noexcept
       : m_comm(std::exchange(other.m_comm, MPI_COMM_NULL)),
         m_rank(other.m_rank),
-        m_size(std::exchange(other.m_size, 0)) {}
+        m_size(std::exchange(other.m_size, 0)),
+        m_attached(std::move(other.m_attached)) {}
   /// Exchanges the two communicators.
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(m_comm, other.m_comm);
     std::swap(m_rank, other.m_rank);
     std::swap(m_size, other.m_size);
+    std::swap(m_attached, other.m_attached);
     return *this;
   }
   ~Communicator() {
+    m_attached.clear();
     if (m_comm != MPI_COMM_NULL && impl::mpi_is_up()) MPI_Comm_free(&m_comm);
   }
 
@@ -106,6 +112,19 @@ class Communicator {
     return std::exchange(m_comm, MPI_COMM_NULL);
   }
 
+  /// The T that lives as long as this communicator, made as `T(handle)` when it is first asked for:
+  /// what the library keeps from one call on it to the next. Where making one is collective, all
+  /// ranks ask alike. Lives on where the communicator is moved to.
+  template <class T>
+  [[nodiscard]] T& attached() const {
+    for (const auto& [type, object] : m_attached)
+      if (type == typeid(T)) return *static_cast<T*>(object.get());
+    auto made = std::make_shared<T>(m_comm);
+    T& object = *made;
+    m_attached.emplace_back(typeid(T), std::move(made));
+    return object;
+  }
+
   friend std::ostream& operator<<(std::ostream& out, const Communicator& comm) {
     return out << "rank " << comm.m_rank << " of " << comm.m_size;
   }
@@ -125,6 +144,7 @@ class Communicator {
   MPI_Comm m_comm = MPI_COMM_NULL;
   Rank m_rank;
   int m_size = 0;
+  mutable std::vector<std::pair<std::type_index, std::shared_ptr<void>>> m_attached;
 };
 
 }  // namespace heddle::inline v0

@@ -22,8 +22,8 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/all_reduce.hpp>
 #include <heddle/collective/combine.hpp>
+#include <heddle/collective/sum_in_place.hpp>
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/core/contract.hpp>

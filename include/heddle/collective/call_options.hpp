@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// How a collective call is performed. For calls that want something else than the defaults.
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <heddle/comm/device_transport.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/schedule/collective/algorithm.hpp>
+
+namespace heddle::inline v0 {
+
+/// Of every collective call; the same on all ranks but for `path` and `execute`.
+struct CallOptions {
+  /// One of ours, as a Schedule. None: the MPI library's own call where it knows the reduction and
+  /// the elements, else one of ours.
+  std::optional<schedule::Algorithm> algorithm = {};
+  /// Messages that a block travels in, one behind the other, by an algorithm of ours.
+  int chunks = 1;
+  /// Elements of each rank's block, where they are not even; of all_to_all: of the block that this
+  /// rank sends to each. Empty: n elements in P blocks, the first n % P of which have one more.
+  std::vector<std::size_t> counts = {};
+  /// Whether a thread of its own furthers a Request, instead of its test() and wait(). Needs MPI at
+  /// MPI_THREAD_MULTIPLE, and an algorithm of ours.
+  bool progress_thread = false;
+  /// Of messages, where the View's memory is a device's.
+  DevicePath path = DevicePath::automatic;
+  /// Of the executor of an algorithm of ours: how it waits, and for how long.
+  ExecuteOptions execute = {};
+};
+
+}  // namespace heddle::inline v0

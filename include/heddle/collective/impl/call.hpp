@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What all collective calls share: a call is checked, and then made by the MPI library or by a
+/// Schedule; at once, as a Request, or again and again.
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/gpu_aware.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/idle.hpp>
+
+namespace heddle::inline v0 {
+
+/// A View whose elements can travel as bytes.
+template <class V>
+concept TravellingView =
+    Kokkos::is_view_v<V> && std::is_trivially_copyable_v<typename V::non_const_value_type>;
+
+namespace impl {
+
+/// Refuses a View with gaps.
+template <class View>
+void expect_contiguous(const char* where, const View& view) {
+  expects(view.span_is_contiguous(), [&] {
+    return Complaint{where, "the view is not contiguous", view.label(),
+                     "copy it into a contiguous one"};
+  });
+}
+
+/// Refuses a View of another number of elements.
+template <class View>
+void expect_size(const char* where, const char* name, const View& view, std::size_t size) {
+  expects(view.size() == size, [&] {
+    return Complaint{where, text("the ", name, " has the wrong size"),
+                     text(view.label(), " has ", view.size(), " elements, expected ", size)};
+  });
+}
+
+template <class View>
+[[nodiscard]] std::byte* begin_of(const View& view) {
+  using Element = typename View::non_const_value_type;
+  return reinterpret_cast<std::byte*>(const_cast<Element*>(view.data()));
+}
+
+/// A View as MPI can be given it: as it lies, or a copy on the host.
+template <class View>
+class LibraryView {
+  static constexpr bool on_host =
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible;
+  using Mirror = decltype(Kokkos::create_mirror_view(std::declval<View>()));
+
+ public:
+  LibraryView(const View& view) : m_view(view) {}  // NOLINT(google-explicit-constructor)
+
+  /// Before the call; `reads` what the View holds. MPIs that take a device's pointers do not all do
+  /// so where they `compute`.
+  template <class Exec>
+  void fetch(const Exec& exec, bool reads, bool computes) {
+    if constexpr (!on_host) {
+      if (!computes && gpu_aware<typename View::memory_space>()) return;
+      if (!m_copied) m_mirror = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, m_view);
+      m_copied = true;
+      if (reads) Kokkos::deep_copy(exec, m_mirror, m_view);
+    }
+  }
+  /// What MPI is given.
+  [[nodiscard]] void* data() const {
+    if constexpr (!on_host)
+      if (m_copied) return begin_of(m_mirror);
+    return begin_of(m_view);
+  }
+  /// After the call.
+  template <class Exec>
+  void give(const Exec& exec) const {
+    if constexpr (!on_host) {
+      if (!m_copied) return;
+      Kokkos::deep_copy(exec, m_view, m_mirror);
+      exec.fence("heddle::collective::staged");
+    }
+  }
+  [[nodiscard]] const View& view() const noexcept { return m_view; }
+
+ private:
+  View m_view;
+  std::conditional_t<on_host, char, Mirror> m_mirror{};
+  bool m_copied = false;
+};
+
+/// What every call has. A call that derives from it says
+/// - `check()`: what of it is refused;
+/// - `key()`: its Schedule; `memory()`: what that is bound to; `before()` and `after()`: copies
+///   around it on this rank;
+/// - `knows()`: whether MPI can make it; `fetch()` and `give()`: copies around MPI's call; and
+///   `library(request)`: that call, which blocks where `request` is null.
+template <class Exec, class View, class R>
+struct CallBase {
+  using Element = typename View::non_const_value_type;
+  using MemorySpace = typename View::memory_space;
+  static_assert(Kokkos::is_execution_space_v<Exec>,
+                "heddle: the first argument of a collective is an execution space instance");
+  static_assert(Kokkos::SpaceAccessibility<Exec, MemorySpace>::accessible,
+                "heddle: kernels of the execution space cannot reach the View's memory");
+
+  Exec exec;
+  R reduction;
+  const Communicator* comm;
+  CallOptions options;
+
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(comm->size()); }
+  [[nodiscard]] std::size_t rank() const { return +comm->rank(); }
+
+  /// The key of a Schedule of these sizes.
+  [[nodiscard]] PerformerKey key(schedule::Collective collective, Bytes bytes,
+                                 std::vector<Bytes> blocks = {}, Rank root = {}) const {
+    constexpr Scalar type = scalar_of<Element>;
+    return {.collective = collective,
+            .algorithm = algorithm(collective, bytes, root),
+            .chunks = options.chunks,
+            .bytes = bytes,
+            .blocks = std::move(blocks),
+            .type = type,
+            .element = type == Scalar::byte ? sizeof(Element) : 0,
+            .root = root,
+            .path = options.path,
+            .idle = options.execute.idle,
+            .watchdog = options.execute.watchdog,
+            .space = typeid(MemorySpace)};
+  }
+
+  void before() const {}
+  void after() const {}
+
+ private:
+  /// Which of ours is taken where none is asked for: few rounds for few bytes.
+  [[nodiscard]] schedule::Algorithm algorithm(schedule::Collective collective, Bytes bytes,
+                                              Rank root) const {
+    using enum schedule::Algorithm;
+    if (options.algorithm) return *options.algorithm;
+    const schedule::CollectiveOptions asked{.ranks = comm->size(), .root = root};
+    for (const schedule::Algorithm each :
+         {bytes <= few_bytes ? recursive_doubling : ring, binomial_tree, ring, direct})
+      if (schedule::applicable(collective, each, asked)) return each;
+    return direct;
+  }
+
+  static constexpr Bytes few_bytes = 16 << 10;
+};
+
+/// Whether MPI makes the call.
+template <class Call>
+[[nodiscard]] bool by_library(const Call& call) {
+  return !call.options.algorithm && !call.options.progress_thread && call.knows();
+}
+
+/// A call that is checked: by what is wrong on this rank, and at the contract level "communication"
+/// by what differs between ranks.
+template <class Call>
+void check_call(Call& call) {
+  call.check();
+  check_agreement(*call.comm, [&] {
+    const PerformerKey key = call.key();
+    std::string counts;
+    for (const Bytes bytes : key.blocks) counts += text(counts.empty() ? "" : " ", bytes);
+    return CollectiveCall{
+        Call::where,
+        {{"bytes", text(key.bytes)},
+         {"bytes of blocks", counts},
+         {"type", key.element == 0 ? text(key.type) : text(key.element, " bytes")},
+         {"reduction", typeid(call.reduction).name()},
+         {"root", text(key.root)},
+         {"algorithm", by_library(call) ? std::string("the library's") : text(key.algorithm)},
+         {"chunks", text(key.chunks)}}};
+  });
+}
+
+/// A call by a Schedule, under way.
+template <class Call>
+class ScheduledWork final : public Work {
+ public:
+  /// Begins it.
+  ScheduledWork(Call call, const PerformerKey& key)
+      : m_call(std::move(call)),
+        m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
+        m_line(&line()) {
+    m_call.before();
+    m_call.exec.fence(Call::where);
+    m_performer = &m_line->template begin<typename Call::MemorySpace>(key, m_call.memory(),
+                                                                      m_call.options.execute, this);
+    if (m_call.options.progress_thread) m_thread.emplace([this] { run(); });
+  }
+  ~ScheduledWork() override {
+    if (m_thread) m_thread->join();
+    if (m_performer != nullptr) m_line->end(*m_performer);
+  }
+
+  bool test() override {
+    if (m_performer == nullptr) return true;
+    if (m_thread ? !m_over.load(std::memory_order_acquire) : !m_performer->advance(m_joiner))
+      return false;
+    end();
+    return true;
+  }
+  void wait() override {
+    if (m_performer == nullptr) return;
+    if (!m_thread) m_performer->finish(m_joiner);
+    end();
+  }
+  void abandon() noexcept override {
+    if (m_performer == nullptr || m_thread) return;  // a thread waits, or finds out
+    m_performer->abort(Call::where, "an exception left the scope of its request");
+    m_line->end(*std::exchange(m_performer, nullptr));
+  }
+
+ private:
+  CallLine& line() const {
+    const bool thread = m_call.options.progress_thread;
+    int level = MPI_THREAD_SINGLE;
+    if (thread) check(MPI_Query_thread(&level), Call::where);
+    expects(!thread || level == MPI_THREAD_MULTIPLE, [&] {
+      return Complaint{Call::where, "a progress thread needs MPI at MPI_THREAD_MULTIPLE",
+                       "other threads call MPI at the same time",
+                       "construct the Environment with ThreadLevel::multiple, or call test()"};
+    });
+    return m_call.comm->template attached<CallLines>().line(thread);
+  }
+
+  void run() noexcept {
+    try {
+      m_performer->finish(m_joiner);
+    } catch (...) {
+      m_error = std::current_exception();
+    }
+    m_over.store(true, std::memory_order_release);
+  }
+
+  void end() {
+    if (m_thread) m_thread->join();
+    m_thread.reset();
+    m_line->end(*std::exchange(m_performer, nullptr));
+    if (m_error) std::rethrow_exception(m_error);
+    m_call.after();
+  }
+
+  Call m_call;
+  Joiner<decltype(Call::exec), typename Call::MemorySpace, typename Call::Element,
+         decltype(Call::reduction)>
+      m_joiner;
+  CallLine* m_line;
+  Performer* m_performer = nullptr;
+  std::optional<std::thread> m_thread;
+  std::atomic<bool> m_over{false};
+  std::exception_ptr m_error;
+};
+
+/// A call of MPI's, under way.
+template <class Call>
+class LibraryWork final : public Work {
+ public:
+  explicit LibraryWork(Call call) : m_call(std::move(call)) {
+    m_call.fetch();
+    m_call.exec.fence(Call::where);
+    heddle::check(m_call.library(&m_request), Call::where);
+  }
+  bool test() override {
+    int done = 0;
+    heddle::check(MPI_Test(&m_request, &done, MPI_STATUS_IGNORE), Call::where);
+    if (done != 0) end();
+    return done != 0;
+  }
+  void wait() override {
+    Waiting waiting(m_call.options.execute.idle);
+    while (!test()) waiting();
+  }
+  void abandon() noexcept override {}  // MPI has no way to
+
+ private:
+  void end() {
+    if (!std::exchange(m_over, true)) m_call.give();
+  }
+
+  Call m_call;
+  MPI_Request m_request = MPI_REQUEST_NULL;
+  bool m_over = false;
+};
+
+/// Makes the call and waits for it.
+template <class Call>
+void perform(Call call) {
+  check_call(call);
+  if (by_library(call)) {
+    call.fetch();
+    call.exec.fence(Call::where);
+    check(call.library(nullptr), Call::where);
+    call.give();
+  } else {
+    const PerformerKey key = call.key();
+    ScheduledWork<Call>(std::move(call), key).wait();
+  }
+}
+
+/// Begins a call that was checked.
+template <class Call>
+[[nodiscard]] Request begin(Call call, const PerformerKey& key) {
+  if (by_library(call)) return Request(std::make_unique<LibraryWork<Call>>(std::move(call)));
+  return Request(std::make_unique<ScheduledWork<Call>>(std::move(call), key));
+}
+
+/// Begins the call.
+template <class Call>
+[[nodiscard]] Request start(Call call) {
+  check_call(call);
+  const PerformerKey key = by_library(call) ? PerformerKey{} : call.key();
+  return begin(std::move(call), key);
+}
+
+}  // namespace impl
+
+/// A collective bound to its Views, which it keeps alive: prepare_...() makes it, and it is
+/// performed again and again. All ranks of the communicator, which outlives it, do so alike.
+template <class Call>
+class Prepared {
+ public:
+  /// Of the library's own making.
+  explicit Prepared(Call call) : m_call(std::move(call)) {
+    impl::check_call(m_call);
+    m_key = m_call.key();
+  }
+
+  /// Performs it and waits for it.
+  void operator()() { start().wait(); }
+  /// Begins to perform it. One at a time.
+  [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
+  /// Whether the MPI library performs it, instead of schedule().
+  [[nodiscard]] bool by_library() const { return impl::by_library(m_call); }
+  /// What an algorithm of ours performs.
+  [[nodiscard]] Schedule schedule() const { return impl::schedule_of(m_key, m_call.comm->size()); }
+
+ private:
+  Call m_call;
+  impl::PerformerKey m_key;
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Joiner: what the actions of a collective's Schedule do with elements, on the host or where a
+/// kernel does it.
+
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/reduction.hpp>
+#include <heddle/execute/task.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// into[i] = from[i] merged into into[i]. The two do not overlap, as the Schedule has it.
+template <class R, class T>
+struct JoinInto {
+  R reduction;
+  const T* from;
+  T* into;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const { reduction.join(into[i], from[i]); }
+};
+
+/// Of collectives that only move elements.
+struct NoReduction {
+  template <class T>
+  KOKKOS_FUNCTION void join(T&, const T&) const {}
+  template <class T>
+  KOKKOS_FUNCTION void init(T&) const {}
+};
+
+/// The handler of a collective's Schedule on elements of T in `MemorySpace`: combines merge, moves
+/// on one rank copy. Kernels run in the instance that it is given, and are waited for; where the
+/// host reaches the memory, few elements, or all where the space has one thread, are a plain loop.
+template <class Exec, class MemorySpace, class T, Reduction<T> R>
+class Joiner {
+  static constexpr bool on_host =
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
+  /// Below it a loop is over before other threads have come.
+  static constexpr std::size_t few = std::size_t{1} << 15;
+
+ public:
+  /// `loops_only`: a thread that is not the caller's performs it, beside kernels of the caller.
+  Joiner(const Exec& exec, const R& reduction, bool loops_only = false)
+      : m_exec(exec), m_reduction(reduction), m_loops(loops_only || exec.concurrency() <= 1) {}
+
+  void operator()(const Task& task) const {
+    const BoundUse& from = task.uses()[0];
+    const BoundUse& into = task.uses()[1];
+    if (into.bytes == 0) return;
+    if (task.kind() == Kind::move) return copy(from.data, into.data, into.bytes);
+    join(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
+         into.bytes / sizeof(T));
+  }
+
+ private:
+  void join(const T* from, T* into, std::size_t count) const {
+    const JoinInto<R, T> each{m_reduction, from, into};
+    if constexpr (on_host) {
+      if (m_loops || count < few) {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__NVCC__)
+#pragma GCC ivdep
+#endif
+        for (std::size_t i = 0; i < count; ++i) each(i);
+        return;
+      }
+    }
+    Kokkos::parallel_for(
+        "heddle::collective::combine",
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(m_exec, 0, count), each);
+    m_exec.fence("heddle::collective::combine");
+  }
+
+  void copy(const std::byte* from, std::byte* into, std::size_t bytes) const {
+    if constexpr (on_host) {
+      std::memcpy(into, from, bytes);
+    } else {
+      using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
+      Kokkos::deep_copy(m_exec, Kokkos::View<std::byte*, MemorySpace, Unmanaged>(into, bytes),
+                        Kokkos::View<const std::byte*, MemorySpace, Unmanaged>(from, bytes));
+      m_exec.fence("heddle::collective::copy");
+    }
+  }
+
+  Exec m_exec;
+  R m_reduction;
+  bool m_loops;
+};
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Performers: the Schedules of a communicator's collectives, ready to run, kept from one call to
+/// the next.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/lane_shift.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/slice.hpp>
+#include <heddle/schedule/collective/collective.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// Where the Views of a call begin: its data, or its input and its output.
+using CallMemory = std::array<std::byte*, 2>;
+
+/// What two calls have in common that one Schedule serves.
+struct PerformerKey {
+  schedule::Collective collective = {};
+  schedule::Algorithm algorithm = {};
+  int chunks = 1;
+  Bytes bytes = 0;
+  std::vector<Bytes> blocks = {};
+  Scalar type = Scalar::byte;
+  Bytes element = 1;
+  Rank root = {};
+  DevicePath path = {};
+  Idle idle = {};
+  Seconds watchdog = 0;
+  std::type_index space = typeid(void);
+
+  friend bool operator==(const PerformerKey&, const PerformerKey&) = default;
+};
+
+/// The Schedule that serves them.
+[[nodiscard]] inline Schedule schedule_of(const PerformerKey& key, int ranks) {
+  return schedule::collective(key.collective, key.algorithm,
+                              {.ranks = ranks,
+                               .bytes = key.bytes,
+                               .blocks = key.blocks,
+                               .type = key.type,
+                               .element = key.element,
+                               .chunks = key.chunks,
+                               .root = key.root});
+}
+
+/// One rank's part of a collective's Schedule, with the memory that it needs of its own. Performs
+/// it again and again, one after another, in memory of the same sizes.
+class Performer {
+ public:
+  explicit Performer(PerformerKey key) : m_key(std::move(key)) {}
+  Performer(const Performer&) = delete;
+  Performer& operator=(const Performer&) = delete;
+  virtual ~Performer() = default;
+
+  /// Begins once more, in `memory`, with the messages in lanes from `lane` on.
+  virtual void begin(const CallMemory& memory, std::size_t lane) = 0;
+  /// See Executor, as all that follows.
+  virtual bool advance(Handler handler) = 0;
+  virtual void finish(Handler handler) = 0;
+  virtual void abort(const std::string& doing, const char* reason) noexcept = 0;
+  [[nodiscard]] virtual const Schedule& schedule() const noexcept = 0;
+
+  [[nodiscard]] const PerformerKey& key() const noexcept { return m_key; }
+  /// Whether a call has it, and has not seen its end.
+  [[nodiscard]] bool busy() const noexcept { return m_busy; }
+  void busy(bool is) noexcept { m_busy = is; }
+
+ private:
+  PerformerKey m_key;
+  bool m_busy = false;
+};
+
+/// The one whose Views lie in `MemorySpace`.
+template <class MemorySpace>
+class PerformerIn final : public Performer {
+  using Shifted = LaneShift<MpiTransport>;
+  using Carrier = DeviceTransport<Shifted, MemorySpace>;
+
+ public:
+  PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory,
+              const ExecuteOptions& options)
+      : Performer(std::move(key)),
+        m_shifted(transport),
+        m_carrier(m_shifted, chosen(this->key().path)),
+        m_memory(memory),
+        m_schedule(schedule_of(this->key(), transport.size())),
+        m_executor(slice(m_schedule, transport.rank(),
+                         [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
+                   m_carrier, options) {}
+
+  void begin(const CallMemory& memory, std::size_t lane) override {
+    for (const auto& [id, which] : m_bound)
+      if (m_memory[which] != memory[which]) m_executor.rebind(id, m_memory[which], memory[which]);
+    m_memory = memory;
+    m_shifted.shift(lane);
+    m_executor.begin();
+  }
+  bool advance(Handler handler) override { return m_executor.advance(handler); }
+  void finish(Handler handler) override { m_executor.finish(handler); }
+  void abort(const std::string& doing, const char* reason) noexcept override {
+    m_executor.abort(doing, reason);
+  }
+  [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
+
+ private:
+  /// A DeviceTransport asks MPI only where it sees that it stands before one.
+  [[nodiscard]] static DevicePath chosen(DevicePath path) {
+    if (path != DevicePath::automatic) return path;
+    return gpu_aware<MemorySpace>() ? DevicePath::direct : DevicePath::staged;
+  }
+
+  std::byte* bind(BufferId id, const Buffer& buffer) {
+    if (buffer.transient) {
+      if (buffer.bytes == 0) return nullptr;
+      m_scratch.emplace_back(
+          Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::collective::scratch"),
+          buffer.bytes);
+      return m_scratch.back().data();
+    }
+    m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);
+    return m_memory[m_bound.back().second];
+  }
+
+  Shifted m_shifted;
+  Carrier m_carrier;
+  CallMemory m_memory;
+  Schedule m_schedule;
+  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the two it is
+  std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
+  Executor<Carrier> m_executor;  // refers to those above
+};
+
+/// Messages of a communicator's collectives, and the performers that use them. The k-th operation
+/// of a line has lanes of its own, k modulo the number of operations that may be under way: as all
+/// ranks start them in the same order, no message can meet one of another operation, whichever are
+/// complete on which rank.
+class CallLine {
+ public:
+  /// Collective over `comm`. So many operations may be under way at once.
+  CallLine(MPI_Comm comm, std::size_t slots) : m_transport(comm), m_last(slots) {}
+
+  /// A performer for `key` that has begun, for `work`, which end() must be told the end of.
+  template <class MemorySpace>
+  Performer& begin(const PerformerKey& key, const CallMemory& memory, const ExecuteOptions& options,
+                   Work* work) {
+    const std::size_t slot = m_started++ % m_last.size();
+    if (m_last[slot].work != nullptr) m_last[slot].work->wait();
+    auto found = std::find_if(m_performers.begin(), m_performers.end(), [&](const auto& performer) {
+      return !performer->busy() && performer->key() == key;
+    });
+    if (found == m_performers.end()) {
+      forget();
+      m_performers.push_back(
+          std::make_unique<PerformerIn<MemorySpace>>(key, m_transport, memory, options));
+    } else if (found + 1 != m_performers.end()) {
+      std::rotate(found, found + 1, m_performers.end());  // the last is the latest
+    }
+    Performer& performer = *m_performers.back();
+    performer.busy(true);
+    m_last[slot] = {&performer, work};
+    performer.begin(memory, slot * lanes);
+    return performer;
+  }
+
+  /// That the operation of `performer` is over.
+  void end(Performer& performer) noexcept {
+    performer.busy(false);
+    for (Operation& operation : m_last)
+      if (operation.performer == &performer) operation = {};
+  }
+
+ private:
+  /// An operation's lanes; generators use fewer.
+  static constexpr std::size_t lanes = 8;
+  /// Performers that are kept.
+  static constexpr std::size_t most = 64;
+
+  struct Operation {
+    Performer* performer = nullptr;
+    Work* work = nullptr;
+  };
+
+  /// Makes room for one more: the one that has not been used for longest goes.
+  void forget() {
+    if (m_performers.size() < most) return;
+    const auto idle = std::find_if(m_performers.begin(), m_performers.end(),
+                                   [](const auto& performer) { return !performer->busy(); });
+    if (idle != m_performers.end()) m_performers.erase(idle);
+  }
+
+  MpiTransport m_transport;
+  std::vector<Operation> m_last;
+  std::size_t m_started = 0;
+  std::vector<std::unique_ptr<Performer>> m_performers;  ///< refer to the transport
+};
+
+/// What a communicator keeps for collectives by algorithms of ours: one line for those that the
+/// caller's thread furthers, and a few, each with a transport of its own, for those of threads.
+class CallLines {
+ public:
+  explicit CallLines(MPI_Comm comm) : m_comm(comm) {}
+
+  CallLine& line(bool of_a_thread) {
+    auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
+    if (line == nullptr) line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent);
+    return *line;
+  }
+
+ private:
+  static constexpr std::size_t concurrent = 256;
+
+  MPI_Comm m_comm;
+  std::unique_ptr<CallLine> m_caller;
+  std::array<std::unique_ptr<CallLine>, 4> m_threads;
+  std::size_t m_started = 0;
+};
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// WeightedMean and Moments: means and spreads of samples that lie on several ranks, without the
+/// cancellation of sums of squares.
+
+#include <concepts>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/reduction.hpp>
+
+namespace heddle::inline v0 {
+
+/// The mean of a sample with weights.
+template <std::floating_point Real>
+struct MeanPartial {
+  Real weight;  ///< of all its values, 0 of none
+  Real mean;    ///< sum w x / sum w
+};
+
+/// Merges the means of two samples into that of both.
+struct WeightedMean {
+  /// mean + (other mean - mean) w' / (w + w').
+  template <class Real>
+  KOKKOS_FUNCTION void join(MeanPartial<Real>& into, const MeanPartial<Real>& from) const {
+    const Real weight = into.weight + from.weight;
+    const Real share = weight == Real(0) ? Real(0) : from.weight / weight;
+    into.mean += (from.mean - into.mean) * share;
+    into.weight = weight;
+  }
+  /// The mean of no values.
+  template <class Real>
+  KOKKOS_FUNCTION void init(MeanPartial<Real>& value) const {
+    value = {Real(0), Real(0)};
+  }
+};
+static_assert(Reduction<WeightedMean, MeanPartial<double>>);
+
+/// The first two moments of a sample; its variance is squares / count.
+template <std::floating_point Real>
+struct MomentsPartial {
+  Real count;    ///< number of values
+  Real mean;     ///< their mean
+  Real squares;  ///< sum (x - mean)^2
+};
+
+/// Merges the moments of two samples into those of both.
+/// Source: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for
+/// computing sample variances", 1979, eq. (2.1).
+struct Moments {
+  /// squares + other squares + (other mean - mean)^2 n n' / (n + n').
+  template <class Real>
+  KOKKOS_FUNCTION void join(MomentsPartial<Real>& into, const MomentsPartial<Real>& from) const {
+    const Real count = into.count + from.count;
+    const Real share = count == Real(0) ? Real(0) : from.count / count;
+    const Real apart = from.mean - into.mean;
+    into.squares += from.squares + apart * apart * into.count * share;
+    into.mean += apart * share;
+    into.count = count;
+  }
+  /// The moments of no values.
+  template <class Real>
+  KOKKOS_FUNCTION void init(MomentsPartial<Real>& value) const {
+    value = {Real(0), Real(0), Real(0)};
+  }
+};
+static_assert(Reduction<Moments, MomentsPartial<double>>);
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Sums of plain memory over the ranks of a communicator by the MPI library, where a rank may fail
+/// instead of coming.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/operations.hpp>
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/device/mirror.hpp>
+#include <heddle/execute/idle.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// MPI's type for elements that can be added. @throws contract_error for Scalar::byte.
+inline MPI_Datatype summable(Scalar type) {
+  switch (type) {
+    case Scalar::i32: return MPI_INT32_T;
+    case Scalar::i64: return MPI_INT64_T;
+    case Scalar::f32: return MPI_FLOAT;
+    case Scalar::f64: return MPI_DOUBLE;
+    default: break;
+  }
+  throw contract_error(
+      {"heddle::sum_in_place", "the elements cannot be added", text("type ", type)});
+}
+
+/// Calls `sum(first, count)` for pieces of at most 2^30 elements: MPI counts are int.
+template <class SumPiece>
+void in_pieces(std::size_t count, SumPiece&& sum) {
+  constexpr std::size_t most = std::size_t{1} << 30;
+  for (std::size_t done = 0; done < count; done += most)
+    sum(done, static_cast<int>(std::min(most, count - done)));
+}
+
+}  // namespace impl
+
+/// Adds `count` elements of `type` at `data`, host memory, over all ranks of `comm`, in place, by
+/// MPI_Allreduce. The order of the sum is the library's. Blocking; all ranks must call it with
+/// equal arguments.
+///
+/// @throws contract_error for Scalar::byte; communication_error where MPI reports one.
+inline void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm) {
+  const MPI_Datatype datatype = impl::summable(type);
+  impl::in_pieces(count, [&](std::size_t first, int length) {
+    check(MPI_Allreduce(MPI_IN_PLACE, static_cast<std::byte*>(data) + first * size_of(type), length,
+                        datatype, MPI_SUM, comm.get()),
+          "heddle::sum_in_place");
+  });
+}
+
+/// The same where a rank may fail instead of coming: `poll()` is called while the sum is under way,
+/// and throws to give it up. The sum is made in memory of its own, which then is left to MPI, for a
+/// collective operation cannot be cancelled.
+template <std::invocable Poll>
+void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm,
+                  Poll&& poll) {
+  const MPI_Datatype datatype = impl::summable(type);
+  impl::in_pieces(count, [&](std::size_t first, int length) {
+    std::byte* const begin = static_cast<std::byte*>(data) + first * size_of(type);
+    std::vector<std::byte> copy(begin, begin + static_cast<Bytes>(length) * size_of(type));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(
+        MPI_Iallreduce(MPI_IN_PLACE, copy.data(), length, datatype, MPI_SUM, comm.get(), &request),
+        "heddle::sum_in_place");
+    try {
+      Waiting waiting(Idle::yield);
+      for (int done = 0;;) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "heddle::sum_in_place");
+        if (done != 0) break;
+        waiting();
+        poll();
+      }
+    } catch (...) {
+      static_cast<void>(new std::vector<std::byte>(std::move(copy)));
+      throw;
+    }
+    std::copy(copy.begin(), copy.end(), begin);
+  });
+}
+
+/// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the
+/// sum. Waits for the work of `space` first, and returns when the sum is there. MPI adds on the
+/// host: a view that lies elsewhere is copied there and back. `poll` is that of sum_in_place().
+/// @throws contract_error for a view that is not contiguous; communication_error where MPI reports
+///         one.
+template <class ExecutionSpace, class View, std::invocable Poll>
+requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
+void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Communicator& comm,
+                Poll&& poll) {
+  using Element = typename View::non_const_value_type;
+  static_assert(scalar_of<Element> != Scalar::byte,
+                "heddle::all_reduce: the elements must be float, double, int32_t or int64_t");
+  expects(view.span_is_contiguous(), [&] {
+    return Complaint{"heddle::all_reduce", "the view is not contiguous", view.label(),
+                     "copy it into a contiguous one"};
+  });
+  const auto host = host_mirror(view);
+  Kokkos::deep_copy(space, host, view);
+  space.fence("heddle::collective::all_reduce");
+  sum_in_place(host.data(), host.size(), scalar_of<Element>, comm, std::forward<Poll>(poll));
+  Kokkos::deep_copy(space, view, host);
+  space.fence("heddle::collective::all_reduce");
+}
+
+}  // namespace heddle::inline v0
