@@ -6,4 +6,5 @@
 /// Everything of simulate/: costs and the simulator.
 
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/sending.hpp>
 #include <heddle/simulate/simulate.hpp>

@@ -6,6 +6,7 @@
 /// Costs: what an action takes. Uniform ones for formulas, a table for profiles, and a Machine for
 /// the transfers.
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <utility>
@@ -39,6 +40,15 @@ concept Costs = requires(const C& costs, const Schedule& schedule, ActionId id) 
 template <class C>
 concept FusedCosts = Costs<C> && requires(const C& costs, const Schedule& schedule, ActionId id) {
   { costs.fused(schedule, id) } -> std::convertible_to<typename C::Time>;
+};
+
+/// Costs with a Machine, which may say that queues share something: then simulate() keeps the time
+/// order. `occupancy(schedule, id, shared)` is how long move `id` keeps it.
+template <class C>
+concept SharingCosts = Costs<C> &&
+    requires(const C& costs, const Schedule& schedule, ActionId id, const Shared& shared) {
+  { costs.machine() } -> std::convertible_to<const Machine&>;
+  { costs.occupancy(schedule, id, shared) } -> std::convertible_to<typename C::Time>;
 };
 
 /// The same cost for every stage; `{.F = 1, .B = 2}`, or `{.F = 1, .I = 1, .W = 1}` with B = I + W.
@@ -91,12 +101,82 @@ struct BasicStageCosts {
 
  private:
   [[nodiscard]] static T bytes(const Schedule& schedule, ActionId id) {
-    return T(schedule.bytes(schedule.uses(id).front()));
+    const auto uses = schedule.uses(id);
+    return uses.empty() ? T{} : T(schedule.bytes(uses.front()));
   }
 };
 
 using StageCosts = BasicStageCosts<Seconds>;  ///< in seconds
 static_assert(FusedCosts<StageCosts>);
+
+namespace impl {
+
+/// Bytes that a move carries.
+[[nodiscard]] inline Bytes moved_bytes(const Schedule& schedule, ActionId id) {
+  return schedule.bytes(schedule.uses(id).front());
+}
+
+/// The link that a move takes on `machine`: that between its two ranks, or, within a rank, that of
+/// the farther of two levels of memory.
+[[nodiscard]] inline const Link& link_of(const Machine& machine, const Schedule& schedule,
+                                         ActionId id) {
+  const Queue& queue = schedule[schedule[id].queue];
+  if (!queue.local()) return machine.link(queue.from, queue.to);
+  const Buffer& from = schedule[schedule.uses(id).front().buffer];
+  const Buffer& to = schedule[schedule.uses(id).back().buffer];
+  const std::vector<Memory>& memories = machine.device(to.rank).memories;
+  const std::size_t farther = +std::max(from.tier, to.tier);
+  if (from.rank == to.rank && from.tier != to.tier && farther < memories.size())
+    return memories[farther].link;
+  return machine.link(from.rank, to.rank);  // two ranks where one reads the other's memory
+}
+/// What a move takes on `machine`.
+[[nodiscard]] inline Transfer<Seconds> transfer(const Machine& machine, const Schedule& schedule,
+                                                ActionId id) {
+  const Link& link = link_of(machine, schedule, id);
+  return {link.occupancy(moved_bytes(schedule, id)), link.latency};
+}
+
+}  // namespace impl
+
+/// The costs of StageCosts over the speed of the device, moves by the links of a Machine.
+class MachineCosts {
+ public:
+  using Time = Seconds;  ///< what costs are in
+
+  /// Local work costs `local` on a device of speed 1.
+  MachineCosts(const StageCosts& local, Machine machine)
+      : m_local(local), m_machine(std::move(machine)) {}
+
+  /// Whose links price the moves.
+  [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
+  /// The cost of an action that is not a move.
+  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
+    return m_local.time(schedule, id) / speed(schedule, id);
+  }
+  /// The cost of a fused pair.
+  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
+    return m_local.fused(schedule, id) / speed(schedule, id);
+  }
+  /// The cost of a move, by the link between its two ranks.
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
+    return impl::transfer(m_machine, schedule, id);
+  }
+  /// How long a move keeps what it shares.
+  [[nodiscard]] Seconds occupancy(const Schedule& schedule, ActionId id,
+                                  const Shared& shared) const {
+    return shared.occupancy(impl::moved_bytes(schedule, id));
+  }
+
+ private:
+  [[nodiscard]] double speed(const Schedule& schedule, ActionId id) const {
+    return m_machine.device(schedule[schedule[id].queue].from).speed;
+  }
+
+  StageCosts m_local;
+  Machine m_machine;
+};
+static_assert(SharingCosts<MachineCosts> && FusedCosts<MachineCosts>);
 
 /// A cost per (kind, stage), as profiled; moves by the links of a Machine.
 class TableCosts {
@@ -122,9 +202,12 @@ class TableCosts {
   }
   /// The cost of a move, by the link between its two ranks.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
-    const Queue& queue = schedule[schedule[id].queue];
-    const Link& link = m_machine.link(queue.from, queue.to);
-    return {link.occupancy(schedule.bytes(schedule.uses(id).front())), link.latency};
+    return impl::transfer(m_machine, schedule, id);
+  }
+  /// How long a move keeps what it shares.
+  [[nodiscard]] Seconds occupancy(const Schedule& schedule, ActionId id,
+                                  const Shared& shared) const {
+    return shared.occupancy(impl::moved_bytes(schedule, id));
   }
 
  private:
@@ -140,6 +223,6 @@ class TableCosts {
   Machine m_machine;
   std::vector<Seconds> m_table;
 };
-static_assert(Costs<TableCosts>);
+static_assert(SharingCosts<TableCosts>);
 
 }  // namespace heddle::inline v0

@@ -4,7 +4,8 @@
 
 /// @file
 /// simulate(): a Schedule and its Costs to the Timeline it would have. One sweep of the list, no
-/// heap and no graph: every dependency points backwards.
+/// heap and no graph: every dependency points backwards. On a Machine whose queues share something,
+/// events in the order of time.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,35 +17,25 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/event_engine.hpp>
+#include <heddle/simulate/impl/fused_time.hpp>
+#include <heddle/simulate/sending.hpp>
 
 namespace heddle::inline v0 {
-
-/// How transfers meet their receiver.
-enum class Sending : std::uint8_t {
-  eager,       ///< a message travels as soon as its value exists; the destination may be free later
-  rendezvous,  ///< it starts only when the destination is free to take it
-};
-
-namespace impl {
-
-/// What the fused pair (id, id + 1) takes.
-template <Costs C>
-[[nodiscard]] typename C::Time fused_time(const Schedule& schedule, const C& costs, ActionId id) {
-  if constexpr (FusedCosts<C>)
-    return costs.fused(schedule, id);
-  else
-    return costs.time(schedule, id) + costs.time(schedule, ActionId{+id + 1});
-}
-
-}  // namespace impl
 
 /// Fills `timeline` with the times of `schedule`: every action starts when its queue is free and
 /// everything it waits for has ended, which is the longest path through the list.
 ///
 /// A move occupies its channel for transfer().occupancy, arrives latency later, and ends at the
 /// destination when it has arrived, its storage there is free and the message before it is
-/// delivered. With Sending::rendezvous it also starts only when that storage is free. Channels are
-/// not shared: contention between them is not modelled.
+/// delivered. With Sending::rendezvous it also starts only when that storage is free.
+///
+/// Where the costs have a Machine that says that queues share ports, lines or units, these serve
+/// one message after another, first come, first served in time; at equal times the first in the
+/// list comes first. A message passes them in the order of Machine::route and keeps each for its
+/// own occupancy; it enters the next as soon as it is served by the one before (its bytes follow),
+/// and the latency lies between the ways out and the ways in. Its channel is free when the last way
+/// out is done with it; what waits at a way in is under way. Nothing is shared fluidly.
 ///
 /// A fused pair starts when both of its actions could, and what either made is seen when both are
 /// done; the span of the first ends where its own cost does, within that of the pair.
@@ -53,6 +44,15 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
               Sending sending = Sending::eager) {
   using Time = typename C::Time;
   timeline.reset(schedule);
+  if constexpr (SharingCosts<C>) {
+    expects(schedule.ranks() <= costs.machine().ranks(), [&] {
+      return Complaint{"heddle::simulate", "the machine has too few ranks",
+                       text("'", schedule.name(), "' has ", schedule.ranks(),
+                            " ranks, the machine ", costs.machine().ranks())};
+    });
+    if (costs.machine().shares())
+      return impl::EventEngine<C>(schedule, costs, timeline, sending).run();
+  }
   BasicSpan<Time>* const spans = timeline.spans().data();
   struct QueueState {
     Time free = {};       ///< at the source, or of local work
@@ -109,17 +109,17 @@ template <Costs C>
   return timeline;
 }
 
-/// The same with the transfers priced by `machine`.
+/// The same with the transfers priced by `machine`, which may also say what they share.
 /// @throws contract_error for a machine with fewer ranks than the schedule.
 [[nodiscard]] inline Timeline simulate(const Schedule& schedule, TableCosts costs, Machine machine,
                                        Sending sending = Sending::eager) {
-  expects(schedule.ranks() <= machine.ranks(), [&] {
-    return Complaint{"heddle::simulate", "the machine has too few ranks",
-                     text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, the machine ",
-                          machine.ranks())};
-  });
   costs.set_machine(std::move(machine));
   return simulate<TableCosts>(schedule, costs, sending);
+}
+/// The same with local work at `costs` over the speed of its device: `simulate(ring, {}, machine)`.
+[[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs,
+                                       Machine machine, Sending sending = Sending::eager) {
+  return simulate(schedule, MachineCosts(costs, std::move(machine)), sending);
 }
 
 /// The same, written with a braced list: `simulate(schedule, {.F = 1, .B = 2})`.

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// EventEngine: simulate() where queues share ports, lines or units. Who comes first is a matter of
+/// time there, not of the list.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/fused_time.hpp>
+#include <heddle/simulate/sending.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// What the messages of each queue share, one list after another.
+class Routes {
+ public:
+  Routes(const Schedule& schedule, const Machine& machine) {
+    m_begin.reserve(2 * schedule.queues().size() + 1);
+    for (const Queue& queue : schedule.queues()) {
+      const Route route = machine.route(queue.from, queue.to, queue.lane);
+      m_begin.push_back(m_ids.size());
+      m_ids.insert(m_ids.end(), route.out.begin(), route.out.end());
+      m_begin.push_back(m_ids.size());
+      m_ids.insert(m_ids.end(), route.in.begin(), route.in.end());
+    }
+    m_begin.push_back(m_ids.size());
+  }
+
+  /// Number of those on the way out, and of all.
+  [[nodiscard]] std::size_t outs(QueueId queue) const {
+    return m_begin[2 * +queue + 1] - m_begin[2 * +queue];
+  }
+  [[nodiscard]] std::size_t size(QueueId queue) const {
+    return m_begin[2 * +queue + 2] - m_begin[2 * +queue];
+  }
+  /// The `hop`-th.
+  [[nodiscard]] SharedId at(QueueId queue, std::size_t hop) const {
+    return m_ids[m_begin[2 * +queue] + hop];
+  }
+
+ private:
+  std::vector<SharedId> m_ids;
+  std::vector<std::size_t> m_begin;
+};
+
+/// The units of one device: when each is free, in ascending order.
+template <class Time>
+class UnitPool {
+ public:
+  explicit UnitPool(int units) : m_free(static_cast<std::size_t>(units)) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return m_free.size(); }
+  /// When `units` of them are free, at `ready` at the earliest.
+  [[nodiscard]] Time start(std::size_t units, Time ready) const {
+    return std::max(ready, m_free[units - 1]);
+  }
+  /// Takes those that are free first, until `end`, which is no earlier than they are.
+  void take(std::size_t units, Time end) {
+    const auto taken = m_free.begin() + static_cast<std::ptrdiff_t>(units);
+    std::fill(m_free.begin(), taken, end);
+    std::rotate(m_free.begin(), taken, std::lower_bound(taken, m_free.end(), end));
+  }
+
+ private:
+  std::vector<Time> m_free;
+};
+
+/// One run. What an action waits for is counted; when the last of it is known, so is the time at
+/// which the action is ready. Those that share nothing take place at once. The others wait in a
+/// heap for their turn: at equal times the first in the list is the first. Nothing enters the heap
+/// that is earlier than what left it, since no action ends before it begins; so whatever is shared
+/// sees its messages in the order of time.
+///
+/// A span gathers while its action waits: `start` the latest end that its source waits for,
+/// `arrival` the same of its destination.
+template <SharingCosts C>
+class EventEngine {
+ public:
+  using Time = typename C::Time;
+
+  EventEngine(const Schedule& schedule, const C& costs, BasicTimeline<Time>& timeline,
+              Sending sending)
+      : m_schedule(schedule),
+        m_costs(costs),
+        m_spans(timeline.spans()),
+        m_routes(schedule, costs.machine()),
+        m_free(costs.machine().shared().size()),
+        m_missing(schedule.size()) {
+    std::fill(m_spans.begin(), m_spans.end(), BasicSpan<Time>{});
+    for (int rank = 0; rank < schedule.ranks(); ++rank)
+      m_units.emplace_back(costs.machine().device(Rank{rank}).units);
+    connect(sending);
+  }
+
+  void run() {
+    for (std::size_t i = m_spans.size(); i-- > 0;)
+      if (m_missing[i].source == 0 && !second(i)) m_ready.push_back(static_cast<std::uint32_t>(i));
+    for (;;) {
+      while (!m_ready.empty() || !m_delivered.empty()) {
+        if (!m_delivered.empty())
+          release(pop(m_delivered), 1);
+        else
+          begin(pop(m_ready));
+      }
+      if (m_heap.empty()) return;
+      std::pop_heap(m_heap.begin(), m_heap.end(), later);
+      const Event event = m_heap.back();
+      m_heap.pop_back();
+      take_turn(event);
+    }
+  }
+
+ private:
+  /// What is not known yet of the earlier actions that an end waits for.
+  struct Missing {
+    std::uint32_t source = 0;
+    std::uint32_t destination = 0;
+  };
+  static constexpr std::uint32_t none = 0xffffffffu;
+  /// The last ones of a queue.
+  struct Last {
+    std::uint32_t action = none;
+    std::uint32_t move = none;
+  };
+  struct Event {
+    Time time;
+    std::uint32_t action;
+    std::uint32_t hop;
+  };
+  [[nodiscard]] static bool later(const Event& a, const Event& b) {
+    if (b.time < a.time) return true;
+    return !(a.time < b.time) && b.action < a.action;
+  }
+
+  [[nodiscard]] static std::uint32_t pop(std::vector<std::uint32_t>& stack) {
+    const std::uint32_t action = stack.back();
+    stack.pop_back();
+    return action;
+  }
+
+  /// Whether it is the second of a fused pair, which takes place with the first.
+  [[nodiscard]] bool second(std::size_t action) const {
+    return action > 0 && (m_schedule.actions()[action - 1].flags & flag::with_next) != 0;
+  }
+
+  /// Calls `edge(before, after)` for all dependencies, those of the order of queues among them;
+  /// `after` is the waiting one.
+  template <class Edge>
+  void for_each_edge(Sending sending, Edge&& edge) const {
+    const auto actions = m_schedule.actions();
+    std::vector<Last> last(m_schedule.queues().size());
+    const std::uint32_t* const after_begin = m_schedule.after_begin().data();
+    const After* const all_after = m_schedule.all_after().data();
+    for (std::uint32_t i = 0; i < actions.size(); ++i) {
+      const std::uint32_t who = second(i) ? i - 1 : i;  // a pair waits as one
+      for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
+        const After after = all_after[a];
+        edge(after.action, After{who, after.mine, after.end});
+        if (after.mine == 1 && sending == Sending::rendezvous)
+          edge(after.action, After{who, 0, after.end});
+      }
+      Last& of = last[+actions[i].queue];
+      if (of.action != none && who == i) edge(of.action, After{i, 0, 0});
+      of.action = i;
+      if (actions[i].kind != Kind::move) continue;
+      // Delivered in order, but its latency is not waited for.
+      if (of.move != none) edge(of.move, After{i, 1, 1});
+      of.move = i;
+    }
+  }
+
+  void connect(Sending sending) {
+    m_edges_begin.assign(m_spans.size() + 2, 0);
+    for_each_edge(sending, [&](std::uint32_t before, After after) {
+      ++m_edges_begin[before + 2];
+      ++(after.mine ? m_missing[after.action].destination : m_missing[after.action].source);
+    });
+    for (std::size_t i = 2; i < m_edges_begin.size(); ++i) m_edges_begin[i] += m_edges_begin[i - 1];
+    m_edges.resize(m_edges_begin.back());
+    for_each_edge(sending, [&](std::uint32_t before, After after) {
+      m_edges[m_edges_begin[before + 1]++] = after;
+    });
+    const auto actions = m_schedule.actions();
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      if (actions[i].kind == Kind::move) ++m_missing[i].destination;  // the message itself
+  }
+
+  /// Tells who waits for one end of `action` when that is.
+  void release(std::uint32_t action, std::uint32_t end) {
+    const Time time = end ? m_spans[action].arrival : m_spans[action].end;
+    for (std::uint32_t e = m_edges_begin[action]; e != m_edges_begin[action + 1]; ++e) {
+      const After waits = m_edges[e];
+      if (waits.end != end) continue;
+      auto& span = m_spans[waits.action];
+      Missing& missing = m_missing[waits.action];
+      if (waits.mine) {
+        span.arrival = std::max(span.arrival, time);
+        if (--missing.destination == 0) m_delivered.push_back(waits.action);
+      } else {
+        span.start = std::max(span.start, time);
+        if (--missing.source == 0) m_ready.push_back(waits.action);
+      }
+    }
+  }
+
+  void push(Time time, std::uint32_t action, std::uint32_t hop) {
+    m_heap.push_back({time, action, hop});
+    std::push_heap(m_heap.begin(), m_heap.end(), later);
+  }
+
+  /// All that the source waits for is known.
+  void begin(std::uint32_t i) {
+    const Action& action = m_schedule.actions()[i];
+    const Time ready = m_spans[i].start;
+    if (action.kind == Kind::move) {
+      if (m_routes.outs(action.queue) != 0)
+        push(ready, i, 0);
+      else
+        leave(i, ready);
+    } else if (pool(i).size() != 0 && units(i) != 0) {
+      push(ready, i, 0);
+    } else {
+      work(i);
+    }
+  }
+
+  /// It is the turn of an action at something that is shared.
+  void take_turn(const Event& event) {
+    const std::uint32_t i = event.action;
+    const Action& action = m_schedule.actions()[i];
+    auto& span = m_spans[i];
+    if (action.kind != Kind::move) {
+      span.start = pool(i).start(units(i), event.time);
+      work(i);
+      pool(i).take(units(i), m_spans[i].arrival);
+      return;
+    }
+    const SharedId id = m_routes.at(action.queue, event.hop);
+    const Time start = std::max(event.time, m_free[+id]);
+    const Time end =
+        start + m_costs.occupancy(m_schedule, ActionId{i}, m_costs.machine().shared()[+id]);
+    m_free[+id] = end;
+    const std::size_t outs = m_routes.outs(action.queue);
+    if (event.hop < outs) {
+      if (event.hop == 0) span.start = start;
+      span.end = std::max(span.end, end);
+      if (event.hop + 1 < outs)
+        push(start, i, event.hop + 1);
+      else
+        leave(i, start);
+    } else {
+      span.arrival = std::max(span.arrival, end);
+      if (event.hop + 1 < m_routes.size(action.queue))
+        push(start, i, event.hop + 1);
+      else
+        arrive(i);
+    }
+  }
+
+  /// A message is past all ways out: its first byte at `head`, its last when the slowest of them
+  /// and its own link are through with it.
+  void leave(std::uint32_t i, Time head) {
+    const Transfer<Time> transfer = m_costs.transfer(m_schedule, ActionId{i});
+    auto& span = m_spans[i];
+    span.end = std::max(span.end, Time(head + transfer.occupancy));
+    span.arrival = std::max(span.arrival, Time(span.end + transfer.latency));
+    const QueueId queue = m_schedule.actions()[i].queue;
+    const std::size_t outs = m_routes.outs(queue);
+    if (outs < m_routes.size(queue))
+      push(head + transfer.latency, i, static_cast<std::uint32_t>(outs));
+    release(i, 0);
+    if (outs == m_routes.size(queue)) arrive(i);
+  }
+  void arrive(std::uint32_t i) {
+    if (--m_missing[i].destination == 0) m_delivered.push_back(i);
+  }
+
+  /// Local work, from its start on.
+  void work(std::uint32_t i) {
+    const ActionId id{i};
+    auto& span = m_spans[i];
+    const bool fused = (m_schedule[id].flags & flag::with_next) != 0;
+    if (fused) {
+      const Time both = fused_time(m_schedule, m_costs, id);
+      auto& partner = m_spans[i + 1];
+      span.end = partner.start = span.start + std::min(Time(m_costs.time(m_schedule, id)), both);
+      span.arrival = partner.end = partner.arrival = span.start + both;
+    } else {
+      span.end = span.arrival = span.start + m_costs.time(m_schedule, id);
+    }
+    for (std::uint32_t each = i; each <= i + (fused ? 1 : 0); ++each) {
+      release(each, 0);
+      release(each, 1);
+    }
+  }
+
+  [[nodiscard]] UnitPool<Time>& pool(std::uint32_t i) {
+    return m_units[+m_schedule[m_schedule[ActionId{i}].queue].from];
+  }
+  /// Units of the device that an action takes; a fused pair takes those of the one that needs more.
+  [[nodiscard]] std::size_t units(std::uint32_t i) {
+    const auto actions = m_schedule.actions();
+    std::size_t wanted = actions[i].units;
+    if (actions[i].flags & flag::with_next)
+      wanted = std::max<std::size_t>(wanted, actions[i + 1].units);
+    expects(wanted <= pool(i).size(), [&] {
+      return Complaint{"heddle::simulate", "an action needs more units than its device has",
+                       text("action ", i, " of '", m_schedule.name(), "' needs ", wanted, " of ",
+                            pool(i).size())};
+    });
+    return wanted;
+  }
+
+  const Schedule& m_schedule;
+  const C& m_costs;
+  std::vector<BasicSpan<Time>>& m_spans;
+  Routes m_routes;
+  std::vector<Time> m_free;                  ///< when what is shared is
+  std::vector<UnitPool<Time>> m_units;       ///< by rank; of size 0 where they are not counted
+  std::vector<Missing> m_missing;            ///< by action
+  std::vector<std::uint32_t> m_edges_begin;  ///< by action
+  std::vector<After> m_edges;                ///< who waits for it
+  std::vector<std::uint32_t> m_ready;        ///< a stack of those whose start is known
+  std::vector<std::uint32_t> m_delivered;    ///< a stack of moves whose arrival is known
+  std::vector<Event> m_heap;
+};
+
+}  // namespace heddle::inline v0::impl
