@@ -9,3 +9,4 @@
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/machine/network.hpp>

@@ -6,10 +6,13 @@
 /// Everything of plan/: what is decided from measurements, and what is found by search.
 
 #include <heddle/plan/choose_chimera.hpp>
+#include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/coordinate.hpp>
+#include <heddle/plan/cost_table.hpp>
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
+#include <heddle/plan/message_costs.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>

@@ -50,6 +50,7 @@
 #include <heddle/schedule/pass/fuse.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/pass/group.hpp>
+#include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>

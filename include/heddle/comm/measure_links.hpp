@@ -25,6 +25,7 @@
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/machine/network.hpp>
 
 namespace heddle::inline v0 {
 
@@ -159,26 +160,6 @@ class LinkProber {
   return other == rank && ranks % 2 == 0 ? circle : other;
 }
 
-/// The Machine of links by sender and receiver.
-[[nodiscard]] inline Machine network(const std::vector<std::vector<Link>>& links,
-                                     const std::string& name) {
-  const std::size_t ranks = links.size();
-  Machine machine = Machine::hierarchical(
-      std::vector<Device>(ranks, {.name = name}),
-      {{.name = "port", .ranks = 1}, {.name = "network", .ranks = static_cast<int>(ranks)}});
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    Ports ports{.out = 0, .in = 0};
-    for (std::size_t peer = 0; peer < ranks; ++peer) {
-      if (peer == rank) continue;
-      machine.set_link(Rank{rank}, Rank{peer}, links[rank][peer]);
-      ports.out = std::max(ports.out, links[rank][peer].bandwidth);
-      ports.in = std::max(ports.in, links[peer][rank].bandwidth);
-    }
-    if (ranks > 1) machine.set_ports(0, rank, ports);
-  }
-  return machine;
-}
-
 }  // namespace impl
 
 /// The links between all pairs of ranks, each direction by itself. A message of n bytes takes
@@ -187,9 +168,7 @@ class LinkProber {
 /// Bandwidth is that of bursts of messages of LinkOptions::piece, which MPIs send without asking
 /// the receiver first, beyond the time of a round trip.
 ///
-/// The Machine has a port for each rank, which all messages that leave it or enter it share, as
-/// fast as the fastest of its links: on a network a rank reaches nobody at a higher rate. A rank's
-/// link to itself costs nothing.
+/// The Machine is a network(), in which each rank has ports. A rank's link to itself costs nothing.
 ///
 /// Takes ranks - 1 rounds (of an odd number one more), in which every rank has one partner. Pairs
 /// that meet at the same time share no rank; where they share cores or an uplink they are measured
@@ -220,9 +199,9 @@ template <Transport T>
     prober.serve(Rank{peer});
     if (me > peer) probe();
   }
-  return impl::network(all_gather_values<Link>(transport, std::span<const Link>(mine),
-                                               {.idle = Idle::yield, .watchdog = options.watchdog}),
-                       options.name);
+  return network(all_gather_values<Link>(transport, std::span<const Link>(mine),
+                                         {.idle = Idle::yield, .watchdog = options.watchdog}),
+                 {.name = options.name});
 }
 
 /// The same over the transport of a mesh.

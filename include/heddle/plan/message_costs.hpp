@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// MessageCosts: what the actions of a collective take on a Machine, with messages as MPIs send
+/// them.
+
+#include <utility>
+
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0 {
+
+/// Costs of moves, combines and casts; all else costs nothing. A message of more than `eager` bytes
+/// travels when its receiver has answered, which takes two latencies more: the rendezvous protocol
+/// of MPIs.
+class MessageCosts {
+ public:
+  using Time = Seconds;  ///< what costs are in
+
+  /// Over the links of `machine`; what is merged, converted or copied takes `per_byte`. Open MPI
+  /// asks first above 64 KiB over TCP.
+  explicit MessageCosts(Machine machine, Bytes eager = 64 * 1024, Seconds per_byte = 0.25e-9)
+      : m_machine(std::move(machine)), m_eager(eager), m_per_byte(per_byte) {}
+
+  /// Whose links price the moves, and whose ports they share.
+  [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
+  /// The cost of an action that is not a move.
+  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
+    const Kind kind = schedule[id].kind;
+    return kind == Kind::combine || kind == Kind::cast
+               ? m_per_byte * static_cast<double>(bytes(schedule, id))
+               : 0;
+  }
+  /// The cost of a move, by the link between its two ranks; of a copy within one, per byte.
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
+    const Queue& queue = schedule[schedule[id].queue];
+    const Bytes size = bytes(schedule, id);
+    if (queue.local()) return {m_per_byte * static_cast<double>(size), 0};
+    const Link& link = m_machine.link(queue.from, queue.to);
+    return {link.occupancy(size), (size > m_eager ? 3 : 1) * link.latency};
+  }
+  /// How long a move keeps what it shares.
+  [[nodiscard]] Seconds occupancy(const Schedule& schedule, ActionId id,
+                                  const Shared& shared) const {
+    return shared.occupancy(bytes(schedule, id));
+  }
+
+ private:
+  [[nodiscard]] static Bytes bytes(const Schedule& schedule, ActionId id) {
+    return schedule.bytes(schedule.uses(id).front());
+  }
+
+  Machine m_machine;
+  Bytes m_eager;
+  Seconds m_per_byte;
+};
+static_assert(Costs<MessageCosts>);
+
+}  // namespace heddle::inline v0

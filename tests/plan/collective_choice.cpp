@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// How a collective is chosen: by simulation on a Machine, and from a table of measured times, which
+// is kept in a file.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core.hpp>
+#include <heddle/machine.hpp>
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+
+#include "support/complaint.hpp"
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+using hd::Bytes;
+using hd::CollectiveChoice;
+using hd::CostTable;
+using hd::Link;
+using hd::Machine;
+using hd::Rank;
+using hd::Seconds;
+using hd::schedule::Algorithm;
+using hd::schedule::Collective;
+using hd::test::message_of;
+
+namespace {
+
+/// Links of nodes that answer after `delay` at rate `rate`, the slower end counting.
+Machine nodes(const std::vector<Link>& each) {
+  std::vector<std::vector<Link>> links(each.size(), std::vector<Link>(each.size()));
+  for (std::size_t a = 0; a < each.size(); ++a)
+    for (std::size_t b = 0; b < each.size(); ++b)
+      if (a != b)
+        links[a][b] = {(each[a].latency + each[b].latency) / 2,
+                       std::min(each[a].bandwidth, each[b].bandwidth)};
+  return hd::network(links, {.name = "node"});
+}
+
+CostTable some_times() {
+  CostTable table(nodes({{1e-3, 1e8}, {1e-3, 1e8}, {5e-3, 1e7}}));
+  const CollectiveChoice star{.algorithm = Algorithm::star, .piece = 4096, .root = Rank{1}};
+  const CollectiveChoice ring{.algorithm = Algorithm::ring};
+  table.set(Collective::all_reduce, 1 << 10, star, 1e-3);
+  table.set(Collective::all_reduce, 1 << 10, ring, 4e-3);
+  table.set(Collective::all_reduce, 1 << 14, star, 16e-3);
+  table.set(Collective::all_reduce, 1 << 14, ring, 8e-3);
+  table.set(Collective::all_reduce, 1 << 14, {.library = true}, 9e-3);
+  table.set(Collective::barrier, 0, {.library = true}, 1.0 / 3);
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("a network has a port for each rank, as fast as its fastest link") {
+  const Machine machine = nodes({{1e-3, 4e8}, {1e-3, 1e8}, {5e-3, 1e7}});
+  CHECK(machine.ports(0, 0).out == 1e8);
+  CHECK(machine.ports(0, 1).in == 1e8);
+  CHECK(machine.ports(0, 2).in == 1e7);
+  CHECK(machine.shares());
+  CHECK(machine.link(Rank{2}, Rank{0}) == Link{3e-3, 1e7});
+  CHECK_FALSE(hd::network({{Link{}}}, {}).shares());
+  CHECK_THAT(message_of<hd::contract_error>([] {
+               static_cast<void>(hd::network({{Link{}, Link{}}}, {}));
+             }),
+             ContainsSubstring("a link for every ordered pair") &&
+                 ContainsSubstring("2 links of a rank, of 1 ranks"));
+}
+
+TEST_CASE("a message above the eager limit waits for its receiver's answer") {
+  const Machine machine = Machine::uniform(2, {}, {1.0, 1000});
+  const auto takes = [&](Bytes bytes) {
+    const hd::Schedule schedule =
+        hd::schedule::collective(Collective::all_gather, Algorithm::ring,
+                                 {.ranks = 2, .bytes = 2 * bytes, .type = hd::Scalar::byte});
+    return hd::simulate(schedule, hd::MessageCosts(machine, 500)).makespan();
+  };
+  CHECK_THAT(takes(500), WithinRel(1.5, 1e-12));
+  CHECK_THAT(takes(501), WithinRel(3.501, 1e-12));
+}
+
+TEST_CASE("the choice is the candidate with the least simulated time") {
+  const Machine machine = nodes({{0.2e-3, 1e8}, {1e-3, 1e8}, {5e-3, 1e7}, {20e-3, 1e6}});
+  for (const Bytes bytes : {8u, 4096u, 1u << 20}) {
+    const hd::schedule::CollectiveOptions options{
+        .ranks = 4, .bytes = bytes, .type = hd::Scalar::f32};
+    const auto all = hd::predict(Collective::all_reduce, options, machine);
+    REQUIRE(all.size() >= 2);
+    CHECK(all.front().choice == hd::choose(Collective::all_reduce, options, machine));
+    for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].time <= all[i].time);
+    // In the order of time it still is that collective, and takes as long.
+    const hd::Schedule made =
+        hd::to_schedule(all.front().choice, Collective::all_reduce, options, machine);
+    CHECK_THAT(hd::simulate(made, hd::MessageCosts(machine)).makespan(),
+               WithinRel(all.front().time, 1e-9));
+  }
+}
+
+TEST_CASE("pieces are cut from the blocks of the algorithm") {
+  const Machine machine = nodes({{1e-3, 1e8}, {1e-3, 1e8}, {1e-3, 1e8}});
+  const auto messages = [&](Algorithm algorithm, Bytes bytes, Bytes piece) {
+    std::size_t count = 0;
+    const hd::Schedule made =
+        hd::to_schedule({.algorithm = algorithm, .piece = piece}, Collective::all_reduce,
+                        {.ranks = 3, .bytes = bytes, .type = hd::Scalar::f32}, machine);
+    for (const hd::Action& action : made.actions()) count += action.kind == hd::Kind::move;
+    return count;
+  };
+  CHECK(messages(Algorithm::ring, 3 * 4096, 0) == 12);
+  CHECK(messages(Algorithm::ring, 3 * 4096, 4096) == 12);
+  CHECK(messages(Algorithm::ring, 3 * 4096, 1024) == 4 * 12);
+  CHECK(messages(Algorithm::ring, 3 * 4096, 4095) == 2 * 12);
+  CHECK(messages(Algorithm::ring, 0, 4096) == 0);
+  CHECK_THAT(message_of<hd::contract_error>([&] {
+               static_cast<void>(hd::to_schedule({.library = true}, Collective::all_reduce,
+                                                 {.ranks = 3}, machine));
+             }),
+             ContainsSubstring("the MPI library's own call is no schedule"));
+}
+
+TEST_CASE("a table gives the fastest, between sizes by their logarithms") {
+  const CostTable table = some_times();
+  const auto best = [&](Bytes bytes) { return table.best(Collective::all_reduce, bytes); };
+  CHECK(best(1 << 10).choice.algorithm == Algorithm::star);
+  CHECK_THAT(best(1 << 10).time, WithinRel(1e-3, 1e-12));
+  CHECK(best(1 << 14).choice.algorithm == Algorithm::ring);
+  CHECK_THAT(best(1 << 14).time, WithinRel(8e-3, 1e-12));
+  // Half way: the star 4 ms, the ring sqrt(32) ms, the library at most the 9 ms of the larger size.
+  CHECK(best(1 << 12).choice.algorithm == Algorithm::star);
+  CHECK_THAT(best(1 << 12).time, WithinRel(4e-3, 1e-12));
+  CHECK(best(10 << 10).choice.algorithm == Algorithm::ring);
+  // Beyond: as long as the smallest, in proportion to the largest.
+  CHECK_THAT(best(8).time, WithinRel(1e-3, 1e-12));
+  CHECK_THAT(best(1 << 15).time, WithinRel(16e-3, 1e-12));
+  CHECK(table.choose(Collective::broadcast, 8).library);
+  CHECK(table.best(Collective::broadcast, 8).time == 0);
+  CHECK(table.choose(Collective::barrier, 0).library);
+  CHECK(table.sizes(Collective::all_reduce) == std::vector<Bytes>{1 << 10, 1 << 14});
+  CHECK(table.times(Collective::all_reduce, 1 << 14).size() == 3);
+  CHECK(table.times(Collective::all_reduce, 7).empty());
+}
+
+TEST_CASE("between two sizes the choice is no worse than either neighbour's") {
+  // Random times, some choices measured at one size only.
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const hd::Random random(seed, "times");
+    CostTable table(nodes({{}, {}}));
+    std::uint64_t drawn = 0;
+    for (const Bytes bytes : {1000u, 8000u})
+      for (std::size_t a = 0; a < 4; ++a)
+        if (a == 0 || random.uniform(drawn++) < 0.6)
+          table.set(Collective::all_reduce, bytes, {.algorithm = static_cast<Algorithm>(a)},
+                    static_cast<double>(bytes) * (0.1 + random.uniform(drawn++)));
+    const auto left = table.best(Collective::all_reduce, 1000);
+    const auto right = table.best(Collective::all_reduce, 8000);
+    for (const Bytes bytes : {1001u, 2000u, 4000u, 7999u}) {
+      const Seconds time = table.best(Collective::all_reduce, bytes).time;
+      for (const auto& neighbour : {left, right}) {
+        const auto at = [&](Bytes size) {
+          for (const auto& entry : table.times(Collective::all_reduce, size))
+            if (entry.choice == neighbour.choice) return entry.time;
+          return std::numeric_limits<Seconds>::quiet_NaN();
+        };
+        const double share = std::log(bytes / 1000.0) / std::log(8.0);
+        const Seconds line = at(1000) * std::pow(at(8000) / at(1000), share);
+        const Seconds known = std::isnan(at(1000))   ? at(8000)
+                              : std::isnan(at(8000)) ? at(1000) * static_cast<double>(bytes) / 1000
+                                                     : line;
+        CHECK(time <= known * (1 + 1e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("times of nonsense are refused") {
+  CostTable table = some_times();
+  CHECK_THAT(message_of<hd::contract_error>([&] { table.set(Collective::barrier, 0, {}, 0); }),
+             ContainsSubstring("a choice of a rank takes some time"));
+  CHECK_THAT(message_of<hd::contract_error>(
+                 [&] { table.set(Collective::barrier, 0, {.root = Rank{3}}, 1); }),
+             ContainsSubstring("direct by rank 3, 1 s, 3 ranks"));
+}
+
+TEST_CASE("a table in a file is read back without loss") {
+  const CostTable table = some_times();
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / hd::text("heddle-costs-", ::getpid());
+  table.write(path);
+  const CostTable read = CostTable::read(path);
+  std::filesystem::remove(path);
+  CHECK(read.to_text() == table.to_text());
+  CHECK(read.best(Collective::barrier, 0).time == 1.0 / 3);
+  CHECK(read.machine().link(Rank{0}, Rank{2}) == table.machine().link(Rank{0}, Rank{2}));
+  CHECK(std::isinf(read.machine().link(Rank{1}, Rank{1}).bandwidth));
+  CHECK(read.machine().device(Rank{0}).name == "node");
+  CHECK_THAT(message_of<hd::format_error>([&] { static_cast<void>(CostTable::read(path)); }),
+             ContainsSubstring("cannot read '" + path.string()));
+}
+
+TEST_CASE("a table that was changed, cut or is none is refused") {
+  const std::string whole = some_times().to_text();
+  const auto refusal = [](const std::string& text) {
+    return message_of<hd::format_error>([&] { static_cast<void>(CostTable::parse(text)); });
+  };
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    CHECK_FALSE(refusal(whole.substr(0, length)).empty());
+  std::string changed = whole;
+  changed[changed.rfind('9')] = '8';
+  CHECK_THAT(refusal(changed), ContainsSubstring("it was changed or cut"));
+  CHECK_THAT(refusal("ranks 3\n"), ContainsSubstring("it is not a table of costs"));
+  CHECK_THAT(refusal("heddle-costs 2 0\n"), ContainsSubstring("version 2, this is 1"));
+  const auto sealed = [](const std::string& lines) {
+    std::ostringstream out;
+    out << "heddle-costs 1 " << std::hex << hd::fnv1a(lines) << '\n' << lines;
+    return out.str();
+  };
+  CHECK_THAT(refusal(sealed("")), ContainsSubstring("the number of ranks is missing"));
+  CHECK_THAT(refusal(sealed("ranks 1 node\n")), ContainsSubstring("a link is missing"));
+  const std::string one = "ranks 1 node\nlink 0 0 0 inf\n";
+  CHECK_NOTHROW(CostTable::parse(sealed(one)));
+  CHECK_THAT(refusal(sealed(one + "time all_reduce 8 1 comet 0 0\n")),
+             ContainsSubstring("a line is not understood") && ContainsSubstring("comet"));
+}
