@@ -28,7 +28,10 @@ struct AllReduceCall : CallBase<Exec, View, R> {
   static constexpr const char* where = "heddle::collective::all_reduce";
   LibraryView<View> data;
 
-  void check() const { expect_contiguous(where, data.view()); }
+  void check() const {
+    expect_contiguous(where, data.view());
+    this->expect_no_counts(where);
+  }
   [[nodiscard]] PerformerKey key() const {
     return Base::key(schedule::Collective::all_reduce, data.view().size() * sizeof(Element));
   }

@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/blocks.hpp>
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/request.hpp>
@@ -59,6 +60,12 @@ void expect_size(const char* where, const char* name, const View& view, std::siz
                      text(view.label(), " has ", view.size(), " elements, expected ", size)};
   });
 }
+
+/// Whether the two Views can be the two ends of a call.
+template <class In, class Out>
+inline constexpr bool match =
+    std::is_same_v<typename In::non_const_value_type, typename Out::value_type>&&
+        std::is_same_v<typename In::memory_space, typename Out::memory_space>;
 
 template <class View>
 [[nodiscard]] std::byte* begin_of(const View& view) {
@@ -135,13 +142,12 @@ struct CallBase {
 
   /// The key of a Schedule of these sizes.
   [[nodiscard]] PerformerKey key(schedule::Collective collective, Bytes bytes,
-                                 std::vector<Bytes> blocks = {}, Rank root = {}) const {
+                                 Rank root = {}) const {
     constexpr Scalar type = scalar_of<Element>;
     return {.collective = collective,
             .algorithm = algorithm(collective, bytes, root),
             .chunks = options.chunks,
             .bytes = bytes,
-            .blocks = std::move(blocks),
             .type = type,
             .element = type == Scalar::byte ? sizeof(Element) : 0,
             .root = root,
@@ -151,8 +157,32 @@ struct CallBase {
             .space = typeid(MemorySpace)};
   }
 
+  /// Of one with these blocks.
+  [[nodiscard]] PerformerKey key(schedule::Collective collective, const Blocks& blocks,
+                                 Rank root = {}) const {
+    PerformerKey made = key(collective, blocks.total() * sizeof(Element), root);
+    if (!blocks.even()) made.blocks = blocks.bytes(sizeof(Element));
+    return made;
+  }
+
   void before() const {}
   void after() const {}
+
+  /// Copies `count` elements, and waits for it.
+  void copy(const std::byte* from, std::byte* into, std::size_t count) const {
+    copy_in<MemorySpace>(exec, from, into, count * sizeof(Element));
+  }
+
+  void expect_no_counts(const char* where) const {
+    expects(options.counts.empty(), [&] {
+      return Complaint{where, "it has no blocks to count", text(options.counts.size(), " counts")};
+    });
+  }
+  void expect_root(const char* where, Rank root) const {
+    expects(+root < ranks(), [&] {
+      return Complaint{where, "no such root", text("rank ", root, " of ", ranks())};
+    });
+  }
 
  private:
   /// Which of ours is taken where none is asked for: few rounds for few bytes.
@@ -206,8 +236,8 @@ class ScheduledWork final : public Work {
       : m_call(std::move(call)),
         m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
-    m_call.before();
     m_call.exec.fence(Call::where);
+    m_call.before();
     m_performer = &m_line->template begin<typename Call::MemorySpace>(key, m_call.memory(),
                                                                       m_call.options.execute, this);
     if (m_call.options.progress_thread) m_thread.emplace([this] { run(); });

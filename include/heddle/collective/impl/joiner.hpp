@@ -28,6 +28,21 @@ struct JoinInto {
   KOKKOS_FUNCTION void operator()(std::size_t i) const { reduction.join(into[i], from[i]); }
 };
 
+/// Copies bytes within a memory space, and waits for it. What is queued in `exec` and writes them
+/// must be over.
+template <class MemorySpace, class Exec>
+void copy_in(const Exec& exec, const std::byte* from, std::byte* into, std::size_t bytes) {
+  if (bytes == 0) return;
+  if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible) {
+    std::memcpy(into, from, bytes);
+  } else {
+    using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
+    Kokkos::deep_copy(exec, Kokkos::View<std::byte*, MemorySpace, Unmanaged>(into, bytes),
+                      Kokkos::View<const std::byte*, MemorySpace, Unmanaged>(from, bytes));
+    exec.fence("heddle::collective::copy");
+  }
+}
+
 /// Of collectives that only move elements.
 struct NoReduction {
   template <class T>
@@ -55,7 +70,8 @@ class Joiner {
     const BoundUse& from = task.uses()[0];
     const BoundUse& into = task.uses()[1];
     if (into.bytes == 0) return;
-    if (task.kind() == Kind::move) return copy(from.data, into.data, into.bytes);
+    if (task.kind() == Kind::move)
+      return copy_in<MemorySpace>(m_exec, from.data, into.data, into.bytes);
     join(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
          into.bytes / sizeof(T));
   }
@@ -76,17 +92,6 @@ class Joiner {
         "heddle::collective::combine",
         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(m_exec, 0, count), each);
     m_exec.fence("heddle::collective::combine");
-  }
-
-  void copy(const std::byte* from, std::byte* into, std::size_t bytes) const {
-    if constexpr (on_host) {
-      std::memcpy(into, from, bytes);
-    } else {
-      using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
-      Kokkos::deep_copy(m_exec, Kokkos::View<std::byte*, MemorySpace, Unmanaged>(into, bytes),
-                        Kokkos::View<const std::byte*, MemorySpace, Unmanaged>(from, bytes));
-      m_exec.fence("heddle::collective::copy");
-    }
   }
 
   Exec m_exec;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// all_gather: every rank ends with the blocks of all ranks.
+
+#include <cstddef>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase.
+template <class Exec, class In, class Out>
+struct AllGatherCall : CallBase<Exec, In, NoReduction> {
+  using Base = CallBase<Exec, In, NoReduction>;
+  using typename Base::Element;
+  static constexpr const char* where = "heddle::collective::all_gather";
+  static_assert(match<In, Out>, "heddle::all_gather: the output is a View of the input's kind");
+  LibraryView<In> input;
+  LibraryView<Out> output;
+  Blocks blocks = {};
+  std::vector<int> counts = {}, firsts = {};
+
+  void check() {
+    expect_contiguous(where, input.view());
+    expect_contiguous(where, output.view());
+    blocks = Blocks(where, output.view().size(), this->ranks(), this->options.counts);
+    expect_size(where, "input", input.view(), blocks.count(this->rank()));
+  }
+  [[nodiscard]] PerformerKey key() const {
+    return Base::key(schedule::Collective::all_gather, blocks);
+  }
+  [[nodiscard]] CallMemory memory() const { return {begin_of(output.view()), nullptr}; }
+  void before() const {
+    if (!in_place()) this->copy(begin_of(input.view()), own(), input.view().size());
+  }
+
+  [[nodiscard]] bool knows() const { return fits_int(blocks.total() * sizeof(Element)); }
+  void fetch() {
+    input.fetch(this->exec, true, false);
+    output.fetch(this->exec, in_place(), false);
+    if (!blocks.even()) blocks.to_mpi(sizeof(Element), counts, firsts);
+  }
+  void give() const { output.give(this->exec); }
+  int library(MPI_Request* request) const {
+    const MPI_Comm all = this->comm->get();
+    const auto mine = static_cast<int>(input.view().size() * sizeof(Element));
+    const void* const in = in_place() ? MPI_IN_PLACE : input.data();
+    void* const out = output.data();
+    if (blocks.even())
+      return request == nullptr
+                 ? MPI_Allgather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, all)
+                 : MPI_Iallgather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, all, request);
+    return request == nullptr ? MPI_Allgatherv(in, mine, MPI_BYTE, out, counts.data(),
+                                               firsts.data(), MPI_BYTE, all)
+                              : MPI_Iallgatherv(in, mine, MPI_BYTE, out, counts.data(),
+                                                firsts.data(), MPI_BYTE, all, request);
+  }
+
+ private:
+  [[nodiscard]] std::byte* own() const {
+    return begin_of(output.view()) + blocks.first(this->rank()) * sizeof(Element);
+  }
+  [[nodiscard]] bool in_place() const { return begin_of(input.view()) == own(); }
+};
+
+template <class Exec, class In, class Out>
+[[nodiscard]] auto all_gather_call(const Exec& exec, const In& input, const Out& output,
+                                   const Communicator& comm, const CallOptions& options) {
+  return AllGatherCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output};
+}
+
+}  // namespace impl
+
+/// Leaves in `output` the `input` of every rank of `comm`, one after another: blocks of
+/// CallOptions::counts, or of an even division of the output. `input` may be this rank's block of
+/// `output`, which then is not copied. Waits for the work of `space` first, and returns when all
+/// are there. All ranks call it, with outputs of one size.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit; infeasible
+///         for an algorithm that does not perform it; communication_error where another rank fails
+///         or does not come.
+template <class Exec, TravellingView In, TravellingView Out>
+void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
+                const CallOptions& options = {}) {
+  impl::perform(impl::all_gather_call(space, input, output, comm, options));
+}
+
+/// Begins an all_gather(). The work of `space` is waited for here.
+template <class Exec, TravellingView In, TravellingView Out>
+[[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
+                                       const Communicator& comm, const CallOptions& options = {}) {
+  return impl::start(impl::all_gather_call(space, input, output, comm, options));
+}
+
+/// An all_gather() that is performed again and again.
+template <class Exec, TravellingView In, TravellingView Out>
+[[nodiscard]] auto prepare_all_gather(const Exec& space, const In& input, const Out& output,
+                                      const Communicator& comm, const CallOptions& options = {}) {
+  return Prepared(impl::all_gather_call(space, input, output, comm, options));
+}
+
+}  // namespace heddle::inline v0

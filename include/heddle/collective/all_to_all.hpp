@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// all_to_all: every rank sends a block to every rank.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/comm/check.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase.
+template <class Exec, class In, class Out>
+struct AllToAllCall : CallBase<Exec, In, NoReduction> {
+  using Base = CallBase<Exec, In, NoReduction>;
+  using typename Base::Element;
+  static constexpr const char* where = "heddle::collective::all_to_all";
+  static_assert(match<In, Out>, "heddle::all_to_all: the output is a View of the input's kind");
+  LibraryView<In> input;
+  LibraryView<Out> output;
+  Blocks sent = {}, received = {};
+  std::vector<std::uint64_t> table = {};  ///< what rank r sends to q: [r P + q]; of uneven blocks
+  std::vector<int> counts = {}, firsts = {}, counts_received = {}, firsts_received = {};
+
+  void check() {
+    expect_contiguous(where, input.view());
+    expect_contiguous(where, output.view());
+    const std::size_t p = this->ranks();
+    sent = Blocks(where, input.view().size(), p, this->options.counts);
+    if (this->options.counts.empty()) {
+      received = Blocks(p * sent.count(this->rank()), p);
+    } else {
+      table.resize(p * p);
+      const std::vector<std::uint64_t> mine(this->options.counts.begin(),
+                                            this->options.counts.end());
+      const auto each = static_cast<int>(p);
+      heddle::check(MPI_Allgather(mine.data(), each, MPI_UINT64_T, table.data(), each, MPI_UINT64_T,
+                                  this->comm->get()),
+                    where);
+      std::vector<std::size_t> column(p);
+      std::size_t total = 0;
+      for (std::size_t r = 0; r < p; ++r) total += column[r] = table[r * p + this->rank()];
+      received = Blocks(where, total, p, column);
+    }
+    expect_size(where, "output", output.view(), received.total());
+  }
+  [[nodiscard]] PerformerKey key() const {
+    Bytes bytes = sent.total() * sizeof(Element);
+    if (!table.empty())  // the same on all ranks: what one sends on average
+      bytes =
+          std::accumulate(table.begin(), table.end(), Bytes{0}) / this->ranks() * sizeof(Element);
+    PerformerKey made = Base::key(schedule::Collective::all_to_all, bytes);
+    for (const std::uint64_t count : table) made.blocks.push_back(count * sizeof(Element));
+    return made;
+  }
+  [[nodiscard]] CallMemory memory() const {
+    return {begin_of(input.view()), begin_of(output.view())};
+  }
+
+  /// The same on all ranks, whatever they send.
+  [[nodiscard]] bool knows() const {
+    Bytes most = 0;
+    for (std::size_t r = 0; r < this->ranks(); ++r) {
+      Bytes out = 0;
+      Bytes in = 0;
+      for (std::size_t q = 0; !table.empty() && q < this->ranks(); ++q) {
+        out += table[r * this->ranks() + q];
+        in += table[q * this->ranks() + r];
+      }
+      most = std::max({most, out, in, Bytes{sent.total()}});
+    }
+    return fits_int((most + this->ranks()) * sizeof(Element));
+  }
+  void fetch() {
+    input.fetch(this->exec, true, false);
+    output.fetch(this->exec, false, false);
+    if (is_even()) return;
+    sent.to_mpi(sizeof(Element), counts, firsts);
+    received.to_mpi(sizeof(Element), counts_received, firsts_received);
+  }
+  void give() const { output.give(this->exec); }
+  int library(MPI_Request* request) const {
+    const MPI_Comm all = this->comm->get();
+    const void* const in = input.data();
+    void* const out = output.data();
+    if (is_even()) {
+      const auto each = static_cast<int>(sent.count(0) * sizeof(Element));
+      return request == nullptr
+                 ? MPI_Alltoall(in, each, MPI_BYTE, out, each, MPI_BYTE, all)
+                 : MPI_Ialltoall(in, each, MPI_BYTE, out, each, MPI_BYTE, all, request);
+    }
+    return request == nullptr
+               ? MPI_Alltoallv(in, counts.data(), firsts.data(), MPI_BYTE, out,
+                               counts_received.data(), firsts_received.data(), MPI_BYTE, all)
+               : MPI_Ialltoallv(in, counts.data(), firsts.data(), MPI_BYTE, out,
+                                counts_received.data(), firsts_received.data(), MPI_BYTE, all,
+                                request);
+  }
+
+ private:
+  [[nodiscard]] bool is_even() const { return table.empty() && sent.even(); }
+};
+
+template <class Exec, class In, class Out>
+[[nodiscard]] auto all_to_all_call(const Exec& exec, const In& input, const Out& output,
+                                   const Communicator& comm, const CallOptions& options) {
+  return AllToAllCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output};
+}
+
+}  // namespace impl
+
+/// Sends block q of `input` to rank q of `comm`, for all q, and leaves in `output` what comes from
+/// ranks 0, 1, ..., one after another. The blocks are those of CallOptions::counts, what this rank
+/// sends to each, which the ranks then tell each other first; or of an even division of the input,
+/// which has one size on all ranks. Waits for the work of `space` first, and returns when all
+/// blocks are there. All ranks call it, either all with counts or none.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit; infeasible
+///         for an algorithm that does not perform it; communication_error where another rank fails
+///         or does not come.
+template <class Exec, TravellingView In, TravellingView Out>
+void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
+                const CallOptions& options = {}) {
+  impl::perform(impl::all_to_all_call(space, input, output, comm, options));
+}
+
+/// Begins an all_to_all(). The work of `space` is waited for here.
+template <class Exec, TravellingView In, TravellingView Out>
+[[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
+                                       const Communicator& comm, const CallOptions& options = {}) {
+  return impl::start(impl::all_to_all_call(space, input, output, comm, options));
+}
+
+/// An all_to_all() that is performed again and again; counts are told once.
+template <class Exec, TravellingView In, TravellingView Out>
+[[nodiscard]] auto prepare_all_to_all(const Exec& space, const In& input, const Out& output,
+                                      const Communicator& comm, const CallOptions& options = {}) {
+  return Prepared(impl::all_to_all_call(space, input, output, comm, options));
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// barrier: no rank goes on before all have come.
+
+#include <cstddef>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase. It has no View.
+struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
+                              Kokkos::View<std::byte*, Kokkos::HostSpace>, NoReduction> {
+  static constexpr const char* where = "heddle::collective::barrier";
+
+  void check() const { expect_no_counts(where); }
+  [[nodiscard]] PerformerKey key() const {
+    return CallBase::key(schedule::Collective::barrier, Bytes{0});
+  }
+  [[nodiscard]] CallMemory memory() const { return {}; }
+  [[nodiscard]] bool knows() const { return true; }
+  void fetch() const {}
+  void give() const {}
+  int library(MPI_Request* request) const {
+    return request == nullptr ? MPI_Barrier(comm->get()) : MPI_Ibarrier(comm->get(), request);
+  }
+};
+
+}  // namespace impl
+
+/// Returns when all ranks of `comm` have called it. Waits for no kernels: fence what the others
+/// shall find done.
+/// @throws infeasible for an algorithm that does not perform it; communication_error where another
+///         rank fails or does not come.
+inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
+  impl::perform(impl::BarrierCall{{{}, {}, &comm, options}});
+}
+
+/// Begins a barrier(): the Request is done when all ranks have begun theirs.
+[[nodiscard]] inline Request start_barrier(const Communicator& comm,
+                                           const CallOptions& options = {}) {
+  return impl::start(impl::BarrierCall{{{}, {}, &comm, options}});
+}
+
+/// A barrier() that is performed again and again.
+[[nodiscard]] inline auto prepare_barrier(const Communicator& comm,
+                                          const CallOptions& options = {}) {
+  return Prepared(impl::BarrierCall{{{}, {}, &comm, options}});
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// broadcast: every rank ends with the View of one.
+
+#include <cstddef>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/core/index.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase.
+template <class Exec, class View>
+struct BroadcastCall : CallBase<Exec, View, NoReduction> {
+  using Base = CallBase<Exec, View, NoReduction>;
+  using typename Base::Element;
+  static constexpr const char* where = "heddle::collective::broadcast";
+  LibraryView<View> data;
+  Rank root;
+
+  void check() const {
+    expect_contiguous(where, data.view());
+    this->expect_no_counts(where);
+    this->expect_root(where, root);
+  }
+  [[nodiscard]] PerformerKey key() const {
+    return Base::key(schedule::Collective::broadcast, data.view().size() * sizeof(Element), root);
+  }
+  [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
+
+  [[nodiscard]] bool knows() const { return fits_int(data.view().size() * sizeof(Element)); }
+  void fetch() { data.fetch(this->exec, +root == this->rank(), false); }
+  void give() const {
+    if (+root != this->rank()) data.give(this->exec);
+  }
+  int library(MPI_Request* request) const {
+    const auto bytes = static_cast<int>(data.view().size() * sizeof(Element));
+    const auto from = static_cast<int>(root.value);
+    const MPI_Comm all = this->comm->get();
+    return request == nullptr ? MPI_Bcast(data.data(), bytes, MPI_BYTE, from, all)
+                              : MPI_Ibcast(data.data(), bytes, MPI_BYTE, from, all, request);
+  }
+};
+
+template <class Exec, class View>
+[[nodiscard]] auto broadcast_call(const Exec& exec, const View& view, Rank root,
+                                  const Communicator& comm, const CallOptions& options) {
+  return BroadcastCall<Exec, View>{{exec, {}, &comm, options}, view, root};
+}
+
+}  // namespace impl
+
+/// Leaves in `view` what it is on rank `root` of `comm`. Waits for the work of `space` first, and
+/// returns when it is there. All ranks call it, with Views of one size.
+/// @throws contract_error for a view that is not contiguous or a root that is not there; infeasible
+///         for an algorithm that does not perform it; communication_error where another rank fails
+///         or does not come.
+template <class Exec, TravellingView View>
+void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
+               const CallOptions& options = {}) {
+  impl::perform(impl::broadcast_call(space, view, root, comm, options));
+}
+
+/// Begins a broadcast(). The work of `space` is waited for here.
+template <class Exec, TravellingView View>
+[[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
+                                      const Communicator& comm, const CallOptions& options = {}) {
+  return impl::start(impl::broadcast_call(space, view, root, comm, options));
+}
+
+/// A broadcast() that is performed again and again.
+template <class Exec, TravellingView View>
+[[nodiscard]] auto prepare_broadcast(const Exec& space, const View& view, Rank root,
+                                     const Communicator& comm, const CallOptions& options = {}) {
+  return Prepared(impl::broadcast_call(space, view, root, comm, options));
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// reduce: one rank ends with the merge of all ranks' Views.
+
+#include <cstddef>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/mpi_operation.hpp>
+#include <heddle/collective/operations.hpp>
+#include <heddle/collective/reduction.hpp>
+#include <heddle/core/index.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase.
+template <class Exec, class View, class R>
+struct ReduceCall : CallBase<Exec, View, R> {
+  using Base = CallBase<Exec, View, R>;
+  using typename Base::Element;
+  static constexpr const char* where = "heddle::collective::reduce";
+  LibraryView<View> data;
+  Rank root;
+
+  void check() const {
+    expect_contiguous(where, data.view());
+    this->expect_no_counts(where);
+    this->expect_root(where, root);
+  }
+  [[nodiscard]] PerformerKey key() const {
+    return Base::key(schedule::Collective::reduce, data.view().size() * sizeof(Element), root);
+  }
+  [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
+
+  [[nodiscard]] bool knows() const {
+    return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(data.view().size());
+  }
+  void fetch() { data.fetch(this->exec, true, true); }
+  void give() const {
+    if (+root == this->rank()) data.give(this->exec);
+  }
+  int library(MPI_Request* request) const {
+    const auto count = static_cast<int>(data.view().size());
+    const auto to = static_cast<int>(root.value);
+    const MPI_Datatype type = mpi_number<Element>();
+    const MPI_Op operation = mpi_operation<R, Element>();
+    const MPI_Comm all = this->comm->get();
+    const void* const in = +root == this->rank() ? MPI_IN_PLACE : data.data();
+    return request == nullptr
+               ? MPI_Reduce(in, data.data(), count, type, operation, to, all)
+               : MPI_Ireduce(in, data.data(), count, type, operation, to, all, request);
+  }
+};
+
+template <class Exec, class View, class R>
+[[nodiscard]] auto reduce_call(const Exec& exec, const View& view, const R& reduction, Rank root,
+                               const Communicator& comm, const CallOptions& options) {
+  return ReduceCall<Exec, View, R>{{exec, reduction, &comm, options}, view, root};
+}
+
+}  // namespace impl
+
+/// Merges `view` over all ranks of `comm`, element by element and in place on rank `root`; on the
+/// others it afterwards holds parts of the merge, or what it did. Waits for the work of `space`
+/// first, and returns when this rank's part is done. All ranks call it, with Views of one size.
+/// @throws contract_error for a view that is not contiguous or a root that is not there; infeasible
+///         for an algorithm that does not perform it; communication_error where another rank fails
+///         or does not come.
+template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
+            const Communicator& comm, const CallOptions& options = {}) {
+  impl::perform(impl::reduce_call(space, view, reduction, root, comm, options));
+}
+
+/// Begins a reduce(). The work of `space` is waited for here; see start_all_reduce().
+template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+[[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
+                                   Rank root, const Communicator& comm,
+                                   const CallOptions& options = {}) {
+  return impl::start(impl::reduce_call(space, view, reduction, root, comm, options));
+}
+
+/// A reduce() that is performed again and again.
+template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+[[nodiscard]] auto prepare_reduce(const Exec& space, const View& view, const R& reduction,
+                                  Rank root, const Communicator& comm,
+                                  const CallOptions& options = {}) {
+  return Prepared(impl::reduce_call(space, view, reduction, root, comm, options));
+}
+
+}  // namespace heddle::inline v0

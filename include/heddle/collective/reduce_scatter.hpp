@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// reduce_scatter: every rank ends with its block of the merge of all ranks' Views.
+
+#include <cstddef>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/mpi_operation.hpp>
+#include <heddle/collective/operations.hpp>
+#include <heddle/collective/reduction.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase.
+template <class Exec, class In, class Out, class R>
+struct ReduceScatterCall : CallBase<Exec, In, R> {
+  using Base = CallBase<Exec, In, R>;
+  using typename Base::Element;
+  static constexpr const char* where = "heddle::collective::reduce_scatter";
+  static_assert(match<In, Out>, "heddle::reduce_scatter: the output is a View of the input's kind");
+  LibraryView<In> input;
+  LibraryView<Out> output;
+  Blocks blocks = {};
+  std::vector<int> counts = {}, firsts = {};
+
+  void check() {
+    expect_contiguous(where, input.view());
+    expect_contiguous(where, output.view());
+    blocks = Blocks(where, input.view().size(), this->ranks(), this->options.counts);
+    expect_size(where, "output", output.view(), blocks.count(this->rank()));
+  }
+  [[nodiscard]] PerformerKey key() const {
+    return Base::key(schedule::Collective::reduce_scatter, blocks);
+  }
+  [[nodiscard]] CallMemory memory() const { return {begin_of(input.view()), nullptr}; }
+  void after() const {
+    this->copy(begin_of(input.view()) + blocks.first(this->rank()) * sizeof(Element),
+               begin_of(output.view()), output.view().size());
+  }
+
+  [[nodiscard]] bool knows() const {
+    return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(blocks.total());
+  }
+  void fetch() {
+    input.fetch(this->exec, true, true);
+    output.fetch(this->exec, false, true);
+    if (!blocks.even()) blocks.to_mpi(1, counts, firsts);
+  }
+  void give() const { output.give(this->exec); }
+  int library(MPI_Request* request) const {
+    const MPI_Datatype type = mpi_number<Element>();
+    const MPI_Op operation = mpi_operation<R, Element>();
+    const MPI_Comm all = this->comm->get();
+    void* const in = input.data();
+    void* const out = output.data();
+    if (blocks.even()) {
+      const auto count = static_cast<int>(blocks.count(0));
+      return request == nullptr
+                 ? MPI_Reduce_scatter_block(in, out, count, type, operation, all)
+                 : MPI_Ireduce_scatter_block(in, out, count, type, operation, all, request);
+    }
+    return request == nullptr
+               ? MPI_Reduce_scatter(in, out, counts.data(), type, operation, all)
+               : MPI_Ireduce_scatter(in, out, counts.data(), type, operation, all, request);
+  }
+};
+
+template <class Exec, class In, class Out, class R>
+[[nodiscard]] auto reduce_scatter_call(const Exec& exec, const In& input, const Out& output,
+                                       const R& reduction, const Communicator& comm,
+                                       const CallOptions& options) {
+  return ReduceScatterCall<Exec, In, Out, R>{{exec, reduction, &comm, options}, input, output};
+}
+
+}  // namespace impl
+
+/// Merges `input` over all ranks of `comm`, element by element, and leaves in `output` this rank's
+/// block of the result: of CallOptions::counts, or of an even division. An algorithm of ours works
+/// in `input`, which afterwards holds parts of sums. Waits for the work of `space` first, and
+/// returns when the block is there. All ranks call it, with inputs of one size.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit; infeasible
+///         for an algorithm that does not perform it; communication_error where another rank fails
+///         or does not come.
+template <class Exec, TravellingView In, TravellingView Out,
+          Reduction<typename In::non_const_value_type> R>
+void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
+                    const Communicator& comm, const CallOptions& options = {}) {
+  impl::perform(impl::reduce_scatter_call(space, input, output, reduction, comm, options));
+}
+
+/// Begins a reduce_scatter(). The work of `space` is waited for here; see start_all_reduce().
+template <class Exec, TravellingView In, TravellingView Out,
+          Reduction<typename In::non_const_value_type> R>
+[[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
+                                           const R& reduction, const Communicator& comm,
+                                           const CallOptions& options = {}) {
+  return impl::start(impl::reduce_scatter_call(space, input, output, reduction, comm, options));
+}
+
+/// A reduce_scatter() that is performed again and again.
+template <class Exec, TravellingView In, TravellingView Out,
+          Reduction<typename In::non_const_value_type> R>
+[[nodiscard]] auto prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,
+                                          const R& reduction, const Communicator& comm,
+                                          const CallOptions& options = {}) {
+  return Prepared(impl::reduce_scatter_call(space, input, output, reduction, comm, options));
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// scatter: every rank ends with its block of the View of one.
+
+#include <cstddef>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/core/index.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// See CallBase.
+template <class Exec, class In, class Out>
+struct ScatterCall : CallBase<Exec, In, NoReduction> {
+  using Base = CallBase<Exec, In, NoReduction>;
+  using typename Base::Element;
+  static constexpr const char* where = "heddle::collective::scatter";
+  static_assert(match<In, Out>, "heddle::scatter: the output is a View of the input's kind");
+  LibraryView<In> input;
+  LibraryView<Out> output;
+  Rank root;
+  Blocks blocks = {};
+  std::vector<int> counts = {}, firsts = {};
+
+  void check() {
+    this->expect_root(where, root);
+    expect_contiguous(where, output.view());
+    std::size_t total = output.view().size() * this->ranks();
+    if (!this->options.counts.empty()) {
+      total = 0;
+      for (const std::size_t count : this->options.counts) total += count;
+    }
+    blocks = Blocks(where, total, this->ranks(), this->options.counts);
+    expect_size(where, "output", output.view(), blocks.count(this->rank()));
+    if (!at_root()) return;
+    expect_contiguous(where, input.view());
+    expect_size(where, "input", input.view(), total);
+  }
+  [[nodiscard]] PerformerKey key() const {
+    return Base::key(schedule::Collective::scatter, blocks, root);
+  }
+  [[nodiscard]] CallMemory memory() const {
+    return {begin_of(input.view()), begin_of(output.view())};
+  }
+
+  [[nodiscard]] bool knows() const { return fits_int(blocks.total() * sizeof(Element)); }
+  void fetch() {
+    if (at_root()) input.fetch(this->exec, true, false);
+    output.fetch(this->exec, false, false);
+    if (!blocks.even()) blocks.to_mpi(sizeof(Element), counts, firsts);
+  }
+  void give() const { output.give(this->exec); }
+  int library(MPI_Request* request) const {
+    const auto mine = static_cast<int>(output.view().size() * sizeof(Element));
+    const auto at = static_cast<int>(root.value);
+    const MPI_Comm all = this->comm->get();
+    const void* const in = input.data();
+    void* const out = output.data();
+    if (blocks.even())
+      return request == nullptr
+                 ? MPI_Scatter(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all)
+                 : MPI_Iscatter(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all, request);
+    return request == nullptr ? MPI_Scatterv(in, counts.data(), firsts.data(), MPI_BYTE, out, mine,
+                                             MPI_BYTE, at, all)
+                              : MPI_Iscatterv(in, counts.data(), firsts.data(), MPI_BYTE, out, mine,
+                                              MPI_BYTE, at, all, request);
+  }
+
+ private:
+  [[nodiscard]] bool at_root() const { return +root == this->rank(); }
+};
+
+template <class Exec, class In, class Out>
+[[nodiscard]] auto scatter_call(const Exec& exec, const In& input, const Out& output, Rank root,
+                                const Communicator& comm, const CallOptions& options) {
+  return ScatterCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output, root};
+}
+
+}  // namespace impl
+
+/// Leaves in `output` this rank's block of what `input` is on rank `root` of `comm`: blocks of one
+/// size, or of CallOptions::counts. On the other ranks `input` is not touched and may be empty.
+/// Waits for the work of `space` first, and returns when this rank's part is done. All ranks call
+/// it.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit, or a root
+///         that is not there; infeasible for an algorithm that does not perform it;
+///         communication_error where another rank fails or does not come.
+template <class Exec, TravellingView In, TravellingView Out>
+void scatter(const Exec& space, const In& input, const Out& output, Rank root,
+             const Communicator& comm, const CallOptions& options = {}) {
+  impl::perform(impl::scatter_call(space, input, output, root, comm, options));
+}
+
+/// Begins a scatter(). The work of `space` is waited for here.
+template <class Exec, TravellingView In, TravellingView Out>
+[[nodiscard]] Request start_scatter(const Exec& space, const In& input, const Out& output,
+                                    Rank root, const Communicator& comm,
+                                    const CallOptions& options = {}) {
+  return impl::start(impl::scatter_call(space, input, output, root, comm, options));
+}
+
+/// A scatter() that is performed again and again.
+template <class Exec, TravellingView In, TravellingView Out>
+[[nodiscard]] auto prepare_scatter(const Exec& space, const In& input, const Out& output, Rank root,
+                                   const Communicator& comm, const CallOptions& options = {}) {
+  return Prepared(impl::scatter_call(space, input, output, root, comm, options));
+}
+
+}  // namespace heddle::inline v0
