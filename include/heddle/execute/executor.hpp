@@ -138,11 +138,15 @@ class Executor {
   /// of step(), which does this itself.
   void abort(const std::string& doing, const char* reason) noexcept {
     m_failed = true;
+    // First, for what follows may not come back: an MPI can end a process that sends to one that is
+    // gone, and to take memory back can mean to wait for a rank that does not answer any more.
     try {
-      if (!m_transport->aborted()) m_transport->abort({m_program.rank, doing, reason});
-      // Before the memory is taken back, which may wait for a rank that does not answer any more.
       if (m_options.log) m_options.log(reason);
     } catch (...) {  // the first error is the one to report
+    }
+    try {
+      if (!m_transport->aborted()) m_transport->abort({m_program.rank, doing, reason});
+    } catch (...) {  // likewise
     }
     try {
       for (Pending& port : m_ports)

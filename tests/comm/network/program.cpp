@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+/// @file
+/// program network|shaped BYTES RATES DELAYS: all-reduces over MPI on links of those rates (Mbit/s)
+/// and delays (ms), a comma between the nodes' values: either those of the network that it runs in,
+/// or what a ShapedTransport makes of a faster one. Rank 0 prints a line for each: the name,
+/// seconds measured, seconds predicted by simulate().
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/comm/environment.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core.hpp>
+#include <heddle/execute.hpp>
+#include <heddle/machine.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+namespace {
+
+namespace hd = heddle;
+
+std::vector<double> numbers(const char* list) {
+  std::vector<double> values;
+  std::istringstream in(list);
+  for (std::string value; std::getline(in, value, ',');) values.push_back(std::stod(value));
+  return values;
+}
+
+/// The links between nodes that hang on one switch, each by a line of its own rate, and whose
+/// arriving packets wait for its delay. A message has the rate of the slower line and headers of
+/// 4.4%, and a tenth of a millisecond passes on the way through the switch.
+hd::Machine machine_of(const std::vector<double>& rates, const std::vector<double>& delays) {
+  std::vector<hd::Link> links;
+  for (std::size_t from = 0; from < rates.size(); ++from)
+    for (std::size_t to = 0; to < rates.size(); ++to)
+      links.push_back({.latency = delays[to] * 1e-3 + 1e-4,
+                       .bandwidth = 0.956 * 1e6 / 8 * std::min(rates[from], rates[to])});
+  return hd::Machine::from_links(std::vector<hd::Device>(rates.size(), {"node"}), links);
+}
+
+/// Performs `schedule` `rounds` times and returns the median time, from when the first rank may
+/// start until the last one is done. One clock for all ranks: they are on one host.
+template <hd::Transport T>
+double measured(const hd::Schedule& schedule, T& transport, int rounds) {
+  std::vector<float> data;
+  std::vector<std::vector<std::byte>> scratch;
+  const auto bytes_of = [&](hd::BufferId, const hd::Buffer& buffer) {
+    if (buffer.transient) return scratch.emplace_back(buffer.bytes + 1).data();
+    data.resize(buffer.bytes / sizeof(float));
+    return reinterpret_cast<std::byte*>(data.data());
+  };
+  hd::Executor executor(hd::slice(schedule, transport.rank(), bytes_of), transport,
+                        {.idle = hd::Idle::nap, .watchdog = 60});
+  const auto ranks = static_cast<float>(transport.size());
+  std::vector<double> times;
+  for (int round = -2; round < rounds; ++round) {  // two for connections and windows
+    std::fill(data.begin(), data.end(), static_cast<float>(+transport.rank() + 1));
+    double start = hd::steady_seconds() + 0.2;  // more than a broadcast takes
+    MPI_Bcast(&start, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    for (hd::Waiting waiting(hd::Idle::nap); hd::steady_seconds() < start;) waiting();
+    executor.step(hd::Handler(hd::combine_on_host));
+    executor.drain();
+    double end = hd::steady_seconds();
+    MPI_Allreduce(MPI_IN_PLACE, &end, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    const float sum = ranks * (ranks + 1) / 2;
+    if (std::any_of(data.begin(), data.end(), [&](float value) { return value != sum; }))
+      throw std::runtime_error("the sum is wrong");
+    if (round >= 0) times.push_back(end - start);
+  }
+  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
+  return times[static_cast<std::size_t>(rounds / 2)];
+}
+
+void run(bool shaped, hd::Bytes bytes, const hd::Machine& machine) {
+  using hd::schedule::Algorithm;
+  constexpr int rounds = 5;
+  hd::MpiTransport transport(MPI_COMM_WORLD);
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::star}) {
+    const hd::Schedule schedule = hd::schedule::collective(
+        hd::schedule::Collective::all_reduce, algorithm,
+        {.ranks = machine.ranks(), .bytes = bytes, .type = hd::Scalar::f32});
+    const double predicted = hd::simulate(schedule, hd::TableCosts(machine, 1)).makespan();
+    double took = 0;
+    if (shaped) {
+      const auto link = [&](hd::Rank from, hd::Rank to, hd::Seconds) {
+        return machine.link(from, to);
+      };
+      hd::ShapedTransport slower(transport, {.link = link});
+      took = measured(schedule, slower, rounds);
+    } else {
+      took = measured(schedule, transport, rounds);
+    }
+    if (transport.rank() == hd::Rank{0})
+      std::cout << algorithm << "_of_" << bytes << ' ' << took << ' ' << predicted << std::endl;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const hd::Environment environment(argc, argv);
+    if (argc != 5) throw std::runtime_error("usage: program network|shaped BYTES RATES DELAYS");
+    run(std::string_view(argv[1]) == "shaped", static_cast<hd::Bytes>(std::atoll(argv[2])),
+        machine_of(numbers(argv[3]), numbers(argv[4])));
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
