@@ -18,7 +18,7 @@ namespace impl {
 /// The edges upwards of one of two binary trees over P members, none of which has children in
 /// both: `pass(child, parent)`; returns the root. In the first tree (i = member + 1, in order) a
 /// member's height is the number of zeros at the end of i; the second is the first mirrored, or
-/// where P is odd shifted by one. Sanders, Speck and Träff, Parallel Computing 35 (2009).
+/// where P is odd shifted by one. Sanders, Speck and Traeff, Parallel Computing 35 (2009).
 struct BinaryTree {
   std::uint32_t members;
   bool second;
