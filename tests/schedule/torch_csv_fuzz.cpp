@@ -17,16 +17,40 @@ using namespace heddle;
 
 namespace {
 
-/// What mutations begin with: files with and without transfers, fused pairs and split backwards.
-std::vector<std::string> seeds() {
+/// A file, and what it does not say.
+struct Seed {
+  std::string file;
+  StageGraph graph;
+};
+
+/// What mutations begin with: files with and without transfers, fused pairs and split backwards, of
+/// chains, branches and replicas.
+std::vector<Seed> seeds() {
   using schedule::CsvContents;
-  std::vector<std::string> files = {
-      "0F0,0I0,0W0\n", "0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1\n",
-      "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0I0,0W0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0\n"};
-  for (const auto& entry : schedule::catalogue())
+  std::vector<Seed> seeds = {
+      {"0F0,0I0,0W0\n", {}},
+      {"0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1\n", {}},
+      {"0UNSHARD,0F0,0SEND_F0,0RECV_B0,0I0,0W0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0\n", {}}};
+  const auto add = [&](const Orders& orders, const StageGraph& graph) {
     for (const CsvContents contents : {CsvContents::compute, CsvContents::transfers})
-      files.push_back(schedule::to_csv(entry.orders({.ranks = 2, .microbatches = 4}), contents));
-  return files;
+      seeds.push_back({schedule::to_csv(orders, contents), graph});
+  };
+  for (const auto& entry : schedule::catalogue()) {
+    const Orders orders = entry.orders({.ranks = 2, .microbatches = 4});
+    add(orders, orders.graph);
+    add(orders, {});
+  }
+  // A fork and a join, on two ranks, and replicas of both ends with every second microbatch.
+  StageGraph diamond{
+      4, {{Stage{0}, Stage{1}}, {Stage{0}, Stage{2}}, {Stage{1}, Stage{3}}, {Stage{2}, Stage{3}}}};
+  add(schedule::read_orders("0F0,0F1,1F0,1F1,1B0,0B0,1B1,0B1\n2F0,3F0,3B0,2B0,2F1,3F1,3B1,2B1",
+                            {.graph = diamond}),
+      diamond);
+  diamond.replicas = true;
+  add(schedule::read_orders("0F0,1F0,2F1,3F1,3B1,2B1,1B0,0B0\n0F1,1F1,2F0,3F0,3B0,2B0,1B1,0B1",
+                            {.graph = diamond}),
+      diamond);
+  return seeds;
 }
 
 class Mutator {
@@ -34,6 +58,22 @@ class Mutator {
   explicit Mutator(std::uint64_t seed) : m_random(seed) {}
 
   std::size_t below(std::size_t bound) { return m_random() % bound; }
+
+  /// An edge more or less, or replicas where there were none.
+  void mutate(StageGraph& graph) {
+    const auto stage = [&] { return Stage{below(static_cast<std::size_t>(graph.stages))}; };
+    switch (below(3)) {
+      case 0: graph.replicas = !graph.replicas; break;
+      case 1:
+        if (graph.stages > 0)
+          graph.edges.push_back({stage(), stage(), below(2) == 0 ? Kind::F : Kind::B});
+        break;
+      default:
+        if (!graph.edges.empty())
+          graph.edges.erase(graph.edges.begin() +
+                            static_cast<std::ptrdiff_t>(below(graph.edges.size())));
+    }
+  }
 
   /// A byte changed, added or lost, or a stretch copied, moved or cut out.
   void mutate(std::string& file) {
@@ -71,18 +111,24 @@ TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
   const auto begin = seeds();
   Mutator mutator(1);
   long read = 0;
+  long read_with_graph = 0;
   for (long i = 0; i < files; ++i) {
-    std::string file = begin[mutator.below(begin.size())];
+    auto [file, graph] = begin[mutator.below(begin.size())];
     for (std::size_t changes = mutator.below(4); changes > 0; --changes) mutator.mutate(file);
+    if (mutator.below(8) == 0) mutator.mutate(graph);
     INFO(file);
     try {
-      const Orders orders = schedule::read_orders(file, {.old_dialect = i % 16 == 0});
+      const Orders orders =
+          schedule::read_orders(file, {.graph = graph, .old_dialect = i % 16 == 0});
       ++read;
+      read_with_graph += graph.stages > 0;
       // What is read can be woven (versions of weights are looked at there) and written, and means
       // the same then.
       if (!updates(orders) && weave(orders).size() < orders.ranks.size()) FAIL("actions were lost");
-      if (schedule::read_orders(schedule::to_csv(orders)).ranks != orders.ranks)
-        FAIL("it reads differently");
+      for (const auto contents : {schedule::CsvContents::compute, schedule::CsvContents::transfers})
+        if (schedule::read_orders(schedule::to_csv(orders, contents), {.graph = graph}).ranks !=
+            orders.ranks)
+          FAIL("it reads differently");
     } catch (const schedule::wrong_cell& error) {
       if (error.grid().find("> ") == std::string::npos) FAIL("no cell is marked");
     } catch (const format_error&) {
@@ -91,4 +137,5 @@ TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
   }
   CHECK(read > files / 8);
   CHECK(read < files / 2);
+  CHECK(read_with_graph > read / 4);
 }
