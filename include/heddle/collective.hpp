@@ -11,6 +11,7 @@
 #include <heddle/collective/barrier.hpp>
 #include <heddle/collective/broadcast.hpp>
 #include <heddle/collective/call_options.hpp>
+#include <heddle/collective/cast.hpp>
 #include <heddle/collective/combine.hpp>
 #include <heddle/collective/gather.hpp>
 #include <heddle/collective/moments.hpp>

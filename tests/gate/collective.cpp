@@ -29,3 +29,8 @@ void gate_collective(const heddle::Communicator& comm) {
   auto sum = heddle::prepare_all_reduce(exec, values, heddle::Sum{}, comm, ours);
   sum();
 }
+
+void gate_casts(const heddle::Task& task) {
+  heddle::cast_in<gate::Exec::memory_space>(task);
+  heddle::combine_in<gate::Exec::memory_space>(task);
+}

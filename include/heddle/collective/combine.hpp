@@ -10,6 +10,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/collective/cast.hpp>
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/execute/combine.hpp>
@@ -17,7 +18,8 @@
 
 namespace heddle::inline v0 {
 /// Performs a combine task whose buffers lie in `MemorySpace`, in the default instance of that
-/// space's execution space, and waits for it.
+/// space's execution space, and waits for it. A message in the form of a Codec is decoded and added
+/// in one pass.
 /// @throws contract_error for buffers of type byte, which cannot be added.
 template <class MemorySpace>
 void combine_in(const Task& task) {
@@ -25,6 +27,10 @@ void combine_in(const Task& task) {
                 "heddle::combine_in: name a Kokkos memory space");
   using Exec = typename MemorySpace::execution_space;
   const Exec exec{};
+  if (combines_encoded(task)) {
+    combine_encoded(task, AddNumber{}, RunAsKernel<Exec>{exec});
+    return exec.fence("heddle::collective::combine");
+  }
   combine(task, [&exec]<class T>(const T* from, T* into, std::size_t count) {
     Kokkos::parallel_for("heddle::collective::combine",
                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),

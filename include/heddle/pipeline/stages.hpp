@@ -22,6 +22,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/collective/cast.hpp>
 #include <heddle/collective/combine.hpp>
 #include <heddle/collective/sum_in_place.hpp>
 #include <heddle/comm/device_mesh.hpp>
@@ -39,6 +40,7 @@
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/weave.hpp>
 
@@ -57,6 +59,9 @@ struct StagesOptions {
   bool eager_sum = false;                        ///< as soon as it has them, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
   DevicePath path = DevicePath::automatic;  ///< of messages, where the stages' memory is a device's
+  /// What is done to the schedule last, with all sizes and the sums of gradients expanded in it,
+  /// the same on every rank: cast_at_cut() between replicas, for instance. Nothing where empty.
+  std::function<Schedule(const Schedule&)> pass = {};
 };
 
 /// What a training step returns: the sum of the losses of all microbatches of all replicas.
@@ -112,6 +117,7 @@ class Stages {
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
+    m_residuals.clear();
     check(schedule);
     if constexpr (std::same_as<P, DeviceMesh>) {
       schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis);
@@ -135,17 +141,20 @@ class Stages {
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::RingAllReduce{});
-    return schedule;
+    return m_options.pass ? m_options.pass(schedule) : schedule;
   }
 
   /// Called by Runner: weights and gradients are the stages' own. Where weights have several
-  /// versions, Stages holds them all, and a stage's parameters() lie there from then on.
+  /// versions, Stages holds them all, and a stage's parameters() lie there from then on. What
+  /// messages at cuts lose begins at zero.
   [[nodiscard]] std::byte* memory(const Schedule& schedule, BufferId id) {
     const Buffer& buffer = schedule[id];
     const std::string& label = schedule[buffer.label];
     if (label == role::weights) return bytes_of(weights_of(buffer));
     if (label == role::gradients) return bytes_of(at(buffer.stage).gradients());
-    return nullptr;
+    if (label != role::residual || buffer.bytes == 0) return nullptr;
+    m_residuals.emplace_back("heddle::pipeline::residual", buffer.bytes);  // of zeros
+    return m_residuals.back().data();
   }
 
   /// Called by Runner: every other buffer is a View, without initial values.
@@ -189,6 +198,7 @@ class Stages {
   void operator()(const Task& task) {
     const Kind kind = task.kind();
     if (kind == Kind::combine) return combine_in<memory_space>(task);
+    if (kind == Kind::cast) return cast_in<memory_space>(task);
     if (kind == Kind::group) return sum_group(task);
     expects(kind <= Kind::B || kind == Kind::update, [&] {
       return Complaint{"heddle::Stages", "stages do not know this kind of action",
@@ -350,8 +360,9 @@ class Stages {
       }
     }
     check_ends(schedule, sizes);
-    return schedule.with_sizes([&](Buffer& buffer) {
+    return with_message_sizes(schedule.with_sizes([&](Buffer& buffer) {
       const std::string& label = schedule[buffer.label];
+      if (label == role::narrow || label == role::residual) return;
       expects(std::find(roles.begin(), roles.end(), label) != roles.end(), [&] {
         return Complaint{"heddle::Stages", "stages have no storage of this role",
                          text("'", label, "' of stage ", buffer.stage)};
@@ -366,7 +377,7 @@ class Stages {
                                  : stage.parameters;
       buffer.type = scalar_of<scalar_type>;
       buffer.bytes = elements * sizeof(scalar_type) * buffer.parts;
-    });
+    }));
   }
 
   /// The memory of a stage's weights: the stage's own, or ours where there are several versions, of
@@ -456,6 +467,7 @@ class Stages {
   StagesOptions m_options;
   std::vector<Entry> m_stages;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
+  std::vector<Kokkos::View<std::byte*, memory_space>> m_residuals;
   Elements m_delta;  ///< of a B, between its two halves
   const Communicator* m_replicas = nullptr;
   /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.

@@ -191,7 +191,11 @@ class CutCaster {
     if (!m_last_read[+id]) return false;
     const Use& from = m_schedule.uses(id)[0];
     const auto& arrived = m_arrived[+from.buffer];
-    if (arrived.empty() || arrived[from.first] == none || m_codec.type < Scalar::f16) return false;
+    if (arrived.empty() || arrived[from.first] == none) return false;
+    const bool decodes =
+        m_codec.type >= Scalar::f16 ||
+        (m_codec.type == Scalar::f32 && m_schedule[from.buffer].type == Scalar::f64);
+    if (!decodes) return false;
     const Use& came = m_schedule.uses(ActionId{arrived[from.first]})[1];
     return came.first == from.first && came.count == from.count &&
            std::all_of(arrived.begin() + from.first, arrived.begin() + from.first + from.count,

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// cast_in: cast actions as kernels, for handlers whose buffers lie in a Kokkos memory space.
+
+#include <cstddef>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/execute/cast.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+template <class Body>
+struct CodecKernel {
+  Body body;
+  KOKKOS_FUNCTION void operator()(std::size_t call) const { body(call); }
+};
+
+}  // namespace impl
+
+/// A `run` for cast() and combine_encoded(): a kernel in an instance of an execution space, which
+/// can reach the buffers. A call of the kernel treats a block, or where there are none one element,
+/// on host cores a few thousand. Queues the kernels and does not wait for them.
+template <kernel::ExecutionSpace Exec>
+struct RunAsKernel {
+  Exec exec = {};  ///< where kernels are queued
+
+  /// Launches all calls of `body`.
+  template <class Body>
+  void operator()(Body body) const {
+    if (!kernel::runs_on_host<Exec>) body.message.together = 1;
+    Kokkos::parallel_for(
+        Body::label,
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, body.message.calls()),
+        impl::CodecKernel<Body>{body});
+  }
+};
+
+/// Performs a cast task of cast_at_cut() whose buffers lie in `MemorySpace`, in the default
+/// instance of that space's execution space, and waits for it.
+/// @throws contract_error as cast() does.
+template <class MemorySpace>
+void cast_in(const Task& task) {
+  static_assert(Kokkos::is_memory_space_v<MemorySpace>,
+                "heddle::cast_in: name a Kokkos memory space");
+  const RunAsKernel<typename MemorySpace::execution_space> run;
+  cast(task, run);
+  run.exec.fence("heddle::collective::cast");
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2 4
+// timeout: 300
+
+// Training with narrow messages: between stages, and between replicas with error feedback.
+
+#include <cmath>
+#include <string>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/mlp_stage.hpp"
+#include "support/world.hpp"
+
+namespace hd = heddle;
+using hd::Scalar;
+using hd::test::MlpStage;
+using hd::test::world_size;
+
+namespace {
+
+constexpr int layers = 4, microbatches = 4;
+constexpr auto everywhere = [](hd::Rank, hd::Rank) { return true; };
+
+/// The mean loss of the last 20 of 200 steps, on a mesh of so many stages and replicas.
+double loss_after(const hd::Schedule& schedule, hd::StagesOptions options) {
+  const int data = world_size() / schedule.ranks();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", schedule.ranks()}, {"data", data}});
+  hd::Stages<MlpStage> model(
+      layers, [](int first, int last) { return MlpStage(first, last, layers, 0.05); },
+      std::move(options));
+  hd::Runner run(model, schedule, mesh);
+  double sum = 0;
+  for (int step = 0; step < 200; ++step) {
+    const double loss =
+        run.step(step % 5, mesh.coordinate("data") * microbatches, 1.0 / (microbatches * data))
+            .loss;
+    REQUIRE(std::isfinite(loss));
+    if (step >= 180) sum += loss / 20;
+  }
+  return sum;
+}
+
+hd::Schedule pipeline(int stages) {
+  return hd::schedule::one_f_one_b({.stages = stages, .microbatches = microbatches});
+}
+
+}  // namespace
+
+TEST_CASE("with fp8 between stages training ends within 2% of the loss it has without") {
+  const hd::Schedule plain = pipeline(world_size());
+  const double reference = loss_after(plain, {});
+  const auto cut = [&](const hd::Codec& codec) {
+    return loss_after(hd::cast_at_cut(plain, codec, everywhere), {});
+  };
+  const double fp8 = cut({.type = Scalar::f8e4m3, .block = 3});
+  CHECK(std::abs(fp8 - reference) <= 0.02 * reference);
+  CHECK(fp8 != reference);
+  const double half = cut({Scalar::bf16});
+  CHECK(std::abs(half - reference) <= 0.02 * reference);
+}
+
+TEST_CASE("replicas that sum gradients as int8 with feedback train as far, and stay equal") {
+  const hd::Schedule plain = pipeline(world_size() / 2);
+  const double reference = loss_after(plain, {});
+  const hd::Codec codec{.type = Scalar::i8, .block = 16, .feedback = true, .agree = true};
+  const auto replicas = [](hd::Rank a, hd::Rank b) {
+    return +a % 2 != +b % 2;  // of an axis of two that lies innermost
+  };
+  const double narrow = loss_after(plain, {.pass = [&](const hd::Schedule& schedule) {
+                                     return hd::cast_at_cut(schedule, codec, replicas);
+                                   }});
+  CHECK(std::abs(narrow - reference) <= 0.02 * reference);
+  CHECK(narrow != reference);
+}
