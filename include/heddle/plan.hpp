@@ -10,10 +10,12 @@
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/plan/flexpipe.hpp>
+#include <heddle/plan/flow_splitting.hpp>
 #include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/message_costs.hpp>
 #include <heddle/plan/observed_costs.hpp>
+#include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/schedule_choice.hpp>

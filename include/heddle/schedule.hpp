@@ -55,6 +55,7 @@
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
+#include <heddle/schedule/pass/split_moves.hpp>
 #include <heddle/schedule/pass/two_bp.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
