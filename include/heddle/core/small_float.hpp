@@ -136,9 +136,9 @@ using f8e4m3 = SmallFloat<4, 3, Beyond::largest>;   ///< OFP8's E4M3: 4 bits, up
 using f8e5m2 = SmallFloat<5, 2, Beyond::infinity>;  ///< OFP8's E5M2: 3 bits, up to 57344
 
 template <>
-inline constexpr Scalar scalar_of<f16> = Scalar::f16;
+inline constexpr Scalar scalar_of<f16> = Scalar::f16;  ///< IEEE half
 template <>
-inline constexpr Scalar scalar_of<bf16> = Scalar::bf16;
+inline constexpr Scalar scalar_of<bf16> = Scalar::bf16;  ///< bfloat16
 template <>
 inline constexpr Scalar scalar_of<f8e4m3> = Scalar::f8e4m3;  ///< OFP8
 template <>
