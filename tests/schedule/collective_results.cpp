@@ -151,14 +151,14 @@ TEST_CASE("every algorithm leaves what its collective says") {
 }
 
 TEST_CASE("levels of groups leave the same, each by any algorithm that can") {
-  using schedule::Level;
+  using schedule::GroupLevel;
   const auto all = [](auto&& check) {
     for (std::size_t a = 0; a < schedule::algorithm_count; ++a) check(static_cast<Algorithm>(a));
   };
   int performed = 0;
-  const auto expect_levels = [&](std::vector<Level> levels) {
+  const auto expect_levels = [&](std::vector<GroupLevel> levels) {
     int p = 1;
-    for (const Level& level : levels) p *= level.ranks;
+    for (const GroupLevel& level : levels) p *= level.ranks;
     for (std::size_t c = 0; c < schedule::collective_count; ++c) {
       const CollectiveOptions options{.ranks = p,
                                       .bytes = Bytes{8 * 61},
@@ -246,7 +246,7 @@ TEST_CASE("what cannot be is refused, and says why") {
         "perform it)");
   CHECK(message_of<infeasible>(all_reduce({.ranks = 3, .root = Rank{3}})) ==
         "heddle::schedule::CollectiveForm: no all_reduce of 3 ranks by ring (the root is rank 3)");
-  const auto levels = [](std::vector<schedule::Level> of) {
+  const auto levels = [](std::vector<schedule::GroupLevel> of) {
     return [of] {
       (void)schedule::collective(Collective::reduce_scatter, Algorithm::hierarchical,
                                  {.ranks = 6, .levels = of});

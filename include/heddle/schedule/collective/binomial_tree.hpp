@@ -33,16 +33,17 @@ void for_binomial_edges(Team& team, bool upwards, Pass&& pass) {
 
 }  // namespace impl
 
-/// Broadcast down a binomial tree: P - 1 edges, each with C messages of m bytes in all; the root
-/// sends over k = ceil(log2 P) of them. Time with one chunk: k (a + m / b).
+/// Broadcast down a binomial tree: C messages of m bytes in all over each of P - 1 edges, up to
+/// ceil(log2 P) of them from the root. Time with x = m / (C b): D (a + x) + (C-1) x, where D is the
+/// greatest number of ones that a number below P has.
 inline void binomial_broadcast(Team& team) {
   impl::for_binomial_edges(team, false, [&](auto parent, auto child, auto) {
     team.copy(parent, child, 0, team.blocks());
   });
 }
 
-/// Reduction up a binomial tree, the broadcast backwards. With root 0 the members' order is kept:
-/// whoever merges has all before it.
+/// Reduction up a binomial tree: the broadcast backwards, with the same time where there is one
+/// chunk. With root 0 the members' order is kept: each is merged behind all before it.
 inline void binomial_reduce(Team& team) {
   impl::for_binomial_edges(team, true, [&](auto parent, auto child, auto) {
     team.merge(child, parent, 0, team.blocks());

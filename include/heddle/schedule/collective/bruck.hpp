@@ -15,10 +15,10 @@
 namespace heddle::inline v0::schedule {
 
 /// All-gather: in the round at distance d everybody has d blocks, its own and those after it, and
-/// sends them (of those, what is missing) to the member d before it. Everybody sends P - 1 blocks
-/// in k = ceil(log2 P) rounds, a round's in two messages where they lie around the end. Time with
-/// one chunk: k a + (P-1) m / (P b). Bruck et al., IEEE TPDS 8 (1997); without its rotations, as
-/// blocks are sent from and to where they belong.
+/// sends them, or those of them that are still missing, to the member d before it: k = ceil(log2 P)
+/// rounds, P - 1 blocks in all, a round's in two messages where they lie around the end. Time with
+/// one chunk: at most k a + (P-1) m / (P b), and that where P = 2^k. Bruck et al., IEEE TPDS 8
+/// (1997), without its rotations: blocks lie where they belong.
 inline void bruck_all_gather(Team& team) {
   const std::uint32_t p = team.size();
   for (std::uint32_t distance = 1; distance < p; distance *= 2) {

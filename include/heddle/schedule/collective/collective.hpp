@@ -28,13 +28,14 @@ struct CollectiveOptions {
   /// output of gather, the input of scatter. Of barrier: 0.
   Bytes bytes = 0;
   /// Bytes of each block where they are uneven, instead of `bytes`: P of them, one for each rank;
-  /// of all_to_all P * P, those that rank 0 sends first.
+  /// of all_to_all P * P, those that rank 0 sends first. Where ranks have no blocks of their own
+  /// (all_reduce, broadcast, reduce) only their sum matters.
   std::vector<Bytes> blocks = {};
-  Scalar type = Scalar::f64;       ///< of the elements
-  Bytes element = 0;               ///< bytes that stay together; 0: an element of `type`
-  int chunks = 1;                  ///< messages that a block travels in, one behind the other
-  Rank root = {};                  ///< of broadcast, reduce, gather and scatter
-  std::vector<Level> levels = {};  ///< of the hierarchical algorithm, innermost first
+  Scalar type = Scalar::f64;            ///< of the elements
+  Bytes element = 0;                    ///< bytes that stay together; 0: an element of `type`
+  int chunks = 1;                       ///< messages that a block travels in, one behind the other
+  Rank root = {};                       ///< of broadcast, reduce, gather and scatter
+  std::vector<GroupLevel> levels = {};  ///< of the hierarchical algorithm, innermost first
 };
 
 /// Whether there is such a collective.
@@ -146,7 +147,8 @@ class BlockCut {
     add(+options.root, "input", whole, parts);
     for (std::size_t r = 0; r < p; ++r) add(r, "output", whole.subspan(r, 1), parts);
   } else {
-    const bool by_rank = parts % p == 0 && collective != Collective::barrier;
+    const bool by_rank =
+        collective == Collective::reduce_scatter || collective == Collective::all_gather;
     const auto each = by_rank ? parts / static_cast<std::uint32_t>(p) : parts;
     const Bytes sum = std::accumulate(blocks.begin(), blocks.end(), Bytes{0});
     const auto sizes = by_rank ? whole : std::span(&sum, 1);

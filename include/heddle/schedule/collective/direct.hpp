@@ -11,8 +11,9 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Every member sends block q to member q, which merges what it gets: P - 1 messages each. Block s
-/// is merged in the order x[s], x[s+1], ..., around.
+/// Every member sends block q to member q, which merges what it gets: (P - 1) C messages each.
+/// Block s is merged in the order x[s], x[s+1], ..., around. Time with x = m / (P C b): a + C x;
+/// that of an all-reduce, which is this and an all-gather: max(2 (a + x) + (C-1) x, a + 2 C x).
 inline void direct_reduce_scatter(Team& team) {
   const std::uint32_t p = team.size();
   team.next_round();
@@ -20,7 +21,7 @@ inline void direct_reduce_scatter(Team& team) {
     for (std::uint32_t r = 0; r < p; ++r) team.merge((r + d) % p, r, r, 1);
 }
 
-/// Every member r sends block r to all others: P - 1 messages each.
+/// Every member r sends block r to all others: (P - 1) C messages each. Time as above.
 inline void direct_all_gather(Team& team) {
   const std::uint32_t p = team.size();
   team.next_round();
@@ -28,7 +29,7 @@ inline void direct_all_gather(Team& team) {
     for (std::uint32_t r = 0; r < p; ++r) team.copy((r + d) % p, r, (r + d) % p, 1);
 }
 
-/// The outputs are members P to 2 P - 1: P - 1 messages and one local copy each.
+/// The outputs are members P to 2 P - 1: (P - 1) C messages and C local copies each.
 inline void direct_all_to_all(Team& team) {
   const std::uint32_t p = team.size();
   team.next_round();
@@ -39,8 +40,8 @@ inline void direct_all_to_all(Team& team) {
     }
 }
 
-/// Every input, of one block, goes to the output of the root, which is member P: a message from
-/// everybody but the root, whose own is a local copy.
+/// Every input, of one block, goes to the output of the root, which is member P: C messages
+/// from everybody but the root, whose own is a local copy.
 inline void direct_gather(Team& team) {
   team.next_round();
   for (std::uint32_t r = 0; r < team.size(); ++r) team.copy({r, 0, 1}, {team.size(), r, 1});

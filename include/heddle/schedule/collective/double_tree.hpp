@@ -59,8 +59,9 @@ void for_double_tree_edges(Team& team, std::uint32_t members, bool upwards, Pass
 
 }  // namespace impl
 
-/// Broadcast of half of the data down each of two trees, whose roots the root feeds: nobody but the
-/// root sends more than m bytes. With many chunks all links are busy at once.
+/// Broadcast of half of the data down each of two trees of the others, whose roots the root feeds:
+/// C messages of m / 2 bytes in all over each edge, at most two of them from anybody. Time with x =
+/// m / (2 C b) and P > 2: (1 + floor(log2(P-1)))(a + x) + (C-1) x.
 inline void double_tree_broadcast(Team& team) {
   const std::uint32_t p = team.size();
   if (p == 1) return;
@@ -75,8 +76,8 @@ inline void double_tree_broadcast(Team& team) {
   });
 }
 
-/// All-reduce of half of the data up and down each of two trees: every member but their roots sends
-/// m / 2 bytes up each of them, and whoever has children m / 2 bytes to each.
+/// All-reduce of half of the data up and down each of two trees: C messages of m / 2 bytes in all
+/// over each edge, up and down. Time with one chunk: 2 floor(log2 P) (a + m / (2 b)).
 inline void double_tree_all_reduce(Team& team) {
   impl::for_double_tree_edges(team, team.size(), true, [&](auto tree, auto child, auto parent) {
     team.merge(child, parent, tree, 1);

@@ -33,9 +33,9 @@ namespace heddle::inline v0::schedule {
 struct CollectiveForm {
   Collective collective = Collective::all_reduce;  ///< what
   Algorithm algorithm = Algorithm::ring;           ///< how
-  int chunks = 1;                  ///< messages that a block travels in, one behind the other
-  Rank root = {};                  ///< member that has everything before, or after
-  std::vector<Level> levels = {};  ///< of the hierarchical algorithm, innermost first
+  int chunks = 1;                       ///< messages that a block travels in, one behind the other
+  Rank root = {};                       ///< member that has everything before, or after
+  std::vector<GroupLevel> levels = {};  ///< of the hierarchical algorithm, innermost first
 
   /// Number of members of so many ranks.
   [[nodiscard]] std::size_t members(std::size_t ranks) const {
@@ -102,7 +102,7 @@ struct CollectiveForm {
   }
 
   /// Any algorithm is a hierarchy of one level.
-  [[nodiscard]] std::vector<Level> hierarchy(std::uint32_t ranks) const {
+  [[nodiscard]] std::vector<GroupLevel> hierarchy(std::uint32_t ranks) const {
     if (algorithm == Algorithm::hierarchical) return levels;
     return {{static_cast<int>(ranks), algorithm}};
   }

@@ -19,7 +19,7 @@
 namespace heddle::inline v0::schedule {
 
 /// One level of a hierarchy.
-struct Level {
+struct GroupLevel {
   int ranks = 1;                          ///< in a group: of ranks, or of groups one level below
   Algorithm algorithm = Algorithm::ring;  ///< among them
 };
@@ -53,7 +53,7 @@ namespace impl {
 }  // namespace impl
 
 /// Why there is no such hierarchy of so many ranks; empty where there is one.
-[[nodiscard]] inline std::string why_not(Collective collective, std::span<const Level> levels,
+[[nodiscard]] inline std::string why_not(Collective collective, std::span<const GroupLevel> levels,
                                          std::uint32_t ranks) {
   std::uint64_t product = 1;
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -72,11 +72,12 @@ namespace impl {
 }
 
 /// In how many blocks the data of `ranks` ranks is cut, so that every level can share it.
-[[nodiscard]] inline std::uint32_t blocks_of(Collective collective, std::span<const Level> levels,
+[[nodiscard]] inline std::uint32_t blocks_of(Collective collective,
+                                             std::span<const GroupLevel> levels,
                                              std::uint32_t ranks) {
   if (levels.size() == 1) return find_recipe(collective, levels[0].algorithm).blocks_of(ranks);
   std::uint32_t halves = 1;  // for those who send half of a block here and half there
-  for (const Level& level : levels) {
+  for (const GroupLevel& level : levels) {
     const Recipe recipe = find_recipe(collective, level.algorithm);
     if (recipe.per_rank == 2 || recipe.blocks == 2) halves = 2;
   }
@@ -91,7 +92,7 @@ namespace impl {
 /// an all-gather inside; where an algorithm has no reduce-scatter, a reduction to one member, whose
 /// all-reduce across the groups, and a broadcast. A member of a group of n that shares sends across
 /// groups m / n of the bytes. A reduce-scatter goes across after inside, an all-gather before.
-inline void play(Collective collective, const Team& team, std::span<const Level> levels) {
+inline void play(Collective collective, const Team& team, std::span<const GroupLevel> levels) {
   const std::uint32_t p = team.size();
   if (levels.size() == 1) {
     const Recipe recipe = find_recipe(collective, levels[0].algorithm);

@@ -73,9 +73,9 @@ inline void redouble(Team& team, Cube& cube) {
 }  // namespace impl
 
 /// All-reduce by recursive doubling. Of P = 2^k + s members each of the 2^k corners sends k C
-/// messages, of k m bytes; s pairs send 2 C messages of 2 m bytes more. Partners merge "mine +
-/// theirs", which is the same on both where + commutes bit by bit. Time with x = m / (C b), one
-/// chunk: k (a + x), and 2 (a + x) more where s > 0.
+/// messages of k m bytes in all, and each of s pairs C messages of m bytes there and back. Partners
+/// merge "mine + theirs", which is the same on both where + commutes bit by bit. Time with one
+/// chunk: k (a + m / b), and at most 2 (a + m / b) more where s > 0.
 inline void recursive_doubling_all_reduce(Team& team) {
   impl::Cube cube(team);
   cube.fold([&](auto corner, auto surplus) { team.merge(surplus, corner, 0, team.blocks()); });
@@ -85,8 +85,9 @@ inline void recursive_doubling_all_reduce(Team& team) {
   cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, 0, team.blocks()); });
 }
 
-/// All-gather by recursive doubling: with P = 2^k, k rounds in which everybody sends what it has
-/// gathered, (P-1) m / P bytes in all; time with one chunk k a + (P-1) m / (P b).
+/// All-gather by recursive doubling. With P = 2^k, everybody sends k C messages, of d m / P bytes
+/// at distance d, (P-1) m / P in all; time with one chunk: k a + (P-1) m / (P b). A surplus member
+/// sends its block to its corner and gets all others from there.
 inline void recursive_doubling_all_gather(Team& team) {
   impl::Cube cube(team);
   cube.fold([&](auto corner, auto surplus) { team.copy(surplus, corner, surplus, 1); });

@@ -5,6 +5,7 @@
 /// @file
 /// Rounds: what every collective is made of. An algorithm lists hops; this turns them into actions.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,35 +48,29 @@ class RoundWriter {
 
   void write(const Rounds& rounds) {
     add_scratch(rounds);
-    std::vector<std::uint32_t> filled(m_members.size(), 0);
-    std::vector<std::pair<Use, Use>> merges;
+    // Chunk c of a block needs chunk c of it alone; chunk c of several blocks others, too.
+    const bool alone = std::ranges::all_of(rounds, [](const Round& round) {
+      return std::ranges::all_of(round, [](const Hop& hop) { return hop.to.count == 1; });
+    });
+    // What a round brings is merged as late as may be: by then the messages behind it are awaited,
+    // too, and what it is needed for follows at once.
+    std::vector<std::vector<Merge>> arrived(m_chunks);
     for (const Round& round : rounds) {
+      if (!alone) std::ranges::for_each(arrived, [this](auto& merges) { perform(merges); });
       for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
-        merges.clear();
-        for (const Hop& hop : round) {
-          const Use from = piece(hop.from, Access::read, chunk);
-          Use to = piece(hop.to, Access::write, chunk);
-          if (is_nothing(from)) continue;
-          if (hop.merges) {
-            std::uint32_t& arrived = filled[hop.to.member];
-            const Use into = piece(hop.to, Access::update, chunk);
-            to = schedule::write(m_scratch[hop.to.member], arrived, to.count);
-            merges.emplace_back(schedule::read(to.buffer, arrived, to.count), into);
-            arrived += to.count;
-          }
-          move(from, to);
-        }
-        // A rank that merged before it sent would keep the next one waiting, and that the one after
-        // it, all around a ring; and partners that exchange send what they had before.
-        for (const auto& [from, into] : merges) {
-          const QueueId queue = m_builder.local(m_builder[into.buffer].rank, Lane{1});
-          m_builder.add({Kind::combine, queue, m_stage, Item{into.first}}, {from, into});
-        }
+        perform(arrived[chunk]);
+        for (const Hop& hop : round) send(hop, chunk, arrived[chunk]);
       }
     }
+    std::ranges::for_each(arrived, [this](auto& merges) { perform(merges); });
   }
 
  private:
+  struct Merge {
+    Use from;
+    Use into;
+  };
+
   /// Chunk `chunk` of some blocks: they are cut in as many messages as one block would be.
   [[nodiscard]] Use piece(const Blocks& blocks, Access access, std::uint32_t chunk) const {
     const Use& member = m_members[blocks.member];
@@ -90,7 +85,19 @@ class RoundWriter {
            part_bytes(buffer, parts.first, parts.count) == 0;
   }
 
-  void move(const Use& from, const Use& to) {
+  /// Appends the message; one that is to be merged goes into scratch and `arrived`.
+  void send(const Hop& hop, std::uint32_t chunk, std::vector<Merge>& arrived) {
+    const Use from = piece(hop.from, Access::read, chunk);
+    Use to = piece(hop.to, Access::write, chunk);
+    if (is_nothing(from)) return;
+    if (hop.merges) {
+      std::uint32_t& filled = m_filled[hop.to.member];
+      const BufferId scratch = m_scratch[hop.to.member];
+      arrived.push_back({schedule::read(scratch, filled, to.count),
+                         schedule::update(to.buffer, to.first, to.count)});
+      to = schedule::write(scratch, filled, to.count);
+      filled += to.count;
+    }
     const Rank sender = m_builder[from.buffer].rank;
     const Rank receiver = m_builder[to.buffer].rank;
     const QueueId queue =
@@ -98,9 +105,20 @@ class RoundWriter {
     m_builder.add({Kind::move, queue, m_stage, Item{from.first}, m_flags}, {from, to});
   }
 
+  void perform(std::vector<Merge>& merges) {
+    for (const Merge& merge : merges) {
+      const Rank rank = m_builder[merge.into.buffer].rank;
+      m_builder.add(
+          {Kind::combine, m_builder.local(rank, Lane{1}), m_stage, Item{merge.into.first}},
+          {merge.from, merge.into});
+    }
+    merges.clear();
+  }
+
   /// One buffer for each member that merges, with a part for every part that it receives, in order
   /// of arrival: written once each, so that folding them is fold()'s business.
   void add_scratch(const Rounds& rounds) {
+    m_filled.assign(m_members.size(), 0);
     std::vector<std::vector<Bytes>> ends(m_members.size());
     for (const Round& round : rounds) {
       for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
@@ -141,15 +159,16 @@ class RoundWriter {
   std::span<const Use> m_members;
   Stage m_stage;
   std::uint32_t m_chunks;
-  std::uint8_t m_flags = 0;  ///< of moves: of gradients, where anything is merged
-  std::vector<BufferId> m_scratch;
+  std::uint8_t m_flags = 0;             ///< of moves: of gradients, where anything is merged
+  std::vector<BufferId> m_scratch;      ///< of each member
+  std::vector<std::uint32_t> m_filled;  ///< parts of it that have been written
 };
 
 }  // namespace impl
 
 /// Appends the actions of `rounds` to `builder`. Member i is the range `members[i]`, every block of
-/// which is `chunks` parts; a hop becomes as many messages, which follow one another so that the
-/// next round begins with the first while the last is under way.
+/// which is `chunks` parts; a hop becomes as many messages, one behind the other. Where all hops
+/// are of single blocks the next round begins with the first while the last is under way.
 ///
 /// A move carries a message, in lane 0 of the channel between the two ranks, or in local lane 1
 /// where both members lie on one rank: a copy, which the handler makes. What is merged goes to a

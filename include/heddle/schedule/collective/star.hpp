@@ -12,8 +12,10 @@
 
 namespace heddle::inline v0::schedule {
 
-/// All to one: the root merges x[root] + x[root+1] + ..., around. P - 1 edges with C messages of m
-/// bytes in all. Time with one chunk: a + m / b, or a + (P-1) m / b through one port of the root.
+/// All to one: C messages of m bytes in all from everybody; the root merges x[root] + x[root+1] +
+/// ..., around. Time with x = m / (C b): a + C x where links do not share a port, a + (P-1) C x
+/// where the root has one. An all-reduce, which is this and a broadcast, takes 2 a + (C+1) x, or
+/// with one port and one chunk 2 (a + (P-1) m / b).
 inline void star_reduce(Team& team) {
   const std::uint32_t p = team.size();
   team.next_round();
