@@ -183,7 +183,16 @@ TEST_CASE("what cannot be filled is refused") {
   Orders fewer = split;
   fewer.ranks[1].pop_back();
   CHECK_THAT(said(fewer), ContainsSubstring("every I has one W on its rank") &&
-                              ContainsSubstring("4 of I and 3 of W on rank 1"));
+                              ContainsSubstring("1I3 on rank 1 has no W"));
+  // As many of the one as of the other, but not of the same microbatches.
+  Orders others = split;
+  others.ranks[1].back().item = Item{2};
+  CHECK_THAT(said(others), ContainsSubstring("1W2 on rank 1 has no I"));
+  others.ranks[1].back() = order(Kind::W, 1, 0);
+  CHECK_THAT(said(others), ContainsSubstring("1W0 on rank 1 has no I"));
+  Orders more = split;
+  more.ranks[1].push_back(order(Kind::W, 1, 3));
+  CHECK_THAT(said(more), ContainsSubstring("1W3 on rank 1 has no I"));
   Orders updates = split;
   updates.ranks[2].push_back(order(Kind::update, 2, 0));
   CHECK_THAT(said(updates), ContainsSubstring("found 2UPDATE0 on rank 2"));

@@ -71,6 +71,7 @@ class WeightFiller {
   }
 
  private:
+  using Pass = std::pair<Stage, Item>;
   static constexpr double never = std::numeric_limits<double>::infinity();
 
   /// When a microbatch was through a stage, and on which rank.
@@ -106,8 +107,7 @@ class WeightFiller {
 
   void read_orders() {
     for (std::uint32_t rank = 0; rank < m_ranks.size(); ++rank) {
-      std::size_t inputs = 0;
-      std::size_t weights = 0;
+      std::vector<Pass> inputs, weights;
       bool follows = false;  // the first of a fused pair
       for (const Order& order : m_orders.ranks[rank]) {
         expects(+order.stage < m_before.size(), [&] {
@@ -122,16 +122,24 @@ class WeightFiller {
           return fail("a W that is fused has its place", text("found ", order, " on rank ", rank));
         });
         follows = order.fused;
-        inputs += order.kind == Kind::I;
-        weights += order.kind == Kind::W;
+        if (order.kind == Kind::I) inputs.emplace_back(order.stage, order.item);
+        if (order.kind == Kind::W) weights.emplace_back(order.stage, order.item);
         if (order.kind == Kind::F) done(order).rank = rank;
       }
+      std::sort(inputs.begin(), inputs.end());
+      std::sort(weights.begin(), weights.end());
       expects(inputs == weights, [&] {
+        const auto [input, weight] =
+            std::mismatch(inputs.begin(), inputs.end(), weights.begin(), weights.end());
+        const bool lacks_weights =
+            weight == weights.end() || (input != inputs.end() && *input < *weight);
+        const auto [stage, item] = lacks_weights ? *input : *weight;
         return fail("every I has one W on its rank",
-                    text(inputs, " of I and ", weights, " of W on rank ", rank));
+                    text(stage, lacks_weights ? Kind::I : Kind::W, item, " on rank ", rank,
+                         " has no ", lacks_weights ? Kind::W : Kind::I));
       });
       m_ranks[rank].list.reserve(m_orders.ranks[rank].size());
-      m_ranks[rank].weights.reserve(weights);
+      m_ranks[rank].weights.reserve(weights.size());
     }
   }
 
