@@ -23,4 +23,5 @@
 #include <heddle/collective/reduction.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/collective/scatter.hpp>
+#include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/collective/sum_in_place.hpp>

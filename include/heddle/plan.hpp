@@ -20,3 +20,4 @@
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/speed_ratios.hpp>
+#include <heddle/plan/sufficient_factors.hpp>

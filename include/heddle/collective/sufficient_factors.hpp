@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// sum_by_factors: a gradient summed over ranks without being sent. plan::prefers_factors() says
+/// when that is faster.
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/all_gather.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/kernel/linalg.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// Fills the rows of the other ranks.
+template <class Exec, class Matrix>
+void gather_rows(const Exec& space, const Matrix& matrix, const Blocks& rows,
+                 const Communicator& comm, CallOptions options) {
+  const std::size_t columns = matrix.extent(1);
+  options.counts.clear();
+  for (std::size_t r = 0; r < static_cast<std::size_t>(comm.size()); ++r)
+    options.counts.push_back(rows.count(r) * columns);
+  const std::size_t first = rows.first(+comm.rank());
+  const auto own =
+      Kokkos::subview(matrix, std::pair(first, first + rows.count(+comm.rank())), Kokkos::ALL);
+  all_gather(space, own, matrix, comm, options);
+}
+
+}  // namespace impl
+
+/// Leaves x^T dy in `gradient`, inputs x outputs, on every rank of `comm`: the sum over the rows of
+/// all of them. `x` (rows x inputs) and `dy` (rows x outputs) have room for the rows of all ranks,
+/// of which this rank has filled in its own: CallOptions::counts says how many rows each has; where
+/// it is empty they are divided evenly, the first ranks having one more. The others' arrive there.
+///
+/// Every rank sends its rows to all others, (inputs + outputs) elements each, and multiplies all of
+/// them: the result is that of gemm() on equal arguments, with its error, whatever the number of
+/// ranks. Stream order is that of all_gather() and then of gemm().
+/// @throws contract_error for shapes that do not fit each other, or the counts; as all_gather().
+template <kernel::ExecutionSpace Exec, kernel::MatrixOn<Exec> Factor, kernel::MatrixOn<Exec> Sum>
+void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const Sum& gradient,
+                    const Communicator& comm, const CallOptions& options = {}) {
+  constexpr const char* where = "heddle::collective::sum_by_factors";
+  kernel::expect_shape(where, "dy", dy, x.extent(0), dy.extent(1));
+  kernel::expect_shape(where, "the gradient", gradient, x.extent(1), dy.extent(1));
+  const impl::Blocks rows(where, x.extent(0), static_cast<std::size_t>(comm.size()),
+                          options.counts);
+  impl::gather_rows(space, x, rows, comm, options);
+  impl::gather_rows(space, dy, rows, comm, options);
+  kernel::gemm(space, kernel::Transpose::yes, kernel::Transpose::no, 1, x, dy, 0, gradient);
+}
+
+}  // namespace heddle::inline v0
