@@ -35,6 +35,7 @@ std::vector<Comparison> ada_grouper();
 std::vector<Comparison> pipedream_runtime();
 std::vector<Comparison> zero_bubble();
 std::vector<Comparison> dualpipe();
+std::vector<Comparison> tpi_llm_star();
 std::vector<Comparison> two_bp();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();

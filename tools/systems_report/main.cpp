@@ -40,6 +40,7 @@ constexpr System systems[] = {
     {"Ada-Grouper", report::ada_grouper},
     {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
+    {"TPI-LLM star all-reduce", report::tpi_llm_star},
     {"unified programming model", report::unified},
     {"hybrid CPU balance", report::hybrid_balance},
 };
