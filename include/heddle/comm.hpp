@@ -14,5 +14,6 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/measure.hpp>
+#include <heddle/comm/measure_collectives.hpp>
 #include <heddle/comm/measure_links.hpp>
 #include <heddle/comm/mpi_transport.hpp>
