@@ -23,7 +23,7 @@ int main() {
   Length longest{1, 0};
   std::uint64_t even = 0;
   const std::uint64_t tokens = hd::stream(
-      {.threads = 2, .batch = 256, .stages_per_thread = {2, 2}},
+      {.threads = 2, .batch = 256},
       [&]() -> std::optional<std::uint64_t> {  // the source: numbers from 1 on
         if (next == end) return std::nullopt;
         return next++;

@@ -72,11 +72,84 @@ TEST_CASE("a stream gives what a loop gives, in its order") {
         }
 }
 
+TEST_CASE("a stream gives the same by every plan") {
+  for (const std::vector<int>& stages :
+       {std::vector{4}, {1, 3}, {2, 2}, {3, 1}, {1, 2, 1}, {1, 1, 1, 1}})
+    for (const int lanes : {1, 2, 3})
+      for (const std::uint32_t batch : {1u, 7u})
+        for (const std::uint32_t waiting : {1u, 4u})
+          for (const int end : {0, 1, 2, 3, 7, 14, 41, 1000}) {
+            INFO(stages.size() << " divisions, " << lanes << " lanes, batch " << batch << ", "
+                               << waiting << " waiting, " << end);
+            std::uint64_t tokens = 0;
+            REQUIRE(pass({.batch = batch,
+                          .waiting = waiting,
+                          .plan = {.stages = stages, .lanes = lanes}},
+                         end, tokens) == reference(end));
+            REQUIRE(tokens == static_cast<std::uint64_t>(end));
+          }
+}
+
+TEST_CASE("a stage of a stream is called for one token after the other, a parallel one is not") {
+  using namespace std::chrono_literals;
+  // Two lanes: while one thread sleeps in a stage, the other may be in another one.
+  std::atomic<int> inside = 0, most = 0, inside_parallel = 0, most_parallel = 0;
+  const auto enter = [](std::atomic<int>& count, std::atomic<int>& peak) {
+    const int now = ++count;
+    for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::sleep_for(200us);
+    --count;
+  };
+  std::vector<int> found;
+  stream(
+      {.batch = 1, .plan = {.stages = {4}, .lanes = 2}}, numbers(60),
+      [&](int x) {
+        enter(inside, most);
+        return x;
+      },
+      parallel([&](int x) {
+        enter(inside_parallel, most_parallel);
+        enter(inside_parallel, most_parallel);
+        return x;
+      }),
+      [&](int x) { found.push_back(x); });
+  CHECK(most == 1);
+  CHECK(most_parallel == 2);
+  std::vector<int> expected(60);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(found == expected);
+}
+
+TEST_CASE("a stream takes as many threads as its stages are worth") {
+  using impl::choose_stream_plan;
+  using schedule::StreamPlan;
+  const auto chosen = [](std::vector<Seconds> stage, Seconds handover, int threads,
+                         std::vector<bool> parallel = {}) {
+    return choose_stream_plan({std::move(stage), handover}, parallel, threads);
+  };
+  // Nothing to do: no word between threads is worth it.
+  CHECK(chosen({0, 0, 0, 0}, 1e-7, 4) == StreamPlan{{4}, 1});
+  // Equal halves.
+  CHECK(chosen({1e-5, 1e-5, 1e-5, 1e-5}, 1e-7, 2) == StreamPlan{{2, 2}, 1});
+  // Halves that cannot be equal: two lanes have no such trouble.
+  CHECK(chosen({1e-5, 3e-5, 1e-5}, 1e-7, 2) == StreamPlan{{3}, 2});
+  // One stage is all there is to do, and it takes one batch at a time ...
+  CHECK(chosen({0, 1e-5, 0}, 1e-7, 4) == StreamPlan{{3}, 1});
+  // ... or several.
+  CHECK(chosen({0, 1e-5, 0}, 1e-7, 4, {false, true, false}) == StreamPlan{{3}, 4});
+  // A third thread would be idle.
+  CHECK(chosen({1e-5, 1e-5}, 1e-7, 3).ranks() == 2);
+  CHECK(impl::balanced({1, 1, 1, 5, 1, 1}, 3) == std::vector{3, 1, 2});
+  CHECK(impl::balanced({1, 1}, 2) == std::vector{1, 1});
+  CHECK(impl::handover_time() > 0);
+}
+
 TEST_CASE("the stages of a stream are divided as the caller says") {
   std::vector<std::thread::id> threads(4);
   const auto here = [&](std::size_t stage) { threads[stage] = std::this_thread::get_id(); };
   stream(
-      {.stages_per_thread = {1, 3}},
+      {.plan = {.stages = {1, 3}}},
       [&, source = numbers(10)]() mutable {
         here(0);
         return source();
@@ -121,7 +194,7 @@ TEST_CASE("a stream bounds what is under way") {
   std::atomic<int> taken = 0;
   int ahead = 0;
   stream(
-      {.threads = 2, .batch = batch, .waiting = waiting},
+      {.batch = batch, .waiting = waiting, .plan = {.stages = {1, 1}}},
       [&, source = numbers(400)]() mutable {
         ++made;
         ahead = std::max(ahead, made - taken);
@@ -130,8 +203,8 @@ TEST_CASE("a stream bounds what is under way") {
       [&](int) {
         if (++taken % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       });
-  // In storage at the source, in storage at the sink, and the batch under work at either end.
-  CHECK(ahead <= static_cast<int>(batch * (2 * (1 + waiting) + 2)));
+  // In storage, and the batch under work at either end.
+  CHECK(ahead <= static_cast<int>(batch * (1 + waiting + 2)));
   CHECK(ahead >= static_cast<int>(batch));
 }
 
@@ -144,9 +217,10 @@ TEST_CASE("a stream that makes no pipeline is refused") {
                  ContainsSubstring("threads = 0"));
   CHECK_THAT(refusal({.batch = 0}), ContainsSubstring("batch = 0"));
   CHECK_THAT(refusal({.waiting = 0}), ContainsSubstring("waiting = 0"));
-  CHECK_THAT(refusal({.waiting = 1u << 31}), ContainsSubstring("waiting at most 1048576"));
-  CHECK_THAT(refusal({.stages_per_thread = {1, 2}}),
-             ContainsSubstring("the threads do not share out all stages") &&
-                 ContainsSubstring("stages_per_thread names 3 of 2"));
-  CHECK_THAT(refusal({.stages_per_thread = {2, 0}}), ContainsSubstring("at least one stage"));
+  CHECK_THAT(refusal({.waiting = 1u << 31}), ContainsSubstring("waiting at most 65536"));
+  CHECK_THAT(refusal({.plan = {.stages = {1, 2}}}),
+             ContainsSubstring("the plan does not share out all stages") &&
+                 ContainsSubstring("it names 3 of 2"));
+  CHECK_THAT(refusal({.plan = {.stages = {2, 0}}}), ContainsSubstring("at least one stage"));
+  CHECK_THAT(refusal({.plan = {.stages = {2}, .lanes = 0}}), ContainsSubstring("0 lanes"));
 }

@@ -9,28 +9,37 @@
 
 namespace streams {
 
-Result by_heddle(const Case& work) {
+namespace {
+
+template <class Middle>
+Result run(const Case& work, const Middle& middle) {
   Result result;
   std::uint64_t next = 0;
   std::vector<heddle::Seconds> begun(work.tokens / batch);
   const heddle::Seconds start = now();
   heddle::stream(
-      // Batches are stored at both ends, and one is under work there: 2 (1 + waiting) + 2 in all.
-      {.threads = threads, .batch = batch, .waiting = lines / 2 - 2},
+      // Batches are stored between two threads, and one is under work at either end.
+      {.threads = threads, .batch = batch, .waiting = lines - 3},
       [&]() -> std::optional<std::uint64_t> {
         if (next == work.tokens) return std::nullopt;
-        if (next % batch == 0) begun[next / batch] = now();
+        if (next % (batch * timed) == 0) begun[next / batch] = now();
         return stage(next++, work.turns);
       },
-      [turns = work.turns](std::uint64_t x) { return stage(x, turns); },
-      [turns = work.turns](std::uint64_t x) { return stage(x, turns); },
+      middle, middle,
       [&](std::uint64_t x) {
         result.gathered(stage(x, work.turns));
-        if (result.gathered.tokens % batch == 0)
+        if (result.gathered.tokens % (batch * timed) == batch)
           result.latencies.push_back(now() - begun[result.gathered.tokens / batch - 1]);
       });
   result.seconds = now() - start;
   return result;
+}
+
+}  // namespace
+
+Result by_heddle(const Case& work, bool parallel) {
+  const auto middle = [turns = work.turns](std::uint64_t x) { return stage(x, turns); };
+  return parallel ? run(work, heddle::parallel(middle)) : run(work, middle);
 }
 
 }  // namespace streams

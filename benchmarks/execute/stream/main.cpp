@@ -6,11 +6,10 @@
 /// A pipeline of four stages over two threads of one process: heddle::stream() against oneTBB's
 /// parallel_pipeline and Taskflow's Pipeline, all with batches of 64 tokens and at most 16 batches
 /// under way, with stages that do nothing and such that take 0.1, 1 and 10 us for a batch, which is
-/// what all of them hand over. A peer's stages in the middle are tried serial and parallel.
+/// what all of them hand over. The stages in the middle are serial for all, and then parallel.
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -28,7 +27,7 @@ constexpr const char* name = "execute/stream";
 
 struct Competitor {
   const char* name;
-  std::function<std::optional<streams::Result>(const streams::Case&)> run;
+  std::optional<streams::Result> (*run)(const streams::Case&, bool parallel);
 };
 
 /// Turns for each token with which a stage takes `seconds` for a batch, on this machine now.
@@ -51,67 +50,55 @@ heddle::Seconds median(std::vector<heddle::Seconds> values) {
   return *middle;
 }
 
-/// All competitors take turns, `rounds` times.
+/// All competitors take turns, `rounds` times, Heddle first.
 void compare(std::string_view stage, heddle::Seconds seconds, std::uint64_t tokens, int rounds,
-             const std::vector<Competitor>& peers) {
+             bool parallel, const std::vector<Competitor>& competitors) {
   const streams::Case work{tokens / streams::batch * streams::batch, turns_for(seconds)};
-  std::vector<double> ours;
-  std::vector<double> latencies;
-  std::vector<std::vector<double>> theirs(peers.size());
-  std::vector<std::vector<double>> their_latencies(peers.size());
+  std::vector<std::vector<double>> times(competitors.size());
+  std::vector<std::vector<double>> latencies(competitors.size());
+  std::optional<streams::Gathered> reference;
   for (int round = 0; round < rounds; ++round) {
-    const streams::Result reference = streams::by_heddle(work);
-    bench::require_equal("the number of tokens", reference.gathered.tokens, work.tokens);
-    ours.push_back(reference.seconds);
-    latencies.push_back(median(reference.latencies));
-    for (std::size_t p = 0; p < peers.size(); ++p) {
-      const auto result = peers[p].run(work);
+    for (std::size_t c = 0; c < competitors.size(); ++c) {
+      const auto result = competitors[c].run(work, parallel);
       if (!result) continue;
-      bench::require_equal("the hash of the results", reference.gathered.hash,
-                           result->gathered.hash);
-      bench::require_equal("the number of tokens", reference.gathered.tokens,
-                           result->gathered.tokens);
-      theirs[p].push_back(result->seconds);
-      their_latencies[p].push_back(median(result->latencies));
+      if (!reference) reference = result->gathered;
+      bench::require_equal("the number of tokens", result->gathered.tokens, work.tokens);
+      bench::require_equal("the sum of the results", result->gathered.hash, reference->hash);
+      times[c].push_back(result->seconds);
+      latencies[c].push_back(median(result->latencies));
     }
   }
-  const auto rate = [&](const std::vector<double>& times) {
-    std::vector<double> rates;
-    for (const double time : times) rates.push_back(static_cast<double>(work.tokens) / time / 1e6);
-    return bench::summarise(rates);
-  };
-  const auto microseconds = [](std::vector<double> times) {
-    for (double& time : times) time *= 1e6;
-    return bench::summarise(times);
-  };
-  bench::print_value(name, heddle::text(stage, "_heddle"), rate(ours), "million_tokens/s");
-  bench::print_value(name, heddle::text(stage, "_heddle_latency"), microseconds(latencies), "us");
-  for (std::size_t p = 0; p < peers.size(); ++p) {
-    if (theirs[p].empty()) {
-      std::cout << "skip " << name << " a library to compare with was not found: " << peers[p].name
-                << '\n';
+  for (std::size_t c = 0; c < competitors.size(); ++c) {
+    const std::string what =
+        heddle::text(stage, '_', competitors[c].name, parallel ? "_parallel" : "_serial");
+    if (times[c].empty()) {
+      std::cout << "skip " << name << " a library to compare with was not found: " << what << '\n';
       continue;
     }
-    const std::string peer = heddle::text(stage, '_', peers[p].name);
-    bench::print_value(name, peer, rate(theirs[p]), "million_tokens/s");
-    bench::print_value(name, peer + "_latency", microseconds(their_latencies[p]), "us");
-    bench::print_ratio(name, peer, bench::ratios(theirs[p], ours));
+    std::vector<double> rates;
+    for (const double time : times[c])
+      rates.push_back(static_cast<double>(work.tokens) / time / 1e6);
+    for (double& time : latencies[c]) time *= 1e6;
+    bench::print_value(name, what, bench::summarise(rates), "million_tokens/s");
+    bench::print_value(name, what + "_latency", bench::summarise(latencies[c]), "us");
+    if (c != 0) bench::print_ratio(name, what, bench::ratios(times[c], times[0]));
   }
 }
 
 }  // namespace
 
 int main() {
-  using streams::by_onetbb, streams::by_taskflow, streams::Case;
-  const std::vector<Competitor> peers = {
-      {"onetbb_serial", [](const Case& work) { return by_onetbb(work, false); }},
-      {"onetbb_parallel", [](const Case& work) { return by_onetbb(work, true); }},
-      {"taskflow_serial", [](const Case& work) { return by_taskflow(work, false); }},
-      {"taskflow_parallel", [](const Case& work) { return by_taskflow(work, true); }}};
+  const std::vector<Competitor> competitors = {
+      {"heddle", [](const streams::Case& work,
+                    bool parallel) { return std::optional(streams::by_heddle(work, parallel)); }},
+      {"onetbb", streams::by_onetbb},
+      {"taskflow", streams::by_taskflow}};
   return bench::status_of(name, [&] {
-    compare("empty", 0, 3'200'000, 31, peers);
-    compare("0.1us", 0.1e-6, 3'200'000, 31, peers);
-    compare("1us", 1e-6, 1'280'000, 31, peers);
-    compare("10us", 10e-6, 128'000, 31, peers);
+    for (const bool parallel : {false, true}) {
+      compare("empty", 0, 3'200'000, 31, parallel, competitors);
+      compare("0.1us", 0.1e-6, 3'200'000, 31, parallel, competitors);
+      compare("1us", 1e-6, 1'280'000, 31, parallel, competitors);
+      compare("10us", 10e-6, 128'000, 31, parallel, competitors);
+    }
   });
 }

@@ -4,200 +4,57 @@
 
 /// @file
 /// stream(): plain functions as a pipeline over threads of one process. Tokens travel in batches,
-/// which are the microbatches of a Schedule. Needs neither MPI nor Kokkos.
+/// which are the items of a Schedule. Needs neither MPI nor Kokkos.
 
 #include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
+#include <numeric>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/impl/choose_stream_plan.hpp>
+#include <heddle/execute/impl/stream_model.hpp>
 #include <heddle/execute/runner.hpp>
-#include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_transport.hpp>
-#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/shared_stream.hpp>
 
 namespace heddle::inline v0 {
 
 /// How stream() divides the work, and how much of it may be under way.
 struct StreamOptions {
-  int threads = 2;            ///< at most one per stage
+  int threads = 2;            ///< at most, where the plan is to be chosen
   std::uint32_t batch = 64;   ///< tokens that travel together: fewer for latency, more for speed
   std::uint32_t waiting = 8;  ///< batches that may wait between two threads
-  /// Neighbouring stages that share a thread; as equal in number as can be where empty.
-  std::vector<int> stages_per_thread = {};
+  /// Who does what; chosen by what the first batches take where it has no stages.
+  schedule::StreamPlan plan = {.stages = {}};
   Idle idle = Idle::yield;  ///< how far a waiting thread gives up its core
 };
 
-namespace impl {
-
-/// What goes before the tokens of a batch.
-struct BatchHeader {
-  std::uint32_t count = 0;  ///< tokens that follow
-  bool last = false;        ///< no token comes after these
-};
-
-/// Where tokens begin, and how batches are aligned.
-inline constexpr std::size_t batch_alignment = 64;
-
-/// The bytes of a batch of `tokens` T.
-template <class T>
-[[nodiscard]] constexpr Bytes batch_bytes(std::uint32_t tokens) noexcept {
-  const Bytes bytes = batch_alignment + Bytes{tokens} * sizeof(T);
-  return (bytes + batch_alignment - 1) / batch_alignment * batch_alignment;
+/// Marks a stage of a stream() that may be called for several batches at once: it keeps no state,
+/// or guards it. Its tokens go on in order.
+template <class Function>
+[[nodiscard]] ParallelStage<Function> parallel(Function function) {
+  return {std::move(function)};
 }
-
-/// A batch in the memory of a part.
-template <class T>
-struct Batch {
-  explicit Batch(std::byte* memory)
-      : header(reinterpret_cast<BatchHeader*>(memory)),
-        tokens(reinterpret_cast<T*>(memory + batch_alignment)) {}
-
-  BatchHeader* header;
-  T* tokens;
-};
-
-/// Whether tokens of all these types may be copied as bytes from one thread's batch to another's.
-template <class Tokens>
-inline constexpr bool travel_as_bytes = false;
-template <class... T>
-inline constexpr bool travel_as_bytes<std::tuple<T...>> =
-    ((std::is_trivially_copyable_v<T> && alignof(T) <= batch_alignment) && ...);
-
-/// The types of the tokens between the stages, from what the source makes on.
-template <class Made, class... Functions>
-struct TokenTypes {
-  using type = std::tuple<Made>;
-};
-template <class Made, class Function, class... Functions>
-struct TokenTypes<Made, Function, Functions...> {
-  static_assert(std::invocable<Function&, const Made&>,
-                "heddle::stream: a stage takes what the stage before it returns");
-  using Result = std::remove_cvref_t<std::invoke_result_t<Function&, const Made&>>;
-  static_assert(!std::is_void_v<Result>,
-                "heddle::stream: every stage but the last returns a token");
-  using type =
-      decltype(std::tuple_cat(std::declval<std::tuple<Made>>(),
-                              std::declval<typename TokenTypes<Result, Functions...>::type>()));
-};
-template <class Made, class Function>
-struct TokenTypes<Made, Function> {
-  static_assert(std::invocable<Function&, const Made&>,
-                "heddle::stream: a stage takes what the stage before it returns");
-  using type = std::tuple<Made>;  // what the last stage returns goes nowhere
-};
-
-/// The stages as a Model, one object per thread; a stage is called by one thread only.
-template <class Source, class... Functions>
-class StreamModel {
-  using Token = typename std::invoke_result_t<Source&>::value_type;
-  using Tokens = typename TokenTypes<Token, Functions...>::type;
-  static constexpr std::size_t stages = 1 + sizeof...(Functions);
-  static_assert(travel_as_bytes<Tokens>,
-                "heddle::stream: tokens are trivially copyable and aligned to at most 64 bytes");
-
- public:
-  StreamModel(Source& source, std::tuple<Functions&...> functions, std::uint32_t batch)
-      : m_source(&source), m_functions(functions), m_batch(batch) {}
-
-  /// Called by Runner: batches have the size of their tokens.
-  template <class P>
-  [[nodiscard]] Schedule prepare(const Schedule& schedule, P&, const ExecuteOptions&) const {
-    return schedule.with_sizes([&](Buffer& buffer) {
-      const std::string& role = schedule[buffer.label];
-      if (role == role::weights) return;
-      buffer.bytes = buffer.parts * bytes_after(+buffer.stage - (role == role::input ? 1 : 0),
-                                                std::make_index_sequence<stages - 1>());
-    });
-  }
-
-  /// Called by Runner: one stage for one batch.
-  void operator()(const Task& task) {
-    return run(task.stage(), task.uses(), std::make_index_sequence<stages>());
-  }
-
-  /// Whether this thread has seen the last token.
-  [[nodiscard]] bool ended() const noexcept { return m_ended; }
-  /// Tokens that the source made, where it is called by this thread.
-  [[nodiscard]] std::uint64_t made() const noexcept { return m_made; }
-
- private:
-  template <std::size_t... S>
-  [[nodiscard]] Bytes bytes_after(std::size_t stage, std::index_sequence<S...>) const {
-    return std::array{batch_bytes<std::tuple_element_t<S, Tokens>>(m_batch)...}[stage];
-  }
-
-  template <std::size_t... S>
-  void run(Stage stage, std::span<const BoundUse> uses, std::index_sequence<S...>) {
-    using Call = void (StreamModel::*)(std::span<const BoundUse>);
-    static constexpr std::array<Call, stages> calls = {&StreamModel::call<S>...};
-    (this->*calls[+stage])(uses);
-  }
-
-  template <std::size_t S>
-  void call(std::span<const BoundUse> uses) {
-    if constexpr (S == 0)
-      fill(Batch<Token>(uses[0].data));
-    else
-      apply<S>(uses);
-  }
-
-  void fill(Batch<Token> made) {
-    std::uint32_t count = 0;
-    while (count < m_batch && !m_ended) {
-      if (std::optional<Token> token = (*m_source)())
-        std::construct_at(made.tokens + count++, *token);
-      else
-        m_ended = true;
-    }
-    std::construct_at(made.header, BatchHeader{count, m_ended});
-    m_made += count;
-  }
-
-  template <std::size_t S>
-  void apply(std::span<const BoundUse> uses) {
-    auto& function = std::get<S - 1>(m_functions);
-    const Batch<std::tuple_element_t<S - 1, Tokens>> taken(uses[0].data);
-    const BatchHeader header = *taken.header;
-    if constexpr (S + 1 < stages) {
-      const Batch<std::tuple_element_t<S, Tokens>> made(uses[1].data);
-      for (std::uint32_t i = 0; i < header.count; ++i)
-        std::construct_at(made.tokens + i, function(std::as_const(taken.tokens[i])));
-      std::construct_at(made.header, header);
-    } else {
-      for (std::uint32_t i = 0; i < header.count; ++i) function(std::as_const(taken.tokens[i]));
-    }
-    m_ended = header.last;
-  }
-
-  Source* m_source;
-  std::tuple<Functions&...> m_functions;
-  std::uint32_t m_batch;
-  std::uint64_t m_made = 0;
-  bool m_ended = false;
-};
-
-}  // namespace impl
 
 /// Calls `source` until it returns an empty optional, and hands every token through the functions,
 /// each of which takes what the one before it returns; what the last one returns is dropped. A
-/// stage is called by one thread and sees the tokens in order; stages on different threads work at
-/// the same time. Returns the number of tokens.
+/// stage is called for one token after the other, in their order, though not always by the same
+/// thread; parallel() stages may be called for several at once. Returns the number of tokens.
+///
+/// Without a plan the calling thread does the first batches alone (for a millisecond, four batches
+/// at least). What they take, and what a word between threads takes, is put into the simulator with
+/// every plan over at most so many threads, and the fastest one goes on: one thread where batches
+/// are too small to be worth a second one.
 ///
 /// Tokens are trivially copyable and aligned to at most 64 bytes, or it does not compile (send an
-/// index or a pointer for what is not); they are copied where they change threads. A batch leaves
-/// when it is full or the source ends, so that a slow source wants a small one.
+/// index or a pointer for what is not). They stay where they were made until the next stage has
+/// read them. A batch leaves when it is full or the source ends, so that a slow source wants a
+/// small one.
 ///
 /// What a stage throws is thrown here, when all threads have stopped; tokens under way are lost.
 /// @throws contract_error for options that make no pipeline.
@@ -205,9 +62,8 @@ template <class Source, class... Functions>
 requires(sizeof...(Functions) >= 1) std::uint64_t
     stream(const StreamOptions& options, Source source, Functions... functions) {
   using Model = impl::StreamModel<Source, Functions...>;
-  constexpr int stages = 1 + static_cast<int>(sizeof...(Functions));
-  constexpr std::uint32_t most =
-      1 << 20;  // of batches that wait: the list of a step has twice as many
+  constexpr int stages = static_cast<int>(Model::stages);
+  constexpr std::uint32_t most = 1 << 16;  // of batches that wait: a step has twice as many
   expects(
       options.threads >= 1 && options.batch >= 1 && options.waiting >= 1 && options.waiting <= most,
       [&] {
@@ -217,27 +73,53 @@ requires(sizeof...(Functions) >= 1) std::uint64_t
             text("threads = ", options.threads, ", batch = ", options.batch,
                  ", waiting = ", options.waiting)};
       });
-  const std::vector<int> division =
-      options.stages_per_thread.empty()
-          ? schedule::even_division(stages, std::min(options.threads, stages))
-          : options.stages_per_thread;
+  const std::vector<int>& division = options.plan.stages;
+  const int named = std::accumulate(division.begin(), division.end(), 0);
+  expects(division.empty() || named == stages, [&] {
+    return Complaint{"heddle::stream", "the plan does not share out all stages",
+                     text("it names ", named, " of ", stages)};
+  });
+
+  impl::SourceState state;
+  const auto model = [&] { return Model(state, source, std::tie(functions...), options.batch); };
+  ThreadHub alone(1);
+  ThreadTransport here(alone, Rank{0});
+  schedule::StreamPlan plan = options.plan;
+  if (division.empty()) {
+    plan.stages = {stages};
+    if (options.threads > 1) {
+      const Seconds begin = steady_seconds();
+      Model mine = model();
+      Runner run(mine, schedule::shared_stream(plan, 2), here, {.execute = {.record = true}});
+      run.profile(false);  // everything is cold in the first step
+      run.step();
+      run.profile(true);
+      do run.step();
+      while (!state.ended && steady_seconds() - begin < 1e-3);
+      if (state.ended) return state.made;
+      TableCosts measured = run.costs();
+      impl::StreamCosts costs{.stage = {}, .handover = impl::handover_time()};
+      for (int s = 0; s < stages; ++s) costs.stage.push_back(measured.at(Kind::F, Stage{s}));
+      plan = impl::choose_stream_plan(costs, Model::parallel(), options.threads);
+    }
+  }
   // Several batches a step, and storage for those that wait: no thread stops where a step ends.
-  const Orders orders = schedule::stream_orders(division, 2 * static_cast<int>(options.waiting));
-  expects(orders.graph.stages == stages, [&] {
-    return Complaint{"heddle::stream", "the threads do not share out all stages",
-                     text("stages_per_thread names ", orders.graph.stages, " of ", stages)};
-  });
-  const Schedule schedule = weave(orders);
-  std::uint64_t tokens = 0;
-  run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
-    Model model(source, std::tie(functions...), options.batch);
-    Runner run(model, schedule, transport,
+  const Schedule schedule = schedule::shared_stream(
+      plan, plan.lanes * 2 * static_cast<int>(options.waiting), Model::parallel());
+  const auto work = [&](ThreadTransport& transport) {
+    Model mine = model();
+    Runner run(mine, schedule, transport,
                {.execute = {.idle = options.idle, .watchdog = 0}, .slack = options.waiting});
-    while (!model.ended()) run.step();
+    // The step in which the source ends is followed by one that is over for all threads.
+    do run.step();
+    while (!mine.over());
     run.drain();
-    if (transport.rank() == Rank{0}) tokens = model.made();
-  });
-  return tokens;
+  };
+  if (schedule.ranks() == 1)
+    work(here);
+  else
+    run_threads(schedule.ranks(), work);
+  return state.made;
 }
 
 }  // namespace heddle::inline v0

@@ -172,35 +172,17 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
                options.sizes);
 }
 
-/// `stages` neighbours on each of `ranks` ranks, as equal in number as can be.
-[[nodiscard]] inline std::vector<int> even_division(int stages, int ranks) {
-  std::vector<int> division(static_cast<std::size_t>(ranks), stages / ranks);
-  for (int rank = 0; rank < stages % ranks; ++rank) ++division[static_cast<std::size_t>(rank)];
-  return division;
-}
-
-/// Forward actions only: a stream of items through a chain of stages, for inference and for plain
-/// streaming programs. Rank r has the next `stages_per_rank[r]` stages of the chain.
-[[nodiscard]] inline Orders stream_orders(const std::vector<int>& stages_per_rank, int items) {
-  Orders orders{"stream", {}};
-  for (const int stages : stages_per_rank) {
-    impl::check("heddle::schedule::stream", static_cast<int>(stages_per_rank.size()), stages,
-                items);
-    auto& list = orders.ranks.emplace_back();
-    list.reserve(static_cast<std::size_t>(stages) * static_cast<std::size_t>(items));
-    for (int m = 0; m < items; ++m)
-      for (int s = orders.graph.stages; s < orders.graph.stages + stages; ++s)
-        list.push_back({Kind::F, Stage{s}, Item{m}});
-    orders.graph.stages += stages;
-  }
-  orders.graph = StageGraph::chain(orders.graph.stages);
-  orders.name = text("stream P=", stages_per_rank.size(), " M=", items);
-  return orders;
-}
-/// One stage per rank.
+/// Forward actions only: a stream of items through a chain of stages, one stage per rank, for
+/// inference. Where ranks share memory, see shared_stream().
 [[nodiscard]] inline Orders stream_orders(int stages, int items) {
   impl::check("heddle::schedule::stream", stages, 1, items);
-  return stream_orders(std::vector<int>(static_cast<std::size_t>(stages), 1), items);
+  Orders orders{text("stream P=", stages, " M=", items), {}, StageGraph::chain(stages)};
+  for (int s = 0; s < stages; ++s) {
+    auto& list = orders.ranks.emplace_back();
+    list.reserve(static_cast<std::size_t>(items));
+    for (int m = 0; m < items; ++m) list.push_back({Kind::F, Stage{s}, Item{m}});
+  }
+  return orders;
 }
 /// stream_orders, woven.
 [[nodiscard]] inline Schedule stream(const PipelineOptions& options) {
