@@ -17,3 +17,4 @@
 #include <heddle/comm/measure_collectives.hpp>
 #include <heddle/comm/measure_links.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/shared_transport.hpp>

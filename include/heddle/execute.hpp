@@ -18,6 +18,7 @@
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/shared_blocks.hpp>
+#include <heddle/execute/shared_executor.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/execute/stream.hpp>
 #include <heddle/execute/task.hpp>

@@ -14,6 +14,7 @@
 #include <heddle/schedule/collective/bruck.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/schedule/collective/direct.hpp>
+#include <heddle/schedule/collective/domain_levels.hpp>
 #include <heddle/schedule/collective/double_tree.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/collective/hierarchical.hpp>
@@ -21,6 +22,7 @@
 #include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/segments.hpp>
 #include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/team.hpp>
 #include <heddle/schedule/data_parallel.hpp>
@@ -47,6 +49,7 @@
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/pass/copy_out.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 #include <heddle/schedule/pass/fuse.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>

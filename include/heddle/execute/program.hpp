@@ -33,7 +33,8 @@ struct Port {
 /// What a Program does at one place of the list.
 struct Step {
   /// A move between ranks is a send on one and a receive on the other; all else runs. To settle is
-  /// to wait for messages that an action of another rank depends on, which sees progress only.
+  /// to wait for messages that an action of another rank depends on, which sees progress only; with
+  /// no waits, at the begin of the list, it tells that the rank has begun the step.
   enum class Does : std::uint8_t { run, send, receive, settle };
 
   ActionId action;               ///< the place in the list

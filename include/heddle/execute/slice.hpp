@@ -23,8 +23,10 @@ namespace heddle::inline v0 {
 /// The part of `schedule` that takes place on `rank`, with memory bound: `bind(id, buffer)` returns
 /// where a buffer begins, and is called once for each buffer of this rank, and for each of another
 /// rank that its actions touch. Memory may be null where nothing dereferences it (weights that a
-/// handler holds itself, or buffers of no bytes). `progress(rank)` returns the counter of a rank
-/// whose memory this one shares; it is not called where the schedule has no such ranks.
+/// handler holds itself, or buffers of no bytes). Persistent memory of another rank is not touched
+/// before that rank has begun the step: until then it may still be filled. `progress(rank)` returns
+/// the counter of a rank whose memory this one shares; it is not called where the schedule has no
+/// such ranks.
 ///
 /// @throws contract_error for a rank outside the schedule, a move whose two ranges differ in size,
 /// or ranks that share memory without a `progress`.

@@ -41,6 +41,8 @@ class Slicer {
     m_ordinal.assign(schedule.size(), {0, 0});
     find_ports();
     if (!schedule.domains().empty()) count_progress();
+    if (!m_entered.empty() && m_entered[+m_program.rank])
+      m_program.steps.push_back({ActionId{0}, Step::Does::settle, 0, entered, 0, 0});
     for (std::size_t i = 0, next = 0; i < schedule.size(); ++i) {
       const ActionId id{i};
       const auto edges = carried_to(id, next);
@@ -67,6 +69,7 @@ class Slicer {
 
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
+  static constexpr std::uint32_t entered = 1;  ///< how far a rank has come that begins a step
 
   /// The dependencies of `id` on the step before; `next` runs through all of them.
   [[nodiscard]] std::span<const Carried> carried_to(ActionId id, std::size_t& next) const {
@@ -121,11 +124,35 @@ class Slicer {
     for (const Carried& edge : edges) tell(edge.on);
   }
 
+  /// Whether `use` is of what an owner other than `rank` has had since before the step. It may have
+  /// changed between two steps, by none of their actions.
+  [[nodiscard]] bool belongs_to_other(const Use& use, Rank rank) const {
+    const Buffer& buffer = m_program.schedule[use.buffer];
+    return buffer.rank != rank && !buffer.transient;
+  }
+
+  /// Finds the ranks that say when they begin a step: whose persistent memory others touch.
+  void find_entered() {
+    const Schedule& schedule = m_program.schedule;
+    m_entered.assign(static_cast<std::size_t>(schedule.ranks()), false);
+    m_met.assign(m_entered.size(), false);
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Action& action = schedule[ActionId{i}];
+      const Queue& queue = schedule[action.queue];
+      if (!queue.local() || action.kind == Kind::group) continue;
+      for (const Use& use : schedule.uses(ActionId{i}))
+        if (belongs_to_other(use, queue.from)) m_entered[+schedule[use.buffer].rank] = true;
+    }
+  }
+
   /// Numbers what every rank of the domain does: its local actions, and the places where it settles
   /// messages that others depend on. Finds whom this rank waits for, and who touches its memory.
   void count_progress() {
     const Schedule& schedule = m_program.schedule;
+    find_entered();
     std::vector<std::uint32_t> come(static_cast<std::size_t>(schedule.ranks()), 0);
+    for (std::size_t r = 0; r < come.size(); ++r)
+      if (m_entered[r]) come[r] = entered;
     m_awaited.assign(schedule.size(), false);
     std::vector<bool> meets(come.size(), false);
     for (std::size_t i = 0, next = 0; i < schedule.size(); ++i) {
@@ -208,6 +235,7 @@ class Slicer {
     const auto uses = schedule.uses(id);
     for (std::size_t u = 0; u < uses.size(); ++u) {
       if (moves && u != end) continue;
+      if (!moves && action.kind != Kind::group && !m_entered.empty()) wait_for_owner(uses[u]);
       const Buffer& buffer = schedule[uses[u].buffer];
       if (action.kind == Kind::group && buffer.rank != m_program.rank) continue;
       std::byte* const begin = m_memory[+uses[u].buffer];
@@ -215,6 +243,14 @@ class Slicer {
       m_program.uses.push_back({begin == nullptr ? nullptr : begin + offset,
                                 schedule.bytes(uses[u]), uses[u].buffer, uses[u].access()});
     }
+  }
+
+  /// Before the first touch of what belongs to another rank in a step, that must have begun it.
+  void wait_for_owner(const Use& use) {
+    const std::size_t owner = +m_program.schedule[use.buffer].rank;
+    if (m_met[owner] || !belongs_to_other(use, m_program.rank)) return;
+    m_met[owner] = true;
+    m_program.waits.push_back({m_progress_port[owner], entered, false});
   }
 
   /// Waits for the messages of this rank that action `id` of another one depends on.
@@ -259,7 +295,9 @@ class Slicer {
   /// Of a move between ranks its number among the messages of its ports; of a local action [0] is
   /// how far its rank has come when it is done.
   std::vector<std::array<std::uint32_t, 2>> m_ordinal;
-  std::vector<bool> m_awaited;                                   ///< local actions, by other ranks
+  std::vector<bool> m_entered;  ///< ranks that tell when they begin a step; empty without domains
+  std::vector<bool> m_met;      ///< those whose begin this one has waited for
+  std::vector<bool> m_awaited;  ///< local actions, by other ranks
   std::map<std::pair<ActionId, Rank>, std::uint32_t> m_settled;  ///< how far the rank has come
   std::vector<std::uint32_t> m_progress_port;                    ///< of a rank; none: never met
 };

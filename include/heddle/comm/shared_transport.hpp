@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SharedTransport: messages by MPI between all ranks, and memory that those of one host address
+/// together, in MPI's shared windows. For collectives and pipelines that read a peer in place.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/await.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/program.hpp>
+#include <heddle/execute/shared_blocks.hpp>
+
+namespace heddle::inline v0 {
+
+/// Of a SharedTransport.
+struct SharedOptions {
+  MpiOptions messages = {};  ///< of the messages
+  /// Ranks of a host that share memory, at most; 0: all of them. Where a host has parts that are
+  /// far from each other, or to act as several hosts.
+  int domain = 0;
+  Seconds watchdog = 120;  ///< longest wait for the others in `share`; 0: for ever
+};
+
+/// One rank's end of a group of MPI processes; models SharesMemory. Messages, also those between
+/// ranks of one host, are MpiTransport's, and so are aborts.
+///
+/// The domains are the hosts, as MPI_Comm_split_type finds them. Windows are freed in the `share`
+/// or the destructor that follows when every rank has let go of them; after an abort not at all,
+/// for that is collective.
+class SharedTransport {
+  static_assert(ProgressCounter::is_always_lock_free,
+                "heddle::SharedTransport: processes see each other's progress without locks");
+
+ public:
+  /// Stands for a message; see MpiTransport.
+  using Request = MpiTransport::Request;
+
+  /// Collective over `comm`. @throws contract_error for a negative number of ranks that share, or
+  /// what MpiTransport refuses.
+  explicit SharedTransport(MPI_Comm comm, SharedOptions options = {})
+      : m_messages(comm, options.messages),
+        m_domain(domain_of(comm, options)),
+        m_watchdog(options.watchdog),
+        m_patience(options.messages.patience) {
+    const auto mine = static_cast<std::int32_t>(rank().value);
+    m_members.resize(static_cast<std::size_t>(m_domain.size()));
+    check(MPI_Allgather(&mine, 1, MPI_INT32_T, m_members.data(), 1, MPI_INT32_T, m_domain.get()),
+          where);
+    m_domains.resize(static_cast<std::size_t>(size()));
+    const auto first = static_cast<std::uint32_t>(m_members[0]);
+    check(MPI_Allgather(&first, 1, MPI_UINT32_T, m_domains.data(), 1, MPI_UINT32_T, comm), where);
+  }
+  SharedTransport(const SharedTransport&) = delete;
+  SharedTransport& operator=(const SharedTransport&) = delete;
+
+  /// Collective, as that of MpiTransport. Blocks that somebody still holds stay, until the process
+  /// ends.
+  ~SharedTransport() {
+    if (!impl::mpi_is_up()) return;
+    try {
+      m_watchdog = m_patience;
+      if (!m_over && std::uncaught_exceptions() == m_exceptions && !aborted()) free_unused();
+    } catch (...) {  // somebody does not come: nothing that all must do together can be done
+      m_over = true;
+    }
+    if (m_over || std::uncaught_exceptions() > m_exceptions) static_cast<void>(m_domain.release());
+  }
+
+  /// This process's number in the group.
+  [[nodiscard]] Rank rank() const noexcept { return m_messages.rank(); }
+  /// Number of processes in the group.
+  [[nodiscard]] int size() const noexcept { return m_messages.size(); }
+
+  /// Starts a message; see MpiTransport, as for the next five.
+  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
+    return m_messages.send(peer, lane, data, bytes);
+  }
+  /// Starts the receive of a message.
+  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+    return m_messages.receive(peer, lane, data, bytes);
+  }
+  /// Whether a message is complete.
+  [[nodiscard]] bool test(Request& request) { return m_messages.test(request); }
+  /// Gives memory back after an abort.
+  void cancel(Request& request) { m_messages.cancel(request); }
+  /// Tells every other rank, once.
+  void abort(const Abort& abort) {
+    m_over = true;
+    m_messages.abort(abort);
+  }
+  /// What another rank has told, if one has.
+  [[nodiscard]] std::optional<Abort> aborted() {
+    std::optional<Abort> told = m_messages.aborted();
+    m_over = m_over || told.has_value();
+    return told;
+  }
+
+  /// Of every rank the lowest rank of its host; see SharesMemory.
+  [[nodiscard]] std::vector<std::uint32_t> domains() const { return m_domains; }
+
+  /// A block of memory for every rank; see SharesMemory. Share once and use it again and again: it
+  /// takes as long as an allocation of new pages.
+  /// @throws communication_error where another rank fails or does not come, or MPI has no memory.
+  [[nodiscard]] SharedBlocks share(Bytes bytes) {
+    free_unused();
+    // Aligned here: MPI promises no more than that the memory is there.
+    const Bytes whole = bytes + alignment;
+    void* begin = nullptr;
+    auto window = std::make_shared<Window>();
+    MPI_Info apart = MPI_INFO_NULL;  // each rank's pages are its own, and near to it
+    check(MPI_Info_create(&apart), where);
+    MPI_Info_set(apart, "alloc_shared_noncontig", "true");
+    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole), 1, apart, m_domain.get(),
+                                             &begin, &window->handle);
+    MPI_Info_free(&apart);
+    check(code, where);
+    std::memset(begin, 0, whole);
+    SharedBlocks blocks{std::vector<std::byte*>(m_domains.size(), nullptr), window};
+    for (std::size_t r = 0; r < m_members.size(); ++r) {
+      MPI_Aint length = 0;
+      int unit = 0;
+      check(MPI_Win_shared_query(window->handle, static_cast<int>(r), &length, &unit, &begin),
+            where);
+      // Pages begin at the same addresses, modulo their size, in all processes.
+      auto* const first = static_cast<std::byte*>(begin);
+      const auto off = reinterpret_cast<std::uintptr_t>(first) % alignment;
+      blocks.of[static_cast<std::size_t>(m_members[r])] = first + (off == 0 ? 0 : alignment - off);
+    }
+    m_windows.push_back(std::move(window));
+    static_cast<void>(agree({}));  // the zeros are written
+    return blocks;
+  }
+
+ private:
+  static constexpr const char* where = "heddle::SharedTransport";
+  static constexpr Bytes alignment = 64;
+
+  struct Window {
+    MPI_Win handle = MPI_WIN_NULL;
+  };
+
+  /// The ranks that share memory with this one.
+  static Communicator domain_of(MPI_Comm comm, const SharedOptions& options) {
+    expects(options.domain >= 0, [&] {
+      return Complaint{where, "a domain has at least one rank", text("domain = ", options.domain),
+                       "give 0 for all ranks of a host"};
+    });
+    const Communicator all(comm);
+    const auto self = static_cast<int>(all.rank().value);
+    MPI_Comm host = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(all.get(), MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &host), where);
+    int place = 0;
+    MPI_Comm_rank(host, &place);
+    int first = self;
+    const int part = options.domain == 0 ? 0 : place / options.domain;
+    check(MPI_Bcast(&first, 1, MPI_INT, 0, host), where);
+    check(MPI_Comm_free(&host), where);
+    return all.split(first, self).split(part, self);
+  }
+
+  /// Waits for all ranks of the domain. Returns for each flag whether all have given it.
+  std::vector<char> agree(std::vector<char> flags) {
+    flags.push_back(1);
+    auto memory = std::make_unique<std::vector<char>>(std::move(flags));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, memory->data(), static_cast<int>(memory->size()), MPI_CHAR,
+                         MPI_MIN, m_domain.get(), &request),
+          where);
+    try {
+      const auto come = [&] {
+        int done = 0;
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), where);
+        return done != 0;
+      };
+      const auto place = [&] { return text("heddle::SharedTransport::share, rank ", rank()); };
+      await(*this, come, Idle::yield, m_watchdog, place, [&] {
+        return Complaint{place(), "another rank of the host does not come",
+                         text("watchdog after ", m_watchdog, " s"),
+                         "all ranks share memory in the same order"};
+      });
+    } catch (...) {
+      static_cast<void>(memory.release());  // it is MPI's: a collective cannot be cancelled
+      throw;
+    }
+    memory->pop_back();
+    return std::move(*memory);
+  }
+
+  void free_unused() {
+    std::vector<char> unused;
+    for (const auto& window : m_windows) unused.push_back(window.use_count() == 1 ? 1 : 0);
+    unused = agree(std::move(unused));
+    std::vector<std::shared_ptr<Window>> kept;
+    for (std::size_t w = 0; w < m_windows.size(); ++w) {
+      if (unused[w] != 0)
+        check(MPI_Win_free(&m_windows[w]->handle), where);
+      else
+        kept.push_back(std::move(m_windows[w]));
+    }
+    m_windows = std::move(kept);
+  }
+
+  MpiTransport m_messages;
+  Communicator m_domain;
+  Seconds m_watchdog;
+  Seconds m_patience;
+  std::vector<std::int32_t> m_members;  ///< of the domain, in its order
+  std::vector<std::uint32_t> m_domains;
+  std::vector<std::shared_ptr<Window>> m_windows;
+  bool m_over = false;  ///< somebody has aborted
+  int m_exceptions = std::uncaught_exceptions();
+};
+static_assert(SharesMemory<SharedTransport>);
+
+}  // namespace heddle::inline v0

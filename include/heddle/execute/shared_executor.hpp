@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SharedExecutor: a Schedule of ranks that share memory, over data that the caller has. For
+/// collectives that read the peer in place; models of many stages use a Runner.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/combine.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/shared_blocks.hpp>
+#include <heddle/execute/slice.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+/// Performs the actions of collectives of sums in host memory: copies of moves within a rank or a
+/// domain, and combines.
+inline void perform_on_host(const Task& task) {
+  if (task.kind() != Kind::move) return combine_on_host(task);
+  const BoundUse& from = task.uses()[0];
+  if (from.bytes != 0) std::memcpy(task.uses()[1].data, from.data, from.bytes);
+}
+
+/// Runs a Schedule that share_memory() has made again and again over one transport, to which it
+/// refers. All ranks construct it and step in the same order. Transient buffers and what the ranks
+/// see of each other's progress lie in a block that it shares once; persistent buffers lie where
+/// the caller says:
+///
+///     const SharedBlocks x = transport.share(bytes);
+///     SharedExecutor sum(transport, share_memory(ring, transport.domains()),
+///                        [&](BufferId, const Buffer& data) { return x.of[+data.rank]; });
+///     sum.step(&perform_on_host);
+template <SharesMemory T>
+class SharedExecutor {
+ public:
+  /// `bind(id, buffer)` returns where a persistent buffer begins, in this rank's addresses: one of
+  /// its own, or one of a rank of its domain, where its actions touch that in place. (None do after
+  /// copy_out().)
+  /// @throws contract_error where the schedule has other domains of memory than the transport.
+  template <class Bind>
+  requires std::is_invocable_r_v<std::byte*, Bind&, BufferId, const Buffer&> SharedExecutor(
+      T& transport, const Schedule& schedule, Bind&& bind, ExecuteOptions options = {})
+      : m_places(places(transport, schedule)),
+        m_blocks(transport.share(m_places.back())),
+        m_executor(
+            slice(
+                schedule, transport.rank(),
+                [&](BufferId id, const Buffer& buffer) -> std::byte* {
+                  if (!buffer.transient) return bind(id, buffer);
+                  return buffer.bytes == 0 ? nullptr : m_blocks.of[+buffer.rank] + m_places[+id];
+                },
+                [&](Rank rank) { return reinterpret_cast<ProgressCounter*>(m_blocks.of[+rank]); }),
+            transport, std::move(options)) {}
+
+  /// One pass over the list, to its end: afterwards this rank's data is whole, and nobody reads it
+  /// any more. @throws what Executor::step() does.
+  void step(Handler handler) {
+    m_executor.step(handler);
+    m_executor.drain();
+  }
+
+  /// The Schedule that it runs.
+  [[nodiscard]] const Schedule& schedule() const noexcept { return m_executor.program().schedule; }
+  /// Memory that this rank shares for transient buffers and progress.
+  [[nodiscard]] Bytes allocated() const noexcept { return m_places.back(); }
+
+ private:
+  /// Where the transient buffers begin in the blocks of their ranks, behind the progress; and, as
+  /// the last, what this rank needs.
+  static std::vector<Bytes> places(const T& transport, const Schedule& schedule) {
+    expects(std::ranges::equal(schedule.domains(), transport.domains()), [&] {
+      return Complaint{
+          "heddle::SharedExecutor", "the schedule has other domains of memory than the transport",
+          text("'", schedule.name(), "'"), "give share_memory() the domains of the transport"};
+    });
+    constexpr Bytes alignment = 64;
+    std::vector<Bytes> ends(static_cast<std::size_t>(schedule.ranks()), alignment);
+    std::vector<Bytes> found;
+    for (const Buffer& buffer : schedule.buffers()) {
+      found.push_back(ends[+buffer.rank]);
+      if (buffer.transient)
+        ends[+buffer.rank] += (buffer.bytes + alignment - 1) / alignment * alignment;
+    }
+    found.push_back(ends[+transport.rank()]);
+    return found;
+  }
+
+  std::vector<Bytes> m_places;
+  SharedBlocks m_blocks;
+  Executor<T> m_executor;
+};
+
+}  // namespace heddle::inline v0

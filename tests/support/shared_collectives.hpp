@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Runs collectives over a transport that shares memory, and says where they differ from the same
+/// lists of actions run serially. Each rank calls it with its own end; ranks may be threads, so
+/// that nothing is asserted here.
+
+#include <cstddef>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/execute.hpp>
+#include <heddle/schedule.hpp>
+
+#include "support/interpreter.hpp"
+
+namespace heddle::test {
+
+/// Where the data of a collective lies.
+enum class Data : std::uint8_t {
+  shared,  ///< in blocks of the transport: peers read it in place
+  own      ///< in memory of each rank: what peers read is copied out
+};
+
+/// Where this rank's data differs after two steps; empty where it does not.
+template <SharesMemory T>
+[[nodiscard]] std::string difference_over(T& transport, const Schedule& schedule, Data where,
+                                          const ExecuteOptions& options = {}) {
+  Storage expected(schedule, std::byte{0x5a});
+  static_cast<void>(interpret(schedule, expected, 2));
+  Storage own(schedule, std::byte{0xa5});
+  std::vector<SharedBlocks> blocks;
+  const auto is_mine = [&](const Buffer& buffer) { return buffer.rank == transport.rank(); };
+  if (where == Data::shared) {
+    for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
+      const Buffer& buffer = schedule[BufferId{b}];
+      blocks.push_back(transport.share(is_mine(buffer) && !buffer.transient ? buffer.bytes : 0));
+      if (is_mine(buffer) && !buffer.transient && buffer.bytes != 0)
+        std::memcpy(blocks[b].of[+buffer.rank], own.begin(BufferId{b}), buffer.bytes);
+    }
+  }
+  const std::vector<std::uint32_t> domains = transport.domains();
+  const Schedule shared = where == Data::shared
+                              ? share_memory(schedule, domains)
+                              : fold_to_live(share_memory(copy_out(schedule, domains), domains), 2);
+  const auto bind = [&](BufferId id, const Buffer& buffer) -> std::byte* {
+    if (where == Data::shared) return blocks[+id].of[+buffer.rank];
+    if (is_mine(buffer)) return own.begin(id);
+    throw std::logic_error(
+        text("rank ", transport.rank(), " touches memory of rank ", buffer.rank));
+  };
+  SharedExecutor executor(transport, shared, bind, options);
+  for (int step = 0; step < 2; ++step) executor.step(&perform_on_host);
+  for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
+    const Buffer& buffer = schedule[BufferId{b}];
+    if (buffer.transient || !is_mine(buffer) || buffer.bytes == 0) continue;
+    const std::byte* const found =
+        where == Data::shared ? blocks[b].of[+buffer.rank] : own.begin(BufferId{b});
+    if (std::memcmp(found, expected.begin(BufferId{b}), buffer.bytes) != 0)
+      return text(schedule.name(), ", ", buffer.bytes, " bytes: the data of rank ", buffer.rank,
+                  " differs");
+  }
+  return {};
+}
+
+/// Every collective by every algorithm, of even, uneven and no elements, whole and in segments;
+/// by levels, where the domains are such.
+template <SharesMemory T>
+[[nodiscard]] std::string difference_of_collectives(T& transport, Data where) {
+  using schedule::Algorithm;
+  using schedule::Collective;
+  for (std::size_t c = 0; c < schedule::collective_count; ++c) {
+    for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
+      const auto collective = static_cast<Collective>(c);
+      const auto algorithm = static_cast<Algorithm>(a);
+      for (const Bytes elements : {0, 1, 24, 1009}) {
+        schedule::CollectiveOptions options{.ranks = transport.size(),
+                                            .bytes = 8 * elements,
+                                            .type = Scalar::i64,
+                                            .chunks = collective == Collective::barrier ? 1 : 2,
+                                            .root = Rank{transport.size() / 2},
+                                            .levels = schedule::levels_of(transport.domains())};
+        if (!schedule::applicable(collective, algorithm, options)) continue;
+        std::string wrong =
+            difference_over(transport, schedule::collective(collective, algorithm, options), where);
+        if (wrong.empty() && collective == Collective::all_reduce)
+          wrong = difference_over(
+              transport, schedule::collective_in_segments(collective, algorithm, options, 3),
+              where);
+        if (!wrong.empty()) return wrong;
+      }
+      schedule::CollectiveOptions uneven{.ranks = transport.size(), .type = Scalar::f64};
+      const int p = transport.size();
+      for (int b = 0; b < (collective == Collective::all_to_all ? p * p : p); ++b)
+        uneven.blocks.push_back(8 * static_cast<Bytes>(b * b % 5));
+      if (!schedule::applicable(collective, algorithm, uneven)) continue;
+      const std::string wrong =
+          difference_over(transport, schedule::collective(collective, algorithm, uneven), where);
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return {};
+}
+
+}  // namespace heddle::test
