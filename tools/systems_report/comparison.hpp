@@ -37,6 +37,7 @@ std::vector<Comparison> zero_bubble();
 std::vector<Comparison> dualpipe();
 std::vector<Comparison> tpi_llm_star();
 std::vector<Comparison> two_bp();
+std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> unified();
 

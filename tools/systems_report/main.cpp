@@ -42,6 +42,7 @@ constexpr System systems[] = {
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
     {"unified programming model", report::unified},
+    {"flow splitting", report::flow_splitting},
     {"hybrid CPU balance", report::hybrid_balance},
 };
 
