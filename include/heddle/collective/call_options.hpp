@@ -11,17 +11,25 @@
 
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
+#include <heddle/schedule/collective/hierarchical.hpp>
 
 namespace heddle::inline v0 {
 
 /// Of every collective call; the same on all ranks but for `path` and `execute`.
 struct CallOptions {
-  /// One of ours, as a Schedule. None: the MPI library's own call where it knows the reduction and
-  /// the elements, else one of ours.
+  /// One of ours, as a Schedule. None: what `costs` say, or without them the MPI library's own call
+  /// where it knows the reduction and the elements, else one of ours.
   std::optional<schedule::Algorithm> algorithm = {};
-  /// Messages that a block travels in, one behind the other, by an algorithm of ours.
+  /// Messages that a block travels in, one behind the other, by the algorithm above.
   int chunks = 1;
+  /// The groups of the hierarchical algorithm, innermost first.
+  std::vector<schedule::Level> levels = {};
+  /// Chooses the fastest for each size, the library's own call included. A table of as many ranks,
+  /// measured by tools/measure or by the caller; it stays as it is for as long as the communicator
+  /// lives, which remembers what was chosen.
+  const CostTable* costs = nullptr;
   /// Elements of each rank's block, where they are not even; of all_to_all: of the block that this
   /// rank sends to each. Empty: n elements in P blocks, the first n % P of which have one more.
   std::vector<std::size_t> counts = {};

@@ -21,10 +21,10 @@ namespace heddle::inline v0 {
 /// finds) gives the same result everywhere, but not that of another number of ranks.
 template <class R, class T>
 concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R> &&
-                    requires(const R& reduction, T& into, const T& from) {
-                      reduction.join(into, from);
-                      reduction.init(into);
-                    };
+    requires(const R& reduction, T& into, const T& from) {
+  reduction.join(into, from);
+  reduction.init(into);
+};
 
 /// The identity of `reduction` among elements of type T: what a rank puts in that has nothing to
 /// say.

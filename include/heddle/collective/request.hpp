@@ -33,9 +33,10 @@ class Work {
 /// be touched, nor what it reads be written, until test() has said true or wait() has returned; the
 /// results are there then, for kernels queued afterwards in any instance. Move-only.
 ///
-/// It makes progress in test() and wait(): call test() between kernels. With
-/// CallOptions::progress_thread a thread furthers it. All ranks start collectives on a communicator
-/// in the same order; they may wait for them in any. The communicator outlives it.
+/// It makes progress in test() and in every wait() on the same communicator: call test() between
+/// kernels. With CallOptions::progress_thread a thread furthers it. All ranks start collectives on
+/// a communicator in the same order; they may wait for them in any, and the watchdog then counts
+/// twice. The communicator outlives it.
 class [[nodiscard]] Request {
  public:
   /// None: done.

@@ -32,6 +32,7 @@
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 
 namespace heddle::inline v0 {
@@ -145,8 +146,6 @@ struct CallBase {
                                  Rank root = {}) const {
     constexpr Scalar type = scalar_of<Element>;
     return {.collective = collective,
-            .algorithm = algorithm(collective, bytes, root),
-            .chunks = options.chunks,
             .bytes = bytes,
             .type = type,
             .element = type == Scalar::byte ? sizeof(Element) : 0,
@@ -183,48 +182,65 @@ struct CallBase {
       return Complaint{where, "no such root", text("rank ", root, " of ", ranks())};
     });
   }
-
- private:
-  /// Which of ours is taken where none is asked for: few rounds for few bytes.
-  [[nodiscard]] schedule::Algorithm algorithm(schedule::Collective collective, Bytes bytes,
-                                              Rank root) const {
-    using enum schedule::Algorithm;
-    if (options.algorithm) return *options.algorithm;
-    const schedule::CollectiveOptions asked{.ranks = comm->size(), .root = root};
-    for (const schedule::Algorithm each :
-         {bytes <= few_bytes ? recursive_doubling : ring, binomial_tree, ring, direct})
-      if (schedule::applicable(collective, each, asked)) return each;
-    return direct;
-  }
-
-  static constexpr Bytes few_bytes = 16 << 10;
 };
 
-/// Whether MPI makes the call.
-template <class Call>
-[[nodiscard]] bool by_library(const Call& call) {
-  return !call.options.algorithm && !call.options.progress_thread && call.knows();
+/// Which of ours is taken where none is asked for: few rounds for few bytes.
+[[nodiscard]] inline schedule::Algorithm usual(schedule::Collective collective, Bytes bytes,
+                                               int ranks, Rank root) {
+  using enum schedule::Algorithm;
+  constexpr Bytes few_bytes = 16 << 10;
+  for (const schedule::Algorithm each :
+       {bytes <= few_bytes ? recursive_doubling : ring, binomial_tree, ring, direct})
+    if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
+  return direct;
 }
 
-/// A call that is checked: by what is wrong on this rank, and at the contract level "communication"
-/// by what differs between ranks.
+/// Completes the key of a call: by whom it is made, and how.
 template <class Call>
-void check_call(Call& call) {
+void decide(const Call& call, PerformerKey& key) {
+  const CallOptions& options = call.options;
+  if (options.algorithm) {
+    key.choice.algorithm = *options.algorithm;
+    key.chunks = options.chunks;
+    key.levels = options.levels;
+    return;
+  }
+  const bool library = !options.progress_thread && call.knows();
+  if (options.costs != nullptr) {
+    expects(options.costs->machine().ranks() == call.comm->size(), [&] {
+      return Complaint{Call::where, "the cost table is not one of these ranks",
+                       text("of ", options.costs->machine().ranks(),
+                            " ranks, the communicator has ", call.comm->size())};
+    });
+    key.choice =
+        call.comm->template attached<CallLines>().choose(*options.costs, key.collective, key.bytes);
+    if (!key.choice.library) key.costs = options.costs;
+    if (!key.choice.library || library) return;
+  }
+  key.choice = {library, usual(key.collective, key.bytes, call.comm->size(), key.root)};
+}
+
+/// The key of a call that is checked: for what is wrong on this rank, and at the contract level
+/// "communication" for what differs between ranks.
+template <class Call>
+[[nodiscard]] PerformerKey checked(Call& call) {
   call.check();
+  PerformerKey key = call.key();
+  decide(call, key);
   check_agreement(*call.comm, [&] {
-    const PerformerKey key = call.key();
-    std::string counts;
-    for (const Bytes bytes : key.blocks) counts += text(counts.empty() ? "" : " ", bytes);
+    std::string blocks;
+    for (const Bytes bytes : key.blocks) blocks += text(blocks.empty() ? "" : " ", bytes);
     return CollectiveCall{
         Call::where,
         {{"bytes", text(key.bytes)},
-         {"bytes of blocks", counts},
+         {"bytes of blocks", blocks},
          {"type", key.element == 0 ? text(key.type) : text(key.element, " bytes")},
          {"reduction", typeid(call.reduction).name()},
          {"root", text(key.root)},
-         {"algorithm", by_library(call) ? std::string("the library's") : text(key.algorithm)},
+         {"algorithm", text(key.choice)},
          {"chunks", text(key.chunks)}}};
   });
+  return key;
 }
 
 /// A call by a Schedule, under way.
@@ -256,7 +272,7 @@ class ScheduledWork final : public Work {
   }
   void wait() override {
     if (m_performer == nullptr) return;
-    if (!m_thread) m_performer->finish(m_joiner);
+    if (!m_thread && !wait_with_others()) m_performer->finish(m_joiner);
     end();
   }
   void abandon() noexcept override {
@@ -276,6 +292,21 @@ class ScheduledWork final : public Work {
                        "construct the Environment with ThreadLevel::multiple, or call test()"};
     });
     return m_call.comm->template attached<CallLines>().line(thread);
+  }
+
+  /// Waits while others are under way, which are furthered meanwhile. False where they are over
+  /// before this one, or time is up: what is waited for then, finish() finds out and says.
+  bool wait_with_others() {
+    const ExecuteOptions& options = m_call.options.execute;
+    Waiting waiting(options.idle);
+    const Seconds since = steady_seconds();
+    while (m_line->under_way() > 1) {
+      if (m_performer->advance(m_joiner)) return true;
+      m_line->further(this);
+      waiting();
+      if (options.watchdog > 0 && steady_seconds() - since > options.watchdog) return false;
+    }
+    return false;
   }
 
   void run() noexcept {
@@ -323,7 +354,11 @@ class LibraryWork final : public Work {
   }
   void wait() override {
     Waiting waiting(m_call.options.execute.idle);
-    while (!test()) waiting();
+    auto& others = m_call.comm->template attached<CallLines>();
+    while (!test()) {
+      others.further();
+      waiting();
+    }
   }
   void abandon() noexcept override {}  // MPI has no way to
 
@@ -340,14 +375,15 @@ class LibraryWork final : public Work {
 /// Makes the call and waits for it.
 template <class Call>
 void perform(Call call) {
-  check_call(call);
-  if (by_library(call)) {
+  const PerformerKey key = checked(call);
+  if (key.choice.library && call.comm->template attached<CallLines>().under_way()) {
+    LibraryWork<Call>(std::move(call)).wait();
+  } else if (key.choice.library) {
     call.fetch();
     call.exec.fence(Call::where);
     check(call.library(nullptr), Call::where);
     call.give();
   } else {
-    const PerformerKey key = call.key();
     ScheduledWork<Call>(std::move(call), key).wait();
   }
 }
@@ -355,15 +391,14 @@ void perform(Call call) {
 /// Begins a call that was checked.
 template <class Call>
 [[nodiscard]] Request begin(Call call, const PerformerKey& key) {
-  if (by_library(call)) return Request(std::make_unique<LibraryWork<Call>>(std::move(call)));
+  if (key.choice.library) return Request(std::make_unique<LibraryWork<Call>>(std::move(call)));
   return Request(std::make_unique<ScheduledWork<Call>>(std::move(call), key));
 }
 
 /// Begins the call.
 template <class Call>
 [[nodiscard]] Request start(Call call) {
-  check_call(call);
-  const PerformerKey key = by_library(call) ? PerformerKey{} : call.key();
+  const PerformerKey key = checked(call);
   return begin(std::move(call), key);
 }
 
@@ -375,19 +410,21 @@ template <class Call>
 class Prepared {
  public:
   /// Of the library's own making.
-  explicit Prepared(Call call) : m_call(std::move(call)) {
-    impl::check_call(m_call);
-    m_key = m_call.key();
-  }
+  explicit Prepared(Call call) : m_call(std::move(call)), m_key(impl::checked(m_call)) {}
 
   /// Performs it and waits for it.
   void operator()() { start().wait(); }
   /// Begins to perform it. One at a time.
   [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
   /// Whether the MPI library performs it, instead of schedule().
-  [[nodiscard]] bool by_library() const { return impl::by_library(m_call); }
-  /// What an algorithm of ours performs.
-  [[nodiscard]] Schedule schedule() const { return impl::schedule_of(m_key, m_call.comm->size()); }
+  [[nodiscard]] bool by_library() const { return m_key.choice.library; }
+  /// What an algorithm of ours performs. @throws contract_error where the library does it.
+  [[nodiscard]] Schedule schedule() const {
+    expects(!by_library(), [] {
+      return Complaint{"heddle::Prepared::schedule", "the MPI library's own call is no schedule"};
+    });
+    return impl::schedule_of(m_key, m_call.comm->size());
+  }
 
  private:
   Call m_call;

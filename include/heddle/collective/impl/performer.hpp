@@ -27,6 +27,8 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/plan/collective_choice.hpp>
+#include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 
 namespace heddle::inline v0 {
@@ -38,8 +40,10 @@ using CallMemory = std::array<std::byte*, 2>;
 /// What two calls have in common that one Schedule serves.
 struct PerformerKey {
   schedule::Collective collective = {};
-  schedule::Algorithm algorithm = {};
+  CollectiveChoice choice = {};
+  const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
   int chunks = 1;
+  std::vector<schedule::Level> levels = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
   Scalar type = Scalar::byte;
@@ -55,14 +59,17 @@ struct PerformerKey {
 
 /// The Schedule that serves them.
 [[nodiscard]] inline Schedule schedule_of(const PerformerKey& key, int ranks) {
-  return schedule::collective(key.collective, key.algorithm,
-                              {.ranks = ranks,
-                               .bytes = key.bytes,
-                               .blocks = key.blocks,
-                               .type = key.type,
-                               .element = key.element,
-                               .chunks = key.chunks,
-                               .root = key.root});
+  const schedule::CollectiveOptions options{.ranks = ranks,
+                                            .bytes = key.bytes,
+                                            .blocks = key.blocks,
+                                            .type = key.type,
+                                            .element = key.element,
+                                            .chunks = key.chunks,
+                                            .root = key.root,
+                                            .levels = key.levels};
+  if (key.costs != nullptr)
+    return to_schedule(key.choice, key.collective, options, key.costs->machine());
+  return schedule::collective(key.collective, key.choice.algorithm, options);
 }
 
 /// One rank's part of a collective's Schedule, with the memory that it needs of its own. Performs
@@ -84,12 +91,15 @@ class Performer {
 
   [[nodiscard]] const PerformerKey& key() const noexcept { return m_key; }
   /// Whether a call has it, and has not seen its end.
-  [[nodiscard]] bool busy() const noexcept { return m_busy; }
-  void busy(bool is) noexcept { m_busy = is; }
+  [[nodiscard]] bool busy() const noexcept { return m_slot != none; }
+  /// Of the operation that has it; `none`.
+  [[nodiscard]] std::size_t slot() const noexcept { return m_slot; }
+  void slot(std::size_t number) noexcept { m_slot = number; }
+  static constexpr std::size_t none = ~std::size_t{0};
 
  private:
   PerformerKey m_key;
-  bool m_busy = false;
+  std::size_t m_slot = none;
 };
 
 /// The one whose Views lie in `MemorySpace`.
@@ -159,14 +169,14 @@ class PerformerIn final : public Performer {
 class CallLine {
  public:
   /// Collective over `comm`. So many operations may be under way at once.
-  CallLine(MPI_Comm comm, std::size_t slots) : m_transport(comm), m_last(slots) {}
+  CallLine(MPI_Comm comm, std::size_t slots) : m_transport(comm), m_works(slots) {}
 
   /// A performer for `key` that has begun, for `work`, which end() must be told the end of.
   template <class MemorySpace>
   Performer& begin(const PerformerKey& key, const CallMemory& memory, const ExecuteOptions& options,
                    Work* work) {
-    const std::size_t slot = m_started++ % m_last.size();
-    if (m_last[slot].work != nullptr) m_last[slot].work->wait();
+    const std::size_t slot = m_started++ % m_works.size();
+    if (m_works[slot] != nullptr) m_works[slot]->wait();
     auto found = std::find_if(m_performers.begin(), m_performers.end(), [&](const auto& performer) {
       return !performer->busy() && performer->key() == key;
     });
@@ -178,17 +188,27 @@ class CallLine {
       std::rotate(found, found + 1, m_performers.end());  // the last is the latest
     }
     Performer& performer = *m_performers.back();
-    performer.busy(true);
-    m_last[slot] = {&performer, work};
+    performer.slot(slot);
+    m_works[slot] = work;
+    ++m_under_way;
     performer.begin(memory, slot * lanes);
     return performer;
   }
 
   /// That the operation of `performer` is over.
   void end(Performer& performer) noexcept {
-    performer.busy(false);
-    for (Operation& operation : m_last)
-      if (operation.performer == &performer) operation = {};
+    m_works[performer.slot()] = nullptr;
+    performer.slot(Performer::none);
+    --m_under_way;
+  }
+
+  /// Operations that are not over.
+  [[nodiscard]] std::size_t under_way() const noexcept { return m_under_way; }
+  /// Furthers all of them but `one`: a rank that waits for that may have to do its part of another
+  /// before another rank can do its part of that.
+  void further(const Work* one) {
+    for (Work* const work : m_works)
+      if (work != nullptr && work != one) static_cast<void>(work->test());
   }
 
  private:
@@ -196,11 +216,6 @@ class CallLine {
   static constexpr std::size_t lanes = 8;
   /// Performers that are kept.
   static constexpr std::size_t most = 64;
-
-  struct Operation {
-    Performer* performer = nullptr;
-    Work* work = nullptr;
-  };
 
   /// Makes room for one more: the one that has not been used for longest goes.
   void forget() {
@@ -211,8 +226,9 @@ class CallLine {
   }
 
   MpiTransport m_transport;
-  std::vector<Operation> m_last;
+  std::vector<Work*> m_works;  ///< of the operations that are under way, by slot
   std::size_t m_started = 0;
+  std::size_t m_under_way = 0;
   std::vector<std::unique_ptr<Performer>> m_performers;  ///< refer to the transport
 };
 
@@ -221,6 +237,25 @@ class CallLine {
 class CallLines {
  public:
   explicit CallLines(MPI_Comm comm) : m_comm(comm) {}
+
+  /// What `costs` choose, which is looked up once for every size that is used now and then.
+  [[nodiscard]] CollectiveChoice choose(const CostTable& costs, schedule::Collective collective,
+                                        Bytes bytes) {
+    Chosen& chosen =
+        m_chosen[(bytes / 8 + 7 * static_cast<std::size_t>(collective)) % m_chosen.size()];
+    if (chosen.costs != &costs || chosen.collective != collective || chosen.bytes != bytes)
+      chosen = {&costs, collective, bytes, costs.choose(collective, bytes)};
+    return chosen.choice;
+  }
+
+  /// Whether operations that the caller's thread furthers are under way.
+  [[nodiscard]] bool under_way() const noexcept {
+    return m_caller != nullptr && m_caller->under_way() != 0;
+  }
+  /// Furthers them.
+  void further() {
+    if (under_way()) m_caller->further(nullptr);
+  }
 
   CallLine& line(bool of_a_thread) {
     auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
@@ -231,7 +266,15 @@ class CallLines {
  private:
   static constexpr std::size_t concurrent = 256;
 
+  struct Chosen {
+    const CostTable* costs = nullptr;
+    schedule::Collective collective = {};
+    Bytes bytes = 0;
+    CollectiveChoice choice = {};
+  };
+
   MPI_Comm m_comm;
+  std::array<Chosen, 127> m_chosen;
   std::unique_ptr<CallLine> m_caller;
   std::array<std::unique_ptr<CallLine>, 4> m_threads;
   std::size_t m_started = 0;

@@ -22,6 +22,8 @@ namespace heddle::inline v0::schedule {
 struct GroupLevel {
   int ranks = 1;                          ///< in a group: of ranks, or of groups one level below
   Algorithm algorithm = Algorithm::ring;  ///< among them
+
+  friend bool operator==(const Level&, const Level&) = default;
 };
 
 namespace impl {

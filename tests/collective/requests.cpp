@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4
+
+// Requests: how long they keep what they use, in which order they end, what becomes of errors; and
+// calls that a cost table decides about.
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/all_reduce.hpp>
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using hd::schedule::Algorithm;
+using hd::schedule::Collective;
+
+namespace {
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
+using View = Kokkos::View<double*, Kokkos::HostSpace>;
+
+static_assert(!std::is_copy_constructible_v<hd::Request> &&
+              std::is_move_constructible_v<hd::Request>);
+
+View filled(const hd::Communicator& comm, std::size_t count, double scale = 1) {
+  const View view("view", count);
+  for (std::size_t i = 0; i < count; ++i)
+    view(i) = scale * static_cast<double>((+comm.rank() + 1) * (i + 1));
+  return view;
+}
+
+bool is_sum(const hd::Communicator& comm, const View& view, double scale = 1) {
+  const double ranks = comm.size() * (comm.size() + 1) / 2;
+  for (std::size_t i = 0; i < view.size(); ++i)
+    if (view(i) != scale * ranks * static_cast<double>(i + 1)) return false;
+  return true;
+}
+
+const std::vector<hd::CallOptions> ways{{}, {.algorithm = Algorithm::ring}};
+
+}  // namespace
+
+TEST_CASE("a request keeps its View, and its destructor waits") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  for (const hd::CallOptions& options : ways) {
+    View kept;
+    {
+      View view = filled(comm, 1001);
+      kept = view;
+      const long mine = view.use_count();
+      const hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      CHECK(view.use_count() > mine);
+      view = View();
+    }
+    CHECK(kept.use_count() == 1);
+    CHECK(is_sum(comm, kept));
+  }
+}
+
+TEST_CASE("requests move; an assignment waits for what it replaces") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  for (const hd::CallOptions& options : ways) {
+    const View a = filled(comm, 17), b = filled(comm, 5000, 3);
+    hd::Request request;
+    CHECK(request.test());
+    request = hd::start_all_reduce(Exec{}, a, hd::Sum{}, comm, options);
+    hd::Request other = std::move(request);
+    other = hd::start_all_reduce(Exec{}, b, hd::Sum{}, comm, options);
+    CHECK(is_sum(comm, a));
+    other.wait();
+    CHECK(is_sum(comm, b, 3));
+    CHECK(other.test());
+    other.wait();
+  }
+}
+
+TEST_CASE("hundreds under way at once, of one size and of many, waited for in any order") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  for (const hd::CallOptions& options : ways) {
+    std::vector<View> views;
+    std::vector<hd::Request> requests;
+    for (std::size_t k = 0; k < 300; ++k) {
+      views.push_back(filled(comm, k % 2 == 0 ? 8 : k, static_cast<double>(k + 1)));
+      requests.push_back(hd::start_all_reduce(Exec{}, views[k], hd::Sum{}, comm, options));
+      // Ranks look at different ones, and find different ones done.
+      if (k % 7 == +comm.rank()) static_cast<void>(requests[k / 2].test());
+    }
+    for (std::size_t k = 0; k < 300; ++k) requests[(k * 7 + +comm.rank() * 3) % 300].wait();
+    for (std::size_t k = 0; k < 300; ++k)
+      REQUIRE(is_sum(comm, views[k], static_cast<double>(k + 1)));
+  }
+}
+
+TEST_CASE("an exception that leaves a request's scope is told to the other ranks") {
+  const hd::Communicator all(MPI_COMM_WORLD);
+  if (all.size() == 1) return;
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const View view = filled(comm, 100);
+  const hd::CallOptions options{.algorithm = Algorithm::ring};
+  if (comm.rank() == hd::Rank{0}) {
+    const auto fail = [&] {
+      const hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      throw std::runtime_error("of the caller");
+    };
+    CHECK_THROWS_MATCHES(fail(), std::runtime_error, Catch::Matchers::Message("of the caller"));
+  } else {
+    // Those that rank 0 has served may be done before they hear of it.
+    try {
+      hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      request.wait();
+    } catch (const hd::communication_error& error) {
+      CHECK_THAT(error.what(), ContainsSubstring("rank 0 failed") &&
+                                   ContainsSubstring("an exception left the scope"));
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  // From here on the communicator is spent, and says why.
+  CHECK_THROWS_AS(hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options), hd::communication_error);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a progress thread is refused where MPI does not take calls from several threads") {
+  int level = MPI_THREAD_MULTIPLE;
+  MPI_Query_thread(&level);
+  if (level == MPI_THREAD_MULTIPLE) return;  // an MPI that gives more than it was asked for
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const View view = filled(comm, 3);
+  CHECK_THROWS_MATCHES(
+      hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, {.progress_thread = true}),
+      hd::contract_error,
+      MessageMatches(ContainsSubstring("a progress thread needs MPI at MPI_THREAD_MULTIPLE")));
+}
+
+TEST_CASE("a cost table chooses for each size, the library's call or one of ours") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  hd::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
+  const hd::CollectiveChoice library{.library = true};
+  const hd::CollectiveChoice ring{.algorithm = Algorithm::ring, .piece = 4096};
+  costs.set(Collective::all_reduce, 8, library, 1e-6);
+  costs.set(Collective::all_reduce, 8, ring, 1e-5);
+  costs.set(Collective::all_reduce, 80000, library, 2e-3);
+  costs.set(Collective::all_reduce, 80000, ring, 1e-3);
+  const hd::CallOptions options{.costs = &costs};
+  for (const std::size_t count : {0, 1, 10000, 20000}) {
+    const View view = filled(comm, count);
+    auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+    CHECK(sum.by_library() == (count < 10000));
+    if (count >= 10000)
+      CHECK_THAT(sum.schedule().name(), ContainsSubstring("ring"));
+    else
+      CHECK_THROWS_MATCHES(sum.schedule(), hd::contract_error,
+                           MessageMatches(ContainsSubstring("the MPI library's own call")));
+    sum();
+    CHECK(is_sum(comm, view));
+    hd::all_reduce(Exec{}, filled(comm, count), hd::Sum{}, comm, options);
+  }
+  // What the library does not know is done by ours, whatever the table says.
+  struct Last {
+    void join(double& into, const double& from) const { into = into < from ? from : into; }
+    void init(double& value) const { value = -1; }
+  };
+  const View view = filled(comm, 1);
+  auto last = hd::prepare_all_reduce(Exec{}, view, Last{}, comm, options);
+  CHECK_FALSE(last.by_library());
+  last();
+  CHECK(view(0) == comm.size());
+  const hd::CostTable others(hd::Machine::uniform(comm.size() + 1, {"rank"}, {1e-6, 1e9}));
+  CHECK_THROWS_MATCHES(
+      hd::all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = &others}), hd::contract_error,
+      MessageMatches(ContainsSubstring("the cost table is not one of these ranks")));
+}
+
+TEST_CASE("levels of the hierarchical algorithm") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  if (comm.size() != 4) return;
+  const View view = filled(comm, 103);
+  auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm,
+                                    {.algorithm = Algorithm::hierarchical,
+                                     .levels = {{2, Algorithm::direct}, {2, Algorithm::ring}}});
+  sum();
+  CHECK(is_sum(comm, view));
+}
