@@ -47,6 +47,7 @@
 #include <heddle/schedule/live_activations.hpp>
 #include <heddle/schedule/lives.hpp>
 #include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>

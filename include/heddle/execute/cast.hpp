@@ -25,12 +25,14 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-[[nodiscard]] inline bool is_wide(Scalar type) {
-  return type == Scalar::f32 || type == Scalar::f64;
-}
 /// What a Codec may make of a wide type.
 [[nodiscard]] inline bool is_narrow(Scalar type, Scalar wide) {
   return type >= Scalar::f16 || (type == Scalar::f32 && wide == Scalar::f64);
+}
+
+[[nodiscard]] inline bool has_doubles(const Task& task) {
+  return task.schedule()[task.uses()[0].buffer].type == Scalar::f64 ||
+         task.schedule()[task.uses()[1].buffer].type == Scalar::f64;
 }
 
 [[nodiscard]] inline Complaint bad_cast(const Task& task, const char* what) {
@@ -96,20 +98,23 @@ void encode_or_decode(const Task& task, bool encodes, Run& run) {
 
 /// Performs a cast task that cast_at_cut() has made: calls `run(body)` for each piece of it, in
 /// order, where `body(i)` for every i < body.message.calls() is its work, in any order. Between
-/// f32 or f64 and one of the narrower f32, f16, bf16, f8e4m3, f8e5m2 and i8.
+/// elements of type Wide, float or double, and one of the narrower f32, f16, bf16, f8e4m3, f8e5m2
+/// and i8.
 /// @throws contract_error for other types, or buffers of different numbers of elements.
-template <class Run>
+template <std::floating_point Wide, class Run>
 void cast(const Task& task, Run&& run) {
   const Scalar source = task.schedule()[task.uses()[0].buffer].type;
   const Scalar target = task.schedule()[task.uses()[1].buffer].type;
-  const bool encodes = impl::is_wide(source) && impl::is_narrow(target, source);
-  const bool decodes = impl::is_wide(target) && impl::is_narrow(source, target);
+  const bool encodes = source == scalar_of<Wide> && impl::is_narrow(target, source);
+  const bool decodes = target == scalar_of<Wide> && impl::is_narrow(source, target);
   expects(encodes || decodes,
           [&] { return impl::bad_cast(task, "no codec converts between these types"); });
-  if ((encodes ? source : target) == Scalar::f32)
-    impl::encode_or_decode<float>(task, encodes, run);
-  else
-    impl::encode_or_decode<double>(task, encodes, run);
+  impl::encode_or_decode<Wide>(task, encodes, run);
+}
+/// Likewise, with double where one of the buffers has it, else with float.
+template <class Run>
+void cast(const Task& task, Run&& run) {
+  impl::has_doubles(task) ? cast<double>(task, run) : cast<float>(task, run);
 }
 
 /// True for a combine task that reads a message as it was received, in the form of a Codec.
@@ -118,21 +123,24 @@ void cast(const Task& task, Run&& run) {
   return task.kind() == Kind::combine && from.type != task.schedule()[task.uses()[1].buffer].type;
 }
 
-/// Performs such a task by `reduction.join(into, number)`, decoding and merging in one pass; `run`
-/// is that of cast().
+/// Performs such a task by `reduction.join(into, number)` on elements of type Wide, decoding and
+/// merging in one pass; `run` is that of cast().
 /// @throws contract_error as cast() does.
-template <class Reduction, class Run>
+template <std::floating_point Wide, class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
   const Scalar source = task.schedule()[task.uses()[0].buffer].type;
   const Scalar target = task.schedule()[task.uses()[1].buffer].type;
-  expects(impl::is_wide(target) && impl::is_narrow(source, target),
+  expects(target == scalar_of<Wide> && impl::is_narrow(source, target),
           [&] { return impl::bad_cast(task, "no codec converts between these types"); });
-  const auto as = [&]<class Wide>(Wide) {
-    impl::for_encoded(task, 0, 1, [&](const Encoded& from, Bytes offset) {
-      run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[1], offset), reduction});
-    });
-  };
-  target == Scalar::f32 ? as(float{}) : as(double{});
+  impl::for_encoded(task, 0, 1, [&](const Encoded& from, Bytes offset) {
+    run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[1], offset), reduction});
+  });
+}
+/// Likewise, with double where one of the buffers has it, else with float.
+template <class Reduction, class Run>
+void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
+  impl::has_doubles(task) ? combine_encoded<double>(task, reduction, run)
+                          : combine_encoded<float>(task, reduction, run);
 }
 
 /// A `run` for cast() and combine_encoded(): a plain loop.

@@ -40,7 +40,7 @@
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
 #include <heddle/schedule/generator/ring_all_reduce.hpp>
-#include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/weave.hpp>
 

@@ -13,7 +13,9 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/collective/cast.hpp>
 #include <heddle/collective/reduction.hpp>
+#include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
 
 namespace heddle::inline v0 {
@@ -52,8 +54,9 @@ struct NoReduction {
 };
 
 /// The handler of a collective's Schedule on elements of T in `MemorySpace`: combines merge, moves
-/// on one rank copy. Kernels run in the instance that it is given, and are waited for; where the
-/// host reaches the memory, few elements, or all where the space has one thread, are a plain loop.
+/// on one rank copy, casts encode and decode. Kernels run in the instance that it is given, and are
+/// waited for; where the host reaches the memory, few elements, or all where the space has one
+/// thread, are a plain loop.
 template <class Exec, class MemorySpace, class T, Reduction<T> R>
 class Joiner {
   static constexpr bool on_host =
@@ -72,11 +75,27 @@ class Joiner {
     if (into.bytes == 0) return;
     if (task.kind() == Kind::move)
       return copy_in<MemorySpace>(m_exec, from.data, into.data, into.bytes);
+    // Messages in the form of a Codec, see cast_at_cut().
+    if constexpr (std::same_as<T, float> || std::same_as<T, double>) {
+      if (task.kind() == Kind::cast)
+        return coded(into.bytes, [&](const auto& run) { cast<T>(task, run); });
+      if (combines_encoded(task))
+        return coded(into.bytes,
+                     [&](const auto& run) { combine_encoded<T>(task, m_reduction, run); });
+    }
     join(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
          into.bytes / sizeof(T));
   }
 
  private:
+  template <class Perform>
+  void coded(Bytes bytes, const Perform& perform) const {
+    if constexpr (on_host)
+      if (m_loops || bytes / sizeof(T) < few) return perform(RunOnHost{});
+    perform(RunAsKernel<Exec>{m_exec});
+    m_exec.fence("heddle::collective::combine");
+  }
+
   void join(const T* from, T* into, std::size_t count) const {
     const JoinInto<R, T> each{m_reduction, from, into};
     if constexpr (on_host) {

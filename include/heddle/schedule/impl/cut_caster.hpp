@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// CutCaster: how cast_at_cut() rewrites a Schedule.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/message_sizes.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The state of one cast_at_cut() call.
+class CutCaster {
+ public:
+  CutCaster(const Schedule& schedule, const Codec& codec)
+      : m_schedule(schedule),
+        m_codec(codec),
+        m_builder(Builder::like(schedule, [](const Buffer& buffer) { return buffer; })),
+        m_twin(schedule.buffers().size(), none),
+        m_arrived(schedule.buffers().size()),
+        m_sent(schedule.buffers().size()),
+        m_residuals(schedule.buffers().size()) {
+    check(codec);
+    find_last_reads();
+  }
+
+  template <class Cut>
+  Schedule run(Cut&& cut) {
+    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
+      const ActionId id{i};
+      // What is done together stays together, with the casts that any of it waits for before.
+      if (i == 0 || !together(i - 1))
+        for (std::size_t each = i;; ++each) {
+          widen_for(ActionId{each});
+          if (!together(each)) break;
+        }
+      const Queue& queue = m_schedule[m_schedule[id].queue];
+      if (m_schedule[id].kind == Kind::move && !queue.local() && cut(queue.from, queue.to))
+        narrow_move(id);
+      else if (takes_message(id))
+        combine_message(id);
+      else
+        m_builder.add(m_schedule, id, m_schedule.uses(id));
+    }
+    for (std::size_t b = 0; b < m_arrived.size(); ++b)
+      for (std::uint32_t part = 0; part < m_arrived[b].size(); ++part) widen(BufferId{b}, part);
+    return std::move(m_builder).build();
+  }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffffu;
+
+  [[nodiscard]] bool together(std::size_t action) const {
+    return (m_schedule[ActionId{action}].flags & flag::with_next) != 0;
+  }
+
+  /// Notes which combine actions are the last to read what they add.
+  void find_last_reads() {
+    m_last_read.resize(m_schedule.size(), false);
+    std::vector<std::vector<bool>> read_later;
+    for (const Buffer& buffer : m_schedule.buffers()) read_later.emplace_back(buffer.parts, false);
+    for (std::size_t i = m_schedule.size(); i-- > 0;) {
+      const auto uses = m_schedule.uses(ActionId{i});
+      if (m_schedule[ActionId{i}].kind == Kind::combine && m_schedule[uses[0].buffer].transient) {
+        bool later = false;
+        for (std::uint32_t part = 0; part < uses[0].count; ++part)
+          later = later || read_later[+uses[0].buffer][uses[0].first + part];
+        m_last_read[i] = !later && uses[0].buffer != uses[1].buffer;
+      }
+      for (const Use& use : uses)
+        for (std::uint32_t part = 0; part < use.count; ++part)
+          read_later[+use.buffer][use.first + part] = use.reads();
+    }
+  }
+
+  /// The buffer of messages that belongs to `wide`.
+  BufferId twin(BufferId wide) {
+    std::uint32_t& known = m_twin[+wide];
+    if (known == none) {
+      Buffer buffer = m_schedule[wide];
+      const auto refuse = [&](const char* what) {
+        return Complaint{"heddle::cast_at_cut", what,
+                         text("'", m_schedule[buffer.label], "' of stage ", buffer.stage,
+                              " has elements of ", buffer.type, ", the cut of ", m_codec.type)};
+      };
+      const bool bound = buffer.bytes != 0 || buffer.ends != nullptr;
+      expects(!bound || size_of(m_codec.type) < size_of(buffer.type),
+              [&] { return refuse("a cast at a cut makes elements smaller"); });
+      const bool plain = m_codec.type < Scalar::f16 && !m_codec.feedback && !m_codec.agree;
+      expects(!bound || plain || buffer.type == Scalar::f32 || buffer.type == Scalar::f64,
+              [&] { return refuse("a codec takes elements of f32 or f64"); });
+      buffer.label = m_builder.label(role::narrow);
+      buffer.type = m_codec.type;
+      buffer.block = m_codec.block;
+      buffer.transient = true;
+      size_message(buffer, m_schedule[wide]);
+      known = m_builder.add_buffer(buffer).value;
+    }
+    return BufferId{known};
+  }
+
+  /// Where the message of `from` keeps what it loses. A part that is sent several times in a step
+  /// has a place for each.
+  Use residual(const Use& from) {
+    auto& sent = m_sent[+from.buffer];
+    sent.resize(m_schedule[from.buffer].parts, 0);
+    const auto begin = sent.begin() + from.first;
+    const std::uint32_t nth = *std::max_element(begin, begin + from.count);
+    std::fill(begin, begin + from.count, nth + 1);
+    auto& places = m_residuals[+from.buffer];
+    while (places.size() <= nth) {
+      Buffer buffer = m_schedule[from.buffer];
+      buffer.label = m_builder.label(role::residual);
+      buffer.transient = false;
+      places.push_back(m_builder.add_buffer(buffer));
+    }
+    return schedule::update(places[nth], from.first, from.count);
+  }
+
+  void add_cast(const Action& move, Rank rank, std::span<const Use> uses) {
+    m_builder.add({Kind::cast, m_builder.local(rank), move.stage, move.item,
+                   static_cast<std::uint8_t>(move.flags & flag::gradient)},
+                  uses);
+  }
+
+  void narrow_move(ActionId id) {
+    const Action& move = m_schedule[id];
+    const Use from = m_schedule.uses(id)[0];
+    const Use into = m_schedule.uses(id)[1];
+    const BufferId sent = twin(from.buffer), received = twin(into.buffer);
+    const Access access = m_codec.agree ? Access::update : Access::read;
+    std::vector<Use> uses = {schedule::use(access, from.buffer, from.first, from.count),
+                             schedule::write(sent, from.first, from.count)};
+    if (m_codec.feedback) uses.push_back(residual(from));
+    add_cast(move, m_schedule[move.queue].from, uses);
+    const Use across[] = {schedule::read(sent, from.first, from.count),
+                          schedule::write(received, into.first, into.count)};
+    m_builder.add(m_schedule, id, across);
+    m_arrived[+into.buffer].resize(m_schedule[into.buffer].parts, none);
+    for (std::uint32_t part = into.first; part < into.first + into.count; ++part)
+      m_arrived[+into.buffer][part] = id.value;
+  }
+
+  /// Whether action `id` adds a whole message that nobody else reads: then it decodes it itself.
+  [[nodiscard]] bool takes_message(ActionId id) const {
+    if (!m_last_read[+id]) return false;
+    const Use& from = m_schedule.uses(id)[0];
+    const auto& arrived = m_arrived[+from.buffer];
+    if (arrived.empty() || arrived[from.first] == none) return false;
+    const bool decodes =
+        m_codec.type >= Scalar::f16 ||
+        (m_codec.type == Scalar::f32 && m_schedule[from.buffer].type == Scalar::f64);
+    if (!decodes) return false;
+    const Use& came = m_schedule.uses(ActionId{arrived[from.first]})[1];
+    return came.first == from.first && came.count == from.count &&
+           std::all_of(arrived.begin() + from.first, arrived.begin() + from.first + from.count,
+                       [&](std::uint32_t move) { return move == arrived[from.first]; });
+  }
+
+  void combine_message(ActionId id) {
+    std::vector<Use> uses(m_schedule.uses(id).begin(), m_schedule.uses(id).end());
+    Use& from = uses[0];
+    for (std::uint32_t part = from.first; part < from.first + from.count; ++part)
+      m_arrived[+from.buffer][part] = none;
+    from.buffer = twin(from.buffer);
+    m_builder.add(m_schedule, id, uses);
+  }
+
+  /// Casts back what action `id` needs, not earlier: its rank would wait for the message there.
+  void widen_for(ActionId id) {
+    if (takes_message(id)) return;
+    for (const Use& use : m_schedule.uses(id))
+      if (!m_arrived[+use.buffer].empty())
+        for (std::uint32_t part = use.first; part < use.first + use.count; ++part)
+          widen(use.buffer, part);
+  }
+
+  /// Casts back the message of `part`, with all parts that came with it.
+  void widen(BufferId buffer, std::uint32_t part) {
+    const std::uint32_t move = m_arrived[+buffer][part];
+    if (move == none) return;
+    const Use into = m_schedule.uses(ActionId{move})[1];
+    for (std::uint32_t each = into.first; each < into.first + into.count; ++each)
+      m_arrived[+buffer][each] = none;
+    const Use uses[] = {schedule::read(twin(buffer), into.first, into.count),
+                        schedule::write(buffer, into.first, into.count)};
+    add_cast(m_schedule[ActionId{move}], m_schedule[buffer].rank, uses);
+  }
+
+  const Schedule& m_schedule;
+  Codec m_codec;
+  Builder m_builder;
+  std::vector<std::uint32_t> m_twin;                  ///< of every buffer
+  std::vector<std::vector<std::uint32_t>> m_arrived;  ///< moves whose messages are still narrow
+  std::vector<std::vector<std::uint32_t>> m_sent;     ///< how often every part was, this step
+  std::vector<std::vector<BufferId>> m_residuals;     ///< of every buffer, for every time
+  std::vector<bool> m_last_read;                      ///< of every action, where it combines
+};
+
+}  // namespace heddle::inline v0::impl

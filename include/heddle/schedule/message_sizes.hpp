@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Messages at cuts as storage: their roles, and with_message_sizes(). For passes, and for whoever
+/// binds sizes after them.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+namespace role {
+inline constexpr const char* narrow = "narrow";  ///< a message at either end of a cut
+/// What messages have lost and the next ones make up for; zeros before the first step.
+inline constexpr const char* residual = "residual";
+}  // namespace role
+
+namespace impl {
+
+/// Gives `narrow` the size of what its codec makes of `wide`, part by part.
+inline void size_message(Buffer& narrow, const Buffer& wide) {
+  const auto encoded = [&](Bytes bytes) {
+    return encoded_bytes(narrow.type, narrow.block, bytes / size_of(wide.type));
+  };
+  narrow.ends.reset();
+  if (wide.bytes == 0 && wide.ends == nullptr) {  // not bound yet
+    narrow.bytes = 0;
+  } else if (narrow.block == 0 && wide.ends == nullptr) {
+    narrow.bytes = encoded(wide.bytes);
+  } else if (is_cut_evenly(wide)) {
+    narrow.bytes = wide.parts * encoded(wide.bytes / wide.parts);
+  } else {
+    std::vector<Bytes> ends;
+    Bytes end = 0;
+    for (std::uint32_t part = 0; part < wide.parts; ++part)
+      ends.push_back(end += encoded(part_bytes(wide, part, 1)));
+    narrow.bytes = end;
+    narrow.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends));
+  }
+}
+
+}  // namespace impl
+
+/// `schedule` with its messages at cuts, and what they lose, as large as the buffers say that they
+/// are cast from and into. For whoever binds sizes after cast_at_cut().
+[[nodiscard]] inline Schedule with_message_sizes(const Schedule& schedule) {
+  std::vector<const Buffer*> wide(schedule.buffers().size(), nullptr);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const auto uses = schedule.uses(ActionId{i});
+    const Kind kind = schedule[ActionId{i}].kind;
+    if ((kind != Kind::cast && kind != Kind::combine) || uses.size() < 2) continue;
+    const auto is = [&](const Use& use, std::string_view label) {
+      return schedule[schedule[use.buffer].label] == label;
+    };
+    if (is(uses[0], role::narrow)) wide[+uses[0].buffer] = &schedule[uses[1].buffer];
+    if (is(uses[1], role::narrow)) wide[+uses[1].buffer] = &schedule[uses[0].buffer];
+    if (uses.size() > 2 && is(uses[2], role::residual))
+      wide[+uses[2].buffer] = &schedule[uses[0].buffer];
+  }
+  std::size_t next = 0;
+  return schedule.with_sizes([&](Buffer& buffer) {
+    const Buffer* const from = wide[next++];
+    if (from == nullptr) return;
+    if (!buffer.transient) {
+      buffer.type = from->type;
+      buffer.bytes = from->bytes;
+      buffer.ends = from->ends;
+      return;
+    }
+    expects(from->bytes == 0 || size_of(buffer.type) < size_of(from->type), [&] {
+      return Complaint{"heddle::with_message_sizes", "a cast at a cut makes elements smaller",
+                       text("elements of ", from->type, ", the cut of ", buffer.type)};
+    });
+    impl::size_message(buffer, *from);
+  });
+}
+
+}  // namespace heddle::inline v0
