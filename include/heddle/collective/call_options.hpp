@@ -25,7 +25,7 @@ struct CallOptions {
   /// Messages that a block travels in, one behind the other, by the algorithm above.
   int chunks = 1;
   /// The groups of the hierarchical algorithm, innermost first.
-  std::vector<schedule::Level> levels = {};
+  std::vector<schedule::GroupLevel> levels = {};
   /// Chooses the fastest for each size, the library's own call included. A table of as many ranks,
   /// measured by tools/measure or by the caller; it stays as it is for as long as the communicator
   /// lives, which remembers what was chosen.

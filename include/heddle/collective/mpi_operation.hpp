@@ -16,6 +16,7 @@
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/kernel/impl/walk.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -92,6 +93,7 @@ class MpiOperation {
   static void merge(void* from, void* into, int* count, MPI_Datatype*) {
     const T* const source = static_cast<const T*>(from);
     T* const target = static_cast<T*>(into);
+    HEDDLE_INDEPENDENT
     for (int i = 0; i < *count; ++i) R{}.join(target[i], source[i]);
   }
 

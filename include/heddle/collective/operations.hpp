@@ -6,9 +6,12 @@
 /// The usual reductions: sum, product, extremes, bits and truth. For collectives on Views of
 /// numbers.
 
+#include <concepts>
+
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/reduction.hpp>
+#include <heddle/core/small_float.hpp>
 
 namespace heddle::inline v0 {
 
@@ -23,6 +26,22 @@ struct Sum {
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::sum();
+  }
+};
+
+/// a + b of elements that are only stored narrow (f16, bf16, f8e4m3, f8e5m2): added as `Wide`, and
+/// rounded to nearest once. What is merged over P ranks is rounded P - 1 times at most.
+template <std::floating_point Wide = float>
+struct SumIn {
+  /// into + from.
+  template <class T>
+  KOKKOS_FUNCTION void join(T& into, const T& from) const {
+    into = static_cast<T>(static_cast<Wide>(into) + static_cast<Wide>(from));
+  }
+  /// 0.
+  template <class T>
+  KOKKOS_FUNCTION void init(T& value) const {
+    value = static_cast<T>(Wide(0));
   }
 };
 
@@ -138,9 +157,9 @@ struct LogicalOr {
   }
 };
 
-static_assert(Reduction<Sum, double> && Reduction<Product, float> && Reduction<Min, int> &&
-              Reduction<Max, int> && Reduction<BitAnd, unsigned> && Reduction<BitOr, unsigned> &&
-              Reduction<BitXor, unsigned> && Reduction<LogicalAnd, int> &&
-              Reduction<LogicalOr, int>);
+static_assert(Reduction<Sum, double> && Reduction<SumIn<>, bf16> && Reduction<Product, float> &&
+              Reduction<Min, int> && Reduction<Max, int> && Reduction<BitAnd, unsigned> &&
+              Reduction<BitOr, unsigned> && Reduction<BitXor, unsigned> &&
+              Reduction<LogicalAnd, int> && Reduction<LogicalOr, int>);
 
 }  // namespace heddle::inline v0

@@ -17,6 +17,7 @@
 #include <heddle/collective/reduction.hpp>
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
+#include <heddle/kernel/impl/walk.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -100,9 +101,7 @@ class Joiner {
     const JoinInto<R, T> each{m_reduction, from, into};
     if constexpr (on_host) {
       if (m_loops || count < few) {
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__NVCC__)
-#pragma GCC ivdep
-#endif
+        HEDDLE_INDEPENDENT
         for (std::size_t i = 0; i < count; ++i) each(i);
         return;
       }

@@ -43,7 +43,7 @@ struct PerformerKey {
   CollectiveChoice choice = {};
   const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
   int chunks = 1;
-  std::vector<schedule::Level> levels = {};
+  std::vector<schedule::GroupLevel> levels = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
   Scalar type = Scalar::byte;

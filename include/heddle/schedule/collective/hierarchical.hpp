@@ -23,7 +23,7 @@ struct GroupLevel {
   int ranks = 1;                          ///< in a group: of ranks, or of groups one level below
   Algorithm algorithm = Algorithm::ring;  ///< among them
 
-  friend bool operator==(const Level&, const Level&) = default;
+  friend bool operator==(const GroupLevel&, const GroupLevel&) = default;
 };
 
 namespace impl {
