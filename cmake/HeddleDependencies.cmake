@@ -5,7 +5,7 @@
 #   HEDDLE_ABSENT               the required packages that are missing, as text; empty when none is
 #   HEDDLE_HAS_*                the optional packages that are there
 #   HEDDLE_KOKKOSKERNELS_TARGET the name of Kokkos Kernels' target: its own, or the one of Trilinos
-#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS}_STATE   a phrase each, for the summary
+#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS,NCCL}_STATE   a phrase each, for the summary
 # Stops where Kokkos lacks the device that HEDDLE_DEVICE asks for.
 # A target that the enclosing project has made already (FetchContent, a submodule) is taken as is.
 
@@ -60,6 +60,8 @@ set(HEDDLE_HAS_CBLAS FALSE)
 set(HEDDLE_CBLAS_STATE "not found (Heddle's own gemm)")
 set(HEDDLE_HAS_KOKKOSKERNELS FALSE)
 set(HEDDLE_KOKKOSKERNELS_STATE "not found")
+set(HEDDLE_HAS_NCCL FALSE)
+set(HEDDLE_NCCL_STATE "not found")
 if(HEDDLE_ABSENT STREQUAL "")
   find_package(CBLAS QUIET MODULE)
   if(TARGET CBLAS::CBLAS)
@@ -74,4 +76,9 @@ if(HEDDLE_ABSENT STREQUAL "")
       set(HEDDLE_KOKKOSKERNELS_STATE "found as ${target} ${KokkosKernels_VERSION}")
     endif()
   endforeach()
+  find_package(NCCL QUIET MODULE)
+  if(TARGET NCCL::NCCL)
+    set(HEDDLE_HAS_NCCL TRUE)
+    set(HEDDLE_NCCL_STATE "${NCCL_VERSION} (target heddle::nccl)")
+  endif()
 endif()

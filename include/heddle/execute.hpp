@@ -24,3 +24,4 @@
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/execute/wired_transport.hpp>

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// WiredTransport: messages whose bytes go by a wire that knows neither lanes nor aborts, such as a
+/// library for one kind of device, while another transport says which go when.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0 {
+
+/// Bytes from rank to rank. The k-th send from one rank to another meets the k-th receive there, of
+/// as many bytes, and a pair of ranks in one direction holds up no other. A ticket stands for one
+/// of them, until `test` has said true; `abort` ends all that are under way and gives their memory
+/// back.
+template <class W>
+concept Wire = requires(W& wire, Rank peer, std::byte* data, const std::byte* source, Bytes bytes,
+                        typename W::Ticket& ticket) {
+  requires std::default_initializable<typename W::Ticket>;
+  requires std::movable<typename W::Ticket>;
+  { wire.send(peer, source, bytes) } -> std::same_as<typename W::Ticket>;
+  { wire.receive(peer, data, bytes) } -> std::same_as<typename W::Ticket>;
+  { wire.test(ticket) } -> std::same_as<bool>;
+  { wire.abort() } -> std::same_as<void>;
+};
+
+/// A Transport whose bytes go by `W`, and all else by `T`, to both of which it refers. All ranks
+/// have one.
+///
+/// A message is announced by the sender over `T`, on its own lane, with its size. Where a receive
+/// meets it, the receiver calls for it, and both sides hand it to the wire: in the order of the
+/// calls, which is the same for both. So what nobody receives yet stays off the wire and holds up
+/// nothing, and sizes that differ are found before a byte is written. It takes two short messages
+/// of `T` beside the bytes; an empty message one. The lane `calls` of `T` is this transport's.
+template <Transport T, Wire W>
+class WiredTransport {
+  /// One message under way. Lives in a slot of the transport that is used again.
+  struct Message {
+    Bytes bytes = 0;
+    Bytes announced = 0;  ///< travels ahead
+    typename T::Request ahead;
+    std::uint32_t called = 0;  ///< the lane, as the receiver calls for it
+    typename T::Request call;  ///< of the receiver
+    typename W::Ticket ticket;
+    const std::byte* source = nullptr;
+    std::byte* target = nullptr;
+    Rank peer;
+    Lane lane;
+    bool here = false;   ///< to be received, and announced
+    bool moves = false;  ///< it is on the wire, or empty
+  };
+  /// A place for the lane that a receiver calls for.
+  struct Call {
+    std::uint32_t lane = 0;
+    typename T::Request request;
+  };
+  /// What a rank has to send to another.
+  struct Outbox {
+    std::deque<Call> calls;        ///< one for each message, in the order in which they come
+    std::deque<Message*> waiting;  ///< for a call of their lane, in order
+  };
+
+ public:
+  /// The lane of `T` on which receivers call.
+  static constexpr Lane calls{32766};
+
+  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  class Request {
+   public:
+    /// No message: complete.
+    Request() = default;
+    /// Leaves `other` without a message.
+    Request(Request&& other) noexcept : m_message(std::exchange(other.m_message, nullptr)) {}
+    /// Leaves `other` without a message.
+    Request& operator=(Request&& other) noexcept {
+      m_message = std::exchange(other.m_message, nullptr);
+      return *this;
+    }
+
+   private:
+    friend class WiredTransport;
+    explicit Request(Message* message) : m_message(message) {}
+    Message* m_message = nullptr;
+  };
+
+  /// Over both, which outlive it; `wire` carries nothing else.
+  WiredTransport(T& inner, W& wire)
+      : m_inner(&inner), m_wire(&wire), m_outboxes(static_cast<std::size_t>(inner.size())) {}
+  WiredTransport(const WiredTransport&) = delete;
+  WiredTransport& operator=(const WiredTransport&) = delete;
+
+  /// Of the inner transport.
+  [[nodiscard]] Rank rank() const noexcept { return m_inner->rank(); }
+  /// Number of ranks.
+  [[nodiscard]] int size() const noexcept { return m_inner->size(); }
+
+  /// Starts a message to `peer`; see Transport.
+  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
+    Message& message = take(peer, lane, bytes);
+    message.source = data;
+    message.announced = bytes;
+    message.ahead = m_inner->send(peer, lane, bytes_of(message.announced), sizeof(Bytes));
+    message.moves = bytes == 0;
+    if (message.moves) return Request(&message);
+    Outbox& outbox = m_outboxes[+peer];
+    Call& call = outbox.calls.emplace_back();
+    call.request = m_inner->receive(peer, calls, bytes_of(call.lane), sizeof call.lane);
+    outbox.waiting.push_back(&message);
+    return Request(&message);
+  }
+
+  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
+  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+    Message& message = take(peer, lane, bytes);
+    message.target = data;
+    message.ahead = m_inner->receive(peer, lane, bytes_of(message.announced), sizeof(Bytes));
+    m_awaited.push_back(&message);
+    return Request(&message);
+  }
+
+  /// Whether it is complete; furthers all others.
+  /// @throws communication_error for unequal sizes.
+  [[nodiscard]] bool test(Request& request) {
+    Message* const message = request.m_message;
+    if (message == nullptr) return true;
+    further();
+    if (!message->moves || !m_inner->test(message->ahead) || !m_inner->test(message->call) ||
+        !m_wire->test(message->ticket))
+      return false;
+    m_free.push_back(std::exchange(request.m_message, nullptr));
+    return true;
+  }
+
+  /// Gives the memory of an unfinished message back; see Transport. What is on the wire ends with
+  /// it, of all messages.
+  void cancel(Request& request) {
+    Message* const message = std::exchange(request.m_message, nullptr);
+    if (message == nullptr) return;
+    m_inner->cancel(message->ahead);
+    m_inner->cancel(message->call);
+    if (std::exchange(m_cut, true)) return;
+    m_wire->abort();
+    for (Outbox& outbox : m_outboxes)
+      for (Call& call : outbox.calls) m_inner->cancel(call.request);
+  }
+
+  /// Tells every other rank, once; see Transport.
+  void abort(const Abort& abort) { m_inner->abort(abort); }
+  /// What another rank has told, if one has.
+  [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
+
+ private:
+  template <class V>
+  static std::byte* bytes_of(V& value) {
+    return reinterpret_cast<std::byte*>(&value);
+  }
+
+  Message& take(Rank peer, Lane lane, Bytes bytes) {
+    if (m_free.empty()) m_free.push_back(&m_messages.emplace_back());
+    Message& message = *m_free.back();
+    m_free.pop_back();
+    message.peer = peer;
+    message.lane = lane;
+    message.bytes = bytes;
+    message.moves = false;
+    return message;
+  }
+
+  /// Calls for what has been announced and is awaited, and sends what is called for.
+  void further() {
+    // The last one first: of a lane, what comes before a message that is here is here as well.
+    for (auto last = m_awaited.rbegin(); last != m_awaited.rend(); ++last)
+      (*last)->here = m_inner->test((*last)->ahead);
+    std::erase_if(m_awaited, [&](Message* message) {
+      if (message->here) call_for(*message);
+      return message->here;
+    });
+    for (Outbox& outbox : m_outboxes) {
+      while (!outbox.calls.empty() && m_inner->test(outbox.calls.front().request)) {
+        const Lane lane{outbox.calls.front().lane};
+        outbox.calls.pop_front();
+        const auto next = std::ranges::find(outbox.waiting, lane, &Message::lane);
+        Message& message = **next;
+        outbox.waiting.erase(next);
+        message.ticket = m_wire->send(message.peer, message.source, message.bytes);
+        message.moves = true;
+      }
+    }
+  }
+
+  void call_for(Message& message) {
+    if (message.announced != message.bytes)
+      throw communication_error(
+          {text("heddle::WiredTransport, rank ", rank()),
+           "a message has another size than its receive",
+           text("from rank ", message.peer, ", lane ", message.lane, ": sent ", message.announced,
+                " bytes, expected ", message.bytes)});
+    message.moves = true;
+    if (message.bytes == 0) return;
+    message.called = message.lane.value;
+    message.call =
+        m_inner->send(message.peer, calls, bytes_of(message.called), sizeof message.called);
+    message.ticket = m_wire->receive(message.peer, message.target, message.bytes);
+  }
+
+  T* m_inner;
+  W* m_wire;
+  std::vector<Outbox> m_outboxes;   ///< by peer
+  std::vector<Message*> m_awaited;  ///< receives that have not called yet, in order
+  std::deque<Message> m_messages;   ///< every slot there is; addresses stay
+  std::vector<Message*> m_free;     ///< those that no message uses
+  bool m_cut = false;               ///< the wire was aborted
+};
+
+}  // namespace heddle::inline v0
