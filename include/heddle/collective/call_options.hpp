@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <heddle/comm/device_transport.hpp>
+#include <heddle/core/codec.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
@@ -33,6 +34,10 @@ struct CallOptions {
   /// Elements of each rank's block, where they are not even; of all_to_all: of the block that this
   /// rank sends to each. Empty: n elements in P blocks, the first n % P of which have one more.
   std::vector<std::size_t> counts = {};
+  /// The form in which messages between ranks travel, of elements of float or double, by an
+  /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. Without error
+  /// feedback, which belongs to data of which a call knows nothing; see StagesOptions::pass.
+  std::optional<Codec> codec = {};
   /// Whether a thread of its own furthers a Request, instead of its test() and wait(). Needs MPI at
   /// MPI_THREAD_MULTIPLE, and an algorithm of ours.
   bool progress_thread = false;

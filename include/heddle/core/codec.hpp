@@ -7,6 +7,7 @@
 /// makes it.
 
 #include <cstdint>
+#include <ostream>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -39,12 +40,21 @@ struct Codec {
   /// The sender keeps what the receiver gets, not what it had: both ends hold the same numbers
   /// afterwards, as replicas must that have summed their gradients. See cast_at_cut().
   bool agree = false;
+
+  friend constexpr bool operator==(const Codec&, const Codec&) = default;
 };
 
 /// Bytes of `elements` elements of `type`, with a byte before them for every `block` of them.
 [[nodiscard]] constexpr Bytes encoded_bytes(Scalar type, std::uint32_t block,
                                             Bytes elements) noexcept {
   return elements * size_of(type) + (block == 0 ? 0 : (elements + block - 1) / block);
+}
+
+/// As it is written: `i8/64`, and what it keeps.
+inline std::ostream& operator<<(std::ostream& out, const Codec& codec) {
+  out << codec.type;
+  if (codec.block != 0) out << '/' << codec.block;
+  return out << (codec.feedback ? " with feedback" : "") << (codec.agree ? " in agreement" : "");
 }
 
 /// Refuses a codec of bytes, or with blocks of elements larger than one byte.

@@ -195,17 +195,31 @@ struct CallBase {
   return direct;
 }
 
+/// Refuses a codec that keeps what the call does not have, or changes what it only reads.
+inline void check_codec(const char* where, const std::optional<Codec>& codec, bool reads_only) {
+  if (!codec) return;
+  expects(!codec->feedback && !(codec->agree && reads_only), [&] {
+    return Complaint{where,
+                     codec->feedback ? "a call keeps nothing for error feedback"
+                                     : "senders do not agree with receivers by their inputs",
+                     text("codec ", *codec),
+                     codec->feedback ? "give it to cast_at_cut() on a Schedule of your own"
+                                     : "leave Codec::agree out"};
+  });
+}
+
 /// Completes the key of a call: by whom it is made, and how.
 template <class Call>
 void decide(const Call& call, PerformerKey& key) {
   const CallOptions& options = call.options;
+  key.codec = options.codec;
   if (options.algorithm) {
     key.choice.algorithm = *options.algorithm;
     key.chunks = options.chunks;
     key.levels = options.levels;
     return;
   }
-  const bool library = !options.progress_thread && call.knows();
+  const bool library = !options.progress_thread && !options.codec && call.knows();
   if (options.costs != nullptr) {
     expects(options.costs->machine().ranks() == call.comm->size(), [&] {
       return Complaint{Call::where, "the cost table is not one of these ranks",
@@ -226,6 +240,10 @@ template <class Call>
 [[nodiscard]] PerformerKey checked(Call& call) {
   call.check();
   PerformerKey key = call.key();
+  using enum schedule::Collective;
+  check_codec(
+      Call::where, call.options.codec,
+      key.collective == all_to_all || key.collective == gather || key.collective == scatter);
   decide(call, key);
   check_agreement(*call.comm, [&] {
     std::string blocks;
@@ -238,7 +256,8 @@ template <class Call>
          {"reduction", typeid(call.reduction).name()},
          {"root", text(key.root)},
          {"algorithm", text(key.choice)},
-         {"chunks", text(key.chunks)}}};
+         {"chunks", text(key.chunks)},
+         {"codec", key.codec ? text(*key.codec) : std::string("none")}}};
   });
   return key;
 }

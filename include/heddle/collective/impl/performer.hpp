@@ -30,6 +30,7 @@
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -44,6 +45,7 @@ struct PerformerKey {
   const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
   int chunks = 1;
   std::vector<schedule::GroupLevel> levels = {};
+  std::optional<Codec> codec = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
   Scalar type = Scalar::byte;
@@ -67,9 +69,11 @@ struct PerformerKey {
                                             .chunks = key.chunks,
                                             .root = key.root,
                                             .levels = key.levels};
-  if (key.costs != nullptr)
-    return to_schedule(key.choice, key.collective, options, key.costs->machine());
-  return schedule::collective(key.collective, key.choice.algorithm, options);
+  const Schedule made = key.costs != nullptr
+                            ? to_schedule(key.choice, key.collective, options, key.costs->machine())
+                            : schedule::collective(key.collective, key.choice.algorithm, options);
+  if (!key.codec) return made;
+  return cast_at_cut(made, *key.codec, [](Rank, Rank) { return true; });
 }
 
 /// One rank's part of a collective's Schedule, with the memory that it needs of its own. Performs

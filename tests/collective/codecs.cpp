@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4
+
+// Calls on Views whose messages are encoded.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/complaint.hpp"
+
+namespace hd = heddle;
+using hd::Scalar;
+using hd::schedule::Algorithm;
+using Exec = Kokkos::DefaultHostExecutionSpace;
+
+namespace {
+
+template <class Real>
+using View = Kokkos::View<Real*, Kokkos::HostSpace>;
+
+/// Between -1 and 1, others on every rank.
+double number(std::size_t rank, std::size_t i) {
+  return 2 * hd::Random(rank, "codecs").uniform(i) - 1;
+}
+
+}  // namespace
+
+TEST_CASE("an encoded sum errs as its codec says, equally on all ranks, call by call") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto p = static_cast<std::size_t>(comm.size());
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::star}) {
+    for (const std::size_t n : {0, 1, 97, 100003}) {
+      const hd::CallOptions options{
+          .algorithm = algorithm,
+          .codec = hd::Codec{.type = Scalar::i8, .block = 64, .agree = true}};
+      const View<float> view("view", n), least("least", n);
+      auto prepared = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      for (int again = 0; again < 2; ++again) {
+        for (std::size_t i = 0; i < n; ++i) view(i) = static_cast<float>(number(+comm.rank(), i));
+        again == 0 ? hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options) : prepared();
+        // P - 1 merges of two numbers, each rounded once, and the sum; none is larger than P.
+        const double bound = p == 1 ? 1e-6 : 1.1 * static_cast<double>((2 * p - 1) * p) / 127;
+        for (std::size_t i = 0; i < n; ++i) {
+          double sum = 0;
+          for (std::size_t r = 0; r < p; ++r) sum += number(r, i);
+          if (!(std::abs(view(i) - sum) <= bound)) FAIL(i << ": " << view(i) << ", " << sum);
+        }
+        Kokkos::deep_copy(least, view);
+        hd::all_reduce(Exec{}, least, hd::Min{}, comm);
+        for (std::size_t i = 0; i < n; ++i)
+          if (least(i) != view(i)) FAIL(i << " is not the same on all ranks");
+      }
+    }
+  }
+}
+
+TEST_CASE("without an algorithm a codec takes one of ours; extremes are merged encoded, too") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const hd::CallOptions options{.codec = hd::Codec{Scalar::f16}};
+  const View<double> view("view", 31);
+  for (std::size_t i = 0; i < 31; ++i) view(i) = static_cast<double>(i) + 31 * +comm.rank();
+  auto prepared = hd::prepare_all_reduce(Exec{}, view, hd::Max{}, comm, options);
+  CHECK_FALSE(prepared.by_library());
+  prepared();
+  for (std::size_t i = 0; i < 31; ++i)  // whole numbers below 2048
+    CHECK(view(i) == static_cast<double>(i) + 31.0 * (comm.size() - 1));
+}
+
+TEST_CASE("what only moves arrives rounded once") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto p = static_cast<std::size_t>(comm.size());
+  const hd::CallOptions options{.algorithm = Algorithm::ring, .codec = hd::Codec{Scalar::bf16}};
+  const View<float> mine("mine", 5), all("all", 5 * p);
+  for (std::size_t i = 0; i < 5; ++i) mine(i) = static_cast<float>(number(+comm.rank(), i));
+  hd::all_gather(Exec{}, mine, all, comm, options);
+  for (std::size_t r = 0; r < p; ++r)
+    for (std::size_t i = 0; i < 5; ++i) {
+      const auto sent = static_cast<float>(number(r, i));
+      CHECK(all(5 * r + i) == (r == +comm.rank() ? sent : static_cast<float>(hd::bf16(sent))));
+    }
+}
+
+TEST_CASE("codecs that a call has no place for are refused") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const View<float> view("view", 4 * static_cast<std::size_t>(comm.size()));
+  const View<float> other("other", view.size());
+  const auto why = [&](const hd::Codec& codec, auto&& call) {
+    return hd::test::message_of<hd::contract_error>(
+        [&] { call(hd::CallOptions{.algorithm = Algorithm::direct, .codec = codec}); });
+  };
+  CHECK(why({.type = Scalar::i8, .feedback = true},
+            [&](const hd::CallOptions& options) {
+              hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+            })
+            .find("a call keeps nothing for error feedback (codec i8 with feedback); give it to "
+                  "cast_at_cut()") != std::string::npos);
+  CHECK(
+      why({.type = Scalar::i8, .block = 32, .agree = true},
+          [&](const hd::CallOptions& options) {
+            hd::all_to_all(Exec{}, view, other, comm, options);
+          })
+          .find("senders do not agree with receivers by their inputs (codec i8/32 in agreement)") !=
+      std::string::npos);
+  if (comm.size() == 1) return;
+  const Kokkos::View<std::int32_t*, Kokkos::HostSpace> whole("whole", 8);
+  CHECK(why({Scalar::i8}, [&](const hd::CallOptions& options) {
+          hd::all_reduce(Exec{}, whole, hd::Sum{}, comm, options);
+        }).find("a codec takes elements of f32 or f64") != std::string::npos);
+}
