@@ -133,6 +133,24 @@ TEST_CASE("pieces are cut from the blocks of the algorithm") {
              ContainsSubstring("the MPI library's own call is no schedule"));
 }
 
+TEST_CASE("choices that cut nothing are the same") {
+  const CollectiveChoice star{.algorithm = Algorithm::star, .piece = 16 << 10, .root = Rank{1}};
+  const auto pieces_at = [&](Bytes bytes) {
+    std::vector<Bytes> pieces;
+    for (const auto& same : hd::same_at(Collective::all_reduce, star,
+                                        {.ranks = 3, .bytes = bytes, .type = hd::Scalar::f32})) {
+      CHECK(same.algorithm == Algorithm::star);
+      CHECK(same.root == Rank{1});
+      pieces.push_back(same.piece);
+    }
+    return pieces;
+  };
+  CHECK(pieces_at(4 << 10) == std::vector<Bytes>{0, 48 << 10, 16 << 10, 4 << 10});
+  CHECK(pieces_at(8 << 10) == std::vector<Bytes>{0, 48 << 10, 16 << 10});
+  CHECK(pieces_at(32 << 10) == std::vector<Bytes>{16 << 10});
+  CHECK(hd::same_at(Collective::barrier, {.library = true}, {.ranks = 3}).size() == 1);
+}
+
 TEST_CASE("a table gives the fastest, between sizes by their logarithms") {
   const CostTable table = some_times();
   const auto best = [&](Bytes bytes) { return table.best(Collective::all_reduce, bytes); };

@@ -110,9 +110,9 @@ namespace impl {
       std::vector<CollectiveChoice> choices{{.library = true}};
       std::vector<std::function<void()>> calls{impl::LibraryCollective(collective, bytes, comm)};
       std::deque<impl::ScheduledCollective> schedules;
+      const schedule::CollectiveOptions size{
+          .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
       if (comm.size() > 1) {
-        const schedule::CollectiveOptions size{
-            .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
         const auto all = predict(collective, size, table.machine());
         if (all.front().time > options.budget && bytes != options.sizes.front()) continue;
         for (const CollectiveChoice& choice : impl::shortlist(all, options.candidates)) {
@@ -125,7 +125,8 @@ namespace impl {
       const std::vector<Seconds> times = impl::time_in_turns(calls, options.budget, comm);
       // A clock's tick at least: a call over one rank may take none.
       for (std::size_t c = 0; c < choices.size(); ++c)
-        table.set(collective, bytes, choices[c], std::max(times[c], 1e-9));
+        for (const CollectiveChoice& same : same_at(collective, choices[c], size))
+          table.set(collective, bytes, same, std::max(times[c], 1e-9));
     }
   }
   return table;

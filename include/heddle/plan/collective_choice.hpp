@@ -75,6 +75,10 @@ namespace impl {
   return options;
 }
 
+/// Into which candidates cut: below what MPIs send at once, and smaller, which keeps a long
+/// pipeline full.
+inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
+
 /// The ranks through which an all-reduce may go: the nearest to all others, and the one with the
 /// fastest links.
 [[nodiscard]] inline std::vector<Rank> hubs(const Machine& machine, int ranks) {
@@ -119,6 +123,22 @@ namespace impl {
   return schedule::in_time_order(simulate(schedule, MessageCosts(machine)));
 }
 
+/// The candidates that are the same as this one at that size, itself among them: a short block is
+/// one message, whatever longer ones are cut in.
+[[nodiscard]] inline std::vector<CollectiveChoice> same_at(
+    schedule::Collective collective, const CollectiveChoice& choice,
+    const schedule::CollectiveOptions& options) {
+  if (choice.library) return {choice};
+  const int chunks = impl::chosen(collective, choice, options).chunks;
+  std::vector<CollectiveChoice> found;
+  for (const Bytes piece : impl::pieces) {
+    CollectiveChoice other = choice;
+    other.piece = piece;
+    if (impl::chosen(collective, other, options).chunks == chunks) found.push_back(other);
+  }
+  return found;
+}
+
 /// What there is to choose from for a collective on a machine: every algorithm that performs it,
 /// its blocks uncut and in pieces, over the best hubs. Not the library's own call, which only a
 /// measurement can price.
@@ -136,8 +156,7 @@ namespace impl {
     const auto roots = has_hub ? impl::hubs(machine, options.ranks) : std::vector<Rank>{Rank{}};
     for (const Rank root : roots) {
       int chunks = 0;
-      // Below what MPIs send at once; smaller ones keep a long pipeline full.
-      for (const Bytes piece : {Bytes{0}, Bytes{48 * 1024}, Bytes{16 * 1024}, Bytes{4 * 1024}}) {
+      for (const Bytes piece : impl::pieces) {
         const CollectiveChoice choice{false, algorithm, piece, root};
         const int cut = impl::chosen(collective, choice, options).chunks;
         if (cut <= chunks || cut > 1024) continue;
