@@ -4,8 +4,9 @@
 /// @file
 /// program stop|kill RUN WATCHDOG: runs a schedule over MPI, and one rank sends itself SIGSTOP or
 /// SIGKILL at one of its actions: before or after it, or while its messages are under way. RUN
-/// draws the schedule, the rank and the moment. Every other rank prints one line, with its error
-/// and the seconds since that moment. A program of its own, because the job ends with it.
+/// draws the transport (messages, or memory that is shared), the schedule, the rank and the moment.
+/// That rank prints when it leaves, every other one when it notices and what it waits for, by one
+/// clock. A program of its own, because the job ends with it.
 
 #include <chrono>
 #include <csignal>
@@ -25,6 +26,7 @@
 
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/shared_transport.hpp>
 #include <heddle/core.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
@@ -39,40 +41,45 @@ void say(std::string line) {
   if (write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
 }
 
-/// When and how this rank leaves, if it does.
+/// When and how this rank leaves, if it does. The first step is for counting its acts.
 class Doom {
  public:
-  /// At the `call`-th call of act(), counted from 0, after `looks` calls of look().
-  Doom(hd::Rank rank, int signal, std::uint64_t call, std::uint64_t looks)
-      : m_rank(rank), m_signal(signal), m_calls(call), m_looks(looks) {}
-  Doom() = default;
+  explicit Doom(hd::Rank rank) : m_rank(rank) {}
+
+  /// Acts so far.
+  [[nodiscard]] std::uint64_t acts() const { return m_acts; }
+  /// By `signal`, `acts` acts from now and then `looks` looks later.
+  void arm(int signal, std::uint64_t acts, std::uint64_t looks) {
+    m_signal = signal;
+    m_last = m_acts + acts;
+    m_looks = looks;
+  }
 
   void act() {
-    if (m_signal == 0 || m_over) return;
-    if (m_calls-- == 0) m_over = true;
+    ++m_acts;
     look();
   }
   void look() {
-    if (m_over && m_looks-- == 0) {
-      say(hd::text("rank ", m_rank, " leaves at ", hd::steady_seconds()));
-      std::raise(m_signal);
-    }
+    if (m_signal == 0 || m_acts <= m_last || m_looks-- > 0) return;
+    say(hd::text("rank ", m_rank, " leaves at ", hd::steady_seconds()));
+    std::raise(std::exchange(m_signal, 0));
   }
 
  private:
   hd::Rank m_rank;
   int m_signal = 0;
-  std::uint64_t m_calls = 0;
+  std::uint64_t m_acts = 0;
+  std::uint64_t m_last = 0;
   std::uint64_t m_looks = 0;
-  bool m_over = false;
 };
 
-/// MPI's transport on a rank that may leave at any of its calls.
+/// A transport on a rank that may leave at any of its calls.
+template <hd::Transport T>
 class DoomedTransport {
  public:
-  using Request = hd::MpiTransport::Request;
+  using Request = typename T::Request;
 
-  DoomedTransport(hd::MpiTransport& inner, Doom& doom) : m_inner(&inner), m_doom(&doom) {}
+  DoomedTransport(T& inner, Doom& doom) : m_inner(&inner), m_doom(&doom) {}
 
   [[nodiscard]] hd::Rank rank() const { return m_inner->rank(); }
   [[nodiscard]] int size() const { return m_inner->size(); }
@@ -91,13 +98,22 @@ class DoomedTransport {
   }
   void cancel(Request& request) { m_inner->cancel(request); }
   void abort(const hd::Abort& abort) { m_inner->abort(abort); }
-  [[nodiscard]] std::optional<hd::Abort> aborted() { return m_inner->aborted(); }
+  [[nodiscard]] std::optional<hd::Abort> aborted() {
+    m_doom->look();
+    return m_inner->aborted();
+  }
+  [[nodiscard]] std::vector<std::uint32_t> domains() const requires hd::SharesMemory<T> {
+    return m_inner->domains();
+  }
+  [[nodiscard]] hd::SharedBlocks share(hd::Bytes bytes) requires hd::SharesMemory<T> {
+    return m_inner->share(bytes);
+  }
 
  private:
-  hd::MpiTransport* m_inner;
+  T* m_inner;
   Doom* m_doom;
 };
-static_assert(hd::Transport<DoomedTransport>);
+static_assert(hd::SharesMemory<DoomedTransport<hd::SharedTransport>>);
 
 /// Pipelines and sums, of messages that MPI sends at once and of those that wait for the receiver.
 hd::Schedule schedule_of(std::uint64_t kind, int ranks) {
@@ -108,48 +124,83 @@ hd::Schedule schedule_of(std::uint64_t kind, int ranks) {
   return hd::schedule::ring_all_reduce({.ranks = ranks, .bytes = bytes * 8, .chunks = 2});
 }
 
-void run(int signal, std::uint64_t number, double watchdog) {
-  hd::MpiTransport transport(MPI_COMM_WORLD, {.patience = 1});
-  const auto ranks = static_cast<std::uint64_t>(transport.size());
-  const hd::Random random(5, "kill");
-  const hd::Schedule schedule = schedule_of(random.below(4 * number, 4), transport.size());
-  const hd::Rank victim{random.below(4 * number + 1, ranks)};
+/// One run, of which every random number is a function of `number`.
+struct Run {
+  int signal;
+  std::uint64_t number;
+  double watchdog;
+  hd::Random random{5, "kill"};
 
-  std::vector<std::vector<std::byte>> memory;
-  hd::Program program =
-      hd::slice(schedule, transport.rank(), [&](hd::BufferId, const hd::Buffer& buffer) {
-        return memory.emplace_back(buffer.bytes + 1).data();
-      });
-  constexpr std::uint64_t steps = 3;  // the last one misses the rank that left, whoever it is
-  // Every step of the Program is one call of act(): a message or an action.
-  Doom doom = transport.rank() == victim
-                  ? Doom(victim, signal, random.below(4 * number + 2, (steps - 1) * program.size()),
-                         random.below(4 * number + 3, 3))
-                  : Doom();
-  DoomedTransport doomed(transport, doom);
-  hd::ExecuteOptions options{.watchdog = watchdog};
-  options.log = [&](std::string_view reason) {
-    say(hd::text("rank ", transport.rank(), " named at ", hd::steady_seconds(), ": ", reason));
-  };
-  try {
-    hd::Executor executor(std::move(program), doomed, std::move(options));
-    for (std::uint64_t step = 0; step < steps; ++step)
-      executor.step([&](const hd::Task&) { doom.act(); });
-    executor.drain();
-  } catch (const std::exception&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the job ends with the first
-    throw;
+  [[nodiscard]] std::uint64_t draw(std::uint64_t what, std::uint64_t below) const {
+    return random.below(5 * number + what, below);
   }
-}
+  [[nodiscard]] hd::ExecuteOptions options(hd::Rank rank) const {
+    hd::ExecuteOptions options{.watchdog = watchdog};
+    options.log = [rank](std::string_view reason) {
+      say(hd::text("rank ", rank, " named at ", hd::steady_seconds(), ": ", reason));
+    };
+    return options;
+  }
+
+  /// Steps in one of which a rank leaves. The last one misses it, whoever it is.
+  template <class Executor>
+  void steps(Executor& executor, Doom& doom, hd::Rank rank, int ranks) const {
+    const auto act = [&](const hd::Task&) { doom.act(); };
+    executor.step(act);
+    if (+rank == draw(1, static_cast<std::uint64_t>(ranks)))
+      doom.arm(signal, draw(2, 2 * doom.acts()), draw(3, 3));
+    try {
+      for (int step = 0; step < 3; ++step) executor.step(act);
+    } catch (const std::exception&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the job ends with the first
+      throw;
+    }
+  }
+
+  /// By messages.
+  void operator()(hd::MpiTransport& transport) const {
+    Doom doom(transport.rank());
+    DoomedTransport doomed(transport, doom);
+    std::vector<std::vector<std::byte>> memory;
+    hd::Executor executor(hd::slice(schedule_of(draw(0, 4), transport.size()), transport.rank(),
+                                    [&](hd::BufferId, const hd::Buffer& buffer) {
+                                      return memory.emplace_back(buffer.bytes + 1).data();
+                                    }),
+                          doomed, options(transport.rank()));
+    steps(executor, doom, transport.rank(), transport.size());
+  }
+
+  /// In place.
+  void operator()(hd::SharedTransport& transport) const {
+    Doom doom(transport.rank());
+    DoomedTransport doomed(transport, doom);
+    const hd::Schedule schedule =
+        hd::share_memory(schedule_of(2 + draw(0, 2), transport.size()), transport.domains());
+    const hd::SharedBlocks data = transport.share(8 * 400'000);
+    hd::SharedExecutor executor(
+        doomed, schedule,
+        [&](hd::BufferId, const hd::Buffer& buffer) { return data.of[+buffer.rank]; },
+        options(transport.rank()));
+    steps(executor, doom, transport.rank(), transport.size());
+  }
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
+  const Run run{.signal = std::string_view(argv[1]) == "stop" ? SIGSTOP : SIGKILL,
+                .number = static_cast<std::uint64_t>(std::atoll(argv[2])),
+                .watchdog = std::atof(argv[3])};
   try {
     const hd::Environment environment(argc, argv);
-    run(std::string_view(argv[1]) == "stop" ? SIGSTOP : SIGKILL,
-        static_cast<std::uint64_t>(std::atoll(argv[2])), std::atof(argv[3]));
+    if (run.draw(4, 3) == 0) {
+      hd::SharedTransport transport(MPI_COMM_WORLD, {.messages = {.patience = 1}});
+      run(transport);
+    } else {
+      hd::MpiTransport transport(MPI_COMM_WORLD, {.patience = 1});
+      run(transport);
+    }
   } catch (const std::exception&) {  // it has been said
     return 1;
   }

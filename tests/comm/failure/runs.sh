@@ -42,7 +42,7 @@ for ((run = first; run < first + count; ++run)); do
     for ((rank = 0; rank < ranks && ${#wrong[@]} == 0; ++rank)); do
       [[ $mode != kill && $rank != "$victim" ]] || continue
       line=$(grep "^rank $rank named at " "$output")
-      [[ $line == *"stuck: "*" did not complete"* ]] || { wrong+=("rank $rank names nothing"); continue; }
+      [[ $line == *"stuck: "* ]] || { wrong+=("rank $rank names nothing"); continue; }
       took=$(awk -v a="$(cut -d ' ' -f 5 <<< "${line%%: *}")" -v b="$left" 'BEGIN { print a - b }')
       below "$took" $((watchdog + slack_to_name)) || wrong+=("rank $rank took $took s to name it")
       below "$took" "$longest_to_name" || longest_to_name=$took
