@@ -86,6 +86,17 @@ TEST_CASE("sums, products and extremes of numbers") {
   CHECK(hd::identity<float>(hd::Min{}) == Kokkos::reduction_identity<float>::min());
 }
 
+TEST_CASE("sums of what is stored narrow") {
+  const auto same = [](hd::bf16 a, hd::bf16 b) {
+    return static_cast<float>(a) == static_cast<float>(b);
+  };
+  // Small whole numbers: no sum is rounded.
+  battery<hd::bf16>(hd::SumIn<float>{}, {hd::bf16(0.f), hd::bf16(3.f), hd::bf16(-8.f)}, same);
+  check_over_ranks<hd::bf16>(
+      hd::SumIn<float>{},
+      [](int rank, std::size_t i) { return hd::bf16(static_cast<float>(number(rank, i))); }, same);
+}
+
 TEST_CASE("bits and truth") {
   check_numbers<std::uint8_t>(hd::BitAnd{});
   check_numbers<std::uint16_t>(hd::BitOr{});

@@ -15,6 +15,7 @@ void gate_collective(const heddle::Communicator& comm) {
   const auto whole = gate::vector<std::int64_t>();
   all_reduce(exec, values, heddle::Sum{}, comm);
   all_reduce(exec, values, heddle::Sum{}, comm, ours);
+  all_reduce(exec, gate::vector<heddle::bf16>(), heddle::SumIn<float>{}, comm);
   all_reduce(exec, values, heddle::Product{}, comm, ours);
   all_reduce(exec, values, heddle::Min{}, comm, ours);
   all_reduce(exec, values, heddle::Max{}, comm, ours);
