@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <iostream>
 #include <vector>
 
@@ -107,10 +108,8 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  hd::Environment env(argc, argv);
+/// Trains, and says whether all is as it should be.
+bool train() {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
@@ -179,5 +178,17 @@ int main(int argc, char** argv) {
     std::cout << "ranks whose gradients differ from the towers on one rank: " << wrong() << '\n'
               << "gradients are slopes of the loss: " << (slopes ? "yes" : "no") << '\n'
               << "the loss has fallen: " << (learned ? "yes" : "no") << '\n';
-  return wrong() == 0 && slopes && learned ? 0 : 1;
+  return wrong() == 0 && slopes && learned;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hd::Environment env(argc, argv);
+  try {
+    return train() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::cerr << "two_towers: " << error.what() << '\n';
+    return 1;
+  }
 }

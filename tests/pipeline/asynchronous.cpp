@@ -155,8 +155,8 @@ void expect_recurrence(Place& place, int stages, int microbatches, bool vertical
   }
   const std::size_t each = reference.weights(mine).size() * sizeof(double);
   const auto versions = seen.versions / each;
-  if (!vertical_sync && versions != static_cast<std::size_t>(hd::schedule::pipedream_versions(
-                                        stages, static_cast<int>(+rank), microbatches)))
+  if (versions != static_cast<std::size_t>(hd::schedule::pipedream_versions(
+                      stages, static_cast<int>(+rank), microbatches, vertical_sync)))
     difference += hd::text("P=", stages, " M=", microbatches, ": ", versions, " versions; ");
   if (!difference.empty()) throw hd::error({"recurrence", difference, {}});
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include <heddle/core/text.hpp>
@@ -105,7 +106,7 @@ Comparison chosen() {
   double least = 1e300, most = 0;
   int cases = 0;
   for (const int d : {2, 4, 8, 16})
-    for (const int n : {1, d / 2, d, d + 1, 2 * d, 4 * d})
+    for (const int n : std::set{1, d / 2, d, d + 1, 2 * d, 4 * d})
       for (const double backward : {1.0, 1.5, 2.0, 3.0})
         for (const double latency : {0.0, 0.25})
           for (const int most_live : {d, 2 * d})

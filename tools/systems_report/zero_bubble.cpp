@@ -111,14 +111,16 @@ std::vector<Comparison> zero_bubble() {
   return {
       zero_bubble_gain(4, 8, 1.22, 1.29),
       zero_bubble_gain(8, 16, 1.25, 1.34),
-      h1.line("ZB-H1: simulated bubble for P 2-16, W no more than F and I", "(P-1)(F+I-W)"),
+      h1.line("ZB-H1: simulated bubble for P 2, 3, 4, 5, 8, 16, W no more than F and I",
+              "(P-1)(F+I-W)"),
       h2.line("ZB-H2: the same, (P-1)max(F,F+I-2W): the ranks' spans are shifted by F against each "
               "other",
               "(P-1)(F+I-2W)"),
       v.line("ZB-V: step of 6M+P-1 chunks at F = I = W, within which no rank idles in its span",
              "no bubble"),
-      controllable.line("V-half, V-min: bubbles of 3P-5 and 4P-5 chunks at F = I = W for P 3-16",
-                        "1/2, 2/3 of 1F1B's 6P-6"),
+      controllable.line(
+          "V-half, V-min: bubbles of 3P-5 and 4P-5 chunks at F = I = W for P 3, 4, 5, 8, 16",
+          "1/2, 2/3 of 1F1B's 6P-6"),
       memory.line("most activations kept on every rank, in stages or, for the V, chunks of half a "
                   "stage",
                   "H1 P, H2 2P-1, V 2P, half P+2, min 2ceil((P+4)/3)"),

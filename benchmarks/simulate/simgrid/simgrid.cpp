@@ -6,11 +6,11 @@
 // test: yes
 
 // A referee for the simulator: SimGrid runs every schedule of the catalogue and FlexPipe, one actor
-// per rank, on platforms of latency and bandwidth. Nothing is shared with simulate() but the
-// schedule and the costs: the actors walk the ranks' programs, SimGrid keeps the time and carries
-// the messages. A channel of ours carries one message after another. Where messages queue up for a
-// link, SimGrid lets them share it unless the sender holds them back: both are measured, the latter
-// has a bar.
+// per rank, on platforms of latency and bandwidth. Shared with simulate() are the schedule,
+// with the dependencies derived from it, and the costs; nothing else: the actors walk the ranks'
+// programs, SimGrid keeps the time and carries the messages. A channel of ours carries one message
+// after another. Where messages queue up for a link, SimGrid lets them share it unless the sender
+// holds them back: both are measured, the latter has a bar.
 
 #include <iostream>
 

@@ -46,8 +46,8 @@ struct StencilOptions {
   std::array<std::size_t, Rank> tile = {};
 };
 
-/// The layouts of grids. LayoutStride counts as row-major; the last axis must be adjacent in
-/// memory.
+/// The layouts of grids. LayoutStride counts as row-major. The elements along the last axis, of
+/// LayoutLeft along the first, must be adjacent in memory.
 template <class Layout>
 concept GridLayout = std::same_as<Layout, Kokkos::LayoutRight> ||
     std::same_as<Layout, Kokkos::LayoutLeft> || std::same_as<Layout, Kokkos::LayoutStride>;

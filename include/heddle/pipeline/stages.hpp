@@ -34,6 +34,7 @@
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/schedule/action_text.hpp>
@@ -97,8 +98,12 @@ concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters)
 /// `make(first, last)` builds the stage that holds the layers [first, last). A model of branches
 /// counts its layers branch after branch, as its graph counts the stages, and is divided so that no
 /// stage holds layers of two. Where two stages share a loss, backward_input finds the output of the
-/// other one, of the size of its own, in the place of the gradient of its output. A stage has one
-/// input, and one output or one such partner.
+/// other one, of the size of its own, in the place of the gradient of its output: one such
+/// partner, and then no other use of the output.
+///
+/// A stage with several inputs finds them one after the other, in the order of the graph's edges,
+/// as its input_size counts them, copied together; so is the gradient that it leaves. Where several
+/// stages use its output, the gradient that it gets is the sum of theirs, in the same order.
 ///
 /// Arguments of Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)`
 /// contributes to the StepResult. Buffers lie in the stages' memory space; which way messages go
@@ -207,31 +212,35 @@ class Stages {
     S& stage = at(task.stage());
     const auto uses = task.uses();
     if (kind == Kind::update) return update(stage, uses);
+    const impl::StageEnds ends = impl::stage_ends(task.schedule(), task.id());
     std::size_t next = 0;
-    const auto take = [&]() -> scalar_type* {
-      return reinterpret_cast<scalar_type*>(uses[next++].data);
+    const auto take_all = [&](std::size_t count) {
+      next += count;
+      return uses.subspan(next - count, count);
     };
-    const auto take_if = [&](bool has) { return has ? take() : nullptr; };
+    const auto take = [&] { return reinterpret_cast<scalar_type*>(uses[next++].data); };
     const Item item = task.item();
-    const scalar_type* const input = take_if(stage.input_size() > 0);
+    const scalar_type* const input = m_joint.joined(take_all(ends.inputs));
     if (kind == Kind::F) {
-      scalar_type* const output = take_if(stage.output_size() > 0);
+      scalar_type* const output = ends.outputs > 0 ? take() : nullptr;
       scalar_type* const saved = take();
       use_parameters(stage, take());
       stage.forward(item, input, output, saved);
       return stage.fence();
     }
     const scalar_type* const saved = take();
-    const scalar_type* const output_grad = take_if(stage.output_size() > 0);
+    const scalar_type* const output_grad = m_joint.summed(take_all(ends.returned + ends.partners));
     use_parameters(stage, take());
-    scalar_type* const input_grad = take_if(kind != Kind::W && stage.input_size() > 0);
+    const auto input_grads = take_all(kind != Kind::W ? ends.inputs : 0);
     scalar_type* const delta = kind == Kind::B ? m_delta.data() : take();
-    if (kind != Kind::W) stage.backward_input(item, input, saved, output_grad, input_grad, delta);
+    if (kind != Kind::W)
+      stage.backward_input(item, input, saved, output_grad, m_joint.undivided(input_grads), delta);
     if (kind != Kind::I) {
       if (uses.back().access == Access::write) stage.zero_gradients();
       stage.backward_weight(item, input, saved, output_grad, delta);
     }
     stage.fence();
+    m_joint.divide(input_grads);
   }
 
   /// The stage `number`. @throws contract_error where it is on another rank.
@@ -359,25 +368,27 @@ class Stages {
         sizes[each.stage] = each;
       }
     }
-    check_ends(schedule, sizes);
-    return with_message_sizes(schedule.with_sizes([&](Buffer& buffer) {
-      const std::string& label = schedule[buffer.label];
-      if (label == role::narrow || label == role::residual) return;
-      expects(std::find(roles.begin(), roles.end(), label) != roles.end(), [&] {
-        return Complaint{"heddle::Stages", "stages have no storage of this role",
-                         text("'", label, "' of stage ", buffer.stage)};
-      });
-      const Sizes& stage = sizes[+buffer.stage];
-      const std::uint64_t elements =
-          label == role::input || label == role::input_grad ? stage.input
-          : label == role::output || label == role::output_grad || label == role::exchanged
-              ? stage.output
-          : label == role::saved ? stage.saved
-          : label == role::delta ? stage.delta
-                                 : stage.parameters;
-      buffer.type = scalar_of<scalar_type>;
-      buffer.bytes = elements * sizeof(scalar_type) * buffer.parts;
-    }));
+    const std::vector<std::uint64_t> of_inputs = check_ends(schedule, sizes);
+    return with_message_sizes(
+        schedule.with_sizes([&, next = std::size_t{0}](Buffer& buffer) mutable {
+          const std::string& label = schedule[buffer.label];
+          const std::uint64_t input = of_inputs[next++];
+          if (label == role::narrow || label == role::residual) return;
+          expects(std::find(roles.begin(), roles.end(), label) != roles.end(), [&] {
+            return Complaint{"heddle::Stages", "stages have no storage of this role",
+                             text("'", label, "' of stage ", buffer.stage)};
+          });
+          const Sizes& stage = sizes[+buffer.stage];
+          const std::uint64_t elements =
+              label == role::input || label == role::input_grad ? input
+              : label == role::output || label == role::output_grad || label == role::exchanged
+                  ? stage.output
+              : label == role::saved ? stage.saved
+              : label == role::delta ? stage.delta
+                                     : stage.parameters;
+          buffer.type = scalar_of<scalar_type>;
+          buffer.bytes = elements * sizeof(scalar_type) * buffer.parts;
+        }));
   }
 
   /// The memory of a stage's weights: the stage's own, or ours where there are several versions, of
@@ -419,33 +430,62 @@ class Stages {
     stage.fence();
   }
 
-  /// Refuses schedules in which a stage has other inputs and outputs than its sizes say: its calls
-  /// take one input and one gradient each where these have a size, and what is kept in between.
-  /// Every rank knows all sizes and refuses alike.
-  static void check_ends(const Schedule& schedule, const std::vector<Sizes>& sizes) {
+  /// Refuses schedules in which a stage has other inputs and outputs than its sizes say, or does
+  /// not keep what its backward calls need. Every rank knows all sizes and refuses alike. Returns
+  /// the elements of each buffer that holds an input or the gradient of one.
+  static std::vector<std::uint64_t> check_ends(const Schedule& schedule,
+                                               const std::vector<Sizes>& sizes) {
+    const auto complain = [&](ActionId id, std::string what, std::string fix) {
+      return Complaint{"heddle::Stages", std::move(what),
+                       text("stage ", schedule[id].stage, " of '", schedule.name(), "', ",
+                            action_text(schedule, id)),
+                       std::move(fix)};
+    };
+    const auto passes = [](const Action& action) { return action.kind <= Kind::B; };
     for (std::size_t i = 0; i < schedule.size(); ++i) {
       const Action& action = schedule[ActionId{i}];
-      if (action.kind > Kind::B) continue;
+      if (!passes(action)) continue;
       const Sizes& stage = sizes[+action.stage];
-      const std::size_t ends = (stage.input > 0) + (stage.output > 0);
-      // [input, output], saved, weights; W has delta and gradients, too, I and B the gradient of
-      // the input and one of the two. See weave().
-      const std::size_t takes = action.kind == Kind::F   ? ends + 2
-                                : action.kind == Kind::W ? ends + 4
-                                                         : ends + 3 + (stage.input > 0);
-      const std::size_t gets = schedule.uses(ActionId{i}).size();
-      expects(gets == takes, [&] {
-        const bool more = gets > takes;
-        return Complaint{
-            "heddle::Stages",
+      const impl::StageEnds ends = impl::stage_ends(schedule, ActionId{i});
+      const bool forward = action.kind == Kind::F;
+      const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
+      const bool more = (stage.input == 0 && ends.inputs > 0) ||
+                        (stage.output == 0 && beyond > 0) || (ends.partners > 0 && beyond > 1);
+      const bool fewer =
+          (stage.input > 0 && ends.inputs == 0) || (stage.output > 0 && beyond == 0) || !ends.saves;
+      expects(!more && !fewer, [&] {
+        return complain(
+            ActionId{i},
             text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
-            text("stage ", action.stage, " of '", schedule.name(), "', ",
-                 action_text(schedule, ActionId{i})),
-            more ? "give it one input, and one output or one partner in the loss"
+            more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
+                   "one partner in the loss"
                  : "input_size is 0 for the first stage, output_size for the last; forwards alone "
-                   "keep nothing"};
+                   "keep nothing");
       });
     }
+    const std::vector<std::uint32_t> made_by = impl::stages_of_values(schedule);
+    std::vector<std::uint64_t> elements(schedule.buffers().size(), 0);
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Action& action = schedule[ActionId{i}];
+      if (!passes(action)) continue;
+      const auto inputs =
+          schedule.uses(ActionId{i}).first(impl::stage_ends(schedule, ActionId{i}).inputs);
+      std::uint64_t all = 0;
+      std::size_t next = 0;
+      for (const Use& use : inputs)
+        if (const std::uint32_t from = made_by[+use.buffer]; from < sizes.size())
+          all += elements[+use.buffer] = sizes[from].output;
+      for (const Use& use : schedule.uses(ActionId{i}))
+        if (use.writes() && schedule[schedule[use.buffer].label] == role::input_grad)
+          elements[+use.buffer] = elements[+inputs[next++].buffer];
+      expects(all == sizes[+action.stage].input, [&] {
+        return complain(ActionId{i},
+                        text("the inputs of a stage have ", all, " elements, its input_size is ",
+                             sizes[+action.stage].input),
+                        "several inputs come one after the other, as the graph has them");
+      });
+    }
+    return elements;
   }
 
   void sum_group(const Task& task) {
@@ -469,6 +509,7 @@ class Stages {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
   std::vector<Kokkos::View<std::byte*, memory_space>> m_residuals;
   Elements m_delta;  ///< of a B, between its two halves
+  impl::Joint<scalar_type, memory_space> m_joint;
   const Communicator* m_replicas = nullptr;
   /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.
   std::function<void(const Task& task, Seconds since)> m_look_up;

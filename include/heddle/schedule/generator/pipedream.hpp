@@ -58,10 +58,11 @@ struct PipeDreamOptions {
   return std::max(0, microbatch - (stages - 1 - (vertical_sync ? 0 : stage)));
 }
 
-/// Versions that `stage` of `stages` keeps at once, without vertical sync: one for each microbatch
-/// that it has under way, stages - stage, where a step has enough of them.
-[[nodiscard]] constexpr int pipedream_versions(int stages, int stage, int microbatches) noexcept {
-  const int behind = stages - 1 - stage;
+/// Versions that `stage` of `stages` keeps at once: one for each microbatch that it has under way,
+/// stages - stage, where a step has enough of them; with vertical sync as many as the first stage.
+[[nodiscard]] constexpr int pipedream_versions(int stages, int stage, int microbatches,
+                                               bool vertical_sync = false) noexcept {
+  const int behind = stages - 1 - (vertical_sync ? 0 : stage);
   if (behind == 0 || microbatches == 1) return 1;
   return 1 + std::clamp(microbatches - behind, 1, behind);
 }
