@@ -312,9 +312,7 @@ class Runner {
         m_places.push_back(ends[+buffer.rank]);
         ends[+buffer.rank] += (buffer.bytes + alignment - 1) / alignment * alignment;
       }
-      const Rank self = transport().rank();
-      m_shared = transport().share(ends[+self]);
-      std::construct_at(reinterpret_cast<ProgressCounter*>(m_shared.of[+self]), 0);
+      m_shared = transport().share(ends[+transport().rank()]);  // of zeros, as progress begins
     } else {
       throw contract_error({"heddle::Runner", "the place does not share memory between its ranks",
                             text("'", schedule.name(), "' has domains of memory"),
