@@ -173,6 +173,17 @@ TEST_CASE("a table gives the fastest, between sizes by their logarithms") {
   CHECK(table.times(Collective::all_reduce, 7).empty());
 }
 
+TEST_CASE("the library's own call is preferred where little is lost") {
+  CostTable table(nodes({{}, {}}));
+  table.set(Collective::all_reduce, 8, {.library = true}, 1.05);
+  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 1.0001);
+  CHECK(table.choose(Collective::all_reduce, 8).library);
+  CHECK(table.best(Collective::all_reduce, 8).time == 1.05);
+  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 0.999);
+  CHECK(table.choose(Collective::all_reduce, 8).algorithm == Algorithm::star);
+  CHECK_FALSE(table.choose(Collective::all_reduce, 8).library);
+}
+
 TEST_CASE("between two sizes the choice is no worse than either neighbour's") {
   // Random times, some choices measured at one size only.
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

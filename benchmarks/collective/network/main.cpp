@@ -119,6 +119,7 @@ void all_networks(const std::string& script) {
                      bench::summarise({std::accumulate(wrong.begin(), wrong.end(), 0.0)}),
                      "choices");
   bench::print_value(name, "predicted_error", bench::summarise(samples.at("error")), "%");
+  bench::print_value(name, "table_error", bench::summarise(samples.at("table_error")), "%");
 }
 
 }  // namespace

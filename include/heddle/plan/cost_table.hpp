@@ -39,9 +39,15 @@ namespace heddle::inline v0 {
 /// what is chosen there is expected to take no longer than either neighbour's best. Beyond the
 /// measured sizes times are those of the last one, in proportion to the size.
 ///
+/// The library's own call is preferred where it is expected to take at most `margin` longer than
+/// the fastest: a measurement tells no smaller differences.
+///
 /// A value; lookups change nothing and take a few comparisons per measured size.
 class CostTable {
  public:
+  /// How much longer than the fastest the library's own call may take, as a share of that.
+  static constexpr double margin = 0.05;
+
   /// No times yet, on a machine of network().
   explicit CostTable(Machine machine) : m_machine(std::move(machine)) {}
 
@@ -66,8 +72,8 @@ class CostTable {
     entry->time = time;
   }
 
-  /// The fastest for so many bytes, and the time that it is expected to take. Where nothing was
-  /// measured for the collective: the library's own call, and no time.
+  /// The fastest for so many bytes, or the library's call, and the time that it is expected to
+  /// take. Where nothing was measured for the collective: the library's own call, and no time.
   [[nodiscard]] CollectivePrediction best(schedule::Collective collective, Bytes bytes) const {
     const auto& rows = m_rows[static_cast<std::size_t>(collective)];
     CollectivePrediction found{{.library = true}, 0};
@@ -76,13 +82,16 @@ class CostTable {
     const Row& right = above == rows.end() ? rows.back() : *above;
     const Row& left = above == rows.begin() || right.bytes <= bytes ? right : *std::prev(above);
     found.time = std::numeric_limits<Seconds>::infinity();
+    Seconds library = found.time;
     for (const Row* row : {&left, &right}) {
       for (const CollectivePrediction& entry : row->times) {
         const Seconds time = between(left, right, entry.choice, bytes);
         if (time < found.time) found = {entry.choice, time};
+        if (entry.choice.library) library = std::min(library, time);
       }
     }
-    return found;
+    return library <= (1 + margin) * found.time ? CollectivePrediction{{.library = true}, library}
+                                                : found;
   }
   /// The choice alone.
   [[nodiscard]] CollectiveChoice choose(schedule::Collective collective, Bytes bytes) const {
