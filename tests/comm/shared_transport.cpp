@@ -94,13 +94,14 @@ TEST_CASE("blocks are zeros, aligned, of any sizes, and every rank sees what the
 TEST_CASE("collectives of one host are as the serial list") {
   SharedTransport transport(MPI_COMM_WORLD);
   REQUIRE(test::difference_of_collectives(transport, Data::shared) == "");
+  REQUIRE(test::difference_of_collectives(transport, Data::pushed) == "");
   REQUIRE(test::difference_of_collectives(transport, Data::own) == "");
 }
 
 TEST_CASE("collectives over hosts are as the serial list, messages between them") {
   for (const int domain : {1, 2}) {
     SharedTransport transport(MPI_COMM_WORLD, {.domain = domain});
-    REQUIRE(test::difference_of_collectives(transport, Data::shared) == "");
+    REQUIRE(test::difference_of_collectives(transport, Data::pushed) == "");
     REQUIRE(test::difference_of_collectives(transport, Data::own) == "");
   }
 }

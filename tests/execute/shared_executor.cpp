@@ -47,7 +47,7 @@ std::string found_by_threads(int ranks, Find&& find) {
 
 TEST_CASE("collectives over shared memory are as the serial list") {
   for (int ranks = 1; ranks <= 4; ++ranks)
-    for (const Data where : {Data::shared, Data::own})
+    for (const Data where : {Data::shared, Data::pushed, Data::own})
       REQUIRE(found_by_threads(ranks, [&](ThreadTransport& transport) {
                 return test::difference_of_collectives(transport, where);
               }) == "");

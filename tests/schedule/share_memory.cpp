@@ -76,8 +76,11 @@ void check(const Schedule& schedule) {
     pairs.push_back(r / 2);
     alternate.push_back(r % 2);
   }
-  for (const Domains& domains : {Domains(ranks, 7), pairs, alternate}) {
-    const Schedule shared = share_memory(schedule, domains);
+  for (const auto& [domains, copier] : {std::pair{Domains(ranks, 7), CopiedBy::receiver},
+                                        {Domains(ranks, 7), CopiedBy::sender},
+                                        {pairs, CopiedBy::receiver},
+                                        {alternate, CopiedBy::sender}}) {
+    const Schedule shared = share_memory(schedule, domains, copier);
     REQUIRE(readings(shared) == readings(schedule));
     (void)moves_of(shared, domains);
     for (const bool record : {false, true})

@@ -16,14 +16,19 @@
 
 namespace heddle::inline v0 {
 
+/// Who copies what must lie at its destination. The sender does it right behind what made it, out
+/// of its cache and waiting for nobody who is late; the receiver needs nobody to write to its
+/// memory.
+enum class CopiedBy : std::uint8_t { receiver, sender };
+
 namespace impl {
 
 /// The state of one share_memory() call: a first sweep finds the buffers that need a copy of what
 /// is moved to them, a last one makes the list.
 class MemorySharer {
  public:
-  MemorySharer(const Schedule& schedule, const std::vector<std::uint32_t>& domains)
-      : m_schedule(schedule), m_domains(domains) {
+  MemorySharer(const Schedule& schedule, const std::vector<std::uint32_t>& domains, CopiedBy copier)
+      : m_schedule(schedule), m_domains(domains), m_copier(copier) {
     std::uint32_t parts = 0;
     for (const Buffer& buffer : schedule.buffers()) {
       m_first_part.push_back(parts);
@@ -129,7 +134,8 @@ class MemorySharer {
       if (builder == nullptr) continue;
       ActionSpec spec{action.kind, action.queue, action.stage,
                       action.item, action.flags, action.units};
-      if (moves) spec.queue = builder->local(queue.to);
+      if (moves)
+        spec.queue = builder->local(m_copier == CopiedBy::receiver ? queue.to : queue.from);
       builder->add(spec, uses);
     }
   }
@@ -149,6 +155,7 @@ class MemorySharer {
 
   const Schedule& m_schedule;
   const std::vector<std::uint32_t>& m_domains;
+  CopiedBy m_copier;
   std::vector<std::uint32_t> m_first_part;
   std::vector<Part> m_parts;
   std::vector<bool> m_copied;
@@ -159,18 +166,19 @@ class MemorySharer {
 /// `schedule` for ranks of which those with the same number in `domains` (one number per rank)
 /// address each other's memory. What moves between two of them is read where it is, by whoever
 /// reads it at the destination; where it must lie there (the destination is persistent, is
-/// continued, or outlives the value at the source) the receiver copies it itself, as a move in its
-/// local queue. Messages between domains stay. Every read sees the value that it saw before.
+/// continued, or outlives the value at the source) `copier` copies it, as a move in its local
+/// queue. Messages between domains stay. Every read sees the value that it saw before.
 ///
 /// Buffers that nothing uses any more stay under their numbers, without bytes.
 /// @throws contract_error where `domains` has not one number per rank.
 [[nodiscard]] inline Schedule share_memory(const Schedule& schedule,
-                                           const std::vector<std::uint32_t>& domains) {
+                                           const std::vector<std::uint32_t>& domains,
+                                           CopiedBy copier = CopiedBy::receiver) {
   expects(domains.size() == static_cast<std::size_t>(schedule.ranks()), [&] {
     return Complaint{"heddle::share_memory", "every rank is in one domain",
                      text(domains.size(), " domains for ", schedule.ranks(), " ranks")};
   });
-  return impl::MemorySharer(schedule, domains).run();
+  return impl::MemorySharer(schedule, domains, copier).run();
 }
 
 }  // namespace heddle::inline v0
