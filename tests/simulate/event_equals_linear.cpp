@@ -118,6 +118,24 @@ TEST_CASE("the event engine gives rings and branches the times of the linear one
           costs);
 }
 
+TEST_CASE("the event engine gives every collective the times of the linear one") {
+  int schedules = 0;
+  for (const int p : {1, 2, 5, 8})
+    for (std::size_t c = 0; c < schedule::collective_count; ++c)
+      for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
+        const auto kind = static_cast<schedule::Collective>(c);
+        const auto algorithm = static_cast<schedule::Algorithm>(a);
+        const schedule::CollectiveOptions options{.ranks = p, .bytes = 8 * 80, .chunks = 2};
+        if (!applicable(kind, algorithm, options)) continue;
+        const Schedule apart = collective(kind, algorithm, options);
+        compare(apart, costs);
+        compare(share_memory(apart, std::vector<std::uint32_t>(static_cast<std::size_t>(p), 0)),
+                costs);
+        ++schedules;
+      }
+  CHECK(schedules > 60);
+}
+
 TEST_CASE("the event engine gives random schedules the times of the linear one") {
   for (std::uint64_t seed = 0; seed < 300; ++seed)
     compare(test::random_schedule(seed, 1 + static_cast<int>(seed % 5), 60), costs);
