@@ -221,7 +221,7 @@ class CostTable {
     std::istringstream in(lines);
     std::string word, name, line;
     std::size_t ranks = 0;
-    if (!(in >> word >> ranks) || word != "ranks" || ranks == 0 || ranks > lines.size())
+    if (!(in >> word >> ranks) || word != "ranks" || ranks == 0 || ranks > lines.size() / ranks)
       refuse("the number of ranks is missing", text("'", word, "'"));
     std::getline(in >> std::ws, name);
     std::vector<std::vector<Link>> links(ranks, std::vector<Link>(ranks));
