@@ -82,6 +82,9 @@ TEST_CASE("a sum decodes what it adds, unless somebody else reads it, too") {
     if (after[ActionId{i}].kind == Kind::combine)
       CHECK(after[after[after.uses(ActionId{i})[0].buffer].label] == role::narrow);
 
+  for (const Buffer& buffer : after.buffers())
+    if (after[buffer.label] == "scratch") CHECK(buffer.bytes == 0);
+
   const auto arrival = [](bool read_again, bool whole) {
     Builder builder("arrival", 2);
     const auto buffer = [&](int rank, bool transient) {
@@ -104,6 +107,28 @@ TEST_CASE("a sum decodes what it adds, unless somebody else reads it, too") {
   CHECK(count(arrival(false, true), Kind::cast) == 1);
   CHECK(count(arrival(true, true), Kind::cast) == 2);
   CHECK(count(arrival(false, false), Kind::cast) == 2);
+}
+
+TEST_CASE("messages between hosts are encoded where the ranks of each read in place") {
+  using namespace schedule;
+  const Schedule before = collective(
+      Collective::all_reduce, Algorithm::hierarchical,
+      {.ranks = 4, .bytes = 404, .type = Scalar::f32, .levels = {{.ranks = 2}, {.ranks = 2}}});
+  const std::vector<std::uint32_t> hosts = {0, 0, 1, 1};
+  const auto expected = meaning(before);
+  for (const bool agree : {false, true}) {
+    const Schedule narrow =
+        cast_at_cut(before, {.type = Scalar::i8, .block = 32, .feedback = true, .agree = agree},
+                    [&](Rank a, Rank b) { return hosts[+a] != hosts[+b]; });
+    const Schedule after = share_memory(narrow, hosts);
+    CHECK(first(meaning(after), expected.size()) == expected);
+    CHECK(count(after, Kind::cast) == count(narrow, Kind::cast));
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const Action& action = after[ActionId{i}];
+      if (action.kind == Kind::move && !after[action.queue].local())
+        CHECK(after[after.uses(ActionId{i})[0].buffer].block == 32);
+    }
+  }
 }
 
 TEST_CASE("what a place sends twice in a step loses in two places") {

@@ -55,7 +55,7 @@ class CutCaster {
     }
     for (std::size_t b = 0; b < m_arrived.size(); ++b)
       for (std::uint32_t part = 0; part < m_arrived[b].size(); ++part) widen(BufferId{b}, part);
-    return std::move(m_builder).build();
+    return without_unused(std::move(m_builder).build());
   }
 
  private:
@@ -150,6 +150,20 @@ class CutCaster {
     m_arrived[+into.buffer].resize(m_schedule[into.buffer].parts, none);
     for (std::uint32_t part = into.first; part < into.first + into.count; ++part)
       m_arrived[+into.buffer][part] = id.value;
+  }
+
+  /// Buffers whose messages are all read as they come keep their numbers, without bytes.
+  [[nodiscard]] Schedule without_unused(const Schedule& made) const {
+    std::vector<bool> used(m_twin.size(), false);
+    for (const Use& use : made.all_uses())
+      if (+use.buffer < used.size()) used[+use.buffer] = true;
+    std::size_t next = 0;
+    return made.with_sizes([&](Buffer& buffer) {
+      const std::size_t b = next++;
+      if (b >= used.size() || used[b] || m_twin[b] == none || !buffer.transient) return;
+      buffer.bytes = 0;
+      buffer.ends.reset();
+    });
   }
 
   /// Whether action `id` adds a whole message that nobody else reads: then it decodes it itself.

@@ -18,7 +18,8 @@ namespace heddle::inline v0 {
 /// `codec` before it leaves, and decoded before its first use. The casts are actions of the compute
 /// queues, with costs of their own (Costs::cast per byte read), which a handler performs:
 /// cast_on_host(), cast_in(). A combine action that is the only reader of a message decodes it
-/// itself, in one pass: combine_on_host(), combine_in(). Messages lie in buffers of role::narrow;
+/// itself, in one pass: combine_on_host(), combine_in(); buffers that nothing uses any more stay
+/// under their numbers, without bytes. Messages lie in buffers of role::narrow;
 /// with error feedback every place that sends has one of role::residual, of the size of what it
 /// sends, persistent and zero at first. A gradient's cast has flag::gradient.
 ///
