@@ -150,7 +150,7 @@ TEST_CASE("a rank that leaves a call out is found at its next call") {
 TEST_CASE("a rank that makes no call at all is named when the time is over") {
   if (world_size() == 1) return;
   for (int missing = 0; missing < world_size(); ++missing) {
-    const hd::Communicator comm(MPI_COMM_WORLD);
+    hd::Communicator comm(MPI_COMM_WORLD);
     if (world_rank() != missing) {
       const std::string message =
           message_of<hd::communication_error>([&] { check(comm, usual(), 0.2); });
@@ -163,6 +163,8 @@ TEST_CASE("a rank that makes no call at all is named when the time is over") {
     if (missing != 0 && world_rank() == missing)
       CHECK_THROWS_AS(check(comm, usual(), 5), hd::communication_error);
     MPI_Barrier(MPI_COMM_WORLD);
+    // Not freed: MPICH would give its messages that nobody has taken to the next communicator.
+    static_cast<void>(comm.release());
   }
 }
 

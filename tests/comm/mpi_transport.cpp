@@ -106,6 +106,9 @@ TEST_CASE("a message is not cancelled before an abort") {
 /// Rank 0 receives `expected` bytes where rank 1 has sent `sent`. The receiver's memory has room
 /// for both, because Open MPI 4.1 overruns it (see MpiTransport::test) and the test shall go on.
 void disagree(Bytes sent, Bytes expected, Bytes max_message, const std::string& sentence) {
+#if defined(MPICH)
+  if (sent > expected) return;  // MPICH 4.0 ends the job, whatever the error handler says
+#endif
   INFO("sent " << sent << ", expected " << expected << ", pieces of " << max_message);
   MpiTransport transport(MPI_COMM_WORLD, {.max_message = max_message});
   if (transport.size() == 1) return;

@@ -41,7 +41,8 @@ struct CollectiveCall {
 /// @throws contract_error naming the first rank whose call differs, and what differs: which
 ///         function, where the orders of calls do, or each term with both values;
 ///         communication_error naming a rank that makes no call within `watchdog` seconds (0: for
-///         ever), or rank 0, within twice as many. After either `comm` is spent.
+///         ever), or rank 0, within twice as many. After either `comm` is spent: messages may be
+///         left in it that nobody takes, so release() it where the program goes on.
 template <std::invocable Describe>
 requires std::convertible_to<std::invoke_result_t<Describe>, CollectiveCall>
 void check_agreement(const Communicator& comm, Describe&& describe,

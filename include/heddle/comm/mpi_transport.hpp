@@ -160,7 +160,8 @@ class MpiTransport {
   /// One MPI_Test, which furthers all messages. True for a default-constructed request.
   /// @throws communication_error where the sizes of the two sides differ, or MPI fails. Differing
   /// sizes are a fault of the program that it cannot go on from: Open MPI 4.1 writes a longer
-  /// message of some kilobytes or more past the end of the receive's memory before it reports it.
+  /// message of some kilobytes or more past the end of the receive's memory before it reports it,
+  /// and MPICH 4.0 ends the job where a message is longer, with a sentence of its own.
   [[nodiscard]] bool test(Request& request) {
     Operation* const operation = request.m_operation;
     if (operation == nullptr) return true;
