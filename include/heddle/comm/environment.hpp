@@ -139,7 +139,9 @@ class KokkosSession {
 /// An exception that leaves the scope ends the whole job, so that the other ranks do not wait for
 /// ever: MPI is not finalized then, and when this process exits all ranks are ended by MPI_Abort
 /// with the status EXIT_FAILURE. Until it exits, a handler around the scope can still print the
-/// error. That holds where the Environment brought MPI up; otherwise it is up to whoever did.
+/// error. That holds where the Environment brought MPI up; otherwise it is up to whoever did. An
+/// error that says that a rank does not answer has to leave the scope: MPI_Finalize would wait for
+/// that rank.
 class Environment {
  public:
   /// Takes the arguments of MPI and Kokkos out of the command line.
