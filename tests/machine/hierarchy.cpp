@@ -80,7 +80,7 @@ TEST_CASE("one group's ports, one pair's link and a line between some pairs can 
   CHECK(machine.ports(0, 2).out == 1e7);
   CHECK(route(machine, 2, 0) == "rank 2 out, | ");
   CHECK(route(machine, 0, 2) == "| ");
-  machine.share("line", 5e6, {{Rank{0}, Rank{2}}, {Rank{2}, Rank{1}}});
+  machine.share("line", 5e6, {{Rank{2}, Rank{1}}, {Rank{0}, Rank{2}}});
   machine.set_ports(0, 0, {.out = 1e8, .in = 1e8});
   CHECK(route(machine, 2, 1) == "rank 2 out, line, | ");
   CHECK(route(machine, 0, 2) == "rank 0 out, line, | ");

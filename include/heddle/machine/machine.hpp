@@ -161,6 +161,7 @@ class Machine {
       check(from, where);
       check(to, where);
     }
+    std::ranges::sort(pairs);
     m_lines.push_back({{std::move(name), bandwidth}, std::move(pairs)});
     number();
   }
@@ -187,7 +188,7 @@ class Machine {
     }
     std::ranges::reverse(route.in);
     for (std::size_t line = 0; line < m_lines.size(); ++line)
-      if (std::ranges::count(m_lines[line].pairs, std::pair{from, to}) != 0)
+      if (std::ranges::binary_search(m_lines[line].pairs, std::pair{from, to}))
         route.out.push_back(SharedId{m_shared.size() - m_lines.size() + line});
     return route;
   }
