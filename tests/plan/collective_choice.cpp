@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -131,6 +132,28 @@ TEST_CASE("pieces are cut from the blocks of the algorithm") {
                                                  {.ranks = 3}, machine));
              }),
              ContainsSubstring("the MPI library's own call is no schedule"));
+}
+
+TEST_CASE("with levels the hierarchical algorithm is a candidate") {
+  // Two sites of two near nodes each, with one slow line between them.
+  std::vector<std::vector<Link>> links(4, std::vector<Link>(4, Link{20e-3, 1e6}));
+  for (const auto& [a, b] : {std::pair{0, 1}, {1, 0}, {2, 3}, {3, 2}}) links[a][b] = {1e-4, 1e9};
+  Machine machine = hd::network(links, {.name = "node"});
+  for (const std::uint32_t from : {0u, 2u}) {
+    std::vector<std::pair<Rank, Rank>> pairs;
+    for (const std::uint32_t a : {from, from + 1})
+      for (const std::uint32_t b : {2 - from, 3 - from}) pairs.emplace_back(Rank{a}, Rank{b});
+    machine.share("line", 1e6, pairs);
+  }
+  hd::schedule::CollectiveOptions options{.ranks = 4, .bytes = 1 << 20, .type = hd::Scalar::f32};
+  const auto hierarchical = [&] {
+    return std::ranges::count(hd::candidates(Collective::all_reduce, options, machine),
+                              Algorithm::hierarchical, &CollectiveChoice::algorithm);
+  };
+  CHECK(hierarchical() == 0);
+  options.levels = {{2, Algorithm::ring}, {2, Algorithm::ring}};
+  CHECK(hierarchical() > 1);
+  CHECK(hd::choose(Collective::all_reduce, options, machine).algorithm == Algorithm::hierarchical);
 }
 
 TEST_CASE("choices that cut nothing are the same") {

@@ -60,7 +60,8 @@ namespace impl {
   if (collective == Collective::all_reduce) options.root = choice.root;
   options.chunks = 1;
   if (choice.piece == 0 || collective == Collective::barrier) return options;
-  schedule::CollectiveForm form{collective, choice.algorithm};
+  const schedule::CollectiveForm form{collective, choice.algorithm, 1, options.root,
+                                      options.levels};
   const auto ranks = static_cast<std::size_t>(options.ranks);
   Bytes block = 0;
   if (options.blocks.empty()) {
