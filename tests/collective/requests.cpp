@@ -191,3 +191,25 @@ TEST_CASE("levels of the hierarchical algorithm") {
   sum();
   CHECK(is_sum(comm, view));
 }
+
+TEST_CASE("calls that block read peers of the host in place, beside requests that are under way") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  for (const bool shared : {true, false}) {
+    const hd::CallOptions options{.algorithm = Algorithm::ring, .shared_memory = shared};
+    const View small = filled(comm, 5000, 2);
+    for (int again = 0; again < 3; ++again) {
+      const View large = filled(comm, 20011), other = filled(comm, 20011, 5);
+      Kokkos::deep_copy(small, filled(comm, 5000, 2));
+      hd::Request request = hd::start_all_reduce(Exec{}, small, hd::Sum{}, comm, options);
+      // Some ranks wait for the request first, which needs the others' part of it.
+      if (+comm.rank() % 2 == 1) request.wait();
+      hd::all_reduce(Exec{}, large, hd::Sum{}, comm, options);
+      auto prepared = hd::prepare_all_reduce(Exec{}, other, hd::Sum{}, comm, options);
+      prepared();
+      request.wait();
+      CHECK(is_sum(comm, small, 2));
+      CHECK(is_sum(comm, large));
+      CHECK(is_sum(comm, other, 5));
+    }
+  }
+}

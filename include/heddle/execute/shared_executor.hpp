@@ -71,6 +71,8 @@ class SharedExecutor {
     m_executor.drain();
   }
 
+  /// What performs it: to step in pieces, or in other memory of the same sizes.
+  [[nodiscard]] Executor<T>& executor() noexcept { return m_executor; }
   /// The Schedule that it runs.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_executor.program().schedule; }
   /// Memory that this rank shares for transient buffers and progress.

@@ -25,6 +25,7 @@
 #include <heddle/collective/impl/blocks.hpp>
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
@@ -231,6 +232,7 @@ void decide(const Call& call, PerformerKey& key) {
     if (!key.choice.library) key.costs = options.costs;
     if (!key.choice.library || library) return;
   }
+  key.usual = true;
   key.choice = {library, usual(key.collective, key.bytes, call.comm->size(), key.root)};
 }
 
@@ -262,19 +264,40 @@ template <class Call>
   return key;
 }
 
+/// Whether a call that blocks is made by ranks that read each other's memory. The same on all
+/// ranks, which have the same key.
+template <class Call>
+[[nodiscard]] bool shares(const Call& call, const PerformerKey& key) {
+  constexpr Bytes least = 32 << 10;  // below it messages are as fast
+  if constexpr (!Kokkos::SpaceAccessibility<Kokkos::HostSpace,
+                                            typename Call::MemorySpace>::accessible)
+    return false;
+  else
+    return call.options.shared_memory && call.options.path != DevicePath::staged &&
+           !call.options.progress_thread && key.costs == nullptr && key.bytes >= least &&
+           call.comm->size() > 1 && call.comm->template attached<SharedLine>().shares();
+}
+
 /// A call by a Schedule, under way.
 template <class Call>
 class ScheduledWork final : public Work {
  public:
-  /// Begins it.
-  ScheduledWork(Call call, const PerformerKey& key)
+  /// Begins it; `blocks` where nothing else is begun before it is over.
+  ScheduledWork(Call call, const PerformerKey& key, bool blocks = false)
       : m_call(std::move(call)),
         m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
     m_call.exec.fence(Call::where);
     m_call.before();
-    m_performer = &m_line->template begin<typename Call::MemorySpace>(key, m_call.memory(),
-                                                                      m_call.options.execute, this);
+    const CallMemory memory = m_call.memory();
+    const ExecuteOptions& execute = m_call.options.execute;
+    if (blocks && shares(m_call, key)) {
+      SharedLine& shared = m_call.comm->template attached<SharedLine>();
+      m_performer = &shared.find(key, memory, execute);
+      m_line->begin(*m_performer, memory, this);
+    } else {
+      m_performer = &m_line->template begin<typename Call::MemorySpace>(key, memory, execute, this);
+    }
     if (m_call.options.progress_thread) m_thread.emplace([this] { run(); });
   }
   ~ScheduledWork() override {
@@ -391,20 +414,25 @@ class LibraryWork final : public Work {
   bool m_over = false;
 };
 
-/// Makes the call and waits for it.
+/// Makes a call that was checked, and waits for it.
 template <class Call>
-void perform(Call call) {
-  const PerformerKey key = checked(call);
-  if (key.choice.library && call.comm->template attached<CallLines>().under_way()) {
+void perform(Call call, const PerformerKey& key) {
+  if (!key.choice.library) {
+    ScheduledWork<Call>(std::move(call), key, true).wait();
+  } else if (call.comm->template attached<CallLines>().under_way()) {
     LibraryWork<Call>(std::move(call)).wait();
-  } else if (key.choice.library) {
+  } else {
     call.fetch();
     call.exec.fence(Call::where);
     check(call.library(nullptr), Call::where);
     call.give();
-  } else {
-    ScheduledWork<Call>(std::move(call), key).wait();
   }
+}
+/// Makes the call and waits for it.
+template <class Call>
+void perform(Call call) {
+  const PerformerKey key = checked(call);
+  perform(std::move(call), key);
 }
 
 /// Begins a call that was checked.
@@ -432,7 +460,7 @@ class Prepared {
   explicit Prepared(Call call) : m_call(std::move(call)), m_key(impl::checked(m_call)) {}
 
   /// Performs it and waits for it.
-  void operator()() { start().wait(); }
+  void operator()() { impl::perform(m_call, m_key); }
   /// Begins to perform it. One at a time.
   [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
   /// Whether the MPI library performs it, instead of schedule().

@@ -45,6 +45,7 @@ struct PerformerKey {
   const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
   int chunks = 1;
   std::vector<schedule::GroupLevel> levels = {};
+  bool usual = false;  ///< nobody has chosen the algorithm
   std::optional<Codec> codec = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
@@ -179,8 +180,6 @@ class CallLine {
   template <class MemorySpace>
   Performer& begin(const PerformerKey& key, const CallMemory& memory, const ExecuteOptions& options,
                    Work* work) {
-    const std::size_t slot = m_started++ % m_works.size();
-    if (m_works[slot] != nullptr) m_works[slot]->wait();
     auto found = std::find_if(m_performers.begin(), m_performers.end(), [&](const auto& performer) {
       return !performer->busy() && performer->key() == key;
     });
@@ -191,12 +190,18 @@ class CallLine {
     } else if (found + 1 != m_performers.end()) {
       std::rotate(found, found + 1, m_performers.end());  // the last is the latest
     }
-    Performer& performer = *m_performers.back();
+    begin(*m_performers.back(), memory, work);
+    return *m_performers.back();
+  }
+
+  /// Begins with one that nobody has.
+  void begin(Performer& performer, const CallMemory& memory, Work* work) {
+    const std::size_t slot = m_started++ % m_works.size();
+    if (m_works[slot] != nullptr) m_works[slot]->wait();
     performer.slot(slot);
     m_works[slot] = work;
     ++m_under_way;
     performer.begin(memory, slot * lanes);
-    return performer;
   }
 
   /// That the operation of `performer` is over.

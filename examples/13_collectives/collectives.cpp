@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Collectives on Views: a softmax over logits that lie on several ranks, a sum that goes on while
+// the rank computes, the moments of a sample, blocks of uneven sizes, and what a Schedule of one
+// is.
+//
+//   mpiexec -n 3 example_13_collectives     (or any other number of ranks)
+
+#include <cmath>
+#include <exception>
+#include <iostream>
+#include <vector>
+
+#include <heddle/heddle.hpp>
+
+namespace hd = heddle;
+
+namespace {
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
+template <class T>
+using Vector = Kokkos::View<T*, Kokkos::HostSpace>;
+
+/// Logit i of 12, whichever rank has it.
+double logit(std::size_t i) { return 300 * std::sin(static_cast<double>(i)); }
+
+void run(hd::Environment& env) {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto me = +comm.rank(), ranks = static_cast<std::size_t>(comm.size());
+  const bool speaks = me == 0;
+
+  // The normaliser of a softmax: one element, merged by a reduction that MPI does not know.
+  const Vector<hd::SoftmaxPartial<double>> partial("partial", 1);
+  partial(0) = hd::identity<hd::SoftmaxPartial<double>>(hd::OnlineSoftmax{});
+  for (std::size_t i = me; i < 12; i += ranks)
+    hd::OnlineSoftmax{}.join(partial(0), {logit(i), 1.0});
+  hd::all_reduce(Exec{}, partial, hd::OnlineSoftmax{}, comm);
+  double total = 0;
+  for (std::size_t i = 0; i < 12; ++i)
+    total += std::exp(logit(i) - partial(0).max) / partial(0).sum;
+  if (speaks) std::cout << "the softmax of 12 logits sums to " << total << '\n';
+
+  // A sum under way: test() furthers it between pieces of work, or a thread of its own does.
+  const Vector<double> sum("sum", 1000);
+  Kokkos::deep_copy(sum, static_cast<double>(me + 1));
+  hd::Request request = hd::start_all_reduce(Exec{}, sum, hd::Sum{}, comm,
+                                             {.algorithm = hd::schedule::Algorithm::ring});
+  double worked = 0;
+  for (int piece = 0; piece < 100 && !request.test(); ++piece) worked += std::sqrt(piece);
+  request.wait();
+  if (env.thread_level() == hd::ThreadLevel::multiple) {
+    Kokkos::deep_copy(sum, static_cast<double>(me + 1));
+    hd::Request alone =
+        hd::start_all_reduce(Exec{}, sum, hd::Sum{}, comm, {.progress_thread = true});
+    for (int piece = 0; piece < 1000; ++piece) worked += std::sqrt(piece);
+    alone.wait();
+  }
+  if (speaks)
+    std::cout << "sum " << sum(0) << ", expected " << static_cast<double>(ranks * (ranks + 1)) / 2
+              << '\n';
+
+  // Moments, and blocks of uneven sizes: rank r has r + 1 values.
+  std::vector<std::size_t> counts;
+  for (std::size_t r = 0; r < ranks; ++r) counts.push_back(r + 1);
+  const Vector<double> mine("mine", me + 1), all("all", ranks * (ranks + 1) / 2);
+  Kokkos::deep_copy(mine, static_cast<double>(me));
+  hd::all_gather(Exec{}, mine, all, comm, {.counts = counts});
+  const Vector<hd::MomentsPartial<double>> moments("moments", 1);
+  moments(0) = {static_cast<double>(me + 1), static_cast<double>(me), 0};
+  hd::all_reduce(Exec{}, moments, hd::Moments{}, comm);
+  double mean = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) mean += all(i) / static_cast<double>(all.size());
+  if (speaks)
+    std::cout << "mean " << moments(0).mean << ", of the values gathered " << mean << '\n';
+
+  // A collective of ours is a Schedule: it can be read, counted and simulated.
+  auto prepared = hd::prepare_all_reduce(Exec{}, sum, hd::Max{}, comm,
+                                         {.algorithm = hd::schedule::Algorithm::ring});
+  prepared();
+  if (speaks) {
+    const hd::Schedule schedule = prepared.schedule();
+    const hd::Machine machine = hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9});
+    std::cout << schedule.name() << ": " << schedule.size() << " actions, "
+              << hd::simulate(schedule, hd::MessageCosts(machine)).makespan() * 1e6
+              << " us on links of 1 us and 1 GB/s\n";
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    // For the progress thread, where MPI has it; nothing else needs more than `funneled`.
+    hd::Environment env(argc, argv, {.thread_level = hd::ThreadLevel::multiple});
+    run(env);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "collectives: " << error.what() << '\n';
+    return 1;
+  }
+}
