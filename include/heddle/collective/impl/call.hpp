@@ -264,6 +264,28 @@ template <class Call>
   return key;
 }
 
+/// Returns when all ranks have come to the same call. What must be done together follows, in which
+/// no rank furthers the requests that another one waits for; so they are furthered here.
+template <class Call>
+void meet(const Call& call) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(call.comm->get(), &request), Call::where);
+  const ExecuteOptions& options = call.options.execute;
+  auto& others = call.comm->template attached<CallLines>();
+  Waiting waiting(options.idle);
+  const Seconds since = steady_seconds();
+  for (int done = 0;;) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), Call::where);
+    if (done != 0) return;
+    others.further();
+    waiting();
+    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog)
+      throw communication_error({text(Call::where, ", rank ", call.comm->rank()),
+                                 "stuck: another rank does not come to the call",
+                                 text("watchdog after ", options.watchdog, " s")});
+  }
+}
+
 /// Whether a call that blocks is made by ranks that read each other's memory. The same on all
 /// ranks, which have the same key.
 template <class Call>
@@ -275,7 +297,8 @@ template <class Call>
   else
     return call.options.shared_memory && call.options.path != DevicePath::staged &&
            !call.options.progress_thread && key.costs == nullptr && key.bytes >= least &&
-           call.comm->size() > 1 && call.comm->template attached<SharedLine>().shares();
+           call.comm->size() > 1 &&
+           call.comm->template attached<SharedPlace>().line([&] { meet(call); }).shares();
 }
 
 /// A call by a Schedule, under way.
@@ -292,8 +315,9 @@ class ScheduledWork final : public Work {
     const CallMemory memory = m_call.memory();
     const ExecuteOptions& execute = m_call.options.execute;
     if (blocks && shares(m_call, key)) {
-      SharedLine& shared = m_call.comm->template attached<SharedLine>();
-      m_performer = &shared.find(key, memory, execute);
+      const auto together = [this] { meet(m_call); };
+      SharedLine& shared = m_call.comm->template attached<SharedPlace>().line(together);
+      m_performer = &shared.find(key, memory, execute, together);
       m_line->begin(*m_performer, memory, this);
     } else {
       m_performer = &m_line->template begin<typename Call::MemorySpace>(key, memory, execute, this);

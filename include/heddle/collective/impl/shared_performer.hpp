@@ -102,14 +102,18 @@ class SharedLine {
   /// Whether any ranks share memory.
   [[nodiscard]] bool shares() const noexcept { return m_shares; }
 
-  /// A performer for `key`, as the first call of the kind wanted it to wait.
-  Performer& find(PerformerKey key, const CallMemory& memory, const ExecuteOptions& options) {
+  /// A performer for `key`, as the first call of the kind wanted it to wait. Where one is made,
+  /// `meet()` comes first, which returns when all ranks have called it.
+  template <class Meet>
+  Performer& find(PerformerKey key, const CallMemory& memory, const ExecuteOptions& options,
+                  Meet&& meet) {
     key.idle = {};
     key.watchdog = 0;
     key.path = {};
     auto found = std::ranges::find_if(
         m_performers, [&](const auto& performer) { return performer->key() == key; });
     if (found == m_performers.end()) {
+      meet();
       if (m_performers.size() == most) m_performers.erase(m_performers.begin());
       m_performers.push_back(
           std::make_unique<SharedPerformer>(std::move(key), m_transport, memory, options));
@@ -126,6 +130,26 @@ class SharedLine {
   SharedTransport m_transport;
   bool m_shares = false;
   std::vector<std::unique_ptr<SharedPerformer>> m_performers;  ///< refer to the transport
+};
+
+/// Where a communicator keeps its SharedLine, once there is one.
+class SharedPlace {
+ public:
+  explicit SharedPlace(MPI_Comm comm) : m_comm(comm) {}
+
+  /// Made after `meet()`, which returns when all ranks have called it.
+  template <class Meet>
+  SharedLine& line(Meet&& meet) {
+    if (m_line == nullptr) {
+      meet();
+      m_line = std::make_unique<SharedLine>(m_comm);
+    }
+    return *m_line;
+  }
+
+ private:
+  MPI_Comm m_comm;
+  std::unique_ptr<SharedLine> m_line;
 };
 
 }  // namespace impl
