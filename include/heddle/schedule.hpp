@@ -24,6 +24,7 @@
 #include <heddle/schedule/collective/rounds.hpp>
 #include <heddle/schedule/collective/segments.hpp>
 #include <heddle/schedule/collective/star.hpp>
+#include <heddle/schedule/collective/store_and_forward.hpp>
 #include <heddle/schedule/collective/team.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
@@ -39,7 +40,6 @@
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
-#include <heddle/schedule/generator/ring_all_reduce.hpp>
 #include <heddle/schedule/generator/shared_stream.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>

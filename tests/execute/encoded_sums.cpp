@@ -86,7 +86,8 @@ Bytes bytes_sent(const Schedule& schedule) {
 
 template <class Real>
 Schedule ring(int ranks, std::size_t count, int chunks = 2) {
-  return schedule::ring_all_reduce(
+  return schedule::collective(
+      schedule::Collective::all_reduce, schedule::Algorithm::ring,
       {.ranks = ranks, .bytes = count * sizeof(Real), .type = scalar_of<Real>, .chunks = chunks});
 }
 

@@ -225,7 +225,9 @@ TEST_CASE("many more messages than a channel holds, and steps that nothing waits
 }
 
 TEST_CASE("a pass that is polled waits for nobody, and hears of a rank that fails") {
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 2, .bytes = 16, .type = Scalar::i64});
+  const Schedule ring =
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = 2, .bytes = 16, .type = Scalar::i64});
   test::Storage storage(ring, std::byte{0});
   std::atomic<bool> polled{false};
   const auto run = [&](ThreadTransport& transport) {
@@ -251,7 +253,8 @@ TEST_CASE("a pass that is polled waits for nobody, and hears of a rank that fail
 
 TEST_CASE("an executor can be bound to other memory between two steps") {
   const Schedule ring =
-      schedule::ring_all_reduce({.ranks = 3, .bytes = 8 * 5, .type = Scalar::i64});
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = 3, .bytes = 8 * 5, .type = Scalar::i64});
   test::Storage storage(ring, std::byte{0});
   std::array<std::array<std::int64_t, 5>, 6> data{};
   for (std::size_t k = 0; k < data.size(); ++k) data[k].fill(static_cast<std::int64_t>(k));

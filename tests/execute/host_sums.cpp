@@ -24,7 +24,8 @@ TEMPLATE_TEST_CASE("a ring all-reduce over threads leaves the sum on every rank"
                    std::int64_t, float, double) {
   for (const int p : {1, 2, 3, 4}) {
     for (const std::size_t n : {0, 1, 5, 97}) {
-      const Schedule ring = schedule::ring_all_reduce(
+      const Schedule ring = schedule::collective(
+          schedule::Collective::all_reduce, schedule::Algorithm::ring,
           {.ranks = p, .bytes = n * sizeof(TestType), .type = scalar_of<TestType>, .chunks = 2});
       // Small whole numbers: their sums are exact in every type and order.
       std::vector<std::vector<TestType>> data(static_cast<std::size_t>(p));
@@ -52,7 +53,9 @@ TEMPLATE_TEST_CASE("a ring all-reduce over threads leaves the sum on every rank"
 }
 
 TEST_CASE("bytes cannot be added, and the action that tries is named") {
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 2, .bytes = 8, .type = Scalar::byte});
+  const Schedule ring =
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = 2, .bytes = 8, .type = Scalar::byte});
   CHECK_THAT(test::message_of<contract_error>([&] {
                run_threads(2, [&](ThreadTransport& transport) {
                  Runner runner([](const Task& task) { combine_on_host(task); }, ring, transport);

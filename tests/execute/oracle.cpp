@@ -45,8 +45,9 @@ TEST_CASE("ring all-reduces of integers and of doubles equal the serial list bit
     for (const int c : {1, 3})
       for (const Bytes elements : {0, 1, 5, 64, 101})
         for (const Scalar type : {Scalar::i64, Scalar::f64}) {
-          const Schedule ring = schedule::ring_all_reduce(
-              {.ranks = p, .bytes = 8 * elements, .type = type, .chunks = c});
+          const Schedule ring =
+              schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                                   {.ranks = p, .bytes = 8 * elements, .type = type, .chunks = c});
           CHECK(difference_from_oracle(ring, 2) == "");
           CHECK(difference_from_oracle(fold_to_live(ring, 0), 2) == "");
         }
@@ -55,7 +56,8 @@ TEST_CASE("ring all-reduces of integers and of doubles equal the serial list bit
 TEST_CASE("the serial list of a ring all-reduce is a sum, the same on every rank") {
   for (const int p : {1, 2, 3, 7}) {
     const Schedule ring =
-        schedule::ring_all_reduce({.ranks = p, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});
+        schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                             {.ranks = p, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});
     test::Storage storage(ring, std::byte{0});
     const auto at = [&](int rank, std::size_t i) {
       return reinterpret_cast<const std::uint64_t*>(storage.begin(BufferId{rank}))[i];
@@ -79,7 +81,7 @@ TEST_CASE("data parallel pipelines, their gradient sums expanded, equal the seri
           schedule::interleaved({.ranks = p, .stages_per_rank = 2, .microbatches = 2})}) {
       const Schedule lines = with_memory(data_parallel(pipeline, mesh), 8 * 11, Scalar::i64);
       CHECK(difference_from_oracle(lines, 2) == "");
-      const Schedule expanded = expand(lines, schedule::RingAllReduce{2});
+      const Schedule expanded = expand(lines, schedule::CollectiveForm{.chunks = 2});
       CHECK(difference_from_oracle(expanded, 3) == "");
       CHECK(difference_from_oracle(fold_to_live(expanded), 3) == "");
     }
@@ -109,7 +111,8 @@ TEST_CASE("steps that are polled, or polled and then waited for, equal the seria
   const Schedule pipeline =
       with_memory(schedule::one_f_one_b({.stages = 3, .microbatches = 4}), 24, Scalar::byte);
   const Schedule ring =
-      schedule::ring_all_reduce({.ranks = 4, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = 4, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});
   for (const test::Steps how : {test::Steps::polled, test::Steps::half_polled}) {
     for (const Schedule& each : {pipeline, fold_to_live(pipeline), ring, fold_to_live(ring)})
       for (const bool record : {false, true})

@@ -139,7 +139,10 @@ TEST_CASE("levels are found in the domains of memory") {
 }
 
 TEST_CASE("domains that are not the transport's are refused") {
-  const Schedule sum = share_memory(schedule::ring_all_reduce({.ranks = 2, .bytes = 64}), {0, 1});
+  const Schedule sum =
+      share_memory(schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                                        {.ranks = 2, .bytes = 64}),
+                   {0, 1});
   CHECK_THAT(test::message_of<contract_error>([&] {
                run_threads(2, [&](ThreadTransport& transport) {
                  SharedExecutor executor(transport, sum, [](BufferId, const Buffer&) {

@@ -107,7 +107,8 @@ TEST_CASE("sizes that differ are found before a byte is written") {
 TEST_CASE("an all-reduce over wires has the sums of one over threads") {
   constexpr int ranks = 3;
   const Schedule schedule =
-      schedule::ring_all_reduce({.ranks = ranks, .bytes = 999 * sizeof(double), .chunks = 2});
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = ranks, .bytes = 999 * sizeof(double), .chunks = 2});
   std::vector<std::vector<double>> data(ranks);
   REQUIRE_NOTHROW(on_threads(ranks, [&](Wired& transport) {
     std::vector<double>& mine = data[+transport.rank()];

@@ -51,12 +51,14 @@ TEST_CASE("interleaved 1F1B passes the battery") {
 TEST_CASE("ring all-reduces, data parallel pipelines and random lists pass the battery") {
   for (const int p : {1, 2, 3, 4})
     for (const int c : {1, 2})
-      test::schedule_battery(schedule::ring_all_reduce({.ranks = p, .bytes = 800, .chunks = c}));
+      test::schedule_battery(schedule::collective(schedule::Collective::all_reduce,
+                                                  schedule::Algorithm::ring,
+                                                  {.ranks = p, .bytes = 800, .chunks = c}));
   const MeshShape mesh{{"data", 2}, {"pipe", 2}};
   const Schedule lines =
       data_parallel(schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = sizes}), mesh);
   test::schedule_battery(lines);
-  test::schedule_battery(expand(lines, schedule::RingAllReduce{3}));
+  test::schedule_battery(expand(lines, schedule::CollectiveForm{.chunks = 3}));
   for (std::uint64_t seed = 1000; seed < 1020; ++seed)
     test::schedule_battery(test::random_schedule(seed, 3, 40));
   test::schedule_battery(Builder("empty", 2).build());

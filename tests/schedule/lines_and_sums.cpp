@@ -109,7 +109,7 @@ TEST_CASE("a mesh that does not fit is refused with its numbers") {
 TEST_CASE("expanded, a group is the actions of its ring, and its time that of the formula") {
   const MeshShape mesh{{"pipe", 2}, {"data", 3}};
   const Schedule lines = data_parallel(pipeline_of(2), mesh);
-  const Schedule expanded = expand(lines, schedule::RingAllReduce{2});
+  const Schedule expanded = expand(lines, schedule::CollectiveForm{.chunks = 2});
   CHECK(count(expanded, Kind::group) == 0);
   CHECK(count(expanded, Kind::combine) == 2 * 3 * 2 * 2);  // stages, members, hops, chunks
   CHECK(count(expanded, Kind::move) == count(lines, Kind::move) + 2 * 3 * 2 * 2 * 2);
@@ -124,14 +124,14 @@ TEST_CASE("expanded, a group is the actions of its ring, and its time that of th
     }
   // One stage, no work: a = 7, x = 240 / (3 * 2) per byte: 2 * 2 (a + x) + x.
   const Schedule alone =
-      expand(data_parallel(pipeline_of(1), {{"data", 3}}), schedule::RingAllReduce{2});
+      expand(data_parallel(pipeline_of(1), {{"data", 3}}), schedule::CollectiveForm{.chunks = 2});
   CHECK(simulate(alone, {.latency = 7, .per_byte = 1}).makespan() ==
         std::max(4 * (7 + 40) + 40, 4 * 80 + 7));
 }
 
 TEST_CASE("a schedule without groups is expanded to itself") {
   const Schedule pipeline = pipeline_of(3);
-  CHECK(hash(expand(pipeline, schedule::RingAllReduce{4})) == hash(pipeline));
+  CHECK(hash(expand(pipeline, schedule::CollectiveForm{.chunks = 4})) == hash(pipeline));
 }
 
 TEST_CASE("groups of different size cannot share a buffer") {
@@ -146,24 +146,24 @@ TEST_CASE("groups of different size cannot share a buffer") {
   builder.add({.kind = Kind::group, .queue = queue},
               {schedule::update(data[0]), schedule::update(data[1]), schedule::update(data[2])});
   const Schedule shared = std::move(builder).build();
-  CHECK_THAT(
-      test::message_of<contract_error>([&] { (void)expand(shared, schedule::RingAllReduce{1}); }),
-      ContainsSubstring("groups of different size share a buffer") &&
-          ContainsSubstring("buffer 0 is cut in 2 and in 3"));
-  CHECK_THAT(
-      test::message_of<contract_error>([&] { (void)expand(shared, schedule::RingAllReduce{0}); }),
-      ContainsSubstring("chunks = 0"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { (void)expand(shared, schedule::CollectiveForm{.chunks = 1}); }),
+             ContainsSubstring("groups of different size share a buffer") &&
+                 ContainsSubstring("buffer 0 is cut in 2 and in 3"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { (void)expand(shared, schedule::CollectiveForm{.chunks = 0}); }),
+             ContainsSubstring("chunks = 0"));
 }
 
-TEST_CASE("a ring wants whole buffers, cut evenly") {
+TEST_CASE("a ring wants members cut as it says") {
   Builder builder("halves", 2);
   std::vector<Use> members;
   for (int r = 0; r < 2; ++r)
     members.push_back(schedule::update(
-        builder.add_buffer({.rank = Rank{r}, .parts = 4, .transient = false}), 0, 2));
+        builder.add_buffer({.rank = Rank{r}, .parts = 4, .transient = false}), 0, 3));
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { schedule::RingAllReduce{1}(builder, members, Stage{0}); }),
-             ContainsSubstring("parts [0, 2) of 4, expected 2"));
+                 [&] { schedule::CollectiveForm{.chunks = 1}(builder, members, Stage{0}); }),
+             ContainsSubstring("member 0 of 2 has 3 parts, expected 2"));
 }
 
 TEST_CASE("expand refuses what a finer cut would shift") {
@@ -177,7 +177,7 @@ TEST_CASE("expand refuses what a finer cut would shift") {
         0, 3));
   builder.add({Kind::group, builder.local(Rank{0}, Lane{1})}, members);
   const Schedule uneven = std::move(builder).build();
-  CHECK_THROWS_AS(expand(uneven, schedule::RingAllReduce{}), contract_error);
+  CHECK_THROWS_AS(expand(uneven, schedule::CollectiveForm{}), contract_error);
   // A group stands in the line of every member.
   CHECK(to_text(uneven) == "0GROUP0\n0GROUP0\n");
 }

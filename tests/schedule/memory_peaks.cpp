@@ -75,7 +75,8 @@ TEST_CASE("a life that takes no time still needs a place") {
 TEST_CASE("what persists is not transient, and nothing is live in nothing") {
   CHECK(peak_bytes(Timeline{}, Rank{0}) == 0);
   CHECK(memory_use(Timeline{}).empty());
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 2, .bytes = 160});
+  const Schedule ring = schedule::collective(schedule::Collective::all_reduce,
+                                             schedule::Algorithm::ring, {.ranks = 2, .bytes = 160});
   const Timeline timeline = simulate(ring, {.latency = 1, .per_byte = 0.1});
   CHECK(peak_parts(timeline, Rank{0}, "data") == 2);
   CHECK(peak_parts(timeline, Rank{0}, "scratch") == 1);

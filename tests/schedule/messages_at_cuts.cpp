@@ -132,7 +132,9 @@ TEST_CASE("messages between hosts are encoded where the ranks of each read in pl
 }
 
 TEST_CASE("what a place sends twice in a step loses in two places") {
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 3, .bytes = 120, .type = Scalar::f32});
+  const Schedule ring =
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = 3, .bytes = 120, .type = Scalar::f32});
   const Schedule after = cast_at_cut(ring, {.type = Scalar::f16, .feedback = true}, everywhere);
   std::vector<std::pair<BufferId, std::uint32_t>> places;
   std::size_t casts = 0;

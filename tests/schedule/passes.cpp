@@ -243,8 +243,8 @@ TEST_CASE("passes compose") {
   const Schedule before = data_parallel(pipeline, mesh);
   means_the_same(before, recompute(cast_at_cut(eager_sums(before), {Scalar::f32}, everywhere)));
   means_the_same(before, lazy_sums(cast_at_cut(recompute(before), {Scalar::f32}, everywhere)));
-  CHECK(meaning(expand(eager_sums(recompute(before)), schedule::RingAllReduce{2})) ==
-        meaning(expand(before, schedule::RingAllReduce{2})));
+  CHECK(meaning(expand(eager_sums(recompute(before)), schedule::CollectiveForm{.chunks = 2})) ==
+        meaning(expand(before, schedule::CollectiveForm{.chunks = 2})));
 }
 
 TEST_CASE("what is done together stays together") {

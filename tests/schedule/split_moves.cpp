@@ -36,7 +36,8 @@ Bytes moved(const Schedule& schedule) {
 
 TEST_CASE("pieces of messages carry the same bytes, and the parts keep their boundaries") {
   // 4 blocks of 11, 11, 11 and 10 elements, none of which 7 divides.
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 4, .bytes = 8 * 43});
+  const Schedule ring = schedule::collective(
+      schedule::Collective::all_reduce, schedule::Algorithm::ring, {.ranks = 4, .bytes = 8 * 43});
   const Schedule split = split_moves(ring, 7, three);
   CHECK(moved(split) == moved(ring));
   CHECK(split.size() == ring.size() + 2 * 4 * 2 * 3);
@@ -51,7 +52,8 @@ TEST_CASE("pieces of messages carry the same bytes, and the parts keep their bou
 }
 
 TEST_CASE("a whole message may take another lane; a move without pieces stays") {
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 3, .bytes = 24});
+  const Schedule ring = schedule::collective(schedule::Collective::all_reduce,
+                                             schedule::Algorithm::ring, {.ranks = 3, .bytes = 24});
   const Schedule same = split_moves(ring, 4, [](ActionId) { return std::vector<MovePiece>{}; });
   CHECK(same.size() == ring.size());
   CHECK(same[BufferId{0}].parts == ring[BufferId{0}].parts);
@@ -63,7 +65,8 @@ TEST_CASE("a whole message may take another lane; a move without pieces stays") 
 }
 
 TEST_CASE("pieces that leave a gap, overlap or do not cover a message are refused") {
-  const Schedule ring = schedule::ring_all_reduce({.ranks = 2, .bytes = 16});
+  const Schedule ring = schedule::collective(schedule::Collective::all_reduce,
+                                             schedule::Algorithm::ring, {.ranks = 2, .bytes = 16});
   const auto refusal = [&](std::uint32_t units, const std::vector<MovePiece>& pieces) {
     return test::message_of<contract_error>(
         [&] { (void)split_moves(ring, units, [&](ActionId) { return pieces; }); });

@@ -83,7 +83,7 @@ TEST_CASE("a stage with replicas computes each microbatch on one rank, and sums 
     if (woven[ActionId{i}].kind == Kind::group)
       groups.emplace_back(woven[ActionId{i}].stage, woven.uses(ActionId{i}).size());
   CHECK(groups == std::vector<std::pair<Stage, std::size_t>>{{Stage{0}, 2}, {Stage{1}, 2}});
-  test::schedule_battery(expand(woven, schedule::RingAllReduce{}));
+  test::schedule_battery(expand(woven, schedule::CollectiveForm{}));
 }
 
 TEST_CASE("replicas within a line and across lines are summed at once") {
@@ -97,7 +97,7 @@ TEST_CASE("replicas within a line and across lines are summed at once") {
     CHECK(lines.uses(ActionId{i}).size() == 6);
   }
   CHECK(groups == 2);
-  test::schedule_battery(expand(lines, schedule::RingAllReduce{}));
+  test::schedule_battery(expand(lines, schedule::CollectiveForm{}));
 }
 
 TEST_CASE("a stage may be on several ranks only where the graph says so") {

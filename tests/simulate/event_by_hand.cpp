@@ -225,8 +225,9 @@ TEST_CASE("a star with one port at the master takes 2 (a + (P-1) m b), exactly")
 TEST_CASE("a ring takes as long with a port for each rank as with links for itself") {
   for (int p = 2; p <= 6; ++p)
     for (int c = 1; c <= 3; ++c) {
-      const Schedule ring = schedule::ring_all_reduce(
-          {.ranks = p, .bytes = static_cast<Bytes>(24 * p * c), .chunks = c});
+      const Schedule ring =
+          schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                               {.ranks = p, .bytes = static_cast<Bytes>(24 * p * c), .chunks = c});
       const Machine alone = Machine::uniform(p, {}, {});
       test::SharedCosts<Rational> ports{{.latency = {5, 7}}, alone};
       for (std::size_t r = 0; r < static_cast<std::size_t>(p); ++r)

@@ -110,7 +110,9 @@ TEST_CASE("the event engine gives every schedule of the catalogue the times of t
 TEST_CASE("the event engine gives rings and branches the times of the linear one") {
   for (const int p : {1, 2, 3, 5, 8})
     for (const int c : {1, 3})
-      compare(schedule::ring_all_reduce({.ranks = p, .bytes = 1000, .chunks = c}), costs);
+      compare(schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                                   {.ranks = p, .bytes = 1000, .chunks = c}),
+              costs);
   compare(schedule::flexpipe({.ranks = 4,
                               .microbatches = 8,
                               .interactions = {{0, 0, 1, 1}},

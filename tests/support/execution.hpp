@@ -110,6 +110,7 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
   return schedule.with_sizes([&](Buffer& buffer) {
     buffer.type = type;
     buffer.bytes = bytes * buffer.parts;
+    buffer.ends.reset();
   });
 }
 

@@ -38,9 +38,9 @@
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
-#include <heddle/schedule/generator/ring_all_reduce.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/weave.hpp>
@@ -145,7 +145,7 @@ class Stages {
     find_forwards(schedule, transport.rank());
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
-      schedule = expand(schedule, schedule::RingAllReduce{});
+      schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
 

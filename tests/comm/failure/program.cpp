@@ -121,7 +121,9 @@ hd::Schedule schedule_of(std::uint64_t kind, int ranks) {
   if (kind / 2 == 0)
     return hd::schedule::one_f_one_b(
         {.stages = ranks, .microbatches = 6, .sizes = {.activation = bytes, .saved = bytes}});
-  return hd::schedule::ring_all_reduce({.ranks = ranks, .bytes = bytes * 8, .chunks = 2});
+  return hd::schedule::collective(hd::schedule::Collective::all_reduce,
+                                  hd::schedule::Algorithm::ring,
+                                  {.ranks = ranks, .bytes = bytes * 8, .chunks = 2});
 }
 
 /// One run, of which every random number is a function of `number`.

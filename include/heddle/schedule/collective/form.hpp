@@ -83,7 +83,12 @@ struct CollectiveForm {
     }
     Rounds rounds;
     play(collective, Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
-    append(builder, members, stage, rounds, chunks);
+    std::vector<Use> all(members.begin(), members.end());
+    if (find_recipe(collective, algorithm).keeps)
+      add_kept(builder, all, collective == Collective::gather ? 0 : 1,
+               collective == Collective::gather ? members.back() : members.front(), root.value,
+               cut);
+    append(builder, all, stage, rounds, chunks);
   }
 
   /// Why so many ranks cannot do it; empty where they can.

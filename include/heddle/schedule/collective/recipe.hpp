@@ -15,6 +15,7 @@
 #include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>
 #include <heddle/schedule/collective/star.hpp>
+#include <heddle/schedule/collective/store_and_forward.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -24,6 +25,7 @@ struct Recipe {
   void (*play)(Team&) = nullptr;  ///< appends its rounds; none: there is no such algorithm
   std::uint32_t per_rank = 0;     ///< blocks of each rank; 0: the number does not depend on ranks
   std::uint32_t blocks = 1;       ///< blocks in all, then
+  bool keeps = false;             ///< needs members for what ranks keep on the way, see add_kept()
 
   /// Blocks in all, of a team of so many.
   [[nodiscard]] constexpr std::uint32_t blocks_of(std::uint32_t ranks) const {
@@ -97,8 +99,18 @@ void in_two(Team& team) {
         case Algorithm::star: return {star_reduce};
         default: return none;
       }
-    case Collective::gather: return algorithm == Algorithm::direct ? Recipe{direct_gather} : none;
-    case Collective::scatter: return algorithm == Algorithm::direct ? Recipe{direct_scatter} : none;
+    case Collective::gather:
+      switch (algorithm) {
+        case Algorithm::binomial_tree: return {.play = binomial_gather, .keeps = true};
+        case Algorithm::direct: return {direct_gather};
+        default: return none;
+      }
+    case Collective::scatter:
+      switch (algorithm) {
+        case Algorithm::binomial_tree: return {.play = binomial_scatter, .keeps = true};
+        case Algorithm::direct: return {direct_scatter};
+        default: return none;
+      }
     case Collective::barrier:
       return algorithm == Algorithm::bruck ? Recipe{bruck_barrier, 1} : none;
   }

@@ -48,21 +48,14 @@ class RoundWriter {
 
   void write(const Rounds& rounds) {
     add_scratch(rounds);
-    // Chunk c of a block needs chunk c of it alone; chunk c of several blocks others, too.
-    const bool alone = std::ranges::all_of(rounds, [](const Round& round) {
-      return std::ranges::all_of(round, [](const Hop& hop) { return hop.to.count == 1; });
-    });
-    // What a round brings is merged as late as may be: by then the messages behind it are awaited,
-    // too, and what it is needed for follows at once.
-    std::vector<std::vector<Merge>> arrived(m_chunks);
     for (const Round& round : rounds) {
-      if (!alone) std::ranges::for_each(arrived, [this](auto& merges) { perform(merges); });
       for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
-        perform(arrived[chunk]);
-        for (const Hop& hop : round) send(hop, chunk, arrived[chunk]);
+        for (const Hop& hop : round) send(hop, chunk);
+        // A rank that merged before it sent would keep the next one waiting, and that the one after
+        // it, all around a ring; and partners that exchange send what they had before.
+        merge_arrived();
       }
     }
-    std::ranges::for_each(arrived, [this](auto& merges) { perform(merges); });
   }
 
  private:
@@ -85,18 +78,20 @@ class RoundWriter {
            part_bytes(buffer, parts.first, parts.count) == 0;
   }
 
-  /// Appends the message; one that is to be merged goes into scratch and `arrived`.
-  void send(const Hop& hop, std::uint32_t chunk, std::vector<Merge>& arrived) {
+  /// Appends the message; one that is to be merged goes into scratch.
+  void send(const Hop& hop, std::uint32_t chunk) {
     const Use from = piece(hop.from, Access::read, chunk);
     Use to = piece(hop.to, Access::write, chunk);
     if (is_nothing(from)) return;
     if (hop.merges) {
       std::uint32_t& filled = m_filled[hop.to.member];
       const BufferId scratch = m_scratch[hop.to.member];
-      arrived.push_back({schedule::read(scratch, filled, to.count),
-                         schedule::update(to.buffer, to.first, to.count)});
+      m_arrived.push_back({schedule::read(scratch, filled, to.count),
+                           schedule::update(to.buffer, to.first, to.count)});
       to = schedule::write(scratch, filled, to.count);
       filled += to.count;
+    } else if (m_builder[to.buffer].transient) {
+      to = with_empty_neighbours(to);
     }
     const Rank sender = m_builder[from.buffer].rank;
     const Rank receiver = m_builder[to.buffer].rank;
@@ -105,14 +100,24 @@ class RoundWriter {
     m_builder.add({Kind::move, queue, m_stage, Item{from.first}, m_flags}, {from, to});
   }
 
-  void perform(std::vector<Merge>& merges) {
-    for (const Merge& merge : merges) {
+  /// Nobody sends the parts of no bytes beside these; who passes them on must find them written.
+  [[nodiscard]] Use with_empty_neighbours(const Use& parts) const {
+    const Buffer& buffer = m_builder[parts.buffer];
+    const auto is_empty = [&](std::uint32_t part) { return is_nothing(read(parts.buffer, part)); };
+    std::uint32_t first = parts.first, end = parts.first + parts.count;
+    while (first > 0 && is_empty(first - 1)) --first;
+    while (end < buffer.parts && is_empty(end)) ++end;
+    return use(parts.access(), parts.buffer, first, end - first);
+  }
+
+  void merge_arrived() {
+    for (const Merge& merge : m_arrived) {
       const Rank rank = m_builder[merge.into.buffer].rank;
       m_builder.add(
           {Kind::combine, m_builder.local(rank, Lane{1}), m_stage, Item{merge.into.first}},
           {merge.from, merge.into});
     }
-    merges.clear();
+    m_arrived.clear();
   }
 
   /// One buffer for each member that merges, with a part for every part that it receives, in order
@@ -162,6 +167,7 @@ class RoundWriter {
   std::uint8_t m_flags = 0;             ///< of moves: of gradients, where anything is merged
   std::vector<BufferId> m_scratch;      ///< of each member
   std::vector<std::uint32_t> m_filled;  ///< parts of it that have been written
+  std::vector<Merge> m_arrived;         ///< what this chunk of the round brings
 };
 
 }  // namespace impl
