@@ -190,3 +190,29 @@ TEST_CASE("levels of groups take the sum of their levels' times") {
     }
   });
 }
+
+TEST_CASE("nobody leaves a barrier before the last has come") {
+  for (int p = 1; p <= 9; ++p) {
+    for (int late = 0; late < p; ++late) {
+      Builder builder("late", p);
+      std::vector<Use> members;
+      for (int r = 0; r < p; ++r) {
+        members.push_back(
+            schedule::update(builder.add_buffer({.rank = Rank{r}, .transient = false})));
+        builder.add({Kind::user, builder.local(Rank{r}), Stage{r}}, {members.back()});
+      }
+      builder.add({Kind::group, builder.local(Rank{0}, Lane{1})}, members);
+      for (int r = 0; r < p; ++r)
+        builder.add({Kind::user, builder.local(Rank{r}), Stage{p}},
+                    {schedule::read(members[static_cast<std::size_t>(r)].buffer)});
+      const Schedule list = expand(std::move(builder).build(),
+                                   schedule::CollectiveForm{Collective::barrier, Algorithm::bruck});
+      TableCosts costs(Machine::uniform(p, {}, {}), p + 1);
+      costs.at(Kind::user, Stage{late}) = 100;
+      costs.at(Kind::user, Stage{p}) = 1;
+      const Timeline timeline = simulate(list, costs);
+      for (std::size_t i = list.size() - static_cast<std::size_t>(p); i < list.size(); ++i)
+        CHECK(timeline[ActionId{i}].start == 100);
+    }
+  }
+}
