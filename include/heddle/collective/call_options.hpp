@@ -39,7 +39,7 @@ struct CallOptions {
   /// feedback, which belongs to data of which a call knows nothing; see StagesOptions::pass.
   std::optional<Codec> codec = {};
   /// Whether ranks of one host read each other's memory in place, in calls that block, of 32 KiB
-  /// and more of host memory, by an algorithm of ours. Messages otherwise.
+  /// and more of host memory, by an algorithm of ours without a codec. Messages otherwise.
   bool shared_memory = true;
   /// Whether a thread of its own furthers a Request, instead of its test() and wait(). Needs MPI at
   /// MPI_THREAD_MULTIPLE, and an algorithm of ours.

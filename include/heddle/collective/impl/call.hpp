@@ -296,8 +296,8 @@ template <class Call>
     return false;
   else
     return call.options.shared_memory && call.options.path != DevicePath::staged &&
-           !call.options.progress_thread && key.costs == nullptr && key.bytes >= least &&
-           call.comm->size() > 1 &&
+           !call.options.progress_thread && key.costs == nullptr && !key.codec &&
+           key.bytes >= least && call.comm->size() > 1 &&
            call.comm->template attached<SharedPlace>().line([&] { meet(call); }).shares();
 }
 
