@@ -161,12 +161,14 @@ std::string bytes_text(hd::Bytes bytes) {
   return bytes < 1 << 20 ? hd::text(bytes >> 10, "KiB") : hd::text(bytes >> 20, "MiB");
 }
 
-/// With delegation off: one message each way for few bytes, halves for many.
+/// With delegation off, by messages: one each way for few bytes, halves for many.
 hd::CallOptions own(Collective collective, hd::Bytes bytes) {
   using hd::schedule::Algorithm;
-  if (collective == Collective::broadcast) return {.algorithm = Algorithm::binomial_tree};
   const bool few = collective == Collective::all_reduce && bytes <= 4 << 10;
-  return {.algorithm = few ? Algorithm::recursive_doubling : Algorithm::direct};
+  const Algorithm algorithm = collective == Collective::broadcast ? Algorithm::binomial_tree
+                              : few                               ? Algorithm::recursive_doubling
+                                                                  : Algorithm::direct;
+  return {.algorithm = algorithm, .shared_memory = false};
 }
 
 /// Every collective and size with `options_of` it; prints the worst below and above the limit.
