@@ -6,9 +6,9 @@
 /// copy_out(): a rank whose memory is its own copies what others want of it to memory that they can
 /// read. For data that lies anywhere, before share_memory().
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -70,46 +70,78 @@ class CopierOut {
     m_outbox[+of] = m_builder.add_buffer(outbox);
   }
 
-  void sweep(bool makes) {
-    std::map<BufferId, std::vector<Copy>> copies;  // those that are as their source is
-    std::vector<std::uint32_t> parts(m_sizes.size(), 0);
-    std::vector<Use> uses;
-    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      const ActionId id{i};
-      const Action& action = m_schedule[id];
-      const Queue& queue = m_schedule[action.queue];
-      const auto old = m_schedule.uses(id);
-      uses.assign(old.begin(), old.end());
-      if (action.kind == Kind::move && !queue.local() &&
-          m_domains[+queue.from] == m_domains[+queue.to] && !m_schedule[uses[0].buffer].transient) {
-        const Use source = uses[0];
-        std::vector<Copy>& known = copies[source.buffer];
-        std::size_t c = 0;
-        while (c < known.size() && !known[c].is(source)) ++c;
-        const bool fresh = c == known.size();
-        if (fresh) {
-          known.push_back({source, parts[+source.buffer]});
-          parts[+source.buffer] += source.count;
-        }
-        if (makes) {
-          const BufferId outbox = m_outbox[+source.buffer];
-          const std::uint32_t part = known[c].part;
-          if (fresh)
-            m_builder.add({Kind::move, m_builder.local(queue.from, Lane{1}), action.stage,
-                           action.item, action.flags},
-                          {source, schedule::write(outbox, part, source.count)});
-          uses[0] = schedule::read(outbox, part, source.count);
-        } else if (fresh) {
-          for (std::uint32_t p = source.first; p < source.first + source.count; ++p)
-            m_sizes[+source.buffer].push_back(part_bytes(m_schedule[source.buffer], p, 1));
-        }
+  [[nodiscard]] bool travels(ActionId id) const {
+    const Action& action = m_schedule[id];
+    return action.kind == Kind::move && !m_schedule[action.queue].local();
+  }
+  /// Whether `id` sends persistent memory to a rank that could read it.
+  [[nodiscard]] bool is_staged(ActionId id) const {
+    if (!travels(id)) return false;
+    const Queue& queue = m_schedule[m_schedule[id].queue];
+    return m_domains[+queue.from] == m_domains[+queue.to] &&
+           !m_schedule[m_schedule.uses(id)[0].buffer].transient;
+  }
+
+  /// The end of the moves from `first` on of which none sends what one before it brings. All of
+  /// their copies go first: a rank that waits for what it gets would keep others waiting.
+  [[nodiscard]] std::size_t end_of_run(std::size_t first) const {
+    std::size_t end = first;
+    while (end < m_schedule.size() && travels(ActionId{end})) {
+      const Use& source = m_schedule.uses(ActionId{end})[0];
+      for (std::size_t i = first; i < end; ++i) {
+        const Use& brought = m_schedule.uses(ActionId{i})[1];
+        if (brought.buffer == source.buffer && Copy{source, 0}.overlaps(brought)) return end;
       }
-      if (makes) m_builder.add(m_schedule, id, uses);
-      for (const Use& use : old) {
-        if (!use.writes() || !copies.contains(use.buffer)) continue;
-        std::erase_if(copies[use.buffer], [&](const Copy& copy) { return copy.overlaps(use); });
+      ++end;
+    }
+    return std::max(end, first + 1);
+  }
+
+  void sweep(bool makes) {
+    m_copies.assign(m_schedule.buffers().size(), {});
+    m_parts.assign(m_schedule.buffers().size(), 0);
+    std::vector<Use> uses;
+    for (std::size_t i = 0; i < m_schedule.size();) {
+      const std::size_t end = end_of_run(i);
+      for (std::size_t each = i; each < end; ++each)
+        if (is_staged(ActionId{each})) copy(ActionId{each}, makes);
+      for (; i < end; ++i) {
+        const ActionId id{i};
+        const auto old = m_schedule.uses(id);
+        uses.assign(old.begin(), old.end());
+        if (makes && is_staged(id))
+          uses[0] = schedule::read(m_outbox[+uses[0].buffer], find(uses[0])->part, uses[0].count);
+        if (makes) m_builder.add(m_schedule, id, uses);
+        for (const Use& use : old)
+          if (use.writes())
+            std::erase_if(m_copies[+use.buffer],
+                          [&](const Copy& copy) { return copy.overlaps(use); });
       }
     }
+  }
+
+  /// The copy of these parts that there is.
+  [[nodiscard]] const Copy* find(const Use& source) const {
+    for (const Copy& copy : m_copies[+source.buffer])
+      if (copy.is(source)) return &copy;
+    return nullptr;
+  }
+
+  /// Copies what move `id` sends, unless there is such a copy.
+  void copy(ActionId id, bool makes) {
+    const Use source = m_schedule.uses(id)[0];
+    if (find(source) != nullptr) return;
+    std::uint32_t& part = m_parts[+source.buffer];
+    m_copies[+source.buffer].push_back({source, part});
+    const Action& action = m_schedule[id];
+    if (makes)
+      m_builder.add({Kind::move, m_builder.local(m_schedule[action.queue].from, Lane{1}),
+                     action.stage, action.item, action.flags},
+                    {source, schedule::write(m_outbox[+source.buffer], part, source.count)});
+    else
+      for (std::uint32_t p = source.first; p < source.first + source.count; ++p)
+        m_sizes[+source.buffer].push_back(part_bytes(m_schedule[source.buffer], p, 1));
+    part += source.count;
   }
 
   const Schedule& m_schedule;
@@ -117,6 +149,8 @@ class CopierOut {
   Builder m_builder;
   std::vector<std::vector<Bytes>> m_sizes;  ///< per buffer: of the parts of its outbox
   std::vector<BufferId> m_outbox;           ///< per buffer
+  std::vector<std::vector<Copy>> m_copies;  ///< per buffer: those that are as their source is
+  std::vector<std::uint32_t> m_parts;       ///< per buffer: of its outbox, as far as the sweep is
 };
 
 }  // namespace impl
