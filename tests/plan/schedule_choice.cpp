@@ -239,8 +239,8 @@ TEST_CASE("candidates whose sizes others know need what they need as they run") 
     unknown.push_back(candidate.with_sizes([](hd::Buffer& buffer) { buffer.bytes = 0; }));
     as_run.push_back(hd::fold_to_live(candidate));
   }
-  const std::vector<hd::Bytes> needs(hd::ScheduleChoice(all).needs().begin(),
-                                     hd::ScheduleChoice(all).needs().end());
+  const hd::ScheduleChoice sized(all);
+  const auto needs = sized.needs();
   hd::ScheduleChoice choice({unknown[1], unknown[0]}, needs[0]);
   CHECK(choice.needs()[0] == 0);
   CHECK(choice.current() == 0);
