@@ -244,6 +244,25 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("gather and scatter along a tree carry the blocks of each child's tree over its edge") {
+  for_sizes([](const Sizes& sizes) {
+    if (!sizes.are_even()) return;  // blocks of no bytes cut messages otherwise
+    for (int root = 0; root < sizes.p; ++root) {
+      Ledger up, down;
+      for (int v = 1; v < sizes.p; ++v) {
+        const int child = (v + root) % sizes.p;
+        const int parent = ((v & (v - 1)) + root) % sizes.p;
+        const int count = std::min(v & -v, sizes.p - v);
+        const bool split = parent == root && child + count > sizes.p;  // around the end
+        up.add(child, parent, split ? 2 * sizes.c : sizes.c, sizes.range(child, count));
+        down.add(parent, child, split ? 2 * sizes.c : sizes.c, sizes.range(child, count));
+      }
+      expect_links(Collective::gather, Algorithm::binomial_tree, sizes, up, Rank{root});
+      expect_links(Collective::scatter, Algorithm::binomial_tree, sizes, down, Rank{root});
+    }
+  });
+}
+
 TEST_CASE("nobody has children in both of two trees, which carry half of everything each") {
   for (int p = 1; p <= 40; ++p) {
     const Bytes bytes = 16 * 6;

@@ -69,7 +69,8 @@ class Kept {
 
 /// Gather up a binomial tree: member P is the root's output. A rank with children copies its own
 /// block beside theirs, and sends those of its tree at once: C messages over each of P - 1 edges
-/// (twice as many into the root where its blocks lie around the end), floor(log2 P) + 1 rounds.
+/// (twice as many at the root where its blocks lie around the end), ceil(log2 P) rounds after the
+/// copies.
 inline void binomial_gather(Team& team) {
   const impl::Kept kept(team, 0, team.size());
   team.next_round();
