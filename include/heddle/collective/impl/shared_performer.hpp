@@ -42,9 +42,12 @@ namespace impl {
     const bool direct =
         key.usual && schedule::applicable(key.collective, Algorithm::direct, {.ranks = ranks});
     if (direct && key.collective == Collective::all_reduce)
-      return schedule::collective_in_segments(
-          key.collective, Algorithm::direct,
-          {.ranks = ranks, .bytes = key.bytes, .type = key.type, .element = key.element}, cut);
+      return schedule::collective_in_segments(key.collective, Algorithm::direct,
+                                              {.ranks = ranks,
+                                               .bytes = key.bytes,
+                                               .type = key.type,
+                                               .element = key.element,
+                                               .chunks = cut});
     PerformerKey other = key;
     if (direct) other.choice.algorithm = Algorithm::direct;
     if (key.usual) other.chunks = cut;
