@@ -8,8 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -168,15 +170,44 @@ TEST_CASE("the stages of a stream are divided as the caller says") {
   CHECK(threads[2] == threads[3]);
 }
 
+TEST_CASE("a stream that is long enough is divided as its first batches say") {
+  // Two stages of 3 ms: a second thread halves the time, however busy the machine is.
+  const auto work = [](int x) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    return x;
+  };
+  std::mutex guard;
+  std::set<std::thread::id> threads;
+  std::vector<int> found;
+  const auto here = [&] {
+    const std::scoped_lock lock(guard);
+    threads.insert(std::this_thread::get_id());
+  };
+  const std::uint64_t tokens = stream(
+      {.threads = 2, .batch = 1}, numbers(40),
+      [&](int x) {
+        here();
+        return work(x);
+      },
+      [&](int x) { found.push_back(work(x)); });
+  CHECK(tokens == 40);
+  CHECK(threads.size() >= 2);
+  std::vector<int> expected(40);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(found == expected);
+}
+
 TEST_CASE("what a stage throws is thrown by the stream, and every thread stops") {
-  for (int bad = 0; bad < 4; ++bad) {
+  for (int run = 0; run < 12; ++run) {
+    const int bad = run % 4;
+    const schedule::StreamPlan plans[] = {{{1, 1, 1, 1}, 1}, {{2, 2}, 2}, {{4}, 3}};
     const auto work = [bad](int stage, int x) {
       if (stage == bad && x == 700) throw std::runtime_error("token 700");
       return x;
     };
     CHECK_THAT(test::message_of<std::runtime_error>([&] {
                  stream(
-                     {.threads = 4, .batch = 16},
+                     {.batch = 16, .plan = plans[run / 4]},
                      [&, source = numbers(100'000)]() mutable -> std::optional<int> {
                        return work(0, *source());
                      },

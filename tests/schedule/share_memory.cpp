@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -162,6 +163,52 @@ TEST_CASE("a value that its source loses is copied, one that is kept is not") {
   }
 }
 
+TEST_CASE("parts of other sizes at the two ends are copied") {
+  const auto ends = [](std::vector<Bytes> where) {
+    return std::make_shared<const std::vector<Bytes>>(std::move(where));
+  };
+  Builder builder("uneven", 2);
+  const BufferId here = builder.add_buffer(
+      {.rank = Rank{0}, .parts = 3, .transient = false, .bytes = 8, .ends = ends({4, 6, 8})});
+  const BufferId there =
+      builder.add_buffer({.rank = Rank{1}, .parts = 3, .bytes = 8, .ends = ends({2, 4, 8})});
+  builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
+              {schedule::read(here, 0, 3), schedule::write(there, 0, 3)});
+  builder.add({.queue = builder.local(Rank{1})}, {schedule::read(there, 1)});
+  const Schedule schedule = std::move(builder).build();
+  const Schedule shared = share_memory(schedule, {0, 0});
+  CHECK(readings(shared) == readings(schedule));
+  CHECK(moves_of(shared, {0, 0}).copies == 1);
+}
+
+TEST_CASE("a value that comes back is continued where it is, and not where it was") {
+  for (const bool overlaps : {false, true}) {
+    Builder builder("there and back", 2);
+    const BufferId a = builder.add_buffer({.rank = Rank{0}, .parts = 3, .bytes = 24});
+    const BufferId b = builder.add_buffer({.rank = Rank{1}, .parts = 2, .bytes = 16});
+    const BufferId c = builder.add_buffer({.rank = Rank{0}, .parts = 2, .bytes = 16});
+    const QueueId local = builder.local(Rank{0});
+    builder.add({.queue = local}, {schedule::write(a, 0, 3)});
+    builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
+                {schedule::read(a, 0, 2), schedule::write(b, 0, 2)});
+    builder.add({.kind = Kind::move, .queue = builder.queue(Rank{1}, Rank{0})},
+                {schedule::read(b, 0, 2), schedule::write(overlaps ? c : a, overlaps ? 0 : 1, 2)});
+    if (overlaps)  // what it reads stands where it writes
+      builder.add({.queue = local}, {schedule::read(c, 0, 2), schedule::write(a, 1, 2)});
+    else
+      builder.add({.queue = local}, {schedule::update(a, 1, 2)});
+    builder.add({.queue = local}, {schedule::read(a, 0, 3)});
+    const Schedule schedule = std::move(builder).build();
+    const Schedule shared = share_memory(schedule, {0, 0});
+    CHECK(readings(shared) == readings(schedule));
+    CHECK(difference_from_oracle(shared, 3) == "");
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      const auto uses = shared.uses(ActionId{i});
+      if (uses.size() == 2) CHECK(uses[0].buffer != uses[1].buffer);
+    }
+  }
+}
+
 TEST_CASE("shared memory that cannot be is refused") {
   const Schedule stream = schedule::stream({.stages = 3, .microbatches = 2});
   CHECK_THAT(test::message_of<contract_error>([&] {
@@ -175,6 +222,20 @@ TEST_CASE("shared memory that cannot be is refused") {
                            [](BufferId, const Buffer&) -> std::byte* { return nullptr; });
              }),
              ContainsSubstring("see each other's progress"));
+  Builder groups("groups", 2);
+  groups.share_memory({0, 0});
+  const BufferId mine = groups.add_buffer({.rank = Rank{0}, .transient = false});
+  const BufferId other = groups.add_buffer({.rank = Rank{1}, .transient = false});
+  groups.add({.kind = Kind::group, .queue = groups.local(Rank{0})},
+             {schedule::update(mine), schedule::update(other)});
+  const Schedule grouped = std::move(groups).build();
+  std::vector<ProgressCounter> progress(2);
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)slice(
+                   grouped, Rank{0}, [](BufferId, const Buffer&) -> std::byte* { return nullptr; },
+                   [&](Rank rank) { return &progress[+rank]; });
+             }),
+             ContainsSubstring("how far a group is") && ContainsSubstring("expand() the group"));
   Builder builder("domains", 2);
   CHECK_THAT(test::message_of<contract_error>([&] {
                builder.share_memory({1, 2, 3});

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/core.hpp>
@@ -30,18 +31,32 @@ struct Competitor {
   std::optional<streams::Result> (*run)(const streams::Case&, bool parallel);
 };
 
-/// Turns for each token with which a stage takes `seconds` for a batch, on this machine now.
+/// What a stage takes for a batch, with so many turns for each token: its tokens do not wait for
+/// each other. The least of several trials.
+heddle::Seconds stage_time(std::uint32_t turns) {
+  streams::Batch work{};
+  heddle::Seconds least = 1e9;
+  for (int trial = 0; trial < 9; ++trial) {
+    constexpr int batches = 200;
+    least = std::min(least, bench::seconds_of([&] {
+                              for (int b = 0; b < batches; ++b)
+                                for (std::uint64_t& x : work.tokens) x = streams::stage(x, turns);
+                            }) / batches);
+  }
+  if (work.tokens[0] == 0) std::cout << ' ';  // it is used
+  return least;
+}
+
+/// The turns with which a stage takes `seconds` for a batch, on this machine now.
 std::uint32_t turns_for(heddle::Seconds seconds) {
   if (seconds == 0) return 0;
-  seconds /= streams::batch;
-  constexpr std::uint32_t trial = 2'000'000;
-  heddle::Seconds best = 1e9;
-  for (int i = 0; i < 5; ++i) {
-    std::uint64_t x = static_cast<std::uint64_t>(i);
-    best = std::min(best, bench::seconds_of([&] { x = streams::stage(x, trial); }));
-    if (x == 0) std::cout << ' ';  // it is used
+  std::uint32_t low = 0, high = 1;
+  while (stage_time(high) < seconds) low = std::exchange(high, 2 * high);
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    (stage_time(middle) < seconds ? low : high) = middle;
   }
-  return std::max(1u, static_cast<std::uint32_t>(seconds / best * trial + 0.5));
+  return high;
 }
 
 heddle::Seconds median(std::vector<heddle::Seconds> values) {
@@ -54,6 +69,8 @@ heddle::Seconds median(std::vector<heddle::Seconds> values) {
 void compare(std::string_view stage, heddle::Seconds seconds, std::uint64_t tokens, int rounds,
              bool parallel, const std::vector<Competitor>& competitors) {
   const streams::Case work{tokens / streams::batch * streams::batch, turns_for(seconds)};
+  bench::print_value(name, heddle::text(stage, parallel ? "_parallel" : "_serial", "_stage"),
+                     bench::summarise({stage_time(work.turns) * 1e6}), "us");
   std::vector<std::vector<double>> times(competitors.size());
   std::vector<std::vector<double>> latencies(competitors.size());
   std::optional<streams::Gathered> reference;

@@ -38,7 +38,8 @@ struct Case {
 /// What the last stage gathers: a sum in which every token counts by its place.
 struct Gathered {
   std::uint64_t hash = 0;
-  std::uint64_t tokens = 0;
+  std::uint32_t tokens =
+      0;  ///< of another size, or compilers join the two stores and wait for them
 
   void operator()(std::uint64_t x) {
     hash += x * (2 * tokens + 1);

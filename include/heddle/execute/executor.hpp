@@ -72,9 +72,13 @@ class Executor {
   /// Completes what is in flight, as drain() does. Where an exception destroys the executor, the
   /// other ranks are told instead; errors of this last wait are not reported.
   ~Executor() {
-    if (m_failed || !pending()) return;
+    if (m_failed || (!pending() && !unfinished())) return;
     if (std::uncaught_exceptions() > m_exceptions) {
       fail("an exception left its scope");
+      return;
+    }
+    if (unfinished()) {
+      fail("a pass that had begun was left");
       return;
     }
     try {
@@ -127,8 +131,12 @@ class Executor {
     });
   }
 
-  /// Completes every message that is still in flight.
+  /// Completes every message that is still in flight. @throws contract_error between begin() and
+  /// the end of its pass.
   void drain() {
+    expects(!unfinished(), [&] {
+      return Complaint{place(), "the pass that begin() began is not over", {}, "finish() it first"};
+    });
     m_at = m_program.size();
     reported([&] { complete_all<true>(); });
   }
@@ -365,6 +373,11 @@ class Executor {
                  " did not complete"),
             text("watchdog after ", m_options.watchdog, " s"),
             "see what that rank is doing, or raise ExecuteOptions::watchdog"};
+  }
+
+  /// Whether a pass has begun and is not at its end.
+  [[nodiscard]] bool unfinished() const noexcept {
+    return m_passes != 0 && m_at < m_program.size();
   }
 
   [[nodiscard]] bool pending() const {

@@ -39,9 +39,10 @@ namespace heddle::inline v0 {
 /// - `prepare(schedule, place, options) -> Schedule`: the Schedule as this model wants it (sizes of
 ///   buffers, replicas, expanded collectives), the same on every rank;
 /// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
-///   itself holds, or null to leave it to the Runner; not asked where ranks share their memory;
+///   itself holds, or null to leave it to the Runner;
 /// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory where the model computes, for the
-///   other buffers; without it they are host memory, of zeros where a buffer is not transient;
+///   other buffers; without it they are host memory, of zeros where a buffer is not transient.
+///   Neither is asked where ranks share their memory, which is the transport's then;
 /// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
 ///   it the transport of the place does;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every

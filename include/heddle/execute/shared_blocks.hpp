@@ -4,7 +4,7 @@
 
 /// @file
 /// SharesMemory: a Transport some of whose ranks address each other's memory, so that actions read
-/// it in place. Modelled by ThreadTransport.
+/// it in place. Modelled by ThreadTransport and SharedTransport (comm/).
 
 #include <concepts>
 #include <cstddef>

@@ -73,6 +73,15 @@ requires(sizeof...(Functions) >= 1) std::uint64_t
             text("threads = ", options.threads, ", batch = ", options.batch,
                  ", waiting = ", options.waiting)};
       });
+  expects(
+      options.plan.lanes >= 1 &&
+          std::uint64_t{options.waiting} * static_cast<std::uint64_t>(options.plan.lanes) <= most,
+      [&] {
+        return Complaint{
+            "heddle::stream",
+            text("at least one lane, and at most ", most, " batches that wait in all of them"),
+            text(options.plan.lanes, " lanes, waiting = ", options.waiting)};
+      });
   const std::vector<int>& division = options.plan.stages;
   const int named = std::accumulate(division.begin(), division.end(), 0);
   expects(division.empty() || named == stages, [&] {

@@ -282,7 +282,7 @@ void run_threads(int ranks, Body&& body) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::atomic<int> first{-1};
   std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r) {
+  const auto start = [&](int r) {
     threads.emplace_back([&, r] {
       ThreadTransport transport(hub, Rank{r});
       const auto failed = [&](const char* reason) {
@@ -299,6 +299,14 @@ void run_threads(int ranks, Body&& body) {
         failed("unknown exception");
       }
     });
+  };
+  try {
+    for (int r = 0; r < ranks; ++r) start(r);
+  } catch (const std::exception& error) {  // no more threads: those that run are told
+    const Rank missing{threads.size()};
+    ThreadTransport(hub, missing).abort({missing, "its start", error.what()});
+    for (std::thread& thread : threads) thread.join();
+    throw;
   }
   for (std::thread& thread : threads) thread.join();
   if (first >= 0) std::rethrow_exception(errors[static_cast<std::size_t>(first.load())]);

@@ -112,7 +112,11 @@ struct StreamCosts {
   const int stages = static_cast<int>(costs.stage.size());
   schedule::StreamPlan best;
   Seconds least = std::numeric_limits<Seconds>::infinity();
-  for (int count = 1; count <= threads; ++count) {
+  // No number of threads helps a stage that takes one batch at a time.
+  Seconds bound = 0;
+  for (std::size_t s = 0; s < costs.stage.size(); ++s)
+    if (parallel.empty() || !parallel[s]) bound = std::max(bound, costs.stage[s]);
+  for (int count = 1; count <= threads && 0.99 * least > bound; ++count) {
     for (int divisions = 1; divisions <= std::min(count, stages); ++divisions) {
       if (count % divisions != 0) continue;
       const schedule::StreamPlan plan{balanced(costs.stage, static_cast<std::size_t>(divisions)),

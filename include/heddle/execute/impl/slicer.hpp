@@ -160,9 +160,9 @@ class Slicer {
       const auto edges = carried_to(id, next);
       const Action& action = schedule[id];
       const Queue& queue = schedule[action.queue];
-      if (!queue.local() || action.kind == Kind::group) continue;
+      refuse_group(schedule, id);
+      if (!queue.local()) continue;
       elsewhere(id, edges, [&](Rank rank, const After& after) {
-        refuse_group(id, ActionId{after.action});
         if (queue.from == m_program.rank) meets[+rank] = true;
         if (schedule[schedule[ActionId{after.action}].queue].local())
           m_awaited[last_of(after)] = true;
@@ -200,17 +200,12 @@ class Slicer {
     if (place(queue, after.mine) == m_program.rank) meets[+on.from] = true;
   }
 
-  /// A group has no one place where it ends.
-  void refuse_group(ActionId id, ActionId on) const {
-    const Schedule& schedule = m_program.schedule;
-    if (schedule[on].kind != Kind::group) return;
-    const Rank self = schedule[schedule[id].queue].from;
-    for (const Use& use : schedule.uses(id))
-      expects(schedule[use.buffer].rank == self, [&] {
-        return Complaint{"heddle::slice", "a rank reads in place what a group leaves on another",
-                         text(action_text(schedule, id), " after ", action_text(schedule, on)),
-                         "expand() the group"};
-      });
+  /// A group has no one place in the list of each member, and none where it ends for the others.
+  static void refuse_group(const Schedule& schedule, ActionId id) {
+    expects(schedule[id].kind != Kind::group, [&] {
+      return Complaint{"heddle::slice", "ranks that share memory do not see how far a group is",
+                       action_text(schedule, id), "expand() the group"};
+    });
   }
 
   /// The action at whose end the dependency ends: a fused one is done with its partner.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <heddle/core/units.hpp>
+#include <heddle/execute/executor.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -119,8 +120,11 @@ class MemorySharer {
       for (Use& use : uses) {
         if (use.access() == Access::write) continue;
         const std::optional<Use> where = resolved(use);
-        // What continues a value, or sends it to another domain, needs it in its own place.
-        if (where && (where->buffer == use.buffer || (local && use.access() == Access::read)))
+        const bool in_place = where && where->buffer == use.buffer && where->first == use.first;
+        // What continues a value, or sends it to another domain, needs it in its own place; and
+        // what an action reads is not what it writes, unless it was so before.
+        if (in_place ||
+            (where && local && use.access() == Access::read && !overwrites(old, *where)))
           use = *where;
         else
           copy_into(use);
@@ -140,17 +144,30 @@ class MemorySharer {
     }
   }
 
+  /// Whether any of `uses` writes parts of `range`.
+  [[nodiscard]] static bool overwrites(std::span<const Use> uses, const Use& range) {
+    return std::ranges::any_of(uses, [&](const Use& use) {
+      return use.writes() && use.buffer == range.buffer && use.first < range.first + range.count &&
+             range.first < use.first + use.count;
+    });
+  }
+
   /// A later sweep copies what is moved to the parts that `use` reads.
   void copy_into(const Use& use) { m_copied[+use.buffer] = true; }
 
   void stand_for(const Use& use, const Use& source) {
+    if (use.count != source.count) return copy_into(use);
+    // Part by part: with other sizes the parts of the two ends are not each other's.
+    const auto bytes = [&](const Use& range, std::uint32_t i) {
+      return part_bytes(m_schedule[range.buffer], range.first + i, 1);
+    };
     for (std::uint32_t i = 0; i < use.count; ++i) {
+      if (bytes(use, i) != bytes(source, i)) return copy_into(use);
       Part& mine = part(use.buffer, use.first + i);
       mine.source = source.buffer;
       mine.part = source.first + i;
       mine.version = part(source.buffer, source.first + i).writes;
     }
-    if (use.count != source.count) copy_into(use);
   }
 
   const Schedule& m_schedule;
