@@ -11,8 +11,8 @@ namespace streams {
 
 namespace {
 
-template <class Middle>
-Result run(const Case& work, const Middle& middle) {
+template <class Stage, class Middle>
+Result run(const Case& work, const Stage& stage, const Middle& middle) {
   Result result;
   std::uint64_t next = 0;
   std::vector<heddle::Seconds> begun(work.tokens / batch);
@@ -23,11 +23,11 @@ Result run(const Case& work, const Middle& middle) {
       [&]() -> std::optional<std::uint64_t> {
         if (next == work.tokens) return std::nullopt;
         if (next % (batch * timed) == 0) begun[next / batch] = now();
-        return stage(next++, work.turns);
+        return stage(next++);
       },
       middle, middle,
       [&](std::uint64_t x) {
-        result.gathered(stage(x, work.turns));
+        result.gathered(stage(x));
         if (result.gathered.tokens % (batch * timed) == batch)
           result.latencies.push_back(now() - begun[result.gathered.tokens / batch - 1]);
       });
@@ -35,11 +35,15 @@ Result run(const Case& work, const Middle& middle) {
   return result;
 }
 
+template <class Stage>
+Result run(const Case& work, const Stage& stage, bool parallel) {
+  return parallel ? run(work, stage, heddle::parallel(stage)) : run(work, stage, stage);
+}
+
 }  // namespace
 
 Result by_heddle(const Case& work, bool parallel) {
-  const auto middle = [turns = work.turns](std::uint64_t x) { return stage(x, turns); };
-  return parallel ? run(work, heddle::parallel(middle)) : run(work, middle);
+  return work.turns == 0 ? run(work, Empty{}, parallel) : run(work, Turns{work.turns}, parallel);
 }
 
 }  // namespace streams

@@ -11,7 +11,10 @@
 
 namespace streams {
 
-std::optional<Result> by_onetbb(const Case& work, bool parallel) {
+namespace {
+
+template <class Stage>
+Result run(const Case& work, const Stage& stage, bool parallel) {
   namespace tbb = oneapi::tbb;
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   const tbb::filter_mode middle =
@@ -19,8 +22,8 @@ std::optional<Result> by_onetbb(const Case& work, bool parallel) {
   std::array<Batch, lines> batches;
   Result result;
   std::uint64_t next = 0;
-  const auto work_on = [turns = work.turns](Batch* taken) {
-    for (std::uint64_t& x : taken->tokens) x = stage(x, turns);
+  const auto work_on = [stage](Batch* taken) {
+    for (std::uint64_t& x : taken->tokens) x = stage(x);
     return taken;
   };
   const heddle::Seconds start = now();
@@ -34,18 +37,23 @@ std::optional<Result> by_onetbb(const Case& work, bool parallel) {
                                        }
                                        Batch& made = batches[next / batch % lines];
                                        made.begun = next % (batch * timed) == 0 ? now() : 0;
-                                       for (std::uint64_t& x : made.tokens)
-                                         x = stage(next++, work.turns);
+                                       for (std::uint64_t& x : made.tokens) x = stage(next++);
                                        return &made;
                                      }) &
           tbb::make_filter<Batch*, Batch*>(middle, work_on) &
           tbb::make_filter<Batch*, Batch*>(middle, work_on) &
           tbb::make_filter<Batch*, void>(tbb::filter_mode::serial_in_order, [&](Batch* taken) {
-            for (const std::uint64_t x : taken->tokens) result.gathered(stage(x, work.turns));
+            for (const std::uint64_t x : taken->tokens) result.gathered(stage(x));
             if (taken->begun != 0) result.latencies.push_back(now() - taken->begun);
           }));
   result.seconds = now() - start;
   return result;
+}
+
+}  // namespace
+
+std::optional<Result> by_onetbb(const Case& work, bool parallel) {
+  return work.turns == 0 ? run(work, Empty{}, parallel) : run(work, Turns{work.turns}, parallel);
 }
 
 }  // namespace streams

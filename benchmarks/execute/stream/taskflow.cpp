@@ -11,15 +11,18 @@
 
 namespace streams {
 
-std::optional<Result> by_taskflow(const Case& work, bool parallel) {
+namespace {
+
+template <class Stage>
+Result run(const Case& work, const Stage& stage, bool parallel) {
   static tf::Executor executor(threads);
   const tf::PipeType middle = parallel ? tf::PipeType::PARALLEL : tf::PipeType::SERIAL;
   std::array<Batch, lines> batches;
   Result result;
   std::uint64_t next = 0;
-  const auto work_on = [&batches, turns = work.turns] {  // a Pipe takes a callable of its own
-    return [&batches, turns](tf::Pipeflow& flow) {
-      for (std::uint64_t& x : batches[flow.line()].tokens) x = stage(x, turns);
+  const auto work_on = [&batches, stage] {  // a Pipe takes a callable of its own
+    return [&batches, stage](tf::Pipeflow& flow) {
+      for (std::uint64_t& x : batches[flow.line()].tokens) x = stage(x);
     };
   };
   tf::Pipeline pipeline(lines,
@@ -28,14 +31,13 @@ std::optional<Result> by_taskflow(const Case& work, bool parallel) {
                                    if (next == work.tokens) return flow.stop();
                                    Batch& made = batches[flow.line()];
                                    made.begun = next % (batch * timed) == 0 ? now() : 0;
-                                   for (std::uint64_t& x : made.tokens)
-                                     x = stage(next++, work.turns);
+                                   for (std::uint64_t& x : made.tokens) x = stage(next++);
                                  }},
                         tf::Pipe{middle, work_on()}, tf::Pipe{middle, work_on()},
                         tf::Pipe{tf::PipeType::SERIAL, [&](tf::Pipeflow& flow) {
                                    const Batch& taken = batches[flow.line()];
                                    for (const std::uint64_t x : taken.tokens)
-                                     result.gathered(stage(x, work.turns));
+                                     result.gathered(stage(x));
                                    if (taken.begun != 0)
                                      result.latencies.push_back(now() - taken.begun);
                                  }});
@@ -45,6 +47,12 @@ std::optional<Result> by_taskflow(const Case& work, bool parallel) {
   executor.run(taskflow).wait();
   result.seconds = now() - start;
   return result;
+}
+
+}  // namespace
+
+std::optional<Result> by_taskflow(const Case& work, bool parallel) {
+  return work.turns == 0 ? run(work, Empty{}, parallel) : run(work, Turns{work.turns}, parallel);
 }
 
 }  // namespace streams

@@ -35,6 +35,15 @@ struct Case {
   return x + 1;
 }
 
+/// A stage as a functor, so that one that does nothing is compiled as one that does nothing.
+struct Turns {
+  std::uint32_t turns;
+  std::uint64_t operator()(std::uint64_t x) const { return stage(x, turns); }
+};
+struct Empty {
+  std::uint64_t operator()(std::uint64_t x) const { return stage(x, 0); }
+};
+
 /// What the last stage gathers: a sum in which every token counts by its place.
 struct Gathered {
   std::uint64_t hash = 0;

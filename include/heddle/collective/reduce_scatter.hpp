@@ -6,6 +6,7 @@
 /// reduce_scatter: every rank ends with its block of the merge of all ranks' Views.
 
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -27,6 +28,8 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::reduce_scatter";
   static_assert(match<In, Out>, "heddle::reduce_scatter: the output is a View of the input's kind");
+  static_assert(!std::is_const_v<typename In::value_type>,
+                "heddle::reduce_scatter: the input is merged in its place");
   LibraryView<In> input;
   LibraryView<Out> output;
   Blocks blocks = {};

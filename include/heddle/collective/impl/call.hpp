@@ -190,8 +190,12 @@ struct CallBase {
                                                int ranks, Rank root) {
   using enum schedule::Algorithm;
   constexpr Bytes few_bytes = 16 << 10;
+  // A chain down which the whole goes uncut is slower than any tree.
+  const bool rooted =
+      collective == schedule::Collective::broadcast || collective == schedule::Collective::reduce;
+  const schedule::Algorithm much = rooted ? binomial_tree : ring;
   for (const schedule::Algorithm each :
-       {bytes <= few_bytes ? recursive_doubling : ring, binomial_tree, ring, direct})
+       {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, bruck, direct})
     if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
   return direct;
 }
@@ -295,9 +299,8 @@ template <class Call>
                                             typename Call::MemorySpace>::accessible)
     return false;
   else
-    return call.options.shared_memory && call.options.path != DevicePath::staged &&
-           !call.options.progress_thread && key.costs == nullptr && !key.codec &&
-           key.bytes >= least && call.comm->size() > 1 &&
+    return call.options.shared_memory && !call.options.progress_thread && key.costs == nullptr &&
+           !key.codec && key.bytes >= least && call.comm->size() > 1 &&
            call.comm->template attached<SharedPlace>().line([&] { meet(call); }).shares();
 }
 
@@ -419,11 +422,21 @@ class LibraryWork final : public Work {
     return done != 0;
   }
   void wait() override {
-    Waiting waiting(m_call.options.execute.idle);
+    const ExecuteOptions& options = m_call.options.execute;
+    Waiting waiting(options.idle);
     auto& others = m_call.comm->template attached<CallLines>();
+    const Seconds since = steady_seconds();
     while (!test()) {
       others.further();
       waiting();
+      if (options.watchdog <= 0 || steady_seconds() - since <= options.watchdog) continue;
+      // A collective cannot be cancelled: its memory stays MPI's.
+      static_cast<void>(new Call(m_call));
+      m_request = MPI_REQUEST_NULL;
+      m_over = true;
+      throw communication_error({text(Call::where, ", rank ", m_call.comm->rank()),
+                                 "stuck: another rank does not come to the call",
+                                 text("watchdog after ", options.watchdog, " s")});
     }
   }
   void abandon() noexcept override {}  // MPI has no way to
@@ -443,7 +456,9 @@ template <class Call>
 void perform(Call call, const PerformerKey& key) {
   if (!key.choice.library) {
     ScheduledWork<Call>(std::move(call), key, true).wait();
-  } else if (call.comm->template attached<CallLines>().under_way()) {
+  } else if (call.comm->template attached<CallLines>().requested()) {
+    // Polled, so that requests are furthered meanwhile; on all ranks, for MPI does not match calls
+    // that block with others.
     LibraryWork<Call>(std::move(call)).wait();
   } else {
     call.fetch();
@@ -463,6 +478,7 @@ void perform(Call call) {
 template <class Call>
 [[nodiscard]] Request begin(Call call, const PerformerKey& key) {
   if (key.choice.library) return Request(std::make_unique<LibraryWork<Call>>(std::move(call)));
+  call.comm->template attached<CallLines>().requested(true);
   return Request(std::make_unique<ScheduledWork<Call>>(std::move(call), key));
 }
 

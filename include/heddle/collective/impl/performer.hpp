@@ -266,6 +266,10 @@ class CallLines {
     if (under_way()) m_caller->further(nullptr);
   }
 
+  /// Whether a Request of ours was ever begun: on all ranks alike, whoever knows it to be over.
+  [[nodiscard]] bool requested() const noexcept { return m_requested; }
+  void requested(bool was) noexcept { m_requested = was; }
+
   CallLine& line(bool of_a_thread) {
     auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
     if (line == nullptr) line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent);
@@ -283,6 +287,7 @@ class CallLines {
   };
 
   MPI_Comm m_comm;
+  bool m_requested = false;
   std::array<Chosen, 127> m_chosen;
   std::unique_ptr<CallLine> m_caller;
   std::array<std::unique_ptr<CallLine>, 4> m_threads;
