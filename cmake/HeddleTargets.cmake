@@ -41,8 +41,9 @@ set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false)
 
 # The GPT of the examples, compiled once for each type of number.
 if(TARGET heddle::heddle)
-  add_library(heddle_gpt STATIC EXCLUDE_FROM_ALL "${HEDDLE_SOURCE_DIR}/examples/common/gpt_float.cpp"
-                                                 "${HEDDLE_SOURCE_DIR}/examples/common/gpt_double.cpp")
+  set(sources gpt_float.cpp gpt_double.cpp gpt_travel_float.cpp gpt_travel_double.cpp)
+  list(TRANSFORM sources PREPEND "${HEDDLE_SOURCE_DIR}/examples/common/")
+  add_library(heddle_gpt STATIC EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(heddle_gpt PUBLIC heddle::heddle PRIVATE heddle_own)
 endif()
 
@@ -52,7 +53,7 @@ function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_LINK} heddle_own)
-  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK)
+  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK)
     target_link_libraries(${target} PRIVATE heddle_gpt)
   endif()
 endfunction()

@@ -26,6 +26,7 @@
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>
 
+#include "../mpi_library.hpp"
 #include "../support.hpp"
 
 namespace hd = heddle;
@@ -33,13 +34,19 @@ using hd::schedule::Collective;
 
 namespace {
 
-constexpr const char* name = "collective/calls";
+constexpr const char* where = "collective/calls";
 constexpr hd::Bytes limit = 64 << 10;  ///< below it the bar is what a call adds, above a ratio
-constexpr std::array<hd::Bytes, 9> sizes{8,         64,      512,      4 << 10, 32 << 10,
-                                         256 << 10, 2 << 20, 16 << 20, 64 << 20};
+constexpr std::array<hd::Bytes, 11> sizes{
+    8, 64, 512, 4 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20};
 constexpr std::array<Collective, 5> collectives{Collective::all_reduce, Collective::reduce_scatter,
                                                 Collective::all_gather, Collective::all_to_all,
                                                 Collective::broadcast};
+
+/// As bars name it.
+const std::string& name() {
+  static const std::string found = hd::text(where, '_', bench::mpi_library());
+  return found;
+}
 
 using Exec = Kokkos::DefaultHostExecutionSpace;
 template <class T>
@@ -195,15 +202,15 @@ void compare(std::string_view what, OptionsOf&& options_of, bool prints,
       const bench::Summary ratio = bench::ratios(pairs.library, pairs.ours);
       (bytes < limit ? below : above).see(ratio, of);
       if (bytes < limit) added.see(bench::summarise(differences), of);
-      if (prints) bench::print_ratio(name, hd::text(what, "_", of), ratio);
+      if (prints) bench::print_ratio(name(), hd::text(what, "_", of), ratio);
     }
   }
   if (!prints) return;
   std::cout << what << " is worst at " << added.of() << " (added), " << below.of() << " and "
             << above.of() << '\n';
-  bench::print_value(name, hd::text(what, "_adds_below_64kB"), added.summary(), "us");
-  bench::print_ratio(name, hd::text(what, "_below_64kB"), below.summary());
-  bench::print_ratio(name, hd::text(what, "_above_64kB"), above.summary());
+  bench::print_value(name(), hd::text(what, "_adds_below_64kB"), added.summary(), "us");
+  bench::print_ratio(name(), hd::text(what, "_below_64kB"), below.summary());
+  bench::print_ratio(name(), hd::text(what, "_above_64kB"), above.summary());
 }
 
 /// An all-reduce of elements that MPI does not know, against the same by MPI_Op_create.
@@ -229,11 +236,11 @@ void compare_operation(std::string_view what, Value&& value, bool prints,
       const auto a = static_cast<double>(value(7, by_mpi(i)));
       const auto b = static_cast<double>(value(7, by_us(i)));
       if (!(std::abs(a - b) <= 1e-5 * std::abs(a)))
-        throw hd::error({name, "the merges differ", hd::text(a, " and ", b, " at ", i)});
+        throw hd::error({where, "the merges differ", hd::text(a, " and ", b, " at ", i)});
     }
     const Pairs pairs = take_turns(library, ours, comm);
     if (prints)
-      bench::print_ratio(name, hd::text(what, "_", bytes_text(bytes)),
+      bench::print_ratio(name(), hd::text(what, "_", bytes_text(bytes)),
                          bench::ratios(pairs.library, pairs.ours));
   }
 }
@@ -258,9 +265,10 @@ struct Narrow {
 void run() {
   const hd::Communicator comm(MPI_COMM_WORLD);
   hd::expects(comm.size() == 2, [] {
-    return hd::Complaint{name, "it compares calls of two ranks"};
+    return hd::Complaint{where, "it compares calls of two ranks"};
   });
   const bool prints = comm.rank() == hd::Rank{0};
+  if (prints) bench::skip_other_libraries(where);
   compare_operation<Softmax::T, hd::OnlineSoftmax>("softmax", Softmax{}, prints, comm);
   compare_operation<Narrow::T, hd::SumIn<float>>("cast", Narrow{}, prints, comm);
   hd::CollectiveMeasureOptions measured;
@@ -279,6 +287,6 @@ void run() {
 
 int main(int argc, char** argv) {
   hd::Environment env(argc, argv);
-  const int status = bench::status_of(name, [] { run(); });
+  const int status = bench::status_of(where, [] { run(); });
   if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
 }

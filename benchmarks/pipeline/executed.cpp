@@ -19,6 +19,7 @@
 
 #include <heddle/heddle.hpp>
 
+#include "../ranks.hpp"
 #include "../support.hpp"
 
 namespace hd = heddle;
@@ -47,16 +48,6 @@ struct WaitingModel {
   }
 };
 
-/// Wall time of `work()` on all ranks together.
-template <class Work>
-[[nodiscard]] double seconds_of_all(const hd::DeviceMesh& mesh, Work&& work) {
-  const MPI_Comm comm = mesh.all().get();
-  MPI_Barrier(comm);
-  double seconds = bench::seconds_of(work);
-  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
-  return seconds;
-}
-
 /// Runs the two in turn, `theirs(model)` and `ours(model)`, and prints how much longer theirs
 /// takes.
 template <class Theirs, class Ours>
@@ -64,8 +55,8 @@ void compare(const char* name, const char* peer, const hd::DeviceMesh& mesh,
              WaitingModel& their_model, WaitingModel& our_model, Theirs&& theirs, Ours&& ours) {
   std::vector<double> their_seconds, our_seconds;
   for (int pair = 0; pair <= pairs; ++pair) {
-    const double a = seconds_of_all(mesh, theirs);
-    const double b = seconds_of_all(mesh, ours);
+    const double a = bench::seconds_of_all(mesh.all().get(), theirs);
+    const double b = bench::seconds_of_all(mesh.all().get(), ours);
     if (pair == 0) continue;  // warms up connections
     their_seconds.push_back(a);
     our_seconds.push_back(b);

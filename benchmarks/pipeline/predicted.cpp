@@ -24,6 +24,7 @@
 
 #include <heddle/heddle.hpp>
 
+#include "../ranks.hpp"
 #include "../support.hpp"
 #include "gpt_training.hpp"
 #include "text.hpp"
@@ -78,9 +79,7 @@ template <class Run, class OneStep>
   for (int number = 0; number < all_steps(compared); ++number) {
     const bool profiles = number % 2 == 1;
     run.profile(profiles);
-    MPI_Barrier(comm);
-    double seconds = bench::seconds_of([&] { step(run, number); });
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
+    const double seconds = bench::seconds_of_all(comm, [&] { step(run, number); });
     if (number == 0 || profiles) continue;
     outcome.wall.push_back(seconds);
     const hd::Timeline timeline = run.timeline();

@@ -33,10 +33,15 @@ Settings parse(int argc, char** argv) {
   GptConfig& model = s.training.model;
   Options options(
       "Trains a byte-level GPT by a pipeline schedule; start it with mpiexec -n "
-      "PIPE*DATA.");
+      "PIPE*DATA*TENSOR.");
   options.add("text", s.text, "file to train on; without one the C++ standard headers");
   options.add("pipe", s.pipe, "ranks along the pipeline");
   options.add("data", s.data, "replicas of the pipeline");
+  options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
+  options.add("shard", s.shard,
+              "how replicas divide parameters: zero1, zero2, zero3, zeropp or three-level");
+  options.add("node", s.node, "replicas in a node, for --shard; 0: all");
+  options.add("pair", s.pair, "replicas in a pair, for --shard three-level");
   options.add("schedule", s.schedule, synchronous_names());
   options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
   options.add("microbatches", s.training.microbatches, "per replica and step");
@@ -50,6 +55,8 @@ Settings parse(int argc, char** argv) {
   options.add("steps", s.steps, "training steps");
   options.add("rate", s.rate, "learning rate");
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
+  options.add("save", s.save, "file for a checkpoint at the end");
+  options.add("resume", s.resume, "checkpoint to go on from, saved on any division of the ranks");
   options.add("sample", s.sample, "bytes of text to generate at the end");
   options.add("trace", s.trace, "file for a Perfetto trace, predicted and measured");
   options.flag("check", s.check, "train on one rank too and compare losses and gradients");

@@ -21,8 +21,14 @@ struct Settings {
   std::string gradient_sum = "ring";
   std::string precision = "float";
   std::string trace;
+  std::string shard;   ///< none where empty
+  std::string save;    ///< file of a checkpoint, likewise
+  std::string resume;  ///< likewise
   int pipe = 1;
   int data = 1;
+  int tensor = 1;
+  int node = 0;  ///< 0: all replicas
+  int pair = 1;
   int stages_per_rank = 2;
   int steps = 50;
   int sample = 200;

@@ -7,6 +7,10 @@
 /// where the first block is, and with the final norm, the vocabulary and the loss where the last
 /// is. What the backward calls need travels in the caller's `saved` and `delta` buffers, so that
 /// any number of microbatches may be in flight. The calls queue kernels and return; `fence` waits.
+/// The ranks of a TensorLine may divide the stage between them: each has some heads of every
+/// attention, some columns of every MLP, some classes of the vocabulary, and between those some
+/// rows of the activations. All of them make the same calls in the same order then. Replicas of a
+/// stage may divide its parameters between them, see ParameterShards; they make the same calls too.
 /// Link with heddle_gpt, which has the stage for float and double; another type of number needs a
 /// source like gpt_float.cpp.
 
@@ -14,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,11 +32,19 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel.hpp>
+#include <heddle/pipeline/partition.hpp>
+#include <heddle/tensor.hpp>
 
 #include "gpt_block.hpp"
 #include "gpt_buffers.hpp"
 #include "gpt_config.hpp"
 #include "space.hpp"
+
+// What travels between ranks is compiled in gpt_travel_float.cpp and gpt_travel_double.cpp.
+extern template class heddle::TensorLine<float, examples::Space::execution_space>;
+extern template class heddle::TensorLine<double, examples::Space::execution_space>;
+extern template class heddle::ParameterShards<float, examples::Space::execution_space>;
+extern template class heddle::ParameterShards<double, examples::Space::execution_space>;
 
 namespace examples {
 
@@ -42,28 +55,41 @@ class GptStage {
   using execution_space = typename Space::execution_space;
   using memory_space = typename execution_space::memory_space;
 
-  /// Blocks [first, last) of the model. Parameters start as f(seed, name, index): the same
+  using Line = heddle::TensorLine<Real, execution_space>;
+
+  using Room = heddle::ShardRoom<Real, execution_space>;
+
+  /// Blocks [first, last) of the model, divided along `line`, with parameters divided as `room`
+  /// says, which the stages of a rank share. Parameters start as f(seed, name, index): the same
   /// whichever stage holds them.
   GptStage(const GptConfig& config, int first, int last, std::uint64_t seed = 1,
-           const heddle::kernel::AdamOptions& optimizer = {}, const execution_space& exec = {});
+           const heddle::kernel::AdamOptions& optimizer = {}, const execution_space& exec = {},
+           const Line& line = {}, std::shared_ptr<Room> room = nullptr);
 
   // The stage owns its parameters: a copy would share them.
   GptStage(GptStage&&) = default;
   GptStage& operator=(GptStage&&) = default;
 
   [[nodiscard]] const GptConfig& config() const { return m_config; }
+  /// The blocks that it holds, and which part of them.
+  [[nodiscard]] heddle::LayerRange blocks() const { return m_range; }
+  [[nodiscard]] GptPart part() const { return part_of(m_blocks.line); }
   [[nodiscard]] bool embeds() const { return m_embeds; }
   [[nodiscard]] bool predicts() const { return m_predicts; }
 
-  // Sizes are in elements, per microbatch.
+  // Sizes are in elements, per microbatch, and of this rank.
   [[nodiscard]] std::size_t input_size() const { return m_embeds ? 0 : activation_size(); }
   [[nodiscard]] std::size_t output_size() const { return m_predicts ? 0 : activation_size(); }
   [[nodiscard]] std::size_t saved_size() const { return m_saved_size; }
   [[nodiscard]] std::size_t delta_size() const { return m_delta_size; }
-  [[nodiscard]] std::size_t parameter_count() const { return m_table.size; }
-  [[nodiscard]] Real* parameters() { return m_parameters.data(); }
-  [[nodiscard]] Real* gradients() { return m_gradients.data(); }
-  /// The names and places of the parameters, and of the gradients likewise.
+  /// The parameters that this replica steps, and their gradients: owned() of the stage's.
+  [[nodiscard]] std::size_t parameter_count() const { return owned().count; }
+  [[nodiscard]] Real* parameters() { return m_shards.weights(); }
+  [[nodiscard]] Real* gradients() { return m_shards.gradients(); }
+  [[nodiscard]] heddle::Share owned() const { return m_shards.owned(); }
+  /// Where they lie, and what the optimiser keeps of them.
+  [[nodiscard]] heddle::ParameterShards<Real, execution_space>& shards() { return m_shards; }
+  /// The names and places of the stage's parameters, and of the gradients likewise.
   [[nodiscard]] const std::vector<GptTensor>& tensors() const { return m_table.tensors; }
   /// May be changed between steps.
   [[nodiscard]] heddle::kernel::AdamOptions& optimizer() { return m_optimizer; }
@@ -84,13 +110,16 @@ class GptStage {
 
   void zero_gradients();
 
+  /// To be called where parameters() were written: hands them to where weights are kept.
+  void parameters_written() { m_shards.started(m_exec); }
+
   /// One step of Adam with the gradients as they are.
   void update();
 
   void fence() { m_exec.fence("heddle::gpt::fence"); }
 
-  /// The weighted loss of one microbatch of this step, 0 where it has not run forward or on a stage
-  /// that does not predict. Waits for the queued kernels.
+  /// The weighted loss of one microbatch of this step, 0 where it has not run forward, on a stage
+  /// that does not predict, or on any but the first rank of the line. Waits for the queued kernels.
   [[nodiscard]] double loss(heddle::Item m) const;
 
   /// `count` tokens that continue `prompt`, drawn with f(seed, "sample", index) from the odds at
@@ -106,6 +135,7 @@ class GptStage {
   using Buffer = Kokkos::View<Real*, memory_space>;
   using Tokens = Kokkos::View<std::uint8_t*, memory_space>;
   using Losses = Kokkos::View<double*, memory_space>;
+  using Partials = Kokkos::View<heddle::RowPartial<Real>*, memory_space>;
   using TokenMatrix = heddle::kernel::Matrix<const std::uint8_t, execution_space>;
   using Block = GptBlock<Real, execution_space>;
   using Saved = GptSaved<Real, execution_space>;
@@ -129,14 +159,22 @@ class GptStage {
   [[nodiscard]] std::size_t vocabulary() const {
     return static_cast<std::size_t>(m_config.vocabulary);
   }
-  [[nodiscard]] std::size_t rows() const { return sequences() * context(); }
+  /// Of an activation between the layers, on this rank.
+  [[nodiscard]] std::size_t rows() const { return m_blocks.shape.rows; }
   [[nodiscard]] std::size_t activation_size() const { return rows() * width(); }
-  [[nodiscard]] heddle::kernel::AttentionShape shape() const {
-    return {sequences(), context(), static_cast<std::size_t>(m_config.heads), width()};
-  }
+  /// Of the vocabulary.
+  [[nodiscard]] heddle::Share classes() const { return m_blocks.line.share(vocabulary()); }
+  [[nodiscard]] static GptPart part_of(const Line& line) { return {line.size(), line.rank()}; }
 
   [[nodiscard]] GptExtent extent() const {
-    return {shape(), vocabulary(), m_table.blocks.size(), m_embeds, m_predicts};
+    return {m_blocks.shape, classes().count, m_table.blocks.size(), m_embeds, m_predicts};
+  }
+  /// All memory that calls use and leave.
+  [[nodiscard]] static Buffer scratch(const execution_space& exec, const GptBlockShape& shape);
+  [[nodiscard]] static GptScratch<Real, execution_space> cut(const Buffer& scratch,
+                                                             const GptBlockShape& shape) {
+    Cutter<Real, execution_space> cutter(scratch.data());
+    return {cutter, shape};
   }
 
   void expect_started(heddle::Item m) const {
@@ -149,7 +187,7 @@ class GptStage {
 
   // Views of the ends' parameters or gradients in a flat vector.
   Matrix token_table(Real* flat) const {
-    return Matrix(flat + m_table.token_table, vocabulary(), width());
+    return Matrix(flat + m_table.token_table, classes().count, width());
   }
   Matrix position_table(Real* flat) const {
     return Matrix(flat + m_table.position_table, context(), width());
@@ -157,10 +195,10 @@ class GptStage {
   Vector norm_scale(Real* flat) const { return Vector(flat + m_table.norm_scale, width()); }
   Vector norm_shift(Real* flat) const { return Vector(flat + m_table.norm_shift, width()); }
   Matrix vocabulary_weight(Real* flat) const {
-    return Matrix(flat + m_table.vocabulary_weight, width(), vocabulary());
+    return Matrix(flat + m_table.vocabulary_weight, width(), classes().count);
   }
   Vector vocabulary_bias(Real* flat) const {
-    return Vector(flat + m_table.vocabulary_bias, vocabulary());
+    return Vector(flat + m_table.vocabulary_bias, classes().count);
   }
 
   /// The tokens that a microbatch reads, and those that it must foretell: one position later.
@@ -174,7 +212,7 @@ class GptStage {
 
   /// The gradient of block b's output and where that of its input goes.
   Input above(const Delta& delta, std::size_t b, const Real* output_grad) const {
-    if (b + 1 < m_weights.size()) return delta.after(b);
+    if (b + 1 < m_table.blocks.size()) return delta.after(b);
     return m_predicts ? Input(delta.top) : Input(output_grad, rows(), width());
   }
   Matrix below(const Delta& delta, std::size_t b, Real* input_grad) const {
@@ -183,21 +221,51 @@ class GptStage {
   }
 
   /// The head up to the logits, in keep.odds.
-  void predict(const Matrix& stream, const Saved& keep);
+  void predict(Real* flat, const Matrix& stream, const Saved& keep);
 
   void start_parameters(std::uint64_t seed);
 
+  /// Where the scale of every norm lies, with its shift behind it.
+  [[nodiscard]] const std::vector<std::size_t>& norm_offsets() const { return m_norm_offsets; }
+  /// Where a backward pass leaves the gradients of norm `i`: where rows are divided, in memory of
+  /// their own, which add_norms() sums over the line. Later would be too late: gradients that are
+  /// summed may be on their way to another replica.
+  [[nodiscard]] Real* norm_gradients(Real* gradients, std::size_t i) const {
+    return m_blocks.shape.sharded ? m_norms.data() + i * 2 * width()
+                                  : gradients + norm_offsets()[i];
+  }
+  void add_norms(Real* gradients);
+
+  /// Views of the parameters of a block.
+  [[nodiscard]] typename Block::Weights block(Real* flat, std::size_t b) const {
+    return {flat, m_table.blocks[b], m_blocks.shape};
+  }
+  /// Of the gradients, as a backward pass leaves them.
+  [[nodiscard]] typename Block::Weights block_gradients(Real* flat, std::size_t b) const {
+    typename Block::Weights views = block(flat, b);
+    Real* const norm1 = norm_gradients(flat, 2 * b);
+    Real* const norm2 = norm_gradients(flat, 2 * b + 1);
+    views.scale1 = Vector(norm1, width());
+    views.shift1 = Vector(norm1 + width(), width());
+    views.scale2 = Vector(norm2, width());
+    views.shift2 = Vector(norm2 + width(), width());
+    return views;
+  }
+
   GptConfig m_config;
+  heddle::LayerRange m_range;
   GptTable m_table;
   bool m_embeds, m_predicts;
   execution_space m_exec;
   heddle::kernel::AdamOptions m_optimizer;
-  Buffer m_parameters, m_gradients, m_mean, m_square, m_scratch;
+  heddle::ParameterShards<Real, execution_space> m_shards;
+  Buffer m_scratch;
   Block m_blocks;
-  Vector m_row_loss;
-  std::vector<typename Block::Weights> m_weights, m_weight_grads;
+  Buffer m_row_loss;
+  Partials m_row_partials;
+  std::vector<std::size_t> m_norm_offsets;
+  Buffer m_norms;  ///< of a backward pass, where rows are divided
   std::size_t m_saved_size = 0, m_delta_size = 0;
-  std::uint64_t m_step = 0;
   double m_weight = 0;
   Tokens m_tokens;
   Losses m_losses;

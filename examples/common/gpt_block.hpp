@@ -5,11 +5,14 @@
 /// @file
 /// One transformer block of the example's GPT, pre-norm:
 /// x += project(attention(norm1(x))), then x += contract(gelu(expand(norm2(x)))).
-/// Shapes: N = sequences * context rows, w = width; everything is row-major.
+/// Ranks may divide it: each has some of the heads and of the MLP's columns, and between those some
+/// of the rows. Everything is row-major.
 
+#include <algorithm>
 #include <cstddef>
 
 #include <heddle/kernel.hpp>
+#include <heddle/tensor.hpp>
 
 #include "gpt_config.hpp"
 
@@ -39,39 +42,68 @@ class Cutter {
   std::size_t m_size = 0;
 };
 
-/// What forward keeps for the backward calls: N (14 w + 2) + sequences heads context^2 elements.
+/// The sizes of a block on one rank: N = all rows, n = this rank's, w = width, a = columns of its
+/// heads, h = its columns of the MLP. On one rank n = N, a = w, h = 4 w.
+struct GptBlockShape {
+  heddle::kernel::AttentionShape attention;  ///< of this rank's heads: N rows, a columns
+  std::size_t rows;                          ///< n
+  std::size_t width;                         ///< w
+  std::size_t hidden;                        ///< h
+  bool sharded;                              ///< whether rows are gathered
+
+  template <class Line>
+  GptBlockShape(const GptConfig& config, const Line& line)
+      : attention(line.own_heads(
+            {static_cast<std::size_t>(config.sequences), static_cast<std::size_t>(config.context),
+             static_cast<std::size_t>(config.heads), static_cast<std::size_t>(config.width)})),
+        rows(line.rows(attention.rows()).count),
+        width(static_cast<std::size_t>(config.width)),
+        hidden(line.share(4 * width).count),
+        sharded(line.sharded()) {}
+
+  [[nodiscard]] std::size_t all_rows() const { return attention.rows(); }
+  /// Rows of the memory where rows are gathered: none where they are not.
+  [[nodiscard]] std::size_t gathered_rows() const { return sharded ? all_rows() : 0; }
+};
+
+/// What forward keeps for the backward calls: n (2 w + 2) + N (4 a + 2 h) + sequences heads
+/// context^2 elements.
 template <class Real, class Exec>
 struct GptBlockSaved {
   heddle::kernel::Matrix<Real, Exec> normalised1, qkv, probabilities, attended;
   heddle::kernel::Matrix<Real, Exec> normalised2, expanded, activated;
   heddle::kernel::Vector<Real, Exec> inverse1, inverse2;
 
-  GptBlockSaved(Cutter<Real, Exec>& cut, const heddle::kernel::AttentionShape& shape) {
-    const std::size_t rows = shape.rows(), w = shape.width;
-    normalised1 = cut.matrix(rows, w);
-    qkv = cut.matrix(rows, 3 * w);
-    probabilities = cut.matrix(shape.probability_rows(), shape.context);
-    attended = cut.matrix(rows, w);
-    normalised2 = cut.matrix(rows, w);
-    expanded = cut.matrix(rows, 4 * w);
-    activated = cut.matrix(rows, 4 * w);
-    inverse1 = cut.vector(rows);
-    inverse2 = cut.vector(rows);
+  GptBlockSaved(Cutter<Real, Exec>& cut, const GptBlockShape& shape) {
+    const std::size_t all = shape.all_rows(), a = shape.attention.width;
+    normalised1 = cut.matrix(shape.rows, shape.width);
+    qkv = cut.matrix(all, 3 * a);
+    probabilities = cut.matrix(shape.attention.probability_rows(), shape.attention.context);
+    attended = cut.matrix(all, a);
+    normalised2 = cut.matrix(shape.rows, shape.width);
+    expanded = cut.matrix(all, shape.hidden);
+    activated = cut.matrix(all, shape.hidden);
+    inverse1 = cut.vector(shape.rows);
+    inverse2 = cut.vector(shape.rows);
   }
 };
 
-/// The gradients that backward_input leaves for backward_weight: 10 N w elements.
+/// The gradients that backward_input leaves for backward_weight: 3 n w + N (3 a + h) elements, and
+/// 2 N w where rows are gathered.
 template <class Real, class Exec>
 struct GptBlockDelta {
   heddle::kernel::Matrix<Real, Exec> normed1, qkv, middle, normed2, expanded;
+  heddle::kernel::Matrix<Real, Exec> all_middle, all_output;  // all rows, where they are gathered
 
-  GptBlockDelta(Cutter<Real, Exec>& cut, const heddle::kernel::AttentionShape& shape) {
-    const std::size_t rows = shape.rows(), w = shape.width;
-    normed1 = cut.matrix(rows, w);
-    qkv = cut.matrix(rows, 3 * w);
-    middle = cut.matrix(rows, w);  // of the sum between attention and mlp
-    normed2 = cut.matrix(rows, w);
-    expanded = cut.matrix(rows, 4 * w);
+  GptBlockDelta(Cutter<Real, Exec>& cut, const GptBlockShape& shape) {
+    const std::size_t all = shape.all_rows(), w = shape.width;
+    normed1 = cut.matrix(shape.rows, w);
+    qkv = cut.matrix(all, 3 * shape.attention.width);
+    middle = cut.matrix(shape.rows, w);  // of the sum between attention and mlp
+    normed2 = cut.matrix(shape.rows, w);
+    expanded = cut.matrix(all, shape.hidden);
+    all_middle = cut.matrix(shape.gathered_rows(), w);
+    all_output = cut.matrix(shape.gathered_rows(), w);
   }
 };
 
@@ -83,28 +115,40 @@ struct GptBlockWeights {
   Matrix qkv, project, expand, contract;
   Vector scale1, shift1, qkv_bias, project_bias, scale2, shift2, expand_bias, contract_bias;
 
-  GptBlockWeights(Real* flat, const GptBlockOffsets& at, std::size_t w)
-      : qkv(flat + at.qkv_weight, w, 3 * w),
-        project(flat + at.project_weight, w, w),
-        expand(flat + at.expand_weight, w, 4 * w),
-        contract(flat + at.contract_weight, 4 * w, w),
-        scale1(flat + at.norm1_scale, w),
-        shift1(flat + at.norm1_shift, w),
-        qkv_bias(flat + at.qkv_bias, 3 * w),
-        project_bias(flat + at.project_bias, w),
-        scale2(flat + at.norm2_scale, w),
-        shift2(flat + at.norm2_shift, w),
-        expand_bias(flat + at.expand_bias, 4 * w),
-        contract_bias(flat + at.contract_bias, w) {}
+  GptBlockWeights(Real* flat, const GptBlockOffsets& at, const GptBlockShape& shape)
+      : qkv(flat + at.qkv_weight, shape.width, 3 * shape.attention.width),
+        project(flat + at.project_weight, shape.attention.width, shape.width),
+        expand(flat + at.expand_weight, shape.width, shape.hidden),
+        contract(flat + at.contract_weight, shape.hidden, shape.width),
+        scale1(flat + at.norm1_scale, shape.width),
+        shift1(flat + at.norm1_shift, shape.width),
+        qkv_bias(flat + at.qkv_bias, 3 * shape.attention.width),
+        project_bias(flat + at.project_bias, shape.width),
+        scale2(flat + at.norm2_scale, shape.width),
+        shift2(flat + at.norm2_shift, shape.width),
+        expand_bias(flat + at.expand_bias, shape.hidden),
+        contract_bias(flat + at.contract_bias, shape.width) {}
 };
 
-/// Memory that lives inside one call: two N x w matrices and one of the probabilities' shape.
+/// Memory that lives inside one call: two n x w matrices, the first of which may be an N x a one
+/// instead; all rows where they are gathered; and one of the probabilities' shape.
 template <class Real, class Exec>
 struct GptScratch {
-  heddle::kernel::Matrix<Real, Exec> first, second, square;
+  heddle::kernel::Matrix<Real, Exec> first, attended, second, all, square;
+
+  GptScratch(Cutter<Real, Exec>& cut, const GptBlockShape& shape) {
+    const std::size_t a = shape.attention.width;
+    Real* const either = cut.take(std::max(shape.rows * shape.width, shape.all_rows() * a));
+    first = heddle::kernel::Matrix<Real, Exec>(either, shape.rows, shape.width);
+    attended = heddle::kernel::Matrix<Real, Exec>(either, shape.all_rows(), a);
+    second = cut.matrix(shape.rows, shape.width);
+    all = cut.matrix(shape.gathered_rows(), shape.width);
+    square = cut.matrix(shape.attention.probability_rows(), shape.attention.context);
+  }
 };
 
-/// The block's three calls. All kernels go to `exec`, in order.
+/// The block's three calls. All kernels go to `exec`, in order; all ranks of the line make the same
+/// calls.
 template <class Real, class Exec>
 struct GptBlock {
   using Matrix = heddle::kernel::Matrix<Real, Exec>;
@@ -114,7 +158,8 @@ struct GptBlock {
   using Delta = GptBlockDelta<Real, Exec>;
 
   Exec exec;
-  heddle::kernel::AttentionShape shape;
+  heddle::TensorLine<Real, Exec> line;
+  GptBlockShape shape;
   GptScratch<Real, Exec> scratch;
 
   /// stream: x, becomes the block's output.
@@ -122,17 +167,20 @@ struct GptBlock {
     namespace hk = heddle::kernel;
     hk::layer_norm_forward(exec, stream, weights.scale1, weights.shift1, saved.normalised1,
                            saved.inverse1, scratch.first);
-    hk::linear_forward(exec, scratch.first, weights.qkv, weights.qkv_bias, saved.qkv);
-    hk::attention_forward(exec, shape, saved.qkv, saved.probabilities, saved.attended);
-    hk::linear_forward(exec, saved.attended, weights.project, weights.project_bias, scratch.first);
+    heddle::column_parallel_forward(line, exec, scratch.first, scratch.all, weights.qkv,
+                                    weights.qkv_bias, saved.qkv);
+    hk::attention_forward(exec, shape.attention, saved.qkv, saved.probabilities, saved.attended);
+    heddle::row_parallel_forward(line, exec, saved.attended, weights.project, weights.project_bias,
+                                 scratch.all, scratch.first);
     hk::residual_add(exec, scratch.first, stream);
 
     hk::layer_norm_forward(exec, stream, weights.scale2, weights.shift2, saved.normalised2,
                            saved.inverse2, scratch.first);
-    hk::linear_forward(exec, scratch.first, weights.expand, weights.expand_bias, saved.expanded);
+    heddle::column_parallel_forward(line, exec, scratch.first, scratch.all, weights.expand,
+                                    weights.expand_bias, saved.expanded);
     hk::gelu_forward(exec, saved.expanded, saved.activated);
-    hk::linear_forward(exec, saved.activated, weights.contract, weights.contract_bias,
-                       scratch.first);
+    heddle::row_parallel_forward(line, exec, saved.activated, weights.contract,
+                                 weights.contract_bias, scratch.all, scratch.first);
     hk::residual_add(exec, scratch.first, stream);
   }
 
@@ -140,38 +188,43 @@ struct GptBlock {
   void backward_input(const Weights& weights, const Saved& saved, const Input& output_grad,
                       const Delta& delta, const Matrix& input_grad) const {
     namespace hk = heddle::kernel;
-    hk::linear_backward_input(exec, weights.contract, output_grad, delta.expanded);
+    heddle::row_parallel_backward_input(line, exec, weights.contract, output_grad, delta.all_output,
+                                        delta.expanded);
     hk::gelu_backward_input(exec, saved.expanded, delta.expanded, delta.expanded);
-    hk::linear_backward_input(exec, weights.expand, delta.expanded, delta.normed2);
+    heddle::column_parallel_backward_input(line, exec, weights.expand, delta.expanded, scratch.all,
+                                           delta.normed2);
     hk::layer_norm_backward_input(exec, saved.normalised2, saved.inverse2, weights.scale2,
                                   delta.normed2, delta.middle);
     hk::residual_add(exec, output_grad, delta.middle);
 
-    hk::linear_backward_input(exec, weights.project, delta.middle, scratch.first);
-    hk::attention_backward_input(exec, shape, saved.qkv, saved.probabilities, scratch.first,
-                                 scratch.square, delta.qkv);
-    hk::linear_backward_input(exec, weights.qkv, delta.qkv, delta.normed1);
+    heddle::row_parallel_backward_input(line, exec, weights.project, delta.middle, delta.all_middle,
+                                        scratch.attended);
+    hk::attention_backward_input(exec, shape.attention, saved.qkv, saved.probabilities,
+                                 scratch.attended, scratch.square, delta.qkv);
+    heddle::column_parallel_backward_input(line, exec, weights.qkv, delta.qkv, scratch.all,
+                                           delta.normed1);
     hk::layer_norm_backward_input(exec, saved.normalised1, saved.inverse1, weights.scale1,
                                   delta.normed1, input_grad);
     hk::residual_add(exec, delta.middle, input_grad);
   }
 
-  /// Adds to `gradients`.
+  /// Adds to `gradients`; to those of the norms what this rank's rows contribute.
   void backward_weight(const Weights& weights, const Saved& saved, const Input& output_grad,
                        const Delta& delta, const Weights& gradients) const {
     namespace hk = heddle::kernel;
-    hk::linear_backward_weight(exec, saved.activated, output_grad, gradients.contract,
-                               gradients.contract_bias);
+    heddle::row_parallel_backward_weight(line, exec, saved.activated, output_grad, delta.all_output,
+                                         gradients.contract, gradients.contract_bias);
     hk::layer_norm_output(exec, saved.normalised2, weights.scale2, weights.shift2, scratch.first);
-    hk::linear_backward_weight(exec, scratch.first, delta.expanded, gradients.expand,
-                               gradients.expand_bias);
+    heddle::column_parallel_backward_weight(line, exec, scratch.first, scratch.all, delta.expanded,
+                                            gradients.expand, gradients.expand_bias);
     hk::layer_norm_backward_weight(exec, saved.normalised2, delta.normed2, gradients.scale2,
                                    gradients.shift2);
 
-    hk::linear_backward_weight(exec, saved.attended, delta.middle, gradients.project,
-                               gradients.project_bias);
+    heddle::row_parallel_backward_weight(line, exec, saved.attended, delta.middle, delta.all_middle,
+                                         gradients.project, gradients.project_bias);
     hk::layer_norm_output(exec, saved.normalised1, weights.scale1, weights.shift1, scratch.first);
-    hk::linear_backward_weight(exec, scratch.first, delta.qkv, gradients.qkv, gradients.qkv_bias);
+    heddle::column_parallel_backward_weight(line, exec, scratch.first, scratch.all, delta.qkv,
+                                            gradients.qkv, gradients.qkv_bias);
     hk::layer_norm_backward_weight(exec, saved.normalised1, delta.normed1, gradients.scale1,
                                    gradients.shift1);
   }

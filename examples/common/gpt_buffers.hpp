@@ -16,11 +16,11 @@ namespace examples {
 
 /// What decides the sizes of a stage's buffers.
 struct GptExtent {
-  heddle::kernel::AttentionShape shape;
-  std::size_t vocabulary;
-  std::size_t blocks;  ///< at least one
-  bool embeds;         ///< the stage holds the embedding
-  bool predicts;       ///< the stage holds the final norm, the vocabulary and the loss
+  GptBlockShape shape;
+  std::size_t vocabulary;  ///< classes on this rank
+  std::size_t blocks;      ///< at least one
+  bool embeds;             ///< the stage holds the embedding
+  bool predicts;           ///< the stage holds the final norm, the vocabulary and the loss
 };
 
 /// From forward: the blocks one after another, then what the prediction needs. On a null buffer
@@ -40,9 +40,9 @@ struct GptSaved {
     Cutter<Real, Exec> cut(data);
     (void)cut.take(block_size * extent.blocks);
     if (extent.predicts) {
-      normalised = cut.matrix(extent.shape.rows(), extent.shape.width);
-      inverse = cut.vector(extent.shape.rows());
-      odds = cut.matrix(extent.shape.rows(), extent.vocabulary);
+      normalised = cut.matrix(extent.shape.rows, extent.shape.width);
+      inverse = cut.vector(extent.shape.rows);
+      odds = cut.matrix(extent.shape.all_rows(), extent.vocabulary);
     }
     size = cut.size();
   }
@@ -66,7 +66,7 @@ struct GptDelta {
   heddle::kernel::Matrix<Real, Exec> normed, odds;  // of the final norm's output, of the logits
 
   GptDelta(const GptExtent& of, Real* buffer) : extent(of), data(buffer) {
-    const std::size_t rows = extent.shape.rows(), width = extent.shape.width;
+    const std::size_t rows = extent.shape.rows, width = extent.shape.width;
     Cutter<Real, Exec> one(nullptr);
     (void)GptBlockDelta<Real, Exec>(one, extent.shape);
     block_size = one.size();
@@ -77,7 +77,7 @@ struct GptDelta {
     if (extent.predicts) {
       top = cut.matrix(rows, width);
       normed = cut.matrix(rows, width);
-      odds = cut.matrix(rows, extent.vocabulary);
+      odds = cut.matrix(extent.shape.all_rows(), extent.vocabulary);
     }
     size = cut.size();
   }
@@ -89,7 +89,7 @@ struct GptDelta {
 
   /// Of the activations between block b and block b + 1.
   [[nodiscard]] heddle::kernel::Matrix<Real, Exec> after(std::size_t b) const {
-    const std::size_t rows = extent.shape.rows(), width = extent.shape.width;
+    const std::size_t rows = extent.shape.rows, width = extent.shape.width;
     return heddle::kernel::Matrix<Real, Exec>(between + b * rows * width, rows, width);
   }
 };

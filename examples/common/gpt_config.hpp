@@ -13,6 +13,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/layout/share.hpp>
 
 namespace examples {
 
@@ -50,13 +51,39 @@ inline void validate(const GptConfig& config) {
   });
 }
 
+/// Which of the ranks that divide every layer between them a stage belongs to.
+struct GptPart {
+  std::size_t ranks = 1;
+  std::size_t rank = 0;
+
+  /// This rank's share of so many columns, rows or classes.
+  [[nodiscard]] heddle::Share of(std::size_t count) const {
+    return heddle::even_share(count, ranks, rank);
+  }
+};
+
+/// What of a tensor a rank holds: seen as outer x (something of which it has a share) x inner, in
+/// that order, all of the first and the last.
+struct GptSlice {
+  std::size_t outer = 1, whole = 0, inner = 1;
+  heddle::Share share = {};  ///< of `whole`
+
+  [[nodiscard]] std::size_t size() const { return outer * share.count * inner; }
+  /// Where element `i` of the slice lies in the tensor.
+  [[nodiscard]] std::size_t in_whole(std::size_t i) const {
+    const std::size_t middle = i / inner % share.count, first = i / inner / share.count;
+    return (first * whole + share.first + middle) * inner + i % inner;
+  }
+};
+
 /// One named part of the flat parameter vector, and how it starts.
 struct GptTensor {
   std::string name;        ///< the same whichever stage holds it: "block3.attention.qkv"
   std::size_t offset = 0;  ///< of its first element in the stage's parameters
-  std::size_t size = 0;    ///< elements
+  std::size_t size = 0;    ///< elements on this rank
   double deviation = 0;    ///< of the normal distribution that it starts from
   double start = 0;        ///< the value it starts from where the deviation is 0
+  GptSlice slice = {};     ///< what they are of the tensor
 };
 
 /// The offsets of one block's parameters.
@@ -66,7 +93,8 @@ struct GptBlockOffsets {
 };
 
 /// What a stage with blocks [first, last) holds, in the order of the model: the tables of stages
-/// that follow one another, joined, are the table of the whole model.
+/// that follow one another, joined, are the table of the whole model. Of the matrices a rank holds
+/// its part: heads of the attention, columns of the MLP, classes of the vocabulary.
 struct GptTable {
   std::vector<GptTensor> tensors;
   std::vector<GptBlockOffsets> blocks;
@@ -74,47 +102,55 @@ struct GptTable {
   std::size_t norm_scale = 0, norm_shift = 0, vocabulary_weight = 0, vocabulary_bias = 0;  // last
   std::size_t size = 0;
 
-  GptTable(const GptConfig& config, int first, int last) {
+  GptTable(const GptConfig& config, int first, int last, const GptPart& part = {}) {
     const auto w = static_cast<std::size_t>(config.width);
     const auto context = static_cast<std::size_t>(config.context);
     const auto vocabulary = static_cast<std::size_t>(config.vocabulary);
+    // All of a vector; some columns of `matrices` matrices of so many rows side by side; some rows.
+    const auto all = [](std::size_t count) { return GptSlice{1, count, 1, {0, count}}; };
+    const auto columns = [&](std::size_t rows, std::size_t count, std::size_t matrices = 1) {
+      return GptSlice{rows * matrices, count, 1, part.of(count)};
+    };
+    const auto rows = [&](std::size_t count, std::size_t width) {
+      return GptSlice{1, count, width, part.of(count)};
+    };
     // Weights keep the variance of what passes through them; what is added to the residual stream
     // 2 * layers times is smaller by the root of that. The vocabulary starts near equal odds.
     const double keep = 1 / std::sqrt(static_cast<double>(w));
     const double residual = 1 / std::sqrt(2.0 * config.layers);
     if (first == 0) {
-      token_table = add("embedding.token", vocabulary * w, 0.1);
-      position_table = add("embedding.position", context * w, 0.1);
+      token_table = add("embedding.token", rows(vocabulary, w), 0.1);
+      position_table = add("embedding.position", all(context * w), 0.1);
     }
     for (int b = first; b < last; ++b) {
       const std::string block = heddle::text("block", b, ".");
       GptBlockOffsets& at = blocks.emplace_back();
-      at.norm1_scale = add(block + "norm1.scale", w, 0, 1);
-      at.norm1_shift = add(block + "norm1.shift", w, 0);
-      at.qkv_weight = add(block + "attention.qkv", w * 3 * w, keep);
-      at.qkv_bias = add(block + "attention.qkv_bias", 3 * w, 0);
-      at.project_weight = add(block + "attention.project", w * w, keep * residual);
-      at.project_bias = add(block + "attention.project_bias", w, 0);
-      at.norm2_scale = add(block + "norm2.scale", w, 0, 1);
-      at.norm2_shift = add(block + "norm2.shift", w, 0);
-      at.expand_weight = add(block + "mlp.expand", w * 4 * w, keep);
-      at.expand_bias = add(block + "mlp.expand_bias", 4 * w, 0);
-      at.contract_weight = add(block + "mlp.contract", 4 * w * w, 0.5 * keep * residual);
-      at.contract_bias = add(block + "mlp.contract_bias", w, 0);
+      at.norm1_scale = add(block + "norm1.scale", all(w), 0, 1);
+      at.norm1_shift = add(block + "norm1.shift", all(w), 0);
+      at.qkv_weight = add(block + "attention.qkv", columns(w, w, 3), keep);
+      at.qkv_bias = add(block + "attention.qkv_bias", columns(1, w, 3), 0);
+      at.project_weight = add(block + "attention.project", rows(w, w), keep * residual);
+      at.project_bias = add(block + "attention.project_bias", all(w), 0);
+      at.norm2_scale = add(block + "norm2.scale", all(w), 0, 1);
+      at.norm2_shift = add(block + "norm2.shift", all(w), 0);
+      at.expand_weight = add(block + "mlp.expand", columns(w, 4 * w), keep);
+      at.expand_bias = add(block + "mlp.expand_bias", columns(1, 4 * w), 0);
+      at.contract_weight = add(block + "mlp.contract", rows(4 * w, w), 0.5 * keep * residual);
+      at.contract_bias = add(block + "mlp.contract_bias", all(w), 0);
     }
     if (last == config.layers) {
-      norm_scale = add("norm.scale", w, 0, 1);
-      norm_shift = add("norm.shift", w, 0);
-      vocabulary_weight = add("vocabulary", w * vocabulary, 0.1 * keep);
-      vocabulary_bias = add("vocabulary_bias", vocabulary, 0);
+      norm_scale = add("norm.scale", all(w), 0, 1);
+      norm_shift = add("norm.shift", all(w), 0);
+      vocabulary_weight = add("vocabulary", columns(w, vocabulary), 0.1 * keep);
+      vocabulary_bias = add("vocabulary_bias", columns(1, vocabulary), 0);
     }
   }
 
  private:
-  std::size_t add(std::string name, std::size_t count, double deviation, double start = 0) {
+  std::size_t add(std::string name, const GptSlice& slice, double deviation, double start = 0) {
     const std::size_t offset = size;
-    tensors.push_back({std::move(name), offset, count, deviation, start});
-    size += count;
+    tensors.push_back({std::move(name), offset, slice.size(), deviation, start, slice});
+    size += slice.size();
     return offset;
   }
 };

@@ -15,35 +15,45 @@ namespace examples {
 template <class Real, class Space>
 GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, std::uint64_t seed,
                                 const heddle::kernel::AdamOptions& optimizer,
-                                const execution_space& exec)
+                                const execution_space& exec, const Line& line,
+                                std::shared_ptr<Room> room)
     : m_config(checked(config, first, last)),
-      m_table(config, first, last),
+      m_range{first, last},
+      m_table(config, first, last, part_of(line)),
       m_embeds(first == 0),
       m_predicts(last == config.layers),
       m_exec(exec),
       m_optimizer(optimizer),
-      m_parameters(Kokkos::view_alloc(exec, "heddle::gpt::parameters"), m_table.size),
-      m_gradients(Kokkos::view_alloc(exec, "heddle::gpt::gradients"), m_table.size),
-      m_mean(Kokkos::view_alloc(exec, "heddle::gpt::mean"), m_table.size),
-      m_square(Kokkos::view_alloc(exec, "heddle::gpt::square"), m_table.size) {
-  const auto shape = this->shape();
-  const std::size_t rows = shape.rows(), w = shape.width;
-  const std::size_t squares = shape.probability_rows() * shape.context;
-  m_scratch = Buffer(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::scratch"),
-                     2 * rows * w + squares + rows);
-  Cutter<Real, execution_space> cut(m_scratch.data());
-  m_blocks = {exec, shape, {}};
-  m_blocks.scratch.first = cut.matrix(rows, w);
-  m_blocks.scratch.second = cut.matrix(rows, w);
-  m_blocks.scratch.square = cut.matrix(shape.probability_rows(), shape.context);
-  m_row_loss = cut.vector(rows);
-  for (const GptBlockOffsets& at : m_table.blocks) {
-    m_weights.emplace_back(m_parameters.data(), at, w);
-    m_weight_grads.emplace_back(m_gradients.data(), at, w);
+      m_shards(m_table.size, exec, std::move(room)),
+      m_scratch(scratch(exec, {config, line})),
+      m_blocks{exec, line, {config, line}, cut(m_scratch, {config, line})} {
+  if (m_predicts) {
+    const std::size_t all = m_blocks.shape.all_rows();
+    m_row_loss =
+        Buffer(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::row_loss"), all);
+    m_row_partials = Partials(
+        Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::row_partials"), all);
   }
+  for (const GptBlockOffsets& at : m_table.blocks) {
+    m_norm_offsets.push_back(at.norm1_scale);
+    m_norm_offsets.push_back(at.norm2_scale);
+  }
+  if (m_predicts) m_norm_offsets.push_back(m_table.norm_scale);
+  if (m_blocks.shape.sharded)
+    m_norms =
+        Buffer(Kokkos::view_alloc(exec, "heddle::gpt::norms"), m_norm_offsets.size() * 2 * width());
   m_saved_size = Saved(extent(), nullptr).size;
   m_delta_size = Delta(extent(), nullptr).size;
   start_parameters(seed);
+}
+
+template <class Real, class Space>
+auto GptStage<Real, Space>::scratch(const execution_space& exec, const GptBlockShape& shape)
+    -> Buffer {
+  Cutter<Real, execution_space> counted(nullptr);
+  (void)GptScratch<Real, execution_space>(counted, shape);
+  return Buffer(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::scratch"),
+                counted.size());
 }
 
 template <class Real, class Space>
@@ -81,22 +91,24 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
 
 template <class Real, class Space>
 void GptStage<Real, Space>::forward(heddle::Item m, const Real* input, Real* output, Real* saved) {
-  namespace hk = heddle::kernel;
   expect_started(m);
+  Real* const flat = m_shards.forward_weights(m_exec);
   const Saved keep(extent(), saved);
   const Matrix stream(m_predicts ? m_blocks.scratch.second.data() : output, rows(), width());
   if (m_embeds) {
-    hk::embedding_forward(m_exec, input_tokens(m), token_table(m_parameters.data()),
-                          position_table(m_parameters.data()), stream);
+    heddle::vocabulary_embedding_forward(m_blocks.line, m_exec, input_tokens(m), classes(),
+                                         token_table(flat), position_table(flat),
+                                         m_blocks.scratch.all, stream);
   } else {
     Kokkos::deep_copy(m_exec, stream, Input(input, rows(), width()));
   }
-  for (std::size_t b = 0; b < m_weights.size(); ++b)
-    m_blocks.forward(m_weights[b], stream, keep.block(b));
+  for (std::size_t b = 0; b < m_table.blocks.size(); ++b)
+    m_blocks.forward(block(flat, b), stream, keep.block(b));
   if (!m_predicts) return;
-  predict(stream, keep);
-  hk::cross_entropy_forward(m_exec, targets(m), m_weight, keep.odds, m_row_loss,
-                            hk::Vector<double, execution_space>(m_losses.data() + +m, 1));
+  predict(flat, stream, keep);
+  heddle::vocabulary_cross_entropy_forward(
+      m_blocks.line, m_exec, targets(m), classes(), m_weight, keep.odds, m_row_partials, m_row_loss,
+      heddle::kernel::Vector<double, execution_space>(m_losses.data() + +m, 1));
 }
 
 template <class Real, class Space>
@@ -106,16 +118,18 @@ void GptStage<Real, Space>::backward_input(heddle::Item m, const Real*, const Re
   expect_started(m);
   const Saved keep(extent(), const_cast<Real*>(saved));  // read only
   const Delta left(extent(), delta);
+  Real* const flat = m_shards.backward_weights(m_exec);
   if (m_predicts) {
-    hk::cross_entropy_backward_input(m_exec, targets(m), m_weight, keep.odds, left.odds);
-    hk::linear_backward_input(m_exec, vocabulary_weight(m_parameters.data()), left.odds,
-                              left.normed);
-    hk::layer_norm_backward_input(m_exec, keep.normalised, keep.inverse,
-                                  norm_scale(m_parameters.data()), left.normed, left.top);
+    heddle::vocabulary_cross_entropy_backward_input(m_blocks.line, m_exec, targets(m), classes(),
+                                                    m_weight, keep.odds, left.odds);
+    heddle::column_parallel_backward_input(m_blocks.line, m_exec, vocabulary_weight(flat),
+                                           left.odds, m_blocks.scratch.all, left.normed);
+    hk::layer_norm_backward_input(m_exec, keep.normalised, keep.inverse, norm_scale(flat),
+                                  left.normed, left.top);
   }
-  for (std::size_t b = m_weights.size(); b-- > 0;)
-    m_blocks.backward_input(m_weights[b], keep.block(b), above(left, b, output_grad), left.block(b),
-                            below(left, b, input_grad));
+  for (std::size_t b = m_table.blocks.size(); b-- > 0;)
+    m_blocks.backward_input(block(flat, b), keep.block(b), above(left, b, output_grad),
+                            left.block(b), below(left, b, input_grad));
 }
 
 template <class Real, class Space>
@@ -125,33 +139,47 @@ void GptStage<Real, Space>::backward_weight(heddle::Item m, const Real*, const R
   expect_started(m);
   const Saved keep(extent(), const_cast<Real*>(saved));  // read only, as is delta
   const Delta left(extent(), const_cast<Real*>(delta));
-  Real* const grads = m_gradients.data();
+  Real* const flat = m_shards.last_weights(m_exec);
+  Real* const grads = m_shards.begin_gradients(m_exec);
+  if (m_blocks.shape.sharded) Kokkos::deep_copy(m_exec, m_norms, Real(0));
   if (m_predicts) {
     const Matrix& normed = m_blocks.scratch.first;
-    hk::layer_norm_output(m_exec, keep.normalised, norm_scale(m_parameters.data()),
-                          norm_shift(m_parameters.data()), normed);
-    hk::linear_backward_weight(m_exec, normed, left.odds, vocabulary_weight(grads),
-                               vocabulary_bias(grads));
-    hk::layer_norm_backward_weight(m_exec, keep.normalised, left.normed, norm_scale(grads),
-                                   norm_shift(grads));
+    hk::layer_norm_output(m_exec, keep.normalised, norm_scale(flat), norm_shift(flat), normed);
+    heddle::column_parallel_backward_weight(m_blocks.line, m_exec, normed, m_blocks.scratch.all,
+                                            left.odds, vocabulary_weight(grads),
+                                            vocabulary_bias(grads));
+    Real* const norm = norm_gradients(grads, norm_offsets().size() - 1);
+    hk::layer_norm_backward_weight(m_exec, keep.normalised, left.normed, Vector(norm, width()),
+                                   Vector(norm + width(), width()));
   }
-  for (std::size_t b = m_weights.size(); b-- > 0;)
-    m_blocks.backward_weight(m_weights[b], keep.block(b), above(left, b, output_grad),
-                             left.block(b), m_weight_grads[b]);
+  for (std::size_t b = m_table.blocks.size(); b-- > 0;)
+    m_blocks.backward_weight(block(flat, b), keep.block(b), above(left, b, output_grad),
+                             left.block(b), block_gradients(grads, b));
   if (m_embeds)
-    hk::embedding_backward_weight(m_exec, input_tokens(m), left.bottom, token_table(grads),
-                                  position_table(grads));
+    heddle::vocabulary_embedding_backward_weight(m_blocks.line, m_exec, input_tokens(m), classes(),
+                                                 left.bottom, m_blocks.scratch.all,
+                                                 token_table(grads), position_table(grads));
+  add_norms(grads);
+  m_shards.add(m_exec);
 }
 
 template <class Real, class Space>
 void GptStage<Real, Space>::zero_gradients() {
-  Kokkos::deep_copy(m_exec, m_gradients, Real(0));
+  m_shards.zero_gradients(m_exec);
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::add_norms(Real* gradients) {
+  if (!m_blocks.shape.sharded) return;
+  m_blocks.line.sum_over_rows(m_exec, m_norms);
+  for (std::size_t i = 0; i < norm_offsets().size(); ++i)
+    heddle::kernel::residual_add(m_exec, Matrix(m_norms.data() + i * 2 * width(), 1, 2 * width()),
+                                 Matrix(gradients + norm_offsets()[i], 1, 2 * width()));
 }
 
 template <class Real, class Space>
 void GptStage<Real, Space>::update() {
-  heddle::kernel::adam_update(m_exec, m_optimizer, ++m_step, m_gradients, m_mean, m_square,
-                              m_parameters);
+  m_shards.update(m_exec, m_optimizer);
 }
 
 template <class Real, class Space>
@@ -159,40 +187,50 @@ double GptStage<Real, Space>::loss(heddle::Item m) const {
   expect_started(m);
   Kokkos::deep_copy(m_exec, m_host_losses, m_losses);
   m_exec.fence("heddle::gpt::loss");
-  return m_host_losses(+m);
+  return m_blocks.line.leads() ? m_host_losses(+m) : 0;
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::predict(const Matrix& stream, const Saved& keep) {
+void GptStage<Real, Space>::predict(Real* flat, const Matrix& stream, const Saved& keep) {
   namespace hk = heddle::kernel;
-  Real* const flat = m_parameters.data();
   hk::layer_norm_forward(m_exec, stream, norm_scale(flat), norm_shift(flat), keep.normalised,
                          keep.inverse, m_blocks.scratch.first);
-  hk::linear_forward(m_exec, m_blocks.scratch.first, vocabulary_weight(flat), vocabulary_bias(flat),
-                     keep.odds);
+  heddle::column_parallel_forward(m_blocks.line, m_exec, m_blocks.scratch.first,
+                                  m_blocks.scratch.all, vocabulary_weight(flat),
+                                  vocabulary_bias(flat), keep.odds);
 }
 
 template <class Real, class Space>
 void GptStage<Real, Space>::start_parameters(std::uint64_t seed) {
-  const auto host = heddle::host_mirror(m_parameters);
+  const heddle::Share own = owned();
+  const Buffer mine(m_shards.weights(), own.count);  // not ours to free
+  const auto host = heddle::host_mirror(mine);
   for (const GptTensor& tensor : m_table.tensors) {
     const heddle::Random random(seed, tensor.name);
-    for (std::size_t i = 0; i < tensor.size; ++i)
-      host(tensor.offset + i) = static_cast<Real>(
-          tensor.deviation > 0 ? tensor.deviation * random.normal(i) : tensor.start);
+    const std::size_t end = std::min(tensor.offset + tensor.size, own.end());
+    for (std::size_t at = std::max(tensor.offset, own.first); at < end; ++at)
+      host(at - own.first) = static_cast<Real>(
+          tensor.deviation > 0
+              ? tensor.deviation * random.normal(tensor.slice.in_whole(at - tensor.offset))
+              : tensor.start);
   }
-  Kokkos::deep_copy(m_exec, m_parameters, host);
+  Kokkos::deep_copy(m_exec, mine, host);
+  m_shards.started(m_exec);
   m_exec.fence("heddle::gpt::start_parameters");
 }
 
 template <class Real, class Space>
 std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t count,
                                             double temperature, std::uint64_t seed) {
-  heddle::expects(m_embeds && m_predicts, [&] {
-    return heddle::Complaint{"GptStage::generate", "the stage does not hold the whole model",
-                             heddle::text(m_weights.size(), " of ", m_config.layers, " blocks"),
-                             "gather the parameters into a stage with all blocks"};
-  });
+  heddle::expects(m_embeds && m_predicts && part().ranks == 1 && owned().count == m_table.size,
+                  [&] {
+                    return heddle::Complaint{
+                        "GptStage::generate", "the stage does not hold the whole model",
+                        heddle::text(m_table.blocks.size(), " of ", m_config.layers, " blocks, ",
+                                     owned().count, " of their ", m_table.size,
+                                     " parameters, divided between ", part().ranks, " ranks"),
+                        "gather the parameters into a stage with all blocks"};
+                  });
   heddle::expects(temperature >= 0, [&] {
     return heddle::Complaint{"GptStage::generate", "the temperature is negative",
                              heddle::text("temperature ", temperature)};
@@ -201,7 +239,9 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
   GptConfig alone = m_config;
   alone.sequences = 1;
   GptStage model(alone, 0, m_config.layers, 0, {}, m_exec);
-  Kokkos::deep_copy(m_exec, model.m_parameters, m_parameters);
+  using Flat = heddle::kernel::Vector<Real, execution_space>;
+  Kokkos::deep_copy(m_exec, Flat(model.parameters(), m_table.size),
+                    Flat(parameters(), m_table.size));
   const Buffer saved("heddle::gpt::generate", model.saved_size());
   const Matrix odds = Saved(model.extent(), saved.data()).odds;
   const Kokkos::View<Real*, Kokkos::LayoutRight, Kokkos::HostSpace> row("heddle::gpt::odds",

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,13 +36,20 @@ struct GptTraining {
 template <class Real>
 using Gpt = heddle::Stages<GptStage<Real>>;
 
-/// The model for a Runner.
+/// The model for a Runner on a mesh. Where the mesh has an axis "tensor", the ranks along it divide
+/// every stage: `line` is theirs. Where there is a `room`, the replicas along the axis "data"
+/// divide the parameters as it says, and sum gradients themselves.
 template <class Real>
-[[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {}) {
+[[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {},
+                                 const typename GptStage<Real>::Line& line = {},
+                                 std::shared_ptr<typename GptStage<Real>::Room> room = nullptr) {
+  options.shard_axes.emplace_back("tensor");
+  if (room) options.shard_axes.emplace_back("data");
   return Gpt<Real>(
       training.model.layers,
-      [training](int first, int last) {
-        return GptStage<Real>(training.model, first, last, training.seed, training.optimizer);
+      [training, line, room](int first, int last) {
+        return GptStage<Real>(training.model, first, last, training.seed, training.optimizer, {},
+                              line, room);
       },
       std::move(options));
 }
@@ -114,39 +122,56 @@ class SerialGpt {
   Buffer m_delta;
 };
 
+/// Calls `visit(own, whole)` for all of a stage's parameters that a replica owns: their places
+/// among its own, and in the whole model.
+template <class Visit>
+void for_each_owned(const GptTable& part, const heddle::Share& own, const GptTable& whole,
+                    Visit&& visit) {
+  auto tensor = whole.tensors.begin();
+  for (const GptTensor& each : part.tensors) {
+    while (tensor->name != each.name) ++tensor;  // in the same order
+    const std::size_t end = std::min(each.offset + each.size, own.end());
+    for (std::size_t at = std::max(each.offset, own.first); at < end; ++at)
+      visit(at - own.first, tensor->offset + each.slice.in_whole(at - each.offset));
+  }
+}
+
 /// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points
 /// to those of a stage, in its memory. Collective over the mesh.
 template <class Real, class Values>
 [[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
                                        Values&& values) {
   struct Piece {
-    std::uint32_t stage;
-    std::uint64_t count;
+    heddle::LayerRange blocks;
+    GptPart part;
+    heddle::Share own;
   };
   std::vector<Piece> pieces;
   std::vector<Real> mine;
-  const bool speaks = !mesh.shape().has("data") || mesh.coordinate("data") == 0;
-  model.for_each([&](heddle::Stage number, GptStage<Real>& stage) {
-    if (!speaks) return;
-    pieces.push_back({number.value, stage.parameter_count()});
+  GptConfig config;
+  const bool first = !mesh.shape().has("data") || mesh.coordinate("data") == 0;
+  model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
+    config = stage.config();
+    const bool divided = stage.owned().count < stage.shards().count();
+    if (!first && !divided) return;
+    pieces.push_back({stage.blocks(), stage.part(), stage.owned()});
     const auto host = copy_to_host<Space>(values(stage), stage.parameter_count());
     mine.insert(mine.end(), host.begin(), host.end());
   });
   const auto everyones = heddle::all_gather_values<Piece>(mesh.transport(), pieces);
   const auto data = heddle::all_gather_values<Real>(mesh.transport(), mine);
-  std::vector<std::vector<Real>> by_stage;
+  const GptTable whole(config, 0, config.layers);
+  std::vector<Real> values_of_all(whole.size);
   for (std::size_t r = 0; r < everyones.size(); ++r) {
-    auto next = data[r].begin();
+    const Real* next = data[r].data();
     for (const Piece& piece : everyones[r]) {
-      if (by_stage.size() <= piece.stage) by_stage.resize(piece.stage + 1);
-      const auto end = next + static_cast<std::ptrdiff_t>(piece.count);
-      by_stage[piece.stage].assign(next, end);
-      next = end;
+      const GptTable part(config, piece.blocks.first, piece.blocks.last, piece.part);
+      for_each_owned(part, piece.own, whole,
+                     [&](std::size_t at, std::size_t place) { values_of_all[place] = next[at]; });
+      next += piece.own.count;
     }
   }
-  std::vector<Real> whole;
-  for (const auto& stage : by_stage) whole.insert(whole.end(), stage.begin(), stage.end());
-  return whole;
+  return values_of_all;
 }
 
 /// `difference`, or infinity where it is not a number: that is the largest difference of all, and

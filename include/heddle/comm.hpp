@@ -4,9 +4,11 @@
 
 /// @file
 /// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
-/// device memory, device meshes, agreement about calls, and measuring a machine.
+/// device memory and of strided boxes, device meshes, agreement about calls, and measuring a
+/// machine.
 
 #include <heddle/comm/agreement.hpp>
+#include <heddle/comm/block_datatype.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_mesh.hpp>
@@ -14,7 +16,10 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/measure.hpp>
-#include <heddle/comm/measure_collectives.hpp>
 #include <heddle/comm/measure_links.hpp>
+#include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/shared_transport.hpp>
+#include <heddle/comm/shipped_gains.hpp>
+#include <heddle/comm/strided_datatype.hpp>
+#include <heddle/comm/strided_exchange.hpp>

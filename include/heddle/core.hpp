@@ -3,8 +3,10 @@
 #pragma once
 
 /// @file
-/// Everything of core/: errors, index types, units and element types, random numbers.
+/// Everything of core/: errors, index types, units and element types, random numbers, checkpoints.
 
+#include <heddle/core/checkpoint.hpp>
+#include <heddle/core/checksum.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/encoded.hpp>

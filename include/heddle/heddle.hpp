@@ -12,3 +12,4 @@
 #include <heddle/kernel.hpp>
 #include <heddle/pattern.hpp>
 #include <heddle/pipeline.hpp>
+#include <heddle/tensor.hpp>

@@ -16,6 +16,7 @@
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/linear.hpp>
 #include <heddle/kernel/map.hpp>
+#include <heddle/kernel/pack.hpp>
 #include <heddle/kernel/reduce.hpp>
 #include <heddle/kernel/residual.hpp>
 #include <heddle/kernel/stencil.hpp>

@@ -3,6 +3,18 @@
 #pragma once
 
 /// @file
-/// Everything of layout/: mesh shapes.
+/// Everything of layout/: mesh shapes, shares, placements and layouts, strided blocks and packing
+/// them.
 
+#include <heddle/layout/index_set.hpp>
+#include <heddle/layout/layout.hpp>
 #include <heddle/layout/mesh_shape.hpp>
+#include <heddle/layout/pack.hpp>
+#include <heddle/layout/pack_table.hpp>
+#include <heddle/layout/path_table.hpp>
+#include <heddle/layout/placement.hpp>
+#include <heddle/layout/shard_order.hpp>
+#include <heddle/layout/share.hpp>
+#include <heddle/layout/shared_region.hpp>
+#include <heddle/layout/strided_block.hpp>
+#include <heddle/layout/strided_span.hpp>

@@ -19,5 +19,6 @@
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/schedule_choice.hpp>
+#include <heddle/plan/shared_collective.hpp>
 #include <heddle/plan/speed_ratios.hpp>
 #include <heddle/plan/sufficient_factors.hpp>

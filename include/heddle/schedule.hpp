@@ -26,6 +26,7 @@
 #include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/store_and_forward.hpp>
 #include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/with_product.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
 #include <heddle/schedule/fault.hpp>
@@ -40,7 +41,6 @@
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
-#include <heddle/schedule/generator/shared_stream.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
 #include <heddle/schedule/hash.hpp>
@@ -57,11 +57,16 @@
 #include <heddle/schedule/pass/group.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
+#include <heddle/schedule/pass/overlap.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>
 #include <heddle/schedule/pass/two_bp.hpp>
+#include <heddle/schedule/redistribution/block_exchange.hpp>
+#include <heddle/schedule/redistribution/exchange_schedule.hpp>
+#include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/schedule/redistribution/redistribution.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_graph.hpp>
 #include <heddle/schedule/stage_levels.hpp>

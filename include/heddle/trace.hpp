@@ -10,5 +10,6 @@
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/memory_report.hpp>
 #include <heddle/trace/perfetto.hpp>
+#include <heddle/trace/png.hpp>
 #include <heddle/trace/report.hpp>
 #include <heddle/trace/svg.hpp>

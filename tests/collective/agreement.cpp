@@ -6,8 +6,8 @@
 
 #define HEDDLE_CHECK_COMMUNICATION
 
-#include <functional>
 #include <string>
+#include <utility>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -15,29 +15,22 @@
 #include <mpi.h>
 
 #include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/all_to_all.hpp>
 #include <heddle/collective/broadcast.hpp>
+#include <heddle/collective/shared_view.hpp>
+
+#include "support/one_rank_differs.hpp"
 
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::schedule::Algorithm;
+using hd::test::said;
 
 namespace {
 
 using Exec = Kokkos::DefaultHostExecutionSpace;
 template <class T>
 using View = Kokkos::View<T*, Kokkos::HostSpace>;
-
-/// What is said where rank 1 makes the `other` call and the others make `usual`.
-std::string said(const std::function<void(const hd::Communicator&)>& usual,
-                 const std::function<void(const hd::Communicator&)>& other) {
-  const hd::Communicator comm(MPI_COMM_WORLD);
-  try {
-    comm.rank() == hd::Rank{1} ? other(comm) : usual(comm);
-  } catch (const hd::contract_error& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 void sum(const hd::Communicator& comm) {
   const View<double> view("view", 8);
@@ -63,11 +56,58 @@ TEST_CASE("a call that differs is named on every rank, and in what it differs") 
   CHECK_THAT(
       said(sum, call(View<double>("view", 8), hd::Sum{}, {.algorithm = Algorithm::ring})),
       ContainsSubstring("algorithm") && ContainsSubstring("library") && ContainsSubstring("ring"));
+  CHECK_THAT(said(sum, call(View<double>("view", 8), hd::Sum{}, {.shared_memory = false})),
+             ContainsSubstring("shared memory"));
   CHECK_THAT(said(sum,
                   [](const hd::Communicator& comm) {
                     hd::broadcast(Exec{}, View<double>("view", 8), hd::Rank{0}, comm);
                   }),
              ContainsSubstring("all_reduce") && ContainsSubstring("broadcast"));
+}
+
+TEST_CASE("ranks that give other parts of a SharedView, or other memory, are found") {
+  const auto sum_from = [](std::size_t first) {
+    return [=](const hd::Communicator& comm) {
+      const hd::SharedView<double*> before(comm, 1), shared(comm, 9000);
+      const auto part = Kokkos::subview(shared.view(), std::pair(first, first + 8000));
+      hd::all_reduce(Exec{}, part, hd::Sum{}, comm);
+    };
+  };
+  const auto elsewhere = [](const hd::Communicator& comm) {
+    const hd::SharedView<double*> before(comm, 1), shared(comm, 9000);
+    hd::all_reduce(Exec{}, View<double>("view", 8000), hd::Sum{}, comm, {});
+  };
+  CHECK(said(sum_from(3), sum_from(3)) == "nothing");
+  CHECK_THAT(said(sum_from(0), sum_from(100)), ContainsSubstring("in SharedView") &&
+                                                   ContainsSubstring("number 1 from byte 0") &&
+                                                   ContainsSubstring("number 1 from byte 800"));
+  CHECK_THAT(said(sum_from(0), elsewhere),
+             ContainsSubstring("number 1 from byte 0") && ContainsSubstring("none"));
+}
+
+TEST_CASE("counts that some ranks give and others do not are found before they are exchanged") {
+  const auto exchange = [](const hd::Communicator& comm, bool counted) {
+    const auto p = static_cast<std::size_t>(comm.size());
+    hd::CallOptions options;
+    if (counted) options.counts.assign(p, 1);
+    hd::all_to_all(Exec{}, View<double>("in", p), View<double>("out", p), comm, options);
+  };
+  CHECK_THAT(
+      said([&](const auto& comm) { exchange(comm, false); },
+           [&](const auto& comm) { exchange(comm, true); }),
+      ContainsSubstring("counts") && ContainsSubstring("none") && ContainsSubstring("given"));
+}
+
+TEST_CASE("calls are compared while some ranks wait for a request that needs the others first") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const View<double> first("first", 5000);
+  Kokkos::deep_copy(first, 1);
+  hd::Request request =
+      hd::start_all_reduce(Exec{}, first, hd::Sum{}, comm, {.algorithm = Algorithm::ring});
+  if (+comm.rank() % 2 == 1) request.wait();
+  sum(comm);
+  request.wait();
+  CHECK(first(0) == comm.size());
 }
 
 TEST_CASE("of several ranks, the one that differs is named") {

@@ -5,8 +5,10 @@
 // Requests: how long they keep what they use, in which order they end, what becomes of errors; and
 // calls that a cost table decides about.
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include <mpi.h>
 
 #include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/reduce.hpp>
 
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
@@ -147,6 +150,42 @@ TEST_CASE("an exception that leaves a request's scope is told to the other ranks
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("a call in which another request fails is given up, and the other ranks hear of it") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  if (comm.size() == 1) return;
+  struct FailingSum {
+    bool fails;
+    void join(double& into, const double& from) const {
+      if (fails) throw std::runtime_error("no more");
+      into += from;
+    }
+    void init(double& value) const { value = 0; }
+  };
+  const bool root = comm.rank() == hd::Rank{0};
+  const View small = filled(comm, 3), large = filled(comm, 20011);
+  // In memory that ranks share, where nobody hears of messages.
+  const auto call = [&] {
+    hd::all_reduce(Exec{}, large, hd::Sum{}, comm,
+                   {.algorithm = Algorithm::ring, .execute = {.watchdog = 30}});
+  };
+  call();
+  hd::Request request = hd::start_reduce(Exec{}, small, FailingSum{root}, hd::Rank{0}, comm,
+                                         {.algorithm = Algorithm::binomial_tree});
+  if (root) {
+    CHECK_THROWS_MATCHES(call(), std::runtime_error, Catch::Matchers::Message("no more"));
+    CHECK_THROWS(request.wait());
+  } else {
+    request.wait();
+    // Rank 0 waits for this one meanwhile, and comes to what it was sent.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    CHECK_THROWS_MATCHES(
+        call(), hd::communication_error,
+        MessageMatches(ContainsSubstring("rank 0 failed at heddle::collective::all_reduce") &&
+                       ContainsSubstring("another request of the communicator failed")));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST_CASE("a progress thread is refused where MPI does not take calls from several threads") {
   int level = MPI_THREAD_MULTIPLE;
   MPI_Query_thread(&level);
@@ -223,10 +262,19 @@ TEST_CASE("calls that block read peers of the host in place, beside requests tha
       hd::all_reduce(Exec{}, large, hd::Sum{}, comm, options);
       auto prepared = hd::prepare_all_reduce(Exec{}, other, hd::Sum{}, comm, options);
       prepared();
+      // Where memory is shared, the Schedule says among whom.
+      CHECK(prepared.schedule().domains().empty() == (!shared || comm.size() == 1));
       request.wait();
       CHECK(is_sum(comm, small, 2));
       CHECK(is_sum(comm, large));
       CHECK(is_sum(comm, other, 5));
     }
   }
+  // More than there is room for goes by messages, and says so.
+  const View view = filled(comm, 20012);
+  auto bounded = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm,
+                                        {.algorithm = Algorithm::ring, .shared_bytes = 100});
+  CHECK(bounded.schedule().domains().empty());
+  bounded();
+  CHECK(is_sum(comm, view));
 }

@@ -2,8 +2,9 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
 
-// Calls that are large enough for ranks of one host to read each other in place: each against the
-// MPI library's own, with even and uneven blocks, again and again in other memory.
+// Calls that are large enough for ranks of one host to read each other in place, and the same ones
+// by messages: each against the MPI library's own, with even and uneven blocks, again and again in
+// other memory.
 
 #include <cmath>
 #include <cstdint>
@@ -44,8 +45,8 @@ bool equal(const View& a, const View& b) {
   return a.size() == b.size();
 }
 
-/// Makes `call` by the library, and by what is usual and all algorithms of ours; what is in
-/// `result` must be equal.
+/// Makes `call` by the library, and by all algorithms of ours in shared memory and by messages;
+/// what is in `result` must be equal.
 void check(
     Collective collective, std::size_t input, std::size_t output,
     const std::vector<std::size_t>& counts,
@@ -56,11 +57,15 @@ void check(
     const auto algorithm = static_cast<Algorithm>(a);
     if (!hd::schedule::applicable(collective, algorithm, {.ranks = comm.size()})) continue;
     for (int round = 0; round < 2; ++round) {
-      const Memory library(comm, input, output, round), ours(comm, input, output, round);
+      const Memory library(comm, input, output, round);
       call(library, comm, {.counts = counts});
-      call(ours, comm, {.algorithm = algorithm, .counts = counts});
-      INFO(collective << " by " << algorithm << ", round " << round);
-      CHECK(equal(result(library), result(ours)));
+      for (const bool shared : {true, false}) {
+        const Memory ours(comm, input, output, round);
+        call(ours, comm, {.algorithm = algorithm, .counts = counts, .shared_memory = shared});
+        INFO(collective << " by " << algorithm << (shared ? " in shared memory" : " by messages")
+                        << ", round " << round);
+        CHECK(equal(result(library), result(ours)));
+      }
     }
   }
 }
@@ -146,6 +151,21 @@ TEST_CASE("a reduction that MPI does not know, in segments of a large View") {
       // P - 1 roundings of numbers below 1e5.
       wrong += view(i).weight != comm.size() || !(std::abs(view(i).mean - mean) < 1e-10);
     }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("blocks of odd sizes, at odd places, so large that they are copied past the caches") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const Kokkos::View<std::int8_t*, Kokkos::HostSpace> ours("ours", 4000037),
+      theirs("theirs", 4000037);
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      ours(i) = theirs(i) = static_cast<std::int8_t>((i * 7 + +comm.rank() * 31) % 101);
+    hd::all_reduce(Exec{}, ours, hd::Max{}, comm, {.algorithm = Algorithm::direct});
+    hd::all_reduce(Exec{}, theirs, hd::Max{}, comm);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < ours.size(); ++i) wrong += ours(i) != theirs(i);
     CHECK(wrong == 0);
   }
 }

@@ -106,6 +106,21 @@ TEST_CASE("collectives over hosts are as the serial list, messages between them"
   }
 }
 
+TEST_CASE("what a host has not is refused on all ranks, which go on") {
+  for (const int domain : {0, 1, 2}) {
+    SharedTransport transport(MPI_COMM_WORLD, {.domain = domain});
+    const bool last = world_rank() + 1 == world_size();
+    const SharedBlocks before = transport.share(8);
+    CHECK_THAT(test::message_of<out_of_memory>(
+                   [&] { static_cast<void>(transport.share(last ? Bytes{1} << 46 : 8)); }),
+               ContainsSubstring("a host has not so much to share") &&
+                   ContainsSubstring("bytes of this rank"));
+    const SharedBlocks after = transport.share(8);
+    CHECK(after.of[+transport.rank()] != before.of[+transport.rank()]);
+    CHECK(*after.of[+transport.rank()] == std::byte{0});
+  }
+}
+
 TEST_CASE("many small collectives, one after the other") {
   SharedTransport transport(MPI_COMM_WORLD);
   const int p = transport.size();
@@ -152,18 +167,21 @@ TEST_CASE("a rank that throws in place stops the others, who say at what") {
 
 TEST_CASE("a rank that does not come is named by the watchdog") {
   if (world_size() == 1) return;
-  SharedTransport transport(MPI_COMM_WORLD, {.messages = {.patience = 1}, .watchdog = 0.2});
-  if (world_rank() == 0) {
-    std::optional<Abort> abort;
-    while (!(abort = transport.aborted())) continue;
-  } else {
-    try {
-      static_cast<void>(transport.share(1));
-      FAIL("rank 0 did not come");
-    } catch (const communication_error& error) {
-      CHECK_THAT(error.what(), ContainsSubstring("another rank of the host does not come") ||
-                                   ContainsSubstring("failed at"));
-      if (!transport.aborted()) transport.abort({transport.rank(), "share", error.what()});
+  for (const Seconds at_first : {0.2, 100.0}) {
+    SharedTransport transport(MPI_COMM_WORLD, {.messages = {.patience = 1}, .watchdog = at_first});
+    if (at_first > 1) transport.watchdog(0.2);
+    if (world_rank() == 0) {
+      std::optional<Abort> abort;
+      while (!(abort = transport.aborted())) continue;
+    } else {
+      try {
+        static_cast<void>(transport.share(1));
+        FAIL("rank 0 did not come");
+      } catch (const communication_error& error) {
+        CHECK_THAT(error.what(), ContainsSubstring("another rank does not come") ||
+                                     ContainsSubstring("failed at"));
+        if (!transport.aborted()) transport.abort({transport.rank(), "share", error.what()});
+      }
     }
   }
 }

@@ -174,3 +174,46 @@ TEST_CASE("a rank that throws at an action stops the others") {
                ContainsSubstring("no more"));
   }
 }
+
+namespace {
+
+/// Holds the buffers of one role itself, and notes whether it is handed them.
+struct Holder {
+  std::string role;
+  bool handed = false;
+  alignas(64) std::byte held[64] = {};
+
+  std::byte* memory(const Schedule& schedule, BufferId id) {
+    return schedule[schedule[id].label] == role ? held : nullptr;
+  }
+  void operator()(const Task& task) {
+    for (const BoundUse& use : task.uses()) handed = handed || use.data == held;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a model keeps what only its rank touches, and is refused what others read in place") {
+  const Schedule shared = share_memory(
+      schedule::stream(
+          {.stages = 2, .microbatches = 3, .sizes = {.activation = 8, .parameters = 8}}),
+      {0, 0});
+  bool handed[2] = {};
+  run_threads(2, [&](ThreadTransport& transport) {
+    Holder model{"weights"};
+    Runner run(model, shared, transport);
+    run.step();
+    run.drain();
+    handed[+transport.rank()] = model.handed;
+  });
+  CHECK(handed[0]);
+  CHECK(handed[1]);
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               run_threads(2, [&](ThreadTransport& transport) {
+                 Holder model{"output"};
+                 Runner run(model, shared, transport);
+               });
+             }),
+             ContainsSubstring("another rank touches a buffer that the model holds") &&
+                 ContainsSubstring("'output' of stage 0"));
+}

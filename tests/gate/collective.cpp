@@ -3,6 +3,9 @@
 
 // Everything of heddle::heddle in one unit, and sums over Views in device memory, for scripts/gate.
 
+#include <utility>
+#include <vector>
+
 #include <heddle/heddle.hpp>
 
 #include "support.hpp"
@@ -29,6 +32,16 @@ void gate_collective(const heddle::Communicator& comm) {
   all_reduce(exec, gate::vector<heddle::MomentsPartial<double>>(), heddle::Moments{}, comm);
   auto sum = heddle::prepare_all_reduce(exec, values, heddle::Sum{}, comm, ours);
   sum();
+}
+
+void gate_exchange(const heddle::Communicator& comm) {
+  const auto rows = gate::vector<double>();
+  const auto box = Kokkos::subview(rows, std::pair(1, 2));
+  const std::vector<heddle::StridedMove> moves{
+      {heddle::Rank{0}, heddle::kernel::strided_block_of(box)}};
+  const heddle::StridedOptions measured{heddle::measure_paths<gate::Exec>(comm)};
+  heddle::StridedExchange<gate::Exec> exchange(comm, moves, moves, measured);
+  exchange(gate::Exec{}, heddle::kernel::bytes_of(box), heddle::kernel::bytes_of(box));
 }
 
 void gate_casts(const heddle::Task& task) {

@@ -220,6 +220,18 @@ TEST_CASE("inputs of another size than the calls of a stage take are refused on 
                  ContainsSubstring(hd::text("stage ", 2 * ranks - 1, " of 'FlexPipe P=")));
 }
 
+TEST_CASE("a buffer of a role that stages do not know is refused on every rank") {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  hd::Builder builder("mine", world_size());
+  for (const char* role : {hd::role::weights, "notes"})
+    builder.add_buffer({.label = builder.label(role)});
+  const hd::Schedule schedule = std::move(builder).build();
+  hd::Stages<ProductStage> model(1,
+                                 [](int first, int last) { return ProductStage(first, last, 1); });
+  CHECK(hd::test::message_of<hd::contract_error>([&] { hd::Runner run(model, schedule, mesh); }) ==
+        "heddle::Stages: stages have no storage of this role ('notes' of stage 0)");
+}
+
 TEST_CASE(
     "a stage whose place has other inputs or outputs than its calls is refused on every rank") {
   const int ranks = world_size();

@@ -196,12 +196,19 @@ TEST_CASE("a table gives the fastest, between sizes by their logarithms") {
   CHECK(table.times(Collective::all_reduce, 7).empty());
 }
 
-TEST_CASE("the library's own call is preferred where little is lost") {
+TEST_CASE("the library's own call is preferred where nothing is lost") {
   CostTable table(nodes({{}, {}}));
-  table.set(Collective::all_reduce, 8, {.library = true}, 1.05);
-  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 1.0001);
+  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 1);
+  table.set(Collective::all_reduce, 8, {.library = true}, 1);
   CHECK(table.choose(Collective::all_reduce, 8).library);
-  CHECK(table.best(Collective::all_reduce, 8).time == 1.05);
+  CHECK(table.best(Collective::all_reduce, 8).time == 1);
+  // A call that the library cannot make has the fastest of the others, and nothing where there is
+  // none.
+  CHECK(table.choose(Collective::all_reduce, 8, false).algorithm == Algorithm::star);
+  CHECK(table.best(Collective::all_reduce, 8, false).time == 1);
+  table.set(Collective::broadcast, 8, {.library = true}, 1);
+  CHECK(table.choose(Collective::broadcast, 8, false).library);
+  CHECK(table.best(Collective::broadcast, 8, false).time == 0);
   table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 0.999);
   CHECK(table.choose(Collective::all_reduce, 8).algorithm == Algorithm::star);
   CHECK_FALSE(table.choose(Collective::all_reduce, 8).library);
@@ -287,4 +294,19 @@ TEST_CASE("a table that was changed, cut or is none is refused") {
   CHECK_NOTHROW(CostTable::parse(sealed(one)));
   CHECK_THAT(refusal(sealed(one + "time all_reduce 8 1 comet 0 0\n")),
              ContainsSubstring("a line is not understood") && ContainsSubstring("comet"));
+}
+
+TEST_CASE("domains of memory are of all ranks, or there are none") {
+  const hd::schedule::CollectiveOptions options{.ranks = 4, .bytes = 1 << 20};
+  const Machine machine = Machine::uniform(4, {}, {1e-6, 1e9});
+  const CollectiveChoice shared{.shared = true};
+  const std::vector<std::uint32_t> three = {0, 0, 0};
+  const auto check = [](auto&& call) {
+    CHECK_THAT(message_of<hd::contract_error>(call),
+               ContainsSubstring("heddle::CollectiveChoice: every rank has a domain") &&
+                   ContainsSubstring("3 domains, 4 ranks"));
+  };
+  check([&] { (void)hd::choose(Collective::all_reduce, options, machine, three); });
+  check([&] { (void)hd::to_schedule(shared, Collective::all_reduce, options, machine, three); });
+  check([&] { (void)hd::to_shared_schedule(shared, Collective::all_reduce, options, three); });
 }

@@ -119,6 +119,13 @@ TEST_CASE("orders that cannot progress have their fault at the first stuck head"
               {order(F, 1, 1), order(B, 1, 1), order(F, 1, 0), order(B, 1, 0)}}) ==
         "0.1: the orders cannot progress (rank 0 waits at 0B0 for 1B0, rank 1 waits at 1F1 for "
         "0F1)");
+  // Where backward passes are split, what is waited for is an I.
+  CHECK(said({{order(F, 0, 0), order(I, 0, 0), order(W, 0, 0), order(F, 0, 1), order(I, 0, 1),
+               order(W, 0, 1)},
+              {order(F, 1, 1), order(I, 1, 1), order(W, 1, 1), order(F, 1, 0), order(I, 1, 0),
+               order(W, 1, 0)}}) ==
+        "0.1: the orders cannot progress (rank 0 waits at 0I0 for 1I0, rank 1 waits at 1F1 for "
+        "0F1)");
   // A pair waits for the inputs of both of its actions.
   CHECK(said({{fused(F, 0, 0), order(B, 0, 0)}}) ==
         "0.0: the orders cannot progress (rank 0 waits at 0F0 for 0F0)");

@@ -93,6 +93,32 @@ TEST_CASE("one line is the schedule itself; another axis may be named") {
   CHECK(data_parallel(pipeline, {{"depth", 3}, {"pipe", 2}}, "depth").ranks() == 6);
 }
 
+TEST_CASE("gradients are not summed along an axis whose ranks hold parts of a stage") {
+  const Schedule pipeline = pipeline_of(2);
+  const MeshShape mesh{{"pipe", 2}, {"data", 3}, {"tensor", 2}};
+  const Schedule lines = data_parallel(pipeline, mesh, "pipe", {"tensor"});
+  CHECK(count(lines, Kind::update) == 6 * count(pipeline, Kind::update));
+  CHECK(count(lines, Kind::group) == 2 * 2);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const ActionId id{i};
+    if (lines[id].kind != Kind::group) continue;
+    const auto uses = lines.uses(id);
+    REQUIRE(uses.size() == 3);
+    std::set<int> parts, replicas;
+    for (const Use& use : uses) {
+      parts.insert(mesh.coordinate(lines[use.buffer].rank, mesh.axis("tensor")));
+      replicas.insert(mesh.coordinate(lines[use.buffer].rank, mesh.axis("data")));
+    }
+    CHECK(parts.size() == 1);
+    CHECK(replicas == std::set<int>{0, 1, 2});
+  }
+  // Parts alone have nothing to sum; an axis that the mesh does not have changes nothing.
+  const MeshShape parts{{"pipe", 2}, {"tensor", 3}};
+  CHECK(count(data_parallel(pipeline, parts, "pipe", {"tensor"}), Kind::group) == 0);
+  CHECK(hash(data_parallel(pipeline, parts, "pipe", {"expert"})) ==
+        hash(data_parallel(pipeline, parts)));
+}
+
 TEST_CASE("a mesh that does not fit is refused with its numbers") {
   const auto refusal = [](const MeshShape& mesh, int stages) {
     return test::message_of<contract_error>(

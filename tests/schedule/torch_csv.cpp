@@ -34,14 +34,38 @@ std::string said(const std::string& csv, const schedule::CsvOptions& options = {
 
 constexpr const char* pairs = "0F0,0F1,(0F2;1B0)OVERLAP_F_B";
 
+/// The catalogue's schedules for few and odd ranks and microbatches, where they exist, and for the
+/// usual shape.
+std::vector<Orders> many_orders() {
+  std::vector<schedule::PipelineShape> shapes = {
+      {},
+      {.ranks = 2, .microbatches = 5, .stages_per_rank = 3},
+      {.ranks = 1, .microbatches = 2, .stages_per_rank = 1}};
+  for (int ranks = 1; ranks <= 4; ++ranks)
+    for (int microbatches = 1; microbatches <= 3; ++microbatches)
+      shapes.push_back({.ranks = ranks, .microbatches = microbatches, .group = 1});
+  std::vector<Orders> all;
+  for (const auto& entry : schedule::catalogue()) {
+    const std::size_t before = all.size();
+    for (const schedule::PipelineShape& shape : shapes) {
+      try {
+        all.push_back(entry.orders(shape));
+      } catch (const infeasible&) {  // not for this shape
+      }
+    }
+    INFO(entry.name);
+    REQUIRE(all.size() > before);
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("files of the catalogue's schedules are read as they were written") {
-  for (const auto& entry : schedule::catalogue()) {
-    INFO(entry.name);
-    const Orders orders = entry.orders({});
+  for (const Orders& orders : many_orders()) {
     for (const CsvContents contents : {CsvContents::compute, CsvContents::transfers}) {
       const std::string csv = to_csv(orders, contents);
+      INFO(orders.name << "\n" << csv);
       CHECK(read_orders(csv, {.name = orders.name, .graph = orders.graph}).ranks == orders.ranks);
     }
   }
@@ -204,23 +228,12 @@ TEST_CASE("the grid of a wrong cell marks it among its neighbours") {
 }
 
 TEST_CASE("timelines of the catalogue's schedules are read as their orders, recomputed or not") {
-  for (const auto& entry : schedule::catalogue()) {
-    for (const schedule::PipelineShape& shape :
-         {schedule::PipelineShape{},
-          {.ranks = 2, .microbatches = 5, .stages_per_rank = 3},
-          {.ranks = 1, .microbatches = 2, .stages_per_rank = 1}}) {
-      Orders orders;
-      try {
-        orders = entry.orders(shape);
-      } catch (const infeasible&) {  // not for this shape
-        continue;
-      }
-      INFO(orders.name);
-      const StageCosts costs{.F = 1, .I = 1, .W = 1, .update = 1};
-      for (const Schedule& woven : {weave(orders), recompute(weave(orders))}) {
-        const Orders read = read_orders(to_csv(simulate(woven, costs)), {.graph = orders.graph});
-        CHECK(read.ranks == orders.ranks);
-      }
+  const StageCosts costs{.F = 1, .I = 1, .W = 1, .update = 1};
+  for (const Orders& orders : many_orders()) {
+    for (const Schedule& woven : {weave(orders), recompute(weave(orders))}) {
+      const std::string csv = to_csv(simulate(woven, costs));
+      INFO(orders.name << "\n" << csv);
+      CHECK(read_orders(csv, {.graph = orders.graph}).ranks == orders.ranks);
     }
   }
   // The forward that runs again stands right before its backward, unnamed.
@@ -232,6 +245,13 @@ TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
   const Schedule woven = schedule::pipedream({.stages = 1, .microbatches = 2});
   CHECK(to_csv(simulate(woven, {.F = 1, .B = 1, .update = 1})) ==
         "0F0,0B0,0UPDATE0,0F1,0B1,0UPDATE1\n");
+  // One that is the last action of its step too, where it has a name.
+  const StageCosts units{.F = 1, .B = 1, .update = 1};
+  CHECK(to_csv(simulate(schedule::pipedream({.stages = 1}), units)) == "0F0,0B0,0UPDATE0\n");
+  CHECK(to_csv(simulate(schedule::pipedream({.stages = 2}), units)) ==
+        "0F0,,,0B0,0UPDATE0\n,1F0,1B0,1UPDATE0\n");
+  CHECK(to_csv(simulate(schedule::one_f_one_b({.stages = 1, .microbatches = 1}), units)) ==
+        "0F0,0B0\n");
   CHECK(
       test::message_of<contract_error>([&] { (void)to_csv(simulate(woven, {.F = 1, .B = 1})); }) ==
       "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "

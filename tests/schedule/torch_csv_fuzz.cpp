@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// timeout: 1200
 
 #include <algorithm>
 #include <cstdint>
@@ -104,7 +105,7 @@ bool updates(const Orders& orders) {
 
 }  // namespace
 
-// HEDDLE_FUZZ=1000000 tries as many files.
+// HEDDLE_FUZZ=1000000 tries as many files: two minutes with the sanitizers on a core of its own.
 TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
   const char* wanted = std::getenv("HEDDLE_FUZZ");
   const long files = wanted != nullptr ? std::atol(wanted) : 20000;

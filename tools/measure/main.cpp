@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 
+#include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm.hpp>
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>

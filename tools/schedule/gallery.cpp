@@ -6,6 +6,7 @@
 
 #include <heddle/core/file.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
 #include <heddle/trace.hpp>
 
 #include "commands.hpp"
@@ -33,6 +34,34 @@ constexpr const char* head =
     "`schedule gallery docs` writes this page and its pictures; `schedule show NAME` draws "
     "others.\n";
 
+/// A product and the collective behind it, and overlap() of the two. Not of the catalogue, which
+/// has whole steps. @returns the text, after its pictures are written.
+std::string overlap_section(const std::filesystem::path& folder,
+                            const std::filesystem::path& pictures) {
+  constexpr int ranks = 4;
+  constexpr Bytes row = 8;
+  const Schedule pair =
+      schedule::with_product(schedule::Collective::reduce_scatter, schedule::Algorithm::ring,
+                             {.ranks = ranks, .bytes = ranks * row}, row);
+  const double message = 0.5 / (ranks - 1);  // the ring takes half as long as the product
+  std::string page =
+      "\n## overlap\n\n"
+      "A matrix product in front of a reduce-scatter that takes half as long: as they stand in the "
+      "list, and\npart by part by the pass `overlap()`. 0F3 is the product's part 3; every rank "
+      "makes first what its\nneighbour needs first (T3).\n";
+  const auto add = [&](const char* name, const Schedule& schedule, double product) {
+    const Timeline timeline = simulate(schedule, {.F = product, .latency = message});
+    const std::string file = text(name, ".svg");
+    write_file(folder / pictures / file,
+               trace::to_svg(timeline, {.title = name, .unit = "F", .arrows = true}));
+    page += text("\nMakespan ", number(timeline.makespan()), " F.\n\n", "![", name, "](",
+                 (pictures / file).generic_string(), ")\n");
+  };
+  add("gemm-reduce-scatter", pair, 1);
+  add("gemm-reduce-scatter-overlapped", schedule::overlap(pair), 1.0 / ranks);
+  return page;
+}
+
 }  // namespace
 
 int gallery(std::span<char*> arguments) {
@@ -56,6 +85,7 @@ int gallery(std::span<char*> arguments) {
                  of_ranks(priced.activations), ", ", priced.messages, " messages.\n\n", "![",
                  entry.name, "](", (pictures / file).generic_string(), ")\n");
   }
+  page += overlap_section(folder, pictures);
   write_file(folder / "gallery.md", page);
   return 0;
 }

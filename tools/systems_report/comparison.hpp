@@ -36,6 +36,8 @@ std::vector<Comparison> pipedream_runtime();
 std::vector<Comparison> zero_bubble();
 std::vector<Comparison> dualpipe();
 std::vector<Comparison> tpi_llm_star();
+std::vector<Comparison> t3();
+std::vector<Comparison> tempi();
 std::vector<Comparison> two_bp();
 std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
+#include "../../benchmarks/collective/flow_splitting/cases.hpp"
 #include "comparison.hpp"
 
 namespace hd = heddle;
@@ -25,84 +25,8 @@ namespace report {
 
 namespace {
 
-using hd::plan::SplitRule;
-
-constexpr int leaves = 4;
-constexpr int spines = 4;
-constexpr hd::Seconds latency = 5e-7;
-
-/// Cases of r flows over s links, both up to 64, in which a rule cuts as many pieces as its formula
-/// says, every flow is covered once and every link carries r / s of a flow.
-std::size_t exact_cases(SplitRule rule) {
-  std::size_t exact = 0;
-  for (int r = 1; r <= 64; ++r)
-    for (int s = 1; s <= 64; ++s) {
-      const auto links = static_cast<std::uint32_t>(s);
-      const int rest = r % s;
-      const int expected = rule == SplitRule::equal_pieces   ? r * s / std::gcd(r, s)
-                           : rule == SplitRule::fill_in_turn ? r + s - std::gcd(r, s)
-                           : rest == 0                       ? r
-                                       : r - rest + rest * s / std::gcd(rest, s);
-      const auto pieces = hd::plan::split_flows(r, s, rule);
-      std::vector<std::uint32_t> covered(static_cast<std::size_t>(r), 0);
-      std::vector<std::uint32_t> load(links, 0);  // in units of 1 / s of a flow
-      bool good = pieces.size() == static_cast<std::size_t>(expected);
-      for (const hd::plan::FlowPiece& piece : pieces) {
-        good = good && covered[piece.flow] == piece.first;
-        covered[piece.flow] += piece.count;
-        load[piece.link] += piece.count;
-      }
-      good = good && std::ranges::count(covered, links) == r;
-      good = good && std::ranges::count(load, static_cast<std::uint32_t>(r)) == s;
-      exact += good ? 1 : 0;
-    }
-  return exact;
-}
-
-/// An all-to-all of `hosts` ranks on each leaf over links of 400 Gbit/s between leaves and spines.
-struct AllToAll {
-  hd::Schedule schedule;
-  hd::Machine machine;
-  int hosts;
-
-  explicit AllToAll(int hosts_on_a_leaf)
-      : schedule(hd::schedule::collective(
-            hd::schedule::Collective::all_to_all, hd::schedule::Algorithm::direct,
-            {.ranks = leaves * hosts_on_a_leaf,
-             .bytes = hd::Bytes{1 << 22} * static_cast<hd::Bytes>(leaves * hosts_on_a_leaf)})),
-        machine(hd::Machine::hierarchical(
-            std::vector<hd::Device>(static_cast<std::size_t>(leaves * hosts_on_a_leaf)),
-            {{.name = "leaf",
-              .ranks = hosts_on_a_leaf,
-              .ports = {.out = 50e9, .in = 50e9, .count = spines}},
-             {.name = "fabric", .ranks = leaves * hosts_on_a_leaf, .link = {.latency = latency}}})),
-        hosts(hosts_on_a_leaf) {}
-
-  [[nodiscard]] hd::Seconds run(const hd::Schedule& over) const {
-    return hd::simulate(over, {}, machine).makespan();
-  }
-  [[nodiscard]] hd::Seconds split(SplitRule rule) const {
-    return run(hd::plan::over_uplinks(schedule, {.ranks = hosts, .links = spines, .rule = rule}));
-  }
-  /// Every message over all spines at once.
-  [[nodiscard]] hd::Seconds sprayed() const {
-    std::vector<hd::schedule::MovePiece> all;
-    for (std::uint32_t s = 0; s < spines; ++s) all.push_back({hd::Lane{s}, s, 1});
-    return run(hd::schedule::split_moves(schedule, spines, [&](hd::ActionId) { return all; }));
-  }
-  /// Every message whole, over the spine that its hash says; the mean of 200 seeds.
-  [[nodiscard]] hd::Seconds hashed() const {
-    constexpr int seeds = 200;
-    hd::Seconds sum = 0;
-    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const auto path = hd::plan::hash_paths(schedule.size(), spines, seed);
-      sum += run(hd::schedule::split_moves(schedule, 1, [&](hd::ActionId id) {
-        return std::vector{hd::schedule::MovePiece{.lane = hd::Lane{path[+id]}}};
-      }));
-    }
-    return sum / seeds;
-  }
-};
+using uplinks::AllToAll;
+using uplinks::cases;
 
 /// The fullest of the links over the ideal, when `flows` of one leaf are hashed over 16 spines; the
 /// mean of 20,000 seeds.
@@ -138,10 +62,8 @@ bool planner_is_exact() {
 
 std::vector<Comparison> flow_splitting() {
   std::vector<Comparison> lines;
-  constexpr std::size_t cases = 64 * 64;
-  const std::size_t exact[] = {exact_cases(SplitRule::equal_pieces),
-                               exact_cases(SplitRule::whole_flows_first),
-                               exact_cases(SplitRule::fill_in_turn)};
+  std::vector<std::size_t> exact;
+  for (const hd::plan::SplitRule rule : uplinks::rules) exact.push_back(uplinks::exact_cases(rule));
   lines.push_back(
       {"largest load, pieces and coverage for r flows over s links, r, s <= 64, by "
        "equal pieces, whole flows first, filling in turn",
@@ -150,10 +72,11 @@ std::vector<Comparison> flow_splitting() {
        verdict(std::ranges::count(exact, cases) == 3)});
   for (const int hosts : {1, 2}) {
     const AllToAll each(hosts);
-    const hd::Seconds sprayed = each.sprayed();
-    const hd::Seconds ours = each.split(SplitRule::fill_in_turn);
-    const hd::Seconds worst = std::max(
-        {ours, each.split(SplitRule::equal_pieces), each.split(SplitRule::whole_flows_first)});
+    const hd::Seconds sprayed = each.run(each.sprayed());
+    const hd::Seconds ours = each.run(each.split(hd::plan::SplitRule::fill_in_turn));
+    hd::Seconds worst = ours;
+    for (const hd::plan::SplitRule rule : uplinks::rules)
+      worst = std::max(worst, each.run(each.split(rule)));
     const double hashed = each.hashed() / ours;
     const std::string shape = hd::text("4 leaves x 4 spines, ", hosts, " ranks a leaf");
     lines.push_back({hd::text("simulated all-to-all, ", shape,

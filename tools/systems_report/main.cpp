@@ -42,7 +42,9 @@ constexpr System systems[] = {
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
     {"unified programming model", report::unified},
+    {"T3", report::t3},
     {"flow splitting", report::flow_splitting},
+    {"TEMPI", report::tempi},
     {"hybrid CPU balance", report::hybrid_balance},
 };
 

@@ -114,11 +114,14 @@ void all_networks(const std::string& script) {
   }
   bench::print_ratio(name, "openmpi_geometric_mean", geometric_mean(samples));
   bench::print_ratio(name, "openmpi_worst", worst(samples));
-  const std::vector<double>& wrong = samples.at("wrong");
-  bench::print_value(name, "star_or_ring_wrong",
-                     bench::summarise({std::accumulate(wrong.begin(), wrong.end(), 0.0)}),
-                     "choices");
-  bench::print_value(name, "predicted_error", bench::summarise(samples.at("error")), "%");
+  for (const std::string after : {"", "_after_barrier"}) {
+    const std::vector<double>& wrong = samples.at("wrong" + after);
+    bench::print_value(name, "star_or_ring_wrong" + after,
+                       bench::summarise({std::accumulate(wrong.begin(), wrong.end(), 0.0)}),
+                       "choices");
+    bench::print_value(name, "predicted_error" + after,
+                       bench::summarise(samples.at("error" + after)), "%");
+  }
   bench::print_value(name, "table_error", bench::summarise(samples.at("table_error")), "%");
 }
 

@@ -3,9 +3,15 @@
 // ranks: 2
 
 /// @file
-/// All-reduce and reduce-scatter of two ranks that share memory, in place in blocks of the
-/// transport and on memory of their own, against the MPI library's; and against a loop by hand with
-/// the least traffic, which is the limit of the machine. Each rank has a core of its own.
+/// All-reduce and reduce-scatter of two ranks that share memory against the MPI library's: in place
+/// in blocks of the transport by a SharedExecutor, and on Views in ordinary memory by the calls
+/// that a table of costs leads to shared memory. And against a loop by hand with the least traffic,
+/// which is the limit of the machine. Each rank has a core of its own. What a meeting of the two
+/// takes, by a cache line each way, tells how far apart these cores are: a virtual machine may find
+/// them in one core complex at one time and on two dies at another, and all times follow.
+///
+/// Both are compared with the faster of the library's two forms, from an input to an output and
+/// with MPI_IN_PLACE, whose block of a reduce-scatter is the first of the data then, as in ours.
 
 #include <algorithm>
 #include <array>
@@ -13,21 +19,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <iostream>
-#include <memory>
-#include <new>
-#include <optional>
-#include <sched.h>
+#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/comm/shared_transport.hpp>
+#include <heddle/collective.hpp>
+#include <heddle/comm.hpp>
 #include <heddle/execute.hpp>
+#include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 
+#include "../../mpi_library.hpp"
+#include "../../ranks.hpp"
 #include "../../support.hpp"
 
 namespace hd = heddle;
@@ -43,46 +49,29 @@ constexpr int ranks = 2;
 constexpr Bytes largest = Bytes{64} << 20;
 constexpr Bytes KiB = 1024;
 
-/// Pieces that stay in a core's second cache from one action to the next, and messages through the
-/// outbox that do in that of both.
+/// Pieces that stay in a core's second cache from one action to the next.
 constexpr Bytes segment = 64 * KiB;
-constexpr Bytes message = 128 * KiB;
 
-/// Gives this rank a core of its own, as far as there are so many.
-void bind_to_core(int rank) {
-  cpu_set_t allowed;
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  const int count = CPU_COUNT(&allowed);
-  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || seen++ != rank % count) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
-}
+using Exec = Kokkos::DefaultHostExecutionSpace;
+using View = Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/// Which MPI this is built with, as bars name it.
-std::string library() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
-  int length = 0;
-  MPI_Get_library_version(version.data(), &length);
-  const std::string words(version.data(), static_cast<std::size_t>(length));
-  if (words.find("Open MPI") != std::string::npos) return "openmpi";
-  return words.find("MPICH") != std::string::npos ? "mpich" : "other";
-}
-
-hd::Schedule plan(Collective collective, Bytes bytes, const std::vector<std::uint32_t>& domains,
-                  bool in_place) {
-  const Bytes piece = ranks * (in_place ? segment : message);
+hd::Schedule plan(Collective collective, Bytes bytes, const std::vector<std::uint32_t>& domains) {
   const hd::Schedule schedule = hd::schedule::collective_in_segments(
       collective, Algorithm::direct,
       {.ranks = ranks,
        .bytes = bytes,
-       .chunks = static_cast<int>(std::max<Bytes>(bytes / piece, 1))});
-  if (in_place) return hd::share_memory(schedule, domains, hd::CopiedBy::sender);
-  return hd::fold_to_live(hd::share_memory(hd::copy_out(schedule, domains), domains), 2);
+       .chunks = static_cast<int>(std::max<Bytes>(bytes / (ranks * segment), 1))});
+  return hd::share_memory(schedule, domains, hd::CopiedBy::sender);
+}
+
+/// A table that leads calls to shared memory.
+hd::CostTable table_of_shared_memory() {
+  const hd::Link link{1e-6, 1e10};
+  hd::CostTable table(hd::network({{link, link}, {link, link}}, {.name = "core"}));
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter})
+    table.set(collective, largest,
+              {.algorithm = Algorithm::direct, .piece = hd::shared_piece, .shared = true}, 1);
+  return table;
 }
 
 /// Memory of this process alone, 64-byte aligned.
@@ -96,10 +85,11 @@ struct OwnMemory {
 
 /// What all that is compared works with.
 struct Setting {
+  hd::Communicator comm{MPI_COMM_WORLD};
+  hd::CostTable table = table_of_shared_memory();
   hd::SharedTransport transport{MPI_COMM_WORLD};
   hd::SharedBlocks blocks = transport.share(largest);
   hd::SharedBlocks counters = transport.share(64);
-  OwnMemory own;
   OwnMemory input;
   OwnMemory output;
   int self = static_cast<int>(+transport.rank());
@@ -120,6 +110,15 @@ struct Setting {
   }
 };
 
+/// Nanoseconds of a meeting.
+double time_of_meeting(Setting& setting) {
+  constexpr int meetings = 1000;
+  const double seconds = bench::seconds_of([&] {
+    for (int i = 0; i < meetings; ++i) setting.meet();
+  });
+  return seconds * 1e9 / meetings;
+}
+
 /// The least traffic: each rank reads both blocks once and writes what it must. Of an all-reduce it
 /// stores its half of the sums at both ranks.
 void by_hand(Setting& setting, Collective collective, std::size_t count) {
@@ -133,6 +132,26 @@ void by_hand(Setting& setting, Collective collective, std::size_t count) {
   else
     for (std::size_t i = 0; i < half; ++i) mine[i] += theirs[i];
   setting.meet();
+}
+
+/// In blocks of the transport. The block of a reduce-scatter goes to the front.
+void in_place(Setting& setting, hd::SharedExecutor<hd::SharedTransport>& executor,
+              Collective collective, std::size_t count) {
+  executor.step(&hd::perform_on_host);
+  double* const data = setting.shared(setting.self);
+  if (collective == Collective::reduce_scatter && setting.self == 1)
+    std::copy_n(data + count / 2, count / 2, data);
+}
+
+/// On Views in ordinary memory.
+void by_call(const Setting& setting, Collective collective, std::size_t count) {
+  const View data(setting.input.data, count);
+  const hd::CallOptions options{.costs = &setting.table};
+  if (collective == Collective::all_reduce)
+    hd::all_reduce(Exec{}, data, hd::Sum{}, setting.comm, options);
+  else
+    hd::reduce_scatter(Exec{}, data, View(setting.output.data, count / 2), hd::Sum{}, setting.comm,
+                       options);
 }
 
 void by_library(const Setting& setting, Collective collective, std::size_t count, bool in_place) {
@@ -177,66 +196,49 @@ std::string size_name(Bytes bytes) {
 
 void compare(Setting& setting, Collective collective, Bytes bytes) {
   const std::size_t count = bytes / sizeof(double);
-  const std::size_t half = count / 2;
-  const std::vector<std::uint32_t> domains = setting.transport.domains();
-  const hd::ExecuteOptions options{};
-  hd::SharedExecutor in_place(
-      setting.transport, plan(collective, bytes, domains, true),
-      [&](hd::BufferId, const hd::Buffer& buffer) { return setting.blocks.of[+buffer.rank]; },
-      options);
-  hd::SharedExecutor copied(
-      setting.transport, plan(collective, bytes, domains, false),
-      [&](hd::BufferId, const hd::Buffer&) {
-        return reinterpret_cast<std::byte*>(setting.own.data);
-      },
-      options);
+  hd::SharedExecutor executor(
+      setting.transport, plan(collective, bytes, setting.transport.domains()),
+      [&](hd::BufferId, const hd::Buffer& buffer) { return setting.blocks.of[+buffer.rank]; });
 
   const int self = setting.self;
   double* const shared = setting.shared(self);
-  const auto refill = [&](double* data) {
-    for (std::size_t i = 0; i < count; ++i) data[i] = value(self, i);
-  };
+  double* const own = setting.input.data;
   const bool whole = collective == Collective::all_reduce;
-  const std::size_t first = whole || self == 0 ? 0 : half;
-  const std::size_t mine = whole ? count : half;
-  refill(shared);
-  in_place.step(&hd::perform_on_host);
-  require_sums("in place", shared + first, first, mine);
-  refill(shared);
-  by_hand(setting, collective, count);
-  require_sums("by hand", shared + first, first, mine);
-  refill(setting.own.data);
-  copied.step(&hd::perform_on_host);
-  require_sums("copied out", setting.own.data + first, first, mine);
-  refill(setting.input.data);
-  by_library(setting, collective, count, false);
-  require_sums("the library's", setting.output.data, first, mine);
-  by_library(setting, collective, count, true);
-  require_sums("the library's in place", setting.input.data, first, mine);
+  // Of the sums: those that this rank ends with.
+  const std::size_t first = whole || self == 0 ? 0 : count / 2;
+  const std::size_t mine = whole ? count : count / 2;
+  const std::array<std::function<void()>, 5> ways{
+      [&] { in_place(setting, executor, collective, count); },
+      [&] { by_call(setting, collective, count); }, [&] { by_hand(setting, collective, count); },
+      [&] { by_library(setting, collective, count, true); },
+      [&] { by_library(setting, collective, count, false); }};
+  const std::array<double*, 5> inputs{shared, own, shared, own, own};
+  const std::array<const double*, 5> outputs{shared, whole ? own : setting.output.data,
+                                             shared + first, own, setting.output.data};
+  const std::array<const char*, 5> names{"in place", "the call", "by hand",
+                                         "the library's in place", "the library's"};
+  for (std::size_t who = 0; who < ways.size(); ++who) {
+    for (std::size_t i = 0; i < count; ++i) inputs[who][i] = value(self, i);
+    setting.meet();  // all data is there
+    ways[who]();
+    setting.meet();
+    require_sums(names[who], outputs[who], first, mine);
+  }
 
   const int repetitions = static_cast<int>(std::clamp<Bytes>((Bytes{8} << 20) / bytes, 1, 32));
   std::array<std::vector<double>, 5> times;
+  std::vector<double> meetings;
   for (int round = -2; round < pairs; ++round) {
+    meetings.push_back(time_of_meeting(setting));
     for (std::size_t i = 0; i < times.size(); ++i) {
       const std::size_t who = (i + static_cast<std::size_t>(round + 2)) % times.size();
-      double* const data =
-          who == 0 || who == 2 ? shared : (who == 1 ? setting.own.data : setting.input.data);
-      const double seconds = time_of(setting, repetitions, data, count, [&] {
-        switch (who) {
-          case 0: return in_place.step(&hd::perform_on_host);
-          case 1: return copied.step(&hd::perform_on_host);
-          case 2: return by_hand(setting, collective, count);
-          case 3: return by_library(setting, collective, count, false);
-          default: return by_library(setting, collective, count, true);
-        }
-      });
+      const double seconds = time_of(setting, repetitions, inputs[who], count, ways[who]);
       if (round >= 0) times[who].push_back(seconds * 1e6);
     }
   }
   if (self != 0) return;
-  const std::string name = "collective/shared_" + library();
+  const std::string name = "collective/shared_" + bench::mpi_library();
   const std::string what = hd::text(collective, '_', size_name(bytes));
-  // The better one of the library's two forms.
   const auto& theirs =
       bench::summarise(times[3]).median < bench::summarise(times[4]).median ? times[3] : times[4];
   bench::print_ratio(name, what, bench::ratios(theirs, times[0]));
@@ -245,7 +247,9 @@ void compare(Setting& setting, Collective collective, Bytes bytes) {
   bench::print_value(name, what + "_time", bench::summarise(times[0]), "us");
   bench::print_value(name, what + "_own_memory_time", bench::summarise(times[1]), "us");
   bench::print_value(name, what + "_limit", bench::summarise(times[2]), "us");
-  bench::print_value(name, what + "_library", bench::summarise(theirs), "us");
+  bench::print_value(name, what + "_meeting", bench::summarise(meetings), "ns");
+  bench::print_value(name, what + "_library_in_place", bench::summarise(times[3]), "us");
+  bench::print_value(name, what + "_library", bench::summarise(times[4]), "us");
 }
 
 void run() {
@@ -255,12 +259,8 @@ void run() {
     return hd::Complaint{"collective/shared", "two ranks are compared", hd::text(size, " ranks")};
   });
   Setting setting;
-  bind_to_core(setting.self);
-  if (setting.self == 0)
-    for (const std::string other : {"openmpi", "mpich"})
-      if (other != library())
-        std::cout << "skip collective/shared_" << other << " this program is built with "
-                  << library() << '\n';
+  bench::bind_to_core(setting.self);
+  if (setting.self == 0) bench::skip_other_libraries("collective/shared");
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter})
     for (const Bytes bytes : {256 * KiB, 2048 * KiB, 16384 * KiB, largest})
       compare(setting, collective, bytes);
@@ -269,8 +269,6 @@ void run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  const int status = bench::status_of("collective/shared", run);
-  MPI_Finalize();
-  return status;
+  const hd::Environment environment(argc, argv);
+  return bench::status_of("collective/shared", run);
 }

@@ -11,39 +11,41 @@ namespace streams {
 
 namespace {
 
-template <class Stage, class Middle>
+template <bool stamped, class Stage, class Middle>
 Result run(const Case& work, const Stage& stage, const Middle& middle) {
-  Result result;
-  std::uint64_t next = 0;
-  std::vector<heddle::Seconds> begun(work.tokens / batch);
+  alignas(apart) Result result;
+  alignas(apart) std::uint64_t next = 0;
+  std::vector<heddle::Seconds> begun(stamped ? work.tokens / batch : 0);
   const heddle::Seconds start = now();
   heddle::stream(
-      // Batches are stored between two threads, and one is under work at either end.
-      {.threads = threads, .batch = batch, .waiting = lines - 3},
+      {.threads = threads, .batch = batch, .waiting = lines - threads},
       [&]() -> std::optional<std::uint64_t> {
         if (next == work.tokens) return std::nullopt;
-        if (next % (batch * timed) == 0) begun[next / batch] = now();
+        if constexpr (stamped)
+          if (next % batch == 0) begun[next / batch] = now();
         return stage(next++);
       },
       middle, middle,
       [&](std::uint64_t x) {
         result.gathered(stage(x));
-        if (result.gathered.tokens % (batch * timed) == batch)
-          result.latencies.push_back(now() - begun[result.gathered.tokens / batch - 1]);
+        if constexpr (stamped)
+          if (result.gathered.tokens % batch == 0)
+            result.latencies.push_back(now() - begun[result.gathered.tokens / batch - 1]);
       });
   result.seconds = now() - start;
   return result;
 }
 
-template <class Stage>
-Result run(const Case& work, const Stage& stage, bool parallel) {
-  return parallel ? run(work, stage, heddle::parallel(stage)) : run(work, stage, stage);
+template <bool stamped, class Stage>
+Result run(const Case& work, const Stage& stage) {
+  return work.parallel ? run<stamped>(work, stage, heddle::parallel(stage))
+                       : run<stamped>(work, stage, stage);
 }
 
 }  // namespace
 
-Result by_heddle(const Case& work, bool parallel) {
-  return work.turns == 0 ? run(work, Empty{}, parallel) : run(work, Turns{work.turns}, parallel);
+Result by_heddle(const Case& work) {
+  return dispatch(work, [&]<bool stamped>(auto stage) { return run<stamped>(work, stage); });
 }
 
 }  // namespace streams

@@ -13,15 +13,15 @@ namespace streams {
 
 namespace {
 
-template <class Stage>
-Result run(const Case& work, const Stage& stage, bool parallel) {
+template <bool stamped, class Stage>
+Result run(const Case& work, const Stage& stage) {
   namespace tbb = oneapi::tbb;
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   const tbb::filter_mode middle =
-      parallel ? tbb::filter_mode::parallel : tbb::filter_mode::serial_in_order;
+      work.parallel ? tbb::filter_mode::parallel : tbb::filter_mode::serial_in_order;
   std::array<Batch, lines> batches;
-  Result result;
-  std::uint64_t next = 0;
+  alignas(apart) Result result;
+  alignas(apart) std::uint64_t next = 0;
   const auto work_on = [stage](Batch* taken) {
     for (std::uint64_t& x : taken->tokens) x = stage(x);
     return taken;
@@ -36,7 +36,7 @@ Result run(const Case& work, const Stage& stage, bool parallel) {
                                          return nullptr;
                                        }
                                        Batch& made = batches[next / batch % lines];
-                                       made.begun = next % (batch * timed) == 0 ? now() : 0;
+                                       if constexpr (stamped) made.begun = now();
                                        for (std::uint64_t& x : made.tokens) x = stage(next++);
                                        return &made;
                                      }) &
@@ -44,7 +44,7 @@ Result run(const Case& work, const Stage& stage, bool parallel) {
           tbb::make_filter<Batch*, Batch*>(middle, work_on) &
           tbb::make_filter<Batch*, void>(tbb::filter_mode::serial_in_order, [&](Batch* taken) {
             for (const std::uint64_t x : taken->tokens) result.gathered(stage(x));
-            if (taken->begun != 0) result.latencies.push_back(now() - taken->begun);
+            if constexpr (stamped) result.latencies.push_back(now() - taken->begun);
           }));
   result.seconds = now() - start;
   return result;
@@ -52,14 +52,14 @@ Result run(const Case& work, const Stage& stage, bool parallel) {
 
 }  // namespace
 
-std::optional<Result> by_onetbb(const Case& work, bool parallel) {
-  return work.turns == 0 ? run(work, Empty{}, parallel) : run(work, Turns{work.turns}, parallel);
+std::optional<Result> by_onetbb(const Case& work) {
+  return dispatch(work, [&]<bool stamped>(auto stage) { return run<stamped>(work, stage); });
 }
 
 }  // namespace streams
 
 #else
 
-std::optional<streams::Result> streams::by_onetbb(const Case&, bool) { return std::nullopt; }
+std::optional<streams::Result> streams::by_onetbb(const Case&) { return std::nullopt; }
 
 #endif

@@ -13,13 +13,13 @@ namespace streams {
 
 namespace {
 
-template <class Stage>
-Result run(const Case& work, const Stage& stage, bool parallel) {
+template <bool stamped, class Stage>
+Result run(const Case& work, const Stage& stage) {
   static tf::Executor executor(threads);
-  const tf::PipeType middle = parallel ? tf::PipeType::PARALLEL : tf::PipeType::SERIAL;
+  const tf::PipeType middle = work.parallel ? tf::PipeType::PARALLEL : tf::PipeType::SERIAL;
   std::array<Batch, lines> batches;
-  Result result;
-  std::uint64_t next = 0;
+  alignas(apart) Result result;
+  alignas(apart) std::uint64_t next = 0;
   const auto work_on = [&batches, stage] {  // a Pipe takes a callable of its own
     return [&batches, stage](tf::Pipeflow& flow) {
       for (std::uint64_t& x : batches[flow.line()].tokens) x = stage(x);
@@ -30,7 +30,7 @@ Result run(const Case& work, const Stage& stage, bool parallel) {
                                  [&](tf::Pipeflow& flow) {
                                    if (next == work.tokens) return flow.stop();
                                    Batch& made = batches[flow.line()];
-                                   made.begun = next % (batch * timed) == 0 ? now() : 0;
+                                   if constexpr (stamped) made.begun = now();
                                    for (std::uint64_t& x : made.tokens) x = stage(next++);
                                  }},
                         tf::Pipe{middle, work_on()}, tf::Pipe{middle, work_on()},
@@ -38,7 +38,7 @@ Result run(const Case& work, const Stage& stage, bool parallel) {
                                    const Batch& taken = batches[flow.line()];
                                    for (const std::uint64_t x : taken.tokens)
                                      result.gathered(stage(x));
-                                   if (taken.begun != 0)
+                                   if constexpr (stamped)
                                      result.latencies.push_back(now() - taken.begun);
                                  }});
   tf::Taskflow taskflow;
@@ -51,14 +51,14 @@ Result run(const Case& work, const Stage& stage, bool parallel) {
 
 }  // namespace
 
-std::optional<Result> by_taskflow(const Case& work, bool parallel) {
-  return work.turns == 0 ? run(work, Empty{}, parallel) : run(work, Turns{work.turns}, parallel);
+std::optional<Result> by_taskflow(const Case& work) {
+  return dispatch(work, [&]<bool stamped>(auto stage) { return run<stamped>(work, stage); });
 }
 
 }  // namespace streams
 
 #else
 
-std::optional<streams::Result> streams::by_taskflow(const Case&, bool) { return std::nullopt; }
+std::optional<streams::Result> streams::by_taskflow(const Case&) { return std::nullopt; }
 
 #endif

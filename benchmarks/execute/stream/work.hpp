@@ -22,11 +22,13 @@ namespace streams {
 inline constexpr std::uint32_t batch = 64;
 inline constexpr int threads = 2;
 inline constexpr std::uint32_t lines = 16;  ///< batches under way at most
-inline constexpr std::uint32_t timed = 16;  ///< one of so many batches has its latency taken
+inline constexpr std::size_t apart = 64;    ///< alignment of what first and last stages write
 
 struct Case {
   std::uint64_t tokens = 0;  ///< a multiple of batch
   std::uint32_t turns = 0;   ///< of a stage, for each token
+  bool parallel = false;     ///< the stages in the middle may take several batches at once
+  bool stamped = false;      ///< batches have their latencies taken, for which the time suffers
 };
 
 /// One stage's work on one token: a chain of multiplications that no compiler shortens.
@@ -61,7 +63,7 @@ struct Gathered {
 struct Result {
   Gathered gathered;
   heddle::Seconds seconds = 0;  ///< from the first call to the end of the last, its threads running
-  std::vector<heddle::Seconds> latencies = {};  ///< of timed batches, from begin to end
+  std::vector<heddle::Seconds> latencies = {};  ///< of batches, from begin to end; if stamped
 };
 
 /// The steady time, in seconds.
@@ -73,13 +75,22 @@ struct Result {
 /// The batch that travels, for those who hand over a pointer to it.
 struct Batch {
   std::array<std::uint64_t, batch> tokens;
-  heddle::Seconds begun;  ///< 0: not timed
+  heddle::Seconds begun;  ///< if stamped
 };
 
-/// `parallel`: the two stages in the middle may take several batches at once.
-Result by_heddle(const Case& work, bool parallel);
+/// `run<stamped>(stage)`, compiled for the case.
+template <class Run>
+Result dispatch(const Case& work, Run&& run) {
+  const auto stamped = [&](auto stage) {
+    return work.stamped ? run.template operator()<true>(stage)
+                        : run.template operator()<false>(stage);
+  };
+  return work.turns == 0 ? stamped(Empty{}) : stamped(Turns{work.turns});
+}
+
+Result by_heddle(const Case& work);
 /// Empty where the library was not found.
-std::optional<Result> by_onetbb(const Case& work, bool parallel);
-std::optional<Result> by_taskflow(const Case& work, bool parallel);
+std::optional<Result> by_onetbb(const Case& work);
+std::optional<Result> by_taskflow(const Case& work);
 
 }  // namespace streams

@@ -6,13 +6,20 @@
 /// all_gather: every rank ends with the blocks of all ranks.
 
 #include <cstddef>
-#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/prepared.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -26,13 +33,12 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   static_assert(match<In, Out>, "heddle::all_gather: the output is a View of the input's kind");
   LibraryView<In> input;
   LibraryView<Out> output;
-  Blocks blocks = {};
-  std::vector<int> counts = {}, firsts = {};
+  BlockCounts blocks = {};
 
   void check() {
     expect_contiguous(where, input.view());
     expect_contiguous(where, output.view());
-    blocks = Blocks(where, output.view().size(), this->ranks(), this->options.counts);
+    blocks = BlockCounts(where, output.view().size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
   }
   [[nodiscard]] PerformerKey key() const {
@@ -47,7 +53,7 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   void fetch() {
     input.fetch(this->exec, true, false);
     output.fetch(this->exec, in_place(), false);
-    if (!blocks.even()) blocks.to_mpi(sizeof(Element), counts, firsts);
+    if (!blocks.even()) blocks.to_mpi(sizeof(Element));
   }
   void give() const { output.give(this->exec); }
   int library(MPI_Request* request) const {
@@ -59,10 +65,10 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
       return request == nullptr
                  ? MPI_Allgather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, all)
                  : MPI_Iallgather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, all, request);
-    return request == nullptr ? MPI_Allgatherv(in, mine, MPI_BYTE, out, counts.data(),
-                                               firsts.data(), MPI_BYTE, all)
-                              : MPI_Iallgatherv(in, mine, MPI_BYTE, out, counts.data(),
-                                                firsts.data(), MPI_BYTE, all, request);
+    return request == nullptr ? MPI_Allgatherv(in, mine, MPI_BYTE, out, blocks.mpi_counts(),
+                                               blocks.mpi_firsts(), MPI_BYTE, all)
+                              : MPI_Iallgatherv(in, mine, MPI_BYTE, out, blocks.mpi_counts(),
+                                                blocks.mpi_firsts(), MPI_BYTE, all, request);
   }
 
  private:
@@ -84,9 +90,8 @@ template <class Exec, class In, class Out>
 /// CallOptions::counts, or of an even division of the output. `input` may be this rank's block of
 /// `output`, which then is not copied. Waits for the work of `space` first, and returns when all
 /// are there. All ranks call it, with outputs of one size.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit; infeasible
-///         for an algorithm that does not perform it; communication_error where another rank fails
-///         or does not come.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
+///         CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -94,6 +99,7 @@ void all_gather(const Exec& space, const In& input, const Out& output, const Com
 }
 
 /// Begins an all_gather(). The work of `space` is waited for here.
+/// @throws as all_gather() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
@@ -101,6 +107,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 }
 
 /// An all_gather() that is performed again and again.
+/// @throws as all_gather() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_all_gather(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {

@@ -11,11 +11,19 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
+#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -64,8 +72,7 @@ template <class Exec, class View, class R>
 /// Merges `view` over all ranks of `comm`, element by element and in place: every rank ends with
 /// the same values. Waits for the work of `space` first, and returns when they are there; kernels
 /// that merge run in `space`. All ranks call it, with Views of one size.
-/// @throws contract_error for a view that is not contiguous; infeasible for an algorithm that does
-///         not perform it; communication_error where another rank fails or does not come.
+/// @throws contract_error for a view that is not contiguous; what CallOptions says.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -74,6 +81,7 @@ void all_reduce(const Exec& space, const View& view, const R& reduction, const C
 
 /// Begins an all_reduce(). The work of `space` is waited for here; kernels that merge run in it
 /// while the Request is furthered, so give it an instance that the caller's own kernels are not in.
+/// @throws as all_reduce() does.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
                                        const Communicator& comm, const CallOptions& options = {}) {
@@ -81,6 +89,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 }
 
 /// An all_reduce() of `view` that is performed again and again.
+/// @throws as all_reduce() does.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
                                       const Communicator& comm, const CallOptions& options = {}) {

@@ -8,15 +8,26 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/meet.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/prepared.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -30,29 +41,26 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   static_assert(match<In, Out>, "heddle::all_to_all: the output is a View of the input's kind");
   LibraryView<In> input;
   LibraryView<Out> output;
-  Blocks sent = {}, received = {};
+  BlockCounts sent = {}, received = {};
   std::vector<std::uint64_t> table = {};  ///< what rank r sends to q: [r P + q]; of uneven blocks
-  std::vector<int> counts = {}, firsts = {}, counts_received = {}, firsts_received = {};
 
   void check() {
     expect_contiguous(where, input.view());
     expect_contiguous(where, output.view());
     const std::size_t p = this->ranks();
-    sent = Blocks(where, input.view().size(), p, this->options.counts);
+    // What follows is done together, or not.
+    agree(*this, [&] {
+      return CollectiveCall{where, {{"counts", this->options.counts.empty() ? "none" : "given"}}};
+    });
+    sent = BlockCounts(where, input.view().size(), p, this->options.counts);
     if (this->options.counts.empty()) {
-      received = Blocks(p * sent.count(this->rank()), p);
+      received = BlockCounts(p * sent.count(this->rank()), p);
     } else {
-      table.resize(p * p);
-      const std::vector<std::uint64_t> mine(this->options.counts.begin(),
-                                            this->options.counts.end());
-      const auto each = static_cast<int>(p);
-      heddle::check(MPI_Allgather(mine.data(), each, MPI_UINT64_T, table.data(), each, MPI_UINT64_T,
-                                  this->comm->get()),
-                    where);
+      exchange_counts();
       std::vector<std::size_t> column(p);
       std::size_t total = 0;
       for (std::size_t r = 0; r < p; ++r) total += column[r] = table[r * p + this->rank()];
-      received = Blocks(where, total, p, column);
+      received = BlockCounts(where, total, p, column);
     }
     expect_size(where, "output", output.view(), received.total());
   }
@@ -87,8 +95,8 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
     input.fetch(this->exec, true, false);
     output.fetch(this->exec, false, false);
     if (is_even()) return;
-    sent.to_mpi(sizeof(Element), counts, firsts);
-    received.to_mpi(sizeof(Element), counts_received, firsts_received);
+    sent.to_mpi(sizeof(Element));
+    received.to_mpi(sizeof(Element));
   }
   void give() const { output.give(this->exec); }
   int library(MPI_Request* request) const {
@@ -102,14 +110,34 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
                  : MPI_Ialltoall(in, each, MPI_BYTE, out, each, MPI_BYTE, all, request);
     }
     return request == nullptr
-               ? MPI_Alltoallv(in, counts.data(), firsts.data(), MPI_BYTE, out,
-                               counts_received.data(), firsts_received.data(), MPI_BYTE, all)
-               : MPI_Ialltoallv(in, counts.data(), firsts.data(), MPI_BYTE, out,
-                                counts_received.data(), firsts_received.data(), MPI_BYTE, all,
+               ? MPI_Alltoallv(in, sent.mpi_counts(), sent.mpi_firsts(), MPI_BYTE, out,
+                               received.mpi_counts(), received.mpi_firsts(), MPI_BYTE, all)
+               : MPI_Ialltoallv(in, sent.mpi_counts(), sent.mpi_firsts(), MPI_BYTE, out,
+                                received.mpi_counts(), received.mpi_firsts(), MPI_BYTE, all,
                                 request);
   }
 
  private:
+  /// Fills the table.
+  void exchange_counts() {
+    const std::size_t p = this->ranks();
+    struct Told {
+      std::vector<std::uint64_t> mine, all;
+    };
+    auto told = std::make_unique<Told>();
+    told->mine.assign(this->options.counts.begin(), this->options.counts.end());
+    told->all.resize(p * p);
+    const auto each = static_cast<int>(p);
+    MPI_Request request = MPI_REQUEST_NULL;
+    heddle::check(MPI_Iallgather(told->mine.data(), each, MPI_UINT64_T, told->all.data(), each,
+                                 MPI_UINT64_T, this->comm->get(), &request),
+                  where);
+    // A collective cannot be cancelled: where a rank does not come, its memory stays MPI's.
+    Told* const lent = told.release();
+    complete(*this, request);
+    told.reset(lent);
+    table = std::move(told->all);
+  }
   [[nodiscard]] bool is_even() const { return table.empty() && sent.even(); }
 };
 
@@ -126,9 +154,8 @@ template <class Exec, class In, class Out>
 /// sends to each, which the ranks then tell each other first; or of an even division of the input,
 /// which has one size on all ranks. Waits for the work of `space` first, and returns when all
 /// blocks are there. All ranks call it, either all with counts or none.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit; infeasible
-///         for an algorithm that does not perform it; communication_error where another rank fails
-///         or does not come.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
+///         CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -136,6 +163,7 @@ void all_to_all(const Exec& space, const In& input, const Out& output, const Com
 }
 
 /// Begins an all_to_all(). The work of `space` is waited for here.
+/// @throws as all_to_all() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
@@ -143,6 +171,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 }
 
 /// An all_to_all() that is performed again and again; counts are told once.
+/// @throws as all_to_all() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_all_to_all(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {

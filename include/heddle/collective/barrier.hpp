@@ -10,8 +10,13 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/prepared.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -38,19 +43,20 @@ struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
 
 /// Returns when all ranks of `comm` have called it. Waits for no kernels: fence what the others
 /// shall find done.
-/// @throws infeasible for an algorithm that does not perform it; communication_error where another
-///         rank fails or does not come.
+/// @throws what CallOptions says.
 inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
   impl::perform(impl::BarrierCall{{{}, {}, &comm, options}});
 }
 
 /// Begins a barrier(): the Request is done when all ranks have begun theirs.
+/// @throws as barrier() does.
 [[nodiscard]] inline Request start_barrier(const Communicator& comm,
                                            const CallOptions& options = {}) {
   return impl::start(impl::BarrierCall{{{}, {}, &comm, options}});
 }
 
 /// A barrier() that is performed again and again.
+/// @throws as barrier() does.
 [[nodiscard]] inline auto prepare_barrier(const Communicator& comm,
                                           const CallOptions& options = {}) {
   return Prepared(impl::BarrierCall{{{}, {}, &comm, options}});

@@ -10,8 +10,16 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/prepared.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
 namespace heddle::inline v0 {
@@ -60,9 +68,8 @@ template <class Exec, class View>
 
 /// Leaves in `view` what it is on rank `root` of `comm`. Waits for the work of `space` first, and
 /// returns when it is there. All ranks call it, with Views of one size.
-/// @throws contract_error for a view that is not contiguous or a root that is not there; infeasible
-///         for an algorithm that does not perform it; communication_error where another rank fails
-///         or does not come.
+/// @throws contract_error for a view that is not contiguous or a root that is not there; what
+///         CallOptions says.
 template <class Exec, TravellingView View>
 void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {
@@ -70,6 +77,7 @@ void broadcast(const Exec& space, const View& view, Rank root, const Communicato
 }
 
 /// Begins a broadcast(). The work of `space` is waited for here.
+/// @throws as broadcast() does.
 template <class Exec, TravellingView View>
 [[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
                                       const Communicator& comm, const CallOptions& options = {}) {
@@ -77,6 +85,7 @@ template <class Exec, TravellingView View>
 }
 
 /// A broadcast() that is performed again and again.
+/// @throws as broadcast() does.
 template <class Exec, TravellingView View>
 [[nodiscard]] auto prepare_broadcast(const Exec& space, const View& view, Rank root,
                                      const Communicator& comm, const CallOptions& options = {}) {

@@ -11,6 +11,7 @@
 
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/core/codec.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
@@ -19,6 +20,20 @@
 namespace heddle::inline v0 {
 
 /// Of every collective call; the same on all ranks but for `path` and `execute`.
+///
+/// Every call throws, beside what its own page says,
+/// - contract_error for options that do not fit it: counts that are not its blocks', a cost table
+///   of other ranks, a codec for what is not float or double, with error feedback, or with
+///   agreement where a call only reads its input, a progress thread below MPI_THREAD_MULTIPLE;
+///   where ranks give different parts of a SharedView; and at the contract level "communication"
+///   where they make different calls;
+/// - infeasible for an algorithm that does not perform the collective among so many ranks;
+/// - communication_error where another rank fails, or does not come within the watchdog's time, or
+///   MPI reports an error: the communicator is spent then;
+/// - what a reduction throws, on the rank where it does; std::system_error where a progress thread
+///   cannot start.
+/// Where a call is begun as a Request, what comes to light later is thrown by that; where it is
+/// prepared, by its performance.
 struct CallOptions {
   /// One of ours, as a Schedule. None: what `costs` say, or without them the MPI library's own call
   /// where it knows the reduction and the elements, else one of ours.
@@ -39,14 +54,22 @@ struct CallOptions {
   /// feedback, which belongs to data of which a call knows nothing; see StagesOptions::pass.
   std::optional<Codec> codec = {};
   /// Whether ranks of one host read each other's memory in place, in calls that block, of 32 KiB
-  /// and more of host memory, by an algorithm of ours without a codec. Messages otherwise.
+  /// and more of host memory, by an algorithm of ours without a codec. Messages otherwise. On a
+  /// SharedView they all do, where no algorithm is named straight from each rank to each.
   bool shared_memory = true;
+  /// Of memory that a rank shares for the calls of a communicator, at most. What takes more, or
+  /// more than the host has, goes by messages.
+  Bytes shared_bytes = Bytes{256} << 20;
   /// Whether a thread of its own furthers a Request, instead of its test() and wait(). Needs MPI at
   /// MPI_THREAD_MULTIPLE, and an algorithm of ours.
   bool progress_thread = false;
   /// Of messages, where the View's memory is a device's.
   DevicePath path = DevicePath::automatic;
-  /// Of the executor of an algorithm of ours: how it waits, and for how long.
+  /// How a call waits for other ranks, and for how long, and by algorithms of ours whom it tells of
+  /// aborts; nothing is recorded. A call that blocks and is the library's own waits as MPI does,
+  /// for as long as it takes: begin it and wait() where it shall end by the watchdog. The first
+  /// call of a kind sets up what the communicator keeps for it; MPI's own part of that knows no
+  /// watchdog.
   ExecuteOptions execute = {};
 };
 

@@ -6,13 +6,20 @@
 /// gather: one rank ends with the blocks of all ranks.
 
 #include <cstddef>
-#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/prepared.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
 namespace heddle::inline v0 {
@@ -28,22 +35,16 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
   LibraryView<In> input;
   LibraryView<Out> output;
   Rank root;
-  Blocks blocks = {};
-  std::vector<int> counts = {}, firsts = {};
+  BlockCounts blocks = {};
 
   void check() {
     this->expect_root(where, root);
     expect_contiguous(where, input.view());
-    std::size_t total = input.view().size() * this->ranks();
-    if (!this->options.counts.empty()) {
-      total = 0;
-      for (const std::size_t count : this->options.counts) total += count;
-    }
-    blocks = Blocks(where, total, this->ranks(), this->options.counts);
+    blocks = BlockCounts::of_each(where, input.view().size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
     if (!at_root()) return;
     expect_contiguous(where, output.view());
-    expect_size(where, "output", output.view(), total);
+    expect_size(where, "output", output.view(), blocks.total());
   }
   [[nodiscard]] PerformerKey key() const {
     return Base::key(schedule::Collective::gather, blocks, root);
@@ -56,7 +57,7 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
   void fetch() {
     input.fetch(this->exec, true, false);
     if (at_root()) output.fetch(this->exec, false, false);
-    if (!blocks.even()) blocks.to_mpi(sizeof(Element), counts, firsts);
+    if (!blocks.even()) blocks.to_mpi(sizeof(Element));
   }
   void give() const {
     if (at_root()) output.give(this->exec);
@@ -71,10 +72,10 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
       return request == nullptr
                  ? MPI_Gather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all)
                  : MPI_Igather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all, request);
-    return request == nullptr ? MPI_Gatherv(in, mine, MPI_BYTE, out, counts.data(), firsts.data(),
-                                            MPI_BYTE, at, all)
-                              : MPI_Igatherv(in, mine, MPI_BYTE, out, counts.data(), firsts.data(),
-                                             MPI_BYTE, at, all, request);
+    return request == nullptr ? MPI_Gatherv(in, mine, MPI_BYTE, out, blocks.mpi_counts(),
+                                            blocks.mpi_firsts(), MPI_BYTE, at, all)
+                              : MPI_Igatherv(in, mine, MPI_BYTE, out, blocks.mpi_counts(),
+                                             blocks.mpi_firsts(), MPI_BYTE, at, all, request);
   }
 
  private:
@@ -94,8 +95,7 @@ template <class Exec, class In, class Out>
 /// empty. Waits for the work of `space` first, and returns when this rank's part is done. All ranks
 /// call it.
 /// @throws contract_error for a view that is not contiguous, or whose size does not fit, or a root
-///         that is not there; infeasible for an algorithm that does not perform it;
-///         communication_error where another rank fails or does not come.
+///         that is not there; what CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void gather(const Exec& space, const In& input, const Out& output, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
@@ -103,6 +103,7 @@ void gather(const Exec& space, const In& input, const Out& output, Rank root,
 }
 
 /// Begins a gather(). The work of `space` is waited for here.
+/// @throws as gather() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {
@@ -110,6 +111,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 }
 
 /// A gather() that is performed again and again.
+/// @throws as gather() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                   const Communicator& comm, const CallOptions& options = {}) {

@@ -10,11 +10,19 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
+#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
 namespace heddle::inline v0 {
@@ -70,9 +78,8 @@ template <class Exec, class View, class R>
 /// Merges `view` over all ranks of `comm`, element by element and in place on rank `root`; on the
 /// others it afterwards holds parts of the merge, or what it did. Waits for the work of `space`
 /// first, and returns when this rank's part is done. All ranks call it, with Views of one size.
-/// @throws contract_error for a view that is not contiguous or a root that is not there; infeasible
-///         for an algorithm that does not perform it; communication_error where another rank fails
-///         or does not come.
+/// @throws contract_error for a view that is not contiguous or a root that is not there; what
+///         CallOptions says.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
@@ -80,6 +87,7 @@ void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
 }
 
 /// Begins a reduce(). The work of `space` is waited for here; see start_all_reduce().
+/// @throws as reduce() does.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
                                    Rank root, const Communicator& comm,
@@ -88,6 +96,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 }
 
 /// A reduce() that is performed again and again.
+/// @throws as reduce() does.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_reduce(const Exec& space, const View& view, const R& reduction,
                                   Rank root, const Communicator& comm,

@@ -7,16 +7,23 @@
 
 #include <cstddef>
 #include <type_traits>
-#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
+#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -32,13 +39,12 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
                 "heddle::reduce_scatter: the input is merged in its place");
   LibraryView<In> input;
   LibraryView<Out> output;
-  Blocks blocks = {};
-  std::vector<int> counts = {}, firsts = {};
+  BlockCounts blocks = {};
 
   void check() {
     expect_contiguous(where, input.view());
     expect_contiguous(where, output.view());
-    blocks = Blocks(where, input.view().size(), this->ranks(), this->options.counts);
+    blocks = BlockCounts(where, input.view().size(), this->ranks(), this->options.counts);
     expect_size(where, "output", output.view(), blocks.count(this->rank()));
   }
   [[nodiscard]] PerformerKey key() const {
@@ -46,8 +52,10 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   }
   [[nodiscard]] CallMemory memory() const { return {begin_of(input.view()), nullptr}; }
   void after() const {
-    this->copy(begin_of(input.view()) + blocks.first(this->rank()) * sizeof(Element),
-               begin_of(output.view()), output.view().size());
+    const std::byte* const own =
+        begin_of(input.view()) + blocks.first(this->rank()) * sizeof(Element);
+    if (own != begin_of(output.view()))
+      this->copy(own, begin_of(output.view()), output.view().size());
   }
 
   [[nodiscard]] bool knows() const {
@@ -56,7 +64,7 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   void fetch() {
     input.fetch(this->exec, true, true);
     output.fetch(this->exec, false, true);
-    if (!blocks.even()) blocks.to_mpi(1, counts, firsts);
+    if (!blocks.even()) blocks.to_mpi(1);
   }
   void give() const { output.give(this->exec); }
   int library(MPI_Request* request) const {
@@ -72,8 +80,8 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
                  : MPI_Ireduce_scatter_block(in, out, count, type, operation, all, request);
     }
     return request == nullptr
-               ? MPI_Reduce_scatter(in, out, counts.data(), type, operation, all)
-               : MPI_Ireduce_scatter(in, out, counts.data(), type, operation, all, request);
+               ? MPI_Reduce_scatter(in, out, blocks.mpi_counts(), type, operation, all)
+               : MPI_Ireduce_scatter(in, out, blocks.mpi_counts(), type, operation, all, request);
   }
 };
 
@@ -88,11 +96,11 @@ template <class Exec, class In, class Out, class R>
 
 /// Merges `input` over all ranks of `comm`, element by element, and leaves in `output` this rank's
 /// block of the result: of CallOptions::counts, or of an even division. An algorithm of ours works
-/// in `input`, which afterwards holds parts of sums. Waits for the work of `space` first, and
+/// in `input`, which afterwards holds parts of sums, and may leave the result there: `output` is
+/// then this rank's block of it. Waits for the work of `space` first, and
 /// returns when the block is there. All ranks call it, with inputs of one size.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit; infeasible
-///         for an algorithm that does not perform it; communication_error where another rank fails
-///         or does not come.
+/// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
+///         CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out,
           Reduction<typename In::non_const_value_type> R>
 void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
@@ -101,6 +109,7 @@ void reduce_scatter(const Exec& space, const In& input, const Out& output, const
 }
 
 /// Begins a reduce_scatter(). The work of `space` is waited for here; see start_all_reduce().
+/// @throws as reduce_scatter() does.
 template <class Exec, TravellingView In, TravellingView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
@@ -110,6 +119,7 @@ template <class Exec, TravellingView In, TravellingView Out,
 }
 
 /// A reduce_scatter() that is performed again and again.
+/// @throws as reduce_scatter() does.
 template <class Exec, TravellingView In, TravellingView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] auto prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,

@@ -36,7 +36,8 @@ class Work {
 /// It makes progress in test() and in every wait() on the same communicator: call test() between
 /// kernels. With CallOptions::progress_thread a thread furthers it. All ranks start collectives on
 /// a communicator in the same order; they may wait for them in any, and the watchdog then counts
-/// twice. The communicator outlives it.
+/// twice. Where one fails that a wait() furthers, that wait() throws its error. The communicator
+/// outlives it.
 class [[nodiscard]] Request {
  public:
   /// None: done.
@@ -52,7 +53,8 @@ class [[nodiscard]] Request {
     return *this;
   }
   /// Waits, as wait() does; what that would throw has been told to the other ranks, and is not
-  /// reported. Where an exception destroys it, it tells them instead.
+  /// reported. Where an exception destroys it, it tells them instead; but it waits where MPI's own
+  /// call is under way, which cannot be given up, and for a thread.
   ~Request() {
     if (m_work != nullptr && std::uncaught_exceptions() > m_exceptions) m_work->abandon();
     try {
@@ -70,7 +72,7 @@ class [[nodiscard]] Request {
 
   /// Returns when it is done.
   /// @throws communication_error where another rank failed, or does not come within the watchdog's
-  ///         time; the communicator is spent then.
+  ///         time; the communicator is spent then. What the reduction throws on this rank.
   void wait() {
     if (m_work != nullptr) guarded([&] { return m_work->wait(), true; });
     m_work.reset();

@@ -6,13 +6,20 @@
 /// scatter: every rank ends with its block of the View of one.
 
 #include <cstddef>
-#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/prepared.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/collective/travelling_view.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
 namespace heddle::inline v0 {
@@ -28,22 +35,16 @@ struct ScatterCall : CallBase<Exec, In, NoReduction> {
   LibraryView<In> input;
   LibraryView<Out> output;
   Rank root;
-  Blocks blocks = {};
-  std::vector<int> counts = {}, firsts = {};
+  BlockCounts blocks = {};
 
   void check() {
     this->expect_root(where, root);
     expect_contiguous(where, output.view());
-    std::size_t total = output.view().size() * this->ranks();
-    if (!this->options.counts.empty()) {
-      total = 0;
-      for (const std::size_t count : this->options.counts) total += count;
-    }
-    blocks = Blocks(where, total, this->ranks(), this->options.counts);
+    blocks = BlockCounts::of_each(where, output.view().size(), this->ranks(), this->options.counts);
     expect_size(where, "output", output.view(), blocks.count(this->rank()));
     if (!at_root()) return;
     expect_contiguous(where, input.view());
-    expect_size(where, "input", input.view(), total);
+    expect_size(where, "input", input.view(), blocks.total());
   }
   [[nodiscard]] PerformerKey key() const {
     return Base::key(schedule::Collective::scatter, blocks, root);
@@ -56,7 +57,7 @@ struct ScatterCall : CallBase<Exec, In, NoReduction> {
   void fetch() {
     if (at_root()) input.fetch(this->exec, true, false);
     output.fetch(this->exec, false, false);
-    if (!blocks.even()) blocks.to_mpi(sizeof(Element), counts, firsts);
+    if (!blocks.even()) blocks.to_mpi(sizeof(Element));
   }
   void give() const { output.give(this->exec); }
   int library(MPI_Request* request) const {
@@ -69,10 +70,10 @@ struct ScatterCall : CallBase<Exec, In, NoReduction> {
       return request == nullptr
                  ? MPI_Scatter(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all)
                  : MPI_Iscatter(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all, request);
-    return request == nullptr ? MPI_Scatterv(in, counts.data(), firsts.data(), MPI_BYTE, out, mine,
-                                             MPI_BYTE, at, all)
-                              : MPI_Iscatterv(in, counts.data(), firsts.data(), MPI_BYTE, out, mine,
-                                              MPI_BYTE, at, all, request);
+    return request == nullptr ? MPI_Scatterv(in, blocks.mpi_counts(), blocks.mpi_firsts(), MPI_BYTE,
+                                             out, mine, MPI_BYTE, at, all)
+                              : MPI_Iscatterv(in, blocks.mpi_counts(), blocks.mpi_firsts(),
+                                              MPI_BYTE, out, mine, MPI_BYTE, at, all, request);
   }
 
  private:
@@ -92,8 +93,7 @@ template <class Exec, class In, class Out>
 /// Waits for the work of `space` first, and returns when this rank's part is done. All ranks call
 /// it.
 /// @throws contract_error for a view that is not contiguous, or whose size does not fit, or a root
-///         that is not there; infeasible for an algorithm that does not perform it;
-///         communication_error where another rank fails or does not come.
+///         that is not there; what CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void scatter(const Exec& space, const In& input, const Out& output, Rank root,
              const Communicator& comm, const CallOptions& options = {}) {
@@ -101,6 +101,7 @@ void scatter(const Exec& space, const In& input, const Out& output, Rank root,
 }
 
 /// Begins a scatter(). The work of `space` is waited for here.
+/// @throws as scatter() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_scatter(const Exec& space, const In& input, const Out& output,
                                     Rank root, const Communicator& comm,
@@ -109,6 +110,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 }
 
 /// A scatter() that is performed again and again.
+/// @throws as scatter() does.
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_scatter(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {

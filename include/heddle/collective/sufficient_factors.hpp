@@ -8,13 +8,12 @@
 
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/all_gather.hpp>
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/blocks.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/kernel/linalg.hpp>
 
@@ -24,7 +23,7 @@ namespace impl {
 
 /// Fills the rows of the other ranks.
 template <class Exec, class Matrix>
-void gather_rows(const Exec& space, const Matrix& matrix, const Blocks& rows,
+void gather_rows(const Exec& space, const Matrix& matrix, const BlockCounts& rows,
                  const Communicator& comm, CallOptions options) {
   const std::size_t columns = matrix.extent(1);
   options.counts.clear();
@@ -53,8 +52,8 @@ void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const 
   constexpr const char* where = "heddle::collective::sum_by_factors";
   kernel::expect_shape(where, "dy", dy, x.extent(0), dy.extent(1));
   kernel::expect_shape(where, "the gradient", gradient, x.extent(1), dy.extent(1));
-  const impl::Blocks rows(where, x.extent(0), static_cast<std::size_t>(comm.size()),
-                          options.counts);
+  const impl::BlockCounts rows(where, x.extent(0), static_cast<std::size_t>(comm.size()),
+                               options.counts);
   impl::gather_rows(space, x, rows, comm, options);
   impl::gather_rows(space, dy, rows, comm, options);
   kernel::gemm(space, kernel::Transpose::yes, kernel::Transpose::no, 1, x, dy, 0, gradient);

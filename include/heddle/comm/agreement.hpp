@@ -8,6 +8,7 @@
 /// hang.
 
 #include <concepts>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -35,6 +36,8 @@ struct CollectiveCall {
 /// At ContractLevel::communication: compares the calls that `describe()` returns on the ranks of
 /// `comm`, which all take part. At any other level nothing happens, nor is `describe` called.
 ///
+/// `further()` is called while a rank waits, for what others may be waiting for meanwhile.
+///
 /// Rank 0 hears of every other rank and tells it the verdict: 2 (ranks - 1) short messages, and all
 /// ranks throw the same. The call that most ranks make is taken for the one that was meant; of
 /// several, the one of the lowest rank.
@@ -46,12 +49,13 @@ struct CollectiveCall {
 template <std::invocable Describe>
 requires std::convertible_to<std::invoke_result_t<Describe>, CollectiveCall>
 void check_agreement(const Communicator& comm, Describe&& describe,
-                     ContractLevel level = contract_level, Seconds watchdog = 120) {
+                     ContractLevel level = contract_level, Seconds watchdog = 120,
+                     std::function<void()> further = {}) {
   if (level != ContractLevel::communication || comm.size() == 1) return;
   const CollectiveCall call = describe();
   std::string mine = call.name;
   for (const CollectiveCall::Term& term : call.terms) mine += "\n" + term.name + " " + term.value;
-  impl::Agreement(comm, call.name, watchdog)(std::move(mine));
+  impl::Agreement(comm, call.name, watchdog, std::move(further))(std::move(mine));
 }
 
 }  // namespace heddle::inline v0

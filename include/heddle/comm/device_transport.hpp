@@ -19,6 +19,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/comm/gpu_aware.hpp>
+#include <heddle/comm/impl/host_memory.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
@@ -46,11 +47,7 @@ class DeviceTransport {
 
   static constexpr bool on_host =
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
-#if defined(KOKKOS_HAS_SHARED_HOST_PINNED_SPACE)
-  using HostMemory = std::conditional_t<on_host, Kokkos::HostSpace, Kokkos::SharedHostPinnedSpace>;
-#else
-  using HostMemory = Kokkos::HostSpace;
-#endif
+  using HostMemory = impl::HostMemoryBeside<MemorySpace>;
   using Block = Kokkos::View<std::byte*, HostMemory>;
 
   /// The host's side of a staged message. Lives in a slot that is used again.

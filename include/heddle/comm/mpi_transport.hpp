@@ -151,10 +151,21 @@ class MpiTransport {
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     return start<true>(peer, lane, const_cast<std::byte*>(data), bytes);
   }
+  /// The same of the `bytes` that one item of `type` gathers at `data`, for a receive of as many:
+  /// fewer than MpiOptions::max_message.
+  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes,
+                             MPI_Datatype type) {
+    return start<true>(peer, lane, const_cast<std::byte*>(data), bytes, type);
+  }
 
   /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     return start<false>(peer, lane, data, bytes);
+  }
+  /// The same to where one item of `type` scatters them, fewer than MpiOptions::max_message.
+  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes,
+                                MPI_Datatype type) {
+    return start<false>(peer, lane, data, bytes, type);
   }
 
   /// One MPI_Test, which furthers all messages. True for a default-constructed request.
@@ -214,7 +225,7 @@ class MpiTransport {
   }
 
   template <bool sends>
-  Request start(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
+  Request start(Rank peer, Lane lane, std::byte* data, Bytes bytes, MPI_Datatype type = MPI_BYTE) {
     constexpr const char* where =
         sends ? "heddle::MpiTransport::send" : "heddle::MpiTransport::receive";
     expects(+peer < static_cast<std::size_t>(size()), [&] {
@@ -223,6 +234,10 @@ class MpiTransport {
     expects(+lane <= static_cast<std::size_t>(m_lanes), [&] {
       return Complaint{where, "no such lane",
                        text("lane ", lane, ", this MPI's tags end at ", m_lanes)};
+    });
+    expects(type == MPI_BYTE || bytes < m_options.max_message, [&] {
+      return Complaint{where, "a datatype's message is sent in one piece",
+                       text(bytes, " bytes, pieces have ", m_options.max_message), "pack it"};
     });
     if (m_control.over()) [[unlikely]]
       throw spent(where);
@@ -243,14 +258,14 @@ class MpiTransport {
     operation.open = true;
     for (std::size_t i = 0; i < pieces; ++i) {
       std::byte* const begin = bytes == 0 ? data : data + i * m_options.max_message;
-      const int length = piece_bytes(bytes, i);
+      const int length = type == MPI_BYTE ? piece_bytes(bytes, i) : 1;
       const auto to = static_cast<int>(peer.value);
       const auto tag = static_cast<int>(lane.value);
       MPI_Request& request = piece(operation, i);
       if constexpr (sends)
-        check(MPI_Isend(begin, length, MPI_BYTE, to, tag, m_comm.get(), &request), where);
+        check(MPI_Isend(begin, length, type, to, tag, m_comm.get(), &request), where);
       else
-        check(MPI_Irecv(begin, length, MPI_BYTE, to, tag, m_comm.get(), &request), where);
+        check(MPI_Irecv(begin, length, type, to, tag, m_comm.get(), &request), where);
     }
     return Request(&operation);
   }

@@ -11,8 +11,11 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -59,7 +63,9 @@ class SharedTransport {
   /// what MpiTransport refuses.
   explicit SharedTransport(MPI_Comm comm, SharedOptions options = {})
       : m_messages(comm, options.messages),
-        m_domain(domain_of(comm, options)),
+        m_all(comm),
+        m_host(host_of(m_all)),
+        m_domain(domain_of(m_host, options)),
         m_watchdog(options.watchdog),
         m_patience(options.messages.patience) {
     const auto mine = static_cast<std::int32_t>(rank().value);
@@ -68,7 +74,8 @@ class SharedTransport {
           where);
     m_domains.resize(static_cast<std::size_t>(size()));
     const auto first = static_cast<std::uint32_t>(m_members[0]);
-    check(MPI_Allgather(&first, 1, MPI_UINT32_T, m_domains.data(), 1, MPI_UINT32_T, comm), where);
+    check(MPI_Allgather(&first, 1, MPI_UINT32_T, m_domains.data(), 1, MPI_UINT32_T, m_all.get()),
+          where);
   }
   SharedTransport(const SharedTransport&) = delete;
   SharedTransport& operator=(const SharedTransport&) = delete;
@@ -83,7 +90,10 @@ class SharedTransport {
     } catch (...) {  // somebody does not come: nothing that all must do together can be done
       m_over = true;
     }
-    if (m_over || std::uncaught_exceptions() > m_exceptions) static_cast<void>(m_domain.release());
+    if (!m_over && std::uncaught_exceptions() == m_exceptions) return;
+    static_cast<void>(m_domain.release());
+    static_cast<void>(m_host.release());
+    static_cast<void>(m_all.release());
   }
 
   /// This process's number in the group.
@@ -118,27 +128,36 @@ class SharedTransport {
   /// Of every rank the lowest rank of its host; see SharesMemory.
   [[nodiscard]] std::vector<std::uint32_t> domains() const { return m_domains; }
 
+  /// From now on the longest wait for the others in `share`; see SharedOptions.
+  void watchdog(Seconds longest) noexcept { m_watchdog = longest; }
+
   /// A block of memory for every rank; see SharesMemory. Share once and use it again and again: it
-  /// takes as long as an allocation of new pages.
-  /// @throws communication_error where another rank fails or does not come, or MPI has no memory.
+  /// takes as long as an allocation of new pages. MPI's own part of it knows no watchdog.
+  /// @throws out_of_memory on all ranks, which can go on without, where a host has not what its
+  /// ranks want and a sixteenth more; communication_error where another rank fails or does not
+  /// come. Where another program takes the room between the question and the window, an MPI may
+  /// tell one rank and leave the others waiting: Open MPI 4.1 does.
   [[nodiscard]] SharedBlocks share(Bytes bytes) {
     free_unused();
     // Aligned here: MPI promises no more than that the memory is there.
     const Bytes whole = bytes + alignment;
-    void* begin = nullptr;
+    // Asked before MPI is: where Open MPI finds no room, one rank hears of it and the others hang.
+    // It wants a twentieth more than it takes, here a sixteenth; domains of a host share its room.
+    const Bytes wanted = together(m_host, MPI_SUM, {with_pages(whole)})[0];
+    if (!all_have(wanted + wanted / 16 <= room())) refuse(bytes);
     auto window = std::make_shared<Window>();
-    MPI_Info apart = MPI_INFO_NULL;  // each rank's pages are its own, and near to it
-    check(MPI_Info_create(&apart), where);
-    MPI_Info_set(apart, "alloc_shared_noncontig", "true");
-    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole), 1, apart, m_domain.get(),
-                                             &begin, &window->handle);
-    MPI_Info_free(&apart);
-    check(code, where);
-    std::memset(begin, 0, whole);
+    const bool here =
+        together(m_domain, MPI_MIN, {allocate(whole, *window) ? Bytes{1} : 0})[0] != 0;
+    if (!all_have(here)) {
+      // One that a rank of the domain has not stays: to free it takes all of them.
+      if (here) check(MPI_Win_free(&window->handle), where);
+      refuse(bytes);
+    }
     SharedBlocks blocks{std::vector<std::byte*>(m_domains.size(), nullptr), window};
     for (std::size_t r = 0; r < m_members.size(); ++r) {
       MPI_Aint length = 0;
       int unit = 0;
+      void* begin = nullptr;
       check(MPI_Win_shared_query(window->handle, static_cast<int>(r), &length, &unit, &begin),
             where);
       // Pages begin at the same addresses, modulo their size, in all processes.
@@ -147,7 +166,6 @@ class SharedTransport {
       blocks.of[static_cast<std::size_t>(m_members[r])] = first + (off == 0 ? 0 : alignment - off);
     }
     m_windows.push_back(std::move(window));
-    static_cast<void>(agree({}));  // the zeros are written
     return blocks;
   }
 
@@ -159,32 +177,71 @@ class SharedTransport {
     MPI_Win handle = MPI_WIN_NULL;
   };
 
-  /// The ranks that share memory with this one.
-  static Communicator domain_of(MPI_Comm comm, const SharedOptions& options) {
+  /// The ranks of this one's host.
+  static Communicator host_of(const Communicator& all) {
+    const auto self = static_cast<int>(all.rank().value);
+    MPI_Comm host = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(all.get(), MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &host), where);
+    int first = self;
+    check(MPI_Bcast(&first, 1, MPI_INT, 0, host), where);
+    check(MPI_Comm_free(&host), where);
+    return all.split(first, self);
+  }
+
+  /// Those of them that share memory with this one.
+  static Communicator domain_of(const Communicator& host, const SharedOptions& options) {
     expects(options.domain >= 0, [&] {
       return Complaint{where, "a domain has at least one rank", text("domain = ", options.domain),
                        "give 0 for all ranks of a host"};
     });
-    const Communicator all(comm);
-    const auto self = static_cast<int>(all.rank().value);
-    MPI_Comm host = MPI_COMM_NULL;
-    check(MPI_Comm_split_type(all.get(), MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &host), where);
-    int place = 0;
-    MPI_Comm_rank(host, &place);
-    int first = self;
-    const int part = options.domain == 0 ? 0 : place / options.domain;
-    check(MPI_Bcast(&first, 1, MPI_INT, 0, host), where);
-    check(MPI_Comm_free(&host), where);
-    return all.split(first, self).split(part, self);
+    const auto place = static_cast<int>(host.rank().value);
+    return host.split(options.domain == 0 ? 0 : place / options.domain, place);
   }
 
-  /// Waits for all ranks of the domain. Returns for each flag whether all have given it.
-  std::vector<char> agree(std::vector<char> flags) {
-    flags.push_back(1);
-    auto memory = std::make_unique<std::vector<char>>(std::move(flags));
+  /// What a window takes of the host for `bytes` of one rank, at most: whole pages, of 64 KiB where
+  /// they are large, and one more for what MPI notes of the rank.
+  static Bytes with_pages(Bytes bytes) {
+    constexpr Bytes page = Bytes{64} << 10;
+    return (bytes / page + 2) * page;
+  }
+
+  /// Memory of this host that windows can be of, where that can be asked for.
+  static Bytes room() {
+    std::error_code unknown;
+    const std::filesystem::space_info space = std::filesystem::space("/dev/shm", unknown);
+    return unknown ? std::numeric_limits<Bytes>::max() : space.available;
+  }
+
+  /// A window of zeros; false where MPI cannot make one.
+  bool allocate(Bytes whole, Window& window) const {
+    void* begin = nullptr;
+    MPI_Info apart = MPI_INFO_NULL;  // each rank's pages are its own, and near to it
+    check(MPI_Info_create(&apart), where);
+    MPI_Info_set(apart, "alloc_shared_noncontig", "true");
+    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole), 1, apart, m_domain.get(),
+                                             &begin, &window.handle);
+    MPI_Info_free(&apart);
+    if (code == MPI_SUCCESS) std::memset(begin, 0, whole);
+    return code == MPI_SUCCESS;
+  }
+
+  [[noreturn]] void refuse(Bytes bytes) const {
+    throw out_of_memory({text(where, "::share, rank ", rank()), "a host has not so much to share",
+                         text(bytes, " bytes of this rank, ", room(), " left"),
+                         "share less, or make /dev/shm larger"});
+  }
+
+  /// Whether all ranks of the group say so.
+  bool all_have(bool mine) { return together(m_all, MPI_MIN, {mine ? Bytes{1} : 0})[0] != 0; }
+
+  /// What all ranks of `comm` have given, reduced; waits for them.
+  std::vector<Bytes> together(const Communicator& comm, MPI_Op reduction,
+                              std::vector<Bytes> given) {
+    auto memory = std::make_unique<std::vector<Bytes>>(std::move(given));
+    static_assert(sizeof(Bytes) == sizeof(std::uint64_t));
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, memory->data(), static_cast<int>(memory->size()), MPI_CHAR,
-                         MPI_MIN, m_domain.get(), &request),
+    check(MPI_Iallreduce(MPI_IN_PLACE, memory->data(), static_cast<int>(memory->size()),
+                         MPI_UINT64_T, reduction, comm.get(), &request),
           where);
     try {
       const auto come = [&] {
@@ -194,25 +251,25 @@ class SharedTransport {
       };
       const auto place = [&] { return text("heddle::SharedTransport::share, rank ", rank()); };
       await(*this, come, Idle::yield, m_watchdog, place, [&] {
-        return Complaint{place(), "another rank of the host does not come",
+        return Complaint{place(), "another rank does not come",
                          text("watchdog after ", m_watchdog, " s"),
                          "all ranks share memory in the same order"};
       });
     } catch (...) {
       static_cast<void>(memory.release());  // it is MPI's: a collective cannot be cancelled
+      m_over = true;
       throw;
     }
-    memory->pop_back();
     return std::move(*memory);
   }
 
   void free_unused() {
-    std::vector<char> unused;
+    std::vector<Bytes> unused{1};  // of a window each, behind one that is always there
     for (const auto& window : m_windows) unused.push_back(window.use_count() == 1 ? 1 : 0);
-    unused = agree(std::move(unused));
+    unused = together(m_domain, MPI_MIN, std::move(unused));
     std::vector<std::shared_ptr<Window>> kept;
     for (std::size_t w = 0; w < m_windows.size(); ++w) {
-      if (unused[w] != 0)
+      if (unused[w + 1] != 0)
         check(MPI_Win_free(&m_windows[w]->handle), where);
       else
         kept.push_back(std::move(m_windows[w]));
@@ -221,13 +278,15 @@ class SharedTransport {
   }
 
   MpiTransport m_messages;
-  Communicator m_domain;
+  Communicator m_all;
+  Communicator m_host;    ///< the ranks of this one's host
+  Communicator m_domain;  ///< those of them that share memory with this one
   Seconds m_watchdog;
   Seconds m_patience;
   std::vector<std::int32_t> m_members;  ///< of the domain, in its order
   std::vector<std::uint32_t> m_domains;
   std::vector<std::shared_ptr<Window>> m_windows;
-  bool m_over = false;  ///< somebody has aborted
+  bool m_over = false;  ///< somebody has aborted, or has not come
   int m_exceptions = std::uncaught_exceptions();
 };
 static_assert(SharesMemory<SharedTransport>);

@@ -60,6 +60,13 @@ class TemporaryFile {
     if (::close(std::exchange(m_file, -1)) != 0) fail("close");
     if (std::rename(m_path.c_str(), m_target.c_str()) != 0) fail("rename");
     m_path.clear();
+    // The name is on the disk with its folder. Where folders cannot be opened or synchronised, the
+    // file is whole all the same.
+    const std::filesystem::path folder = m_target.parent_path();
+    const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened < 0) return;
+    ::fsync(opened);
+    ::close(opened);
   }
 
  private:
@@ -78,7 +85,8 @@ class TemporaryFile {
 
 /// Writes `content` to `path`, replacing a file of that name in one step: a temporary in the same
 /// folder, flushed to the disk, then renamed. A symbolic link keeps pointing to its target, which
-/// is replaced.
+/// is replaced. A writer that is killed leaves its temporary behind, `.heddle-PID-N.tmp`; nobody
+/// reads it, and it may be removed.
 ///
 /// @throws format_error naming the path and the system's reason; nothing is left behind then. Also
 ///         where `path` is a device, pipe or folder, which a rename would destroy or not replace.

@@ -56,6 +56,9 @@ class SmallFloat {
     constexpr std::uint32_t rebias = W::bias - bias;
     const std::uint32_t magnitude = m_pattern & (sign - 1u);
     const std::uint32_t wide = magnitude << (W::digits - MantissaBits);
+    if constexpr (rebias == 0)
+      return static_cast<Float>(
+          std::bit_cast<float>(std::uint32_t{m_pattern} << (W::digits - MantissaBits)));
     // Of a subnormal: let the subtraction find its leading one.
     constexpr std::uint32_t hidden = (rebias + 1) << W::digits;
     const auto tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(wide + hidden) -
@@ -103,8 +106,17 @@ class SmallFloat {
     using Word = typename W::Word;
     constexpr int shift = W::digits - MantissaBits;
     constexpr Word one = 1;
+    constexpr Word nan =
+        beyond == Beyond::infinity ? infinite | 1u << (MantissaBits - 1) : sign - 1;
     const auto bits = std::bit_cast<Word>(number);
     const Word magnitude = bits & ~(one << (8 * sizeof(Word) - 1));
+    const Word minus = (bits >> (8 * sizeof(Word) - 1)) * sign;
+    // With exponents alike, subnormal numbers and those beyond the range are cut as all others are,
+    // and the sign stays where it is.
+    if constexpr (W::bias == bias) {
+      const Word cut = (bits + ((one << (shift - 1)) - 1) + ((bits >> shift) & 1)) >> shift;
+      return static_cast<Pattern>(select(magnitude > W::infinite, nan | minus, cut));
+    }
     // A carry out of the mantissa is the next exponent, as it should be.
     const Word rounded = magnitude + ((one << (shift - 1)) - 1) + ((magnitude >> shift) & 1);
     const Word normal = (rounded >> shift) - ((W::bias - bias) << MantissaBits);
@@ -118,12 +130,10 @@ class SmallFloat {
     Word result = select(magnitude < least, tiny, normal);
     if constexpr (beyond == Beyond::infinity) {
       result = select(result < infinite, result, Word{infinite});
-      result = select(magnitude > W::infinite, Word{infinite | 1u << (MantissaBits - 1)}, result);
     } else {
       result = select(result < sign - 2, result, Word{sign - 2});
-      result = select(magnitude > W::infinite, Word{sign - 1}, result);
     }
-    const Word minus = (bits >> (8 * sizeof(Word) - 1)) * sign;
+    result = select(magnitude > W::infinite, nan, result);
     return static_cast<Pattern>(result | minus);
   }
 

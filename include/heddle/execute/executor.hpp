@@ -171,6 +171,12 @@ class Executor {
       if (use.buffer == buffer && use.data != nullptr) use.data = to + (use.data - from);
   }
 
+  /// How it waits from now on, and whom it tells. Whether it records stays: see record().
+  void options(ExecuteOptions options) noexcept {
+    options.record = m_options.record;
+    m_options = std::move(options);
+  }
+
   /// What it runs.
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
   /// The stamps of the last step, one per step of the Program. Empty without recording.

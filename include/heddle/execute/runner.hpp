@@ -25,6 +25,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/impl/shared_storage.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/slice.hpp>
@@ -42,7 +43,7 @@ namespace heddle::inline v0 {
 ///   itself holds, or null to leave it to the Runner;
 /// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory where the model computes, for the
 ///   other buffers; without it they are host memory, of zeros where a buffer is not transient.
-///   Neither is asked where ranks share their memory, which is the transport's then;
+///   Buffers that other ranks touch in place lie where the transport shares memory;
 /// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
 ///   it the transport of the place does;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
@@ -135,10 +136,11 @@ class Runner {
                                          std::declval<const ExecuteOptions&>()));
 
  public:
-  /// @throws contract_error where the schedule has another number of ranks than the place, or the
-  ///         ranks do not have the same schedule; what the model throws, and communication_error on
-  ///         the other ranks. The transport is spent then, but not where `prepare` refuses the
-  ///         schedule by contract_error or infeasible, which every rank must do alike.
+  /// @throws contract_error where the schedule has another number of ranks or other domains of
+  ///         memory than the place, where the ranks do not have the same schedule, and where
+  ///         another rank touches a buffer that the model holds; what the model throws. On the
+  ///         other ranks communication_error. The transport is spent then, but not where `prepare`
+  ///         refuses the schedule by contract_error or infeasible, which every rank must do alike.
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
@@ -151,7 +153,7 @@ class Runner {
           slice(
               schedule, transport().rank(),
               [&](BufferId id, const Buffer& buffer) { return memory(schedule, id, buffer); },
-              [&](Rank rank) { return reinterpret_cast<ProgressCounter*>(m_shared.of[+rank]); }),
+              [&](Rank rank) { return m_shared.progress(rank); }),
           m_carrier, m_options.execute);
     });
   }
@@ -299,33 +301,28 @@ class Runner {
       });
   }
 
-  /// Gives every rank of a domain a block that begins with its progress and holds its buffers.
+  /// Shares what other ranks of the domain touch.
   void share(const Schedule& schedule) {
-    if constexpr (SharesMemory<TransportType>) {
-      expects(std::ranges::equal(schedule.domains(), transport().domains()), [&] {
-        return Complaint{
-            "heddle::Runner", "the schedule has other domains of memory than the place",
-            text("'", schedule.name(), "'"), "give share_memory() the domains of the transport"};
-      });
-      constexpr Bytes alignment = 64;
-      std::vector<Bytes> ends(static_cast<std::size_t>(schedule.ranks()), alignment);
-      for (const Buffer& buffer : schedule.buffers()) {
-        m_places.push_back(ends[+buffer.rank]);
-        ends[+buffer.rank] += (buffer.bytes + alignment - 1) / alignment * alignment;
-      }
-      m_shared = transport().share(ends[+transport().rank()]);  // of zeros, as progress begins
-    } else {
+    if constexpr (SharesMemory<TransportType>)
+      m_shared = impl::SharedStorage("heddle::Runner", transport(), schedule,
+                                     impl::touched_by_others(schedule));
+    else
       throw contract_error({"heddle::Runner", "the place does not share memory between its ranks",
                             text("'", schedule.name(), "' has domains of memory"),
                             "run it without share_memory()"});
-    }
   }
 
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
-    if (!m_shared.of.empty()) {
-      if (buffer.bytes == 0) return nullptr;
-      if (buffer.rank == transport().rank()) m_allocated += buffer.bytes;
-      return m_shared.of[+buffer.rank] + m_places[+id];
+    if (m_shared.holds(id)) {
+      if (buffer.rank != transport().rank()) return m_shared.begin(id, buffer);
+      if constexpr (impl::HasMemory<ModelType>)
+        expects(m_model.memory(schedule, id) == nullptr, [&] {
+          return Complaint{"heddle::Runner", "another rank touches a buffer that the model holds",
+                           text("'", schedule[buffer.label], "' of stage ", buffer.stage),
+                           "run it without share_memory(), or let the Runner hold it"};
+        });
+      m_allocated += buffer.bytes;
+      return m_shared.begin(id, buffer);
     }
     if constexpr (impl::HasMemory<ModelType>) {
       if (std::byte* const own = m_model.memory(schedule, id)) return own;
@@ -360,8 +357,7 @@ class Runner {
   RunOptions m_options;
   Carrier m_carrier;
   std::vector<std::shared_ptr<std::byte>> m_memory;
-  SharedBlocks m_shared;
-  std::vector<Bytes> m_places;  ///< of every buffer, in the block of its rank
+  impl::SharedStorage m_shared;
   Bytes m_allocated = 0;
   Clock m_clock;
   CostSamples m_samples;

@@ -6,19 +6,16 @@
 /// SharedExecutor: a Schedule of ranks that share memory, over data that the caller has. For
 /// collectives that read the peer in place; models of many stages use a Runner.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/impl/shared_storage.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -52,17 +49,14 @@ class SharedExecutor {
   template <class Bind>
   requires std::is_invocable_r_v<std::byte*, Bind&, BufferId, const Buffer&> SharedExecutor(
       T& transport, const Schedule& schedule, Bind&& bind, ExecuteOptions options = {})
-      : m_places(places(transport, schedule)),
-        m_blocks(transport.share(m_places.back())),
-        m_executor(
-            slice(
-                schedule, transport.rank(),
-                [&](BufferId id, const Buffer& buffer) -> std::byte* {
-                  if (!buffer.transient) return bind(id, buffer);
-                  return buffer.bytes == 0 ? nullptr : m_blocks.of[+buffer.rank] + m_places[+id];
-                },
-                [&](Rank rank) { return reinterpret_cast<ProgressCounter*>(m_blocks.of[+rank]); }),
-            transport, std::move(options)) {}
+      : m_shared("heddle::SharedExecutor", transport, schedule, transient(schedule)),
+        m_executor(slice(
+                       schedule, transport.rank(),
+                       [&](BufferId id, const Buffer& buffer) -> std::byte* {
+                         return buffer.transient ? m_shared.begin(id, buffer) : bind(id, buffer);
+                       },
+                       [&](Rank rank) { return m_shared.progress(rank); }),
+                   transport, std::move(options)) {}
 
   /// One pass over the list, to its end: afterwards this rank's data is whole, and nobody reads it
   /// any more. @throws what Executor::step() does.
@@ -76,31 +70,16 @@ class SharedExecutor {
   /// The Schedule that it runs.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_executor.program().schedule; }
   /// Memory that this rank shares for transient buffers and progress.
-  [[nodiscard]] Bytes allocated() const noexcept { return m_places.back(); }
+  [[nodiscard]] Bytes allocated() const noexcept { return m_shared.bytes(); }
 
  private:
-  /// Where the transient buffers begin in the blocks of their ranks, behind the progress; and, as
-  /// the last, what this rank needs.
-  static std::vector<Bytes> places(const T& transport, const Schedule& schedule) {
-    expects(std::ranges::equal(schedule.domains(), transport.domains()), [&] {
-      return Complaint{
-          "heddle::SharedExecutor", "the schedule has other domains of memory than the transport",
-          text("'", schedule.name(), "'"), "give share_memory() the domains of the transport"};
-    });
-    constexpr Bytes alignment = 64;
-    std::vector<Bytes> ends(static_cast<std::size_t>(schedule.ranks()), alignment);
-    std::vector<Bytes> found;
-    for (const Buffer& buffer : schedule.buffers()) {
-      found.push_back(ends[+buffer.rank]);
-      if (buffer.transient)
-        ends[+buffer.rank] += (buffer.bytes + alignment - 1) / alignment * alignment;
-    }
-    found.push_back(ends[+transport.rank()]);
+  [[nodiscard]] static std::vector<bool> transient(const Schedule& schedule) {
+    std::vector<bool> found;
+    for (const Buffer& buffer : schedule.buffers()) found.push_back(buffer.transient);
     return found;
   }
 
-  std::vector<Bytes> m_places;
-  SharedBlocks m_blocks;
+  impl::SharedStorage m_shared;
   Executor<T> m_executor;
 };
 

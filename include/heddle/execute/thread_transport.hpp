@@ -19,7 +19,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -78,6 +77,20 @@ class ThreadHub {
     return *channel;
   }
 
+  using Blocks = std::vector<std::shared_ptr<std::byte>>;  // of every rank
+
+  /// Puts a rank's block among those of the `number`-th share. Blocks whose ranks have not all come
+  /// stay here, so that a rank that gives up takes nothing from one that looks.
+  std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block) {
+    const std::scoped_lock lock(m_mutex);
+    auto& [blocks, come] = m_blocks[number];
+    if (!blocks) blocks = std::make_shared<Blocks>(static_cast<std::size_t>(m_ranks));
+    (*blocks)[+rank] = std::move(block);
+    const auto found = blocks;
+    if (++come == m_ranks) m_blocks.erase(number);
+    return found;
+  }
+
   struct Key {
     Rank from, to;
     Lane lane;
@@ -87,6 +100,7 @@ class ThreadHub {
   int m_ranks;
   std::mutex m_mutex;
   std::map<Key, std::unique_ptr<impl::ThreadChannel>> m_channels;
+  std::map<std::size_t, std::pair<std::shared_ptr<Blocks>, int>> m_blocks;  ///< by share
   std::atomic<bool> m_aborted{false};
   Abort m_abort;
 };
@@ -172,23 +186,15 @@ class ThreadTransport {
   /// A block of memory for every rank; see SharesMemory.
   [[nodiscard]] SharedBlocks share(Bytes bytes) {
     static constexpr std::align_val_t alignment{64};
-    struct Block {
-      std::shared_ptr<std::byte> memory;
-    };
     const Bytes whole = std::max<Bytes>(bytes, 1);
-    Block mine{{static_cast<std::byte*>(::operator new(whole, alignment)),
-                [](std::byte* old) { ::operator delete(old, alignment); }}};
-    std::memset(mine.memory.get(), 0, whole);
+    std::shared_ptr<std::byte> mine(static_cast<std::byte*>(::operator new(whole, alignment)),
+                                    [](std::byte* old) { ::operator delete(old, alignment); });
+    std::memset(mine.get(), 0, whole);
     // Everyone keeps all blocks: a rank may read what another one has left already.
-    const Block* const address = &mine;
-    auto blocks = std::make_shared<std::vector<Block>>();
+    const auto blocks = m_hub->put(m_shares++, m_rank, std::move(mine));
+    static_cast<void>(all_gather(*this, {}));  // all have put theirs
     SharedBlocks shared{{}, blocks};
-    for (const auto& theirs : all_gather_values<const Block*>(*this, std::span(&address, 1))) {
-      blocks->push_back(*theirs[0]);
-      shared.of.push_back(theirs[0]->memory.get());
-    }
-    // Until all have taken theirs, `mine` stays.
-    static_cast<void>(all_gather(*this, {}));
+    for (const std::shared_ptr<std::byte>& block : *blocks) shared.of.push_back(block.get());
     return shared;
   }
 
@@ -270,6 +276,7 @@ class ThreadTransport {
   ThreadHub* m_hub;
   Rank m_rank;
   std::vector<std::unique_ptr<End>> m_ends;
+  std::size_t m_shares = 0;  ///< calls of share()
 };
 static_assert(SharesMemory<ThreadTransport>);
 

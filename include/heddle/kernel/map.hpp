@@ -91,6 +91,35 @@ struct MapStaged {
   }
 };
 
+/// Calls `f` for the elements of a walk over memory that begins at `out` and at each `in`.
+template <ExecutionSpace Exec, class F, class Out, class... In>
+void map_rows(const char* where, const Exec& exec, const F& f, const Walk<1 + sizeof...(In)>& walk,
+              Out* out, const In*... in) {
+  if (walk.size() == 0) return;
+  const MapRow<F, Out, In...> row{f, walk, out, Sources<const In...>(in...)};
+  const auto cores = static_cast<std::size_t>(exec.concurrency());
+  if constexpr (staging<Exec>::scratch == Scratch::local) {
+    using Kernel = MapStaged<Exec, F, Out, In...>;
+    const std::size_t bytes = (sizeof(Out) + ... + sizeof(In));
+    const std::size_t tile =
+        tile_elements<Kernel>(where, exec, bytes, 1 + sizeof...(In), walk.size() / cores + 1);
+    const std::size_t tiles = (walk.columns + tile - 1) / tile;
+    auto policy = teams_of_one(where, exec, walk.rows * tiles);
+    policy.set_scratch_size(0, Kokkos::PerTeam(tile * bytes + (1 + sizeof...(In)) * dma_line));
+    Kokkos::parallel_for(where, policy, Kernel{row, tile, tiles});
+  } else {
+    // A piece per core, of whole cache lines of the smallest elements.
+    const std::size_t split = (cores + walk.rows - 1) / walk.rows;
+    const std::size_t share = (walk.columns + split - 1) / split;
+    const std::size_t piece = runs_on_host<Exec> ? (share + 63) / 64 * 64 : 1;
+    const std::size_t pieces = (walk.columns + piece - 1) / piece;
+    Kokkos::parallel_for(where,
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
+                             exec, 0, static_cast<std::int64_t>(walk.rows * pieces)),
+                         MapDirect<Exec, F, Out, In...>{row, piece, pieces});
+  }
+}
+
 }  // namespace impl
 
 /// A function of one element of each View in `In` whose result becomes an element of `Out`.
@@ -114,36 +143,8 @@ void map(const Exec& exec, const F& f, const Out& out, const In&... in) {
                 "heddle::kernel::map: kernels of the execution space cannot reach a View's memory");
   static_assert(!std::is_const_v<typename Out::value_type>,
                 "heddle::kernel::map: the elements of the output are const");
-  using Row = impl::MapRow<F, typename Out::value_type, typename In::non_const_value_type...>;
-  const auto walk = impl::make_walk(where, out, in...);
-  if (walk.size() == 0) return;
-  const Row row{f, walk, out.data(), impl::Sources<const typename In::value_type...>(in.data()...)};
-  const auto cores = static_cast<std::size_t>(exec.concurrency());
-  if constexpr (staging<Exec>::scratch == Scratch::local) {
-    using Kernel =
-        impl::MapStaged<Exec, F, typename Out::value_type, typename In::non_const_value_type...>;
-    const std::size_t bytes =
-        (sizeof(typename Out::value_type) + ... + sizeof(typename In::value_type));
-    const std::size_t tile =
-        impl::tile_elements<Kernel>(where, exec, bytes, 1 + sizeof...(In), walk.size() / cores + 1);
-    const std::size_t tiles = (walk.columns + tile - 1) / tile;
-    auto policy = impl::teams_of_one(where, exec, walk.rows * tiles);
-    policy.set_scratch_size(0,
-                            Kokkos::PerTeam(tile * bytes + (1 + sizeof...(In)) * impl::dma_line));
-    Kokkos::parallel_for(where, policy, Kernel{row, tile, tiles});
-  } else {
-    // A piece per core, of whole cache lines of the smallest elements.
-    const std::size_t split = (cores + walk.rows - 1) / walk.rows;
-    const std::size_t share = (walk.columns + split - 1) / split;
-    const std::size_t piece = runs_on_host<Exec> ? (share + 63) / 64 * 64 : 1;
-    const std::size_t pieces = (walk.columns + piece - 1) / piece;
-    Kokkos::parallel_for(
-        where,
-        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
-            exec, 0, static_cast<std::int64_t>(walk.rows * pieces)),
-        impl::MapDirect<Exec, F, typename Out::value_type, typename In::non_const_value_type...>{
-            row, piece, pieces});
-  }
+  impl::map_rows(where, exec, f, impl::make_walk(where, out, in...), out.data(),
+                 static_cast<const typename In::value_type*>(in.data())...);
 }
 
 }  // namespace heddle::inline v0::kernel

@@ -25,6 +25,7 @@ namespace heddle::inline v0 {
 struct MeshAxis {
   std::string name;  ///< "pipe", "data", ...; unique in its mesh
   int size = 1;      ///< number of ranks along it
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
 };
 
 /// The shape of a device mesh. Ranks are numbered with the last axis fastest.
@@ -117,6 +118,8 @@ class MeshShape {
     return Rank{static_cast<int>(+rank) +
                 (coordinate - this->coordinate(rank, axis)) * stride(axis)};
   }
+
+  friend bool operator==(const MeshShape&, const MeshShape&) = default;
 
   friend std::ostream& operator<<(std::ostream& out, const MeshShape& shape) {
     for (std::size_t i = 0; i < shape.m_axes.size(); ++i)

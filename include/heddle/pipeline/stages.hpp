@@ -7,7 +7,6 @@
 /// rank, gives the schedule's buffers their sizes and memory, and turns actions into calls.
 
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +15,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,13 +33,13 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
+#include <heddle/pipeline/impl/stage_sizes.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/data_parallel.hpp>
 #include <heddle/schedule/expand.hpp>
-#include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/weave.hpp>
 
@@ -59,6 +57,9 @@ struct StagesOptions {
   GradientSum gradient_sum = GradientSum::ring;  ///< over the replicas of a stage
   bool eager_sum = false;                        ///< as soon as it has them, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
+  /// Axes along which ranks hold parts of a stage, and not its replicas: gradients are not summed
+  /// along them. What the parts say to each other is the stage's own, as by a TensorLine.
+  std::vector<std::string> shard_axes = {};
   DevicePath path = DevicePath::automatic;  ///< of messages, where the stages' memory is a device's
   /// What is done to the schedule last, with all sizes and the sums of gradients expanded in it,
   /// the same on every rank: cast_at_cut() between replicas, for instance. Nothing where empty.
@@ -125,7 +126,7 @@ class Stages {
     m_residuals.clear();
     check(schedule);
     if constexpr (std::same_as<P, DeviceMesh>) {
-      schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis);
+      schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis, m_options.shard_axes);
       m_replicas = replicas(place);
     }
     if (m_options.eager_sum) schedule = eager_sums(schedule);
@@ -263,28 +264,21 @@ class Stages {
  private:
   using Elements = Kokkos::View<scalar_type*, memory_space>;
 
-  static constexpr std::array<std::string_view, 9> roles = {
-      role::input,      role::output, role::saved,   role::exchanged, role::output_grad,
-      role::input_grad, role::delta,  role::weights, role::gradients};
-
   struct Entry {
     Stage number;
     LayerRange layers;
     std::unique_ptr<S> stage;
     Elements versions = {};  ///< of its parameters, where there are several
   };
-  struct Sizes {
-    std::uint32_t stage;
-    std::uint64_t input, output, saved, delta, parameters;  ///< elements
-  };
-
   static std::byte* bytes_of(scalar_type* data) { return reinterpret_cast<std::byte*>(data); }
 
   /// The line of the mesh over which MPI sums gradients; null where there are no replicas.
   const Communicator* replicas(DeviceMesh& mesh) const {
     const Communicator* line = nullptr;
     for (const MeshAxis& axis : mesh.shape().axes()) {
-      if (axis.name == m_options.pipe_axis || axis.size == 1) continue;
+      if (axis.name == m_options.pipe_axis || axis.size == 1 ||
+          std::ranges::find(m_options.shard_axes, axis.name) != m_options.shard_axes.end())
+        continue;
       if (line != nullptr && m_options.gradient_sum == GradientSum::library)
         throw infeasible({"heddle::Stages", "replicas lie along several axes", text(mesh.shape()),
                           "use GradientSum::ring, or one axis beside the pipe"});
@@ -351,44 +345,20 @@ class Stages {
         Elements(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::delta"), delta);
   }
 
-  /// The schedule with the sizes of all stages, which every rank tells the others.
+  /// The schedule with the sizes of all stages, which every rank tells the others: parts of a stage
+  /// may have sizes of their own.
   template <Transport T>
   [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport,
                                const ExecuteOptions& options) const {
-    std::vector<Sizes> mine;
+    std::vector<impl::StageElements> mine;
     for (const Entry& entry : m_stages) {
       const S& stage = *entry.stage;
       mine.push_back({entry.number.value, stage.input_size(), stage.output_size(),
                       stage.saved_size(), stage.delta_size(), stage.parameter_count()});
     }
-    std::vector<Sizes> sizes;
-    for (const auto& theirs : all_gather_values<Sizes>(transport, mine, options)) {
-      for (const Sizes& each : theirs) {
-        if (sizes.size() <= each.stage) sizes.resize(each.stage + 1);
-        sizes[each.stage] = each;
-      }
-    }
-    const std::vector<std::uint64_t> of_inputs = check_ends(schedule, sizes);
-    return with_message_sizes(
-        schedule.with_sizes([&, next = std::size_t{0}](Buffer& buffer) mutable {
-          const std::string& label = schedule[buffer.label];
-          const std::uint64_t input = of_inputs[next++];
-          if (label == role::narrow || label == role::residual) return;
-          expects(std::find(roles.begin(), roles.end(), label) != roles.end(), [&] {
-            return Complaint{"heddle::Stages", "stages have no storage of this role",
-                             text("'", label, "' of stage ", buffer.stage)};
-          });
-          const Sizes& stage = sizes[+buffer.stage];
-          const std::uint64_t elements =
-              label == role::input || label == role::input_grad ? input
-              : label == role::output || label == role::output_grad || label == role::exchanged
-                  ? stage.output
-              : label == role::saved ? stage.saved
-              : label == role::delta ? stage.delta
-                                     : stage.parameters;
-          buffer.type = scalar_of<scalar_type>;
-          buffer.bytes = elements * sizeof(scalar_type) * buffer.parts;
-        }));
+    const impl::SizesOfRanks sizes(
+        all_gather_values<impl::StageElements>(transport, mine, options));
+    return impl::with_stage_sizes(schedule, sizes, scalar_of<scalar_type>);
   }
 
   /// The memory of a stage's weights: the stage's own, or ours where there are several versions, of
@@ -428,64 +398,6 @@ class Stages {
     use_parameters(stage, weights);
     stage.update();
     stage.fence();
-  }
-
-  /// Refuses schedules in which a stage has other inputs and outputs than its sizes say, or does
-  /// not keep what its backward calls need. Every rank knows all sizes and refuses alike. Returns
-  /// the elements of each buffer that holds an input or the gradient of one.
-  static std::vector<std::uint64_t> check_ends(const Schedule& schedule,
-                                               const std::vector<Sizes>& sizes) {
-    const auto complain = [&](ActionId id, std::string what, std::string fix) {
-      return Complaint{"heddle::Stages", std::move(what),
-                       text("stage ", schedule[id].stage, " of '", schedule.name(), "', ",
-                            action_text(schedule, id)),
-                       std::move(fix)};
-    };
-    const auto passes = [](const Action& action) { return action.kind <= Kind::B; };
-    for (std::size_t i = 0; i < schedule.size(); ++i) {
-      const Action& action = schedule[ActionId{i}];
-      if (!passes(action)) continue;
-      const Sizes& stage = sizes[+action.stage];
-      const impl::StageEnds ends = impl::stage_ends(schedule, ActionId{i});
-      const bool forward = action.kind == Kind::F;
-      const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
-      const bool more = (stage.input == 0 && ends.inputs > 0) ||
-                        (stage.output == 0 && beyond > 0) || (ends.partners > 0 && beyond > 1);
-      const bool fewer =
-          (stage.input > 0 && ends.inputs == 0) || (stage.output > 0 && beyond == 0) || !ends.saves;
-      expects(!more && !fewer, [&] {
-        return complain(
-            ActionId{i},
-            text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
-            more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
-                   "one partner in the loss"
-                 : "input_size is 0 for the first stage, output_size for the last; forwards alone "
-                   "keep nothing");
-      });
-    }
-    const std::vector<std::uint32_t> made_by = impl::stages_of_values(schedule);
-    std::vector<std::uint64_t> elements(schedule.buffers().size(), 0);
-    for (std::size_t i = 0; i < schedule.size(); ++i) {
-      const Action& action = schedule[ActionId{i}];
-      if (!passes(action)) continue;
-      const auto inputs =
-          schedule.uses(ActionId{i}).first(impl::stage_ends(schedule, ActionId{i}).inputs);
-      std::uint64_t all = 0;
-      std::size_t next = 0;
-      for (const Use& use : inputs)
-        if (const std::uint32_t from = made_by[+use.buffer]; from < sizes.size())
-          all += elements[+use.buffer] = sizes[from].output;
-      for (const Use& use : schedule.uses(ActionId{i}))
-        if (use.writes() && schedule[schedule[use.buffer].label] == role::input_grad)
-          elements[+use.buffer] = elements[+inputs[next++].buffer];
-      expects(all == sizes[+action.stage].input, [&] {
-        return complain(ActionId{i},
-                        text("the inputs of a stage have ", all, " elements, its input_size is ",
-                             sizes[+action.stage].input),
-                        "several inputs come one after the other, as the graph has them");
-      });
-    }
-    return elements;
   }
 
   void sum_group(const Task& task) {

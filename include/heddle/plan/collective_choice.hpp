@@ -17,8 +17,10 @@
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
+#include <heddle/schedule/collective/domain_levels.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -32,15 +34,18 @@ struct CollectiveChoice {
   schedule::Algorithm algorithm = schedule::Algorithm::direct;  ///< by this one, otherwise
   Bytes piece = 0;  ///< most bytes of a message that carries one block; 0: a block is not cut
   Rank root = {};   ///< of an all-reduce over a tree or star: through whom it goes
+  /// Ranks of one host read each other's memory, in levels where there are several hosts, among
+  /// which the algorithm is this one: see shared_algorithm().
+  bool shared = false;
 
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
-  /// "star by rank 2 in pieces of 16384 bytes"
+  /// "star by rank 2 in pieces of 16384 bytes", "ring over shared memory"
   friend std::ostream& operator<<(std::ostream& out, const CollectiveChoice& choice) {
     if (choice.library) return out << "library";
     out << choice.algorithm;
     if (choice.root != Rank{}) out << " by rank " << choice.root;
     if (choice.piece != 0) out << " in pieces of " << choice.piece << " bytes";
-    return out;
+    return choice.shared ? out << " over shared memory" : out;
   }
 };
 
@@ -105,23 +110,100 @@ inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
   return found;
 }
 
+/// Refuses `domains` that are not of all ranks.
+inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks) {
+  expects(domains.size() == static_cast<std::size_t>(ranks), [&] {
+    return Complaint{"heddle::CollectiveChoice", "every rank has a domain of memory",
+                     text(domains.size(), " domains, ", ranks, " ranks")};
+  });
+}
+
+/// The Schedule of a choice over shared memory, by messages still.
+[[nodiscard]] inline Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
+                                         schedule::CollectiveOptions options,
+                                         const std::vector<std::uint32_t>& domains) {
+  expect_domains(domains, options.ranks);
+  choice.algorithm = shared_algorithm(collective, choice.algorithm, options, domains);
+  return collective_in_domains(collective, choice.algorithm, chosen(collective, choice, options),
+                               domains);
+}
+
+/// The candidates of one algorithm through one rank: those of its pieces that differ.
+inline void add_pieces(std::vector<CollectiveChoice>& found, schedule::Collective collective,
+                       CollectiveChoice choice, const schedule::CollectiveOptions& options) {
+  int chunks = 0;
+  for (const Bytes piece : pieces) {
+    choice.piece = piece;
+    const int cut = chosen(collective, choice, options).chunks;
+    if (cut <= chunks || cut > 1024) continue;
+    chunks = cut;
+    found.push_back(choice);
+  }
+}
+
+/// Adds the candidates over shared memory: one within a single host; else the algorithms among the
+/// hosts.
+inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collective collective,
+                       const schedule::CollectiveOptions& options,
+                       const std::vector<std::uint32_t>& domains) {
+  using schedule::Algorithm;
+  if (all_share(domains)) {
+    schedule::CollectiveOptions levels = options;
+    const Algorithm algorithm = shared_algorithm(collective, Algorithm::direct, levels, domains);
+    if (schedule::applicable(collective, algorithm, options))
+      found.push_back({.algorithm = algorithm, .piece = shared_piece, .shared = true});
+    return;
+  }
+  for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
+    const auto outer = static_cast<Algorithm>(a);
+    schedule::CollectiveOptions levels = options;
+    const Algorithm algorithm = shared_algorithm(collective, outer, levels, domains);
+    if (outer == Algorithm::hierarchical || !schedule::applicable(collective, algorithm, levels))
+      continue;
+    std::vector<CollectiveChoice> each;
+    add_pieces(each, collective, {.algorithm = algorithm, .shared = true}, levels);
+    for (CollectiveChoice& choice : each) {
+      choice.algorithm = outer;
+      found.push_back(choice);
+    }
+  }
+}
+
 }  // namespace impl
 
 /// The Schedule of a collective as `choice` has it, whose chunks and root replace those of
 /// `options`, in the order of the times that it is expected to have on `machine`: a rank that walks
-/// the list finds what comes early first.
-/// @throws contract_error for the library's own call, which is no Schedule; what
-///         schedule::collective() throws.
+/// the list finds what comes early first. Over shared memory, which ranks have as `domains` say
+/// (one number per rank), what ranks read of each other is copied out: see share_copies().
+/// @throws contract_error for the library's own call, which is no Schedule, and for shared memory
+///         where `domains` have not one number per rank; what schedule::collective() throws.
 [[nodiscard]] inline Schedule to_schedule(const CollectiveChoice& choice,
                                           schedule::Collective collective,
                                           const schedule::CollectiveOptions& options,
-                                          const Machine& machine) {
+                                          const Machine& machine,
+                                          const std::vector<std::uint32_t>& domains = {}) {
   expects(!choice.library, [] {
     return Complaint{"heddle::to_schedule", "the MPI library's own call is no schedule", {}};
   });
+  if (choice.shared) {
+    const Schedule schedule = impl::in_domains(collective, choice, options, domains);
+    if (all_share(domains)) return share_copies(schedule, domains);
+    return share_copies(schedule::in_time_order(simulate(schedule, MessageCosts(machine))),
+                        domains);
+  }
   const Schedule schedule =
       schedule::collective(collective, choice.algorithm, impl::chosen(collective, choice, options));
   return schedule::in_time_order(simulate(schedule, MessageCosts(machine)));
+}
+
+/// The Schedule of a choice over shared memory where nothing is known of the machine.
+/// @throws contract_error where `domains` have not one number per rank; what schedule::collective()
+///         throws.
+[[nodiscard]] inline Schedule to_shared_schedule(const CollectiveChoice& choice,
+                                                 schedule::Collective collective,
+                                                 const schedule::CollectiveOptions& options,
+                                                 const std::vector<std::uint32_t>& domains) {
+  return share_copies(impl::in_domains(collective, choice, options, domains), domains);
 }
 
 /// The candidates that are the same as this one at that size, itself among them: a short block is
@@ -129,7 +211,7 @@ inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 [[nodiscard]] inline std::vector<CollectiveChoice> same_at(
     schedule::Collective collective, const CollectiveChoice& choice,
     const schedule::CollectiveOptions& options) {
-  if (choice.library) return {choice};
+  if (choice.library || choice.shared) return {choice};
   const int chunks = impl::chosen(collective, choice, options).chunks;
   std::vector<CollectiveChoice> found;
   for (const Bytes piece : impl::pieces) {
@@ -141,45 +223,45 @@ inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 }
 
 /// What there is to choose from for a collective on a machine: every algorithm that performs it,
-/// its blocks uncut and in pieces, over the best hubs. Not the library's own call, which only a
-/// measurement can price.
+/// its blocks uncut and in pieces, over the best hubs; and, where ranks share memory as `domains`
+/// say, over that. Not the library's own call, which only a measurement can price.
+/// @throws contract_error for domains that are neither none nor one number per rank.
 [[nodiscard]] inline std::vector<CollectiveChoice> candidates(
     schedule::Collective collective, const schedule::CollectiveOptions& options,
-    const Machine& machine) {
+    const Machine& machine, const std::vector<std::uint32_t>& domains = {}) {
   using schedule::Algorithm;
   using schedule::Collective;
+  if (!domains.empty()) impl::expect_domains(domains, options.ranks);
   std::vector<CollectiveChoice> found;
+  if (any_share(domains) && options.bytes >= least_shared_bytes)
+    impl::add_shared(found, collective, options, domains);
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
     if (!schedule::applicable(collective, algorithm, options)) continue;
     const bool has_hub = collective == Collective::all_reduce &&
                          (algorithm == Algorithm::star || algorithm == Algorithm::binomial_tree);
     const auto roots = has_hub ? impl::hubs(machine, options.ranks) : std::vector<Rank>{Rank{}};
-    for (const Rank root : roots) {
-      int chunks = 0;
-      for (const Bytes piece : impl::pieces) {
-        const CollectiveChoice choice{false, algorithm, piece, root};
-        const int cut = impl::chosen(collective, choice, options).chunks;
-        if (cut <= chunks || cut > 1024) continue;
-        chunks = cut;
-        found.push_back(choice);
-      }
-    }
+    for (const Rank root : roots)
+      impl::add_pieces(found, collective, {.algorithm = algorithm, .root = root}, options);
   }
   return found;
 }
 
-/// All candidates with their simulated times, the fastest first; at equal times the one with the
-/// fewest messages. @throws infeasible where no algorithm performs the collective.
+/// All candidates() with their simulated times, the fastest first; at equal times in their order,
+/// those over shared memory first and short ones before those that are cut.
+/// @throws infeasible where no algorithm performs the collective; what candidates() and
+///         schedule::collective() throw.
 [[nodiscard]] inline std::vector<CollectivePrediction> predict(
     schedule::Collective collective, const schedule::CollectiveOptions& options,
-    const Machine& machine) {
+    const Machine& machine, const std::vector<std::uint32_t>& domains = {}) {
   std::vector<CollectivePrediction> found;
   const MessageCosts costs(machine);
   Timeline timeline;
-  for (const CollectiveChoice& choice : candidates(collective, options, machine)) {
-    simulate(schedule::collective(collective, choice.algorithm,
-                                  impl::chosen(collective, choice, options)),
+  for (const CollectiveChoice& choice : candidates(collective, options, machine, domains)) {
+    // Over shared memory a copy takes about what the library's message does.
+    simulate(choice.shared ? impl::in_domains(collective, choice, options, domains)
+                           : schedule::collective(collective, choice.algorithm,
+                                                  impl::chosen(collective, choice, options)),
              costs, timeline);
     found.push_back({choice, timeline.makespan()});
   }
@@ -190,12 +272,12 @@ inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
   return found;
 }
 
-/// The candidate that is expected to be the fastest on `machine`.
-/// @throws infeasible where no algorithm performs the collective.
+/// The candidate that is expected to be the fastest on `machine`. @throws what predict() throws.
 [[nodiscard]] inline CollectiveChoice choose(schedule::Collective collective,
                                              const schedule::CollectiveOptions& options,
-                                             const Machine& machine) {
-  return predict(collective, options, machine).front().choice;
+                                             const Machine& machine,
+                                             const std::vector<std::uint32_t>& domains = {}) {
+  return predict(collective, options, machine, domains).front().choice;
 }
 
 }  // namespace heddle::inline v0

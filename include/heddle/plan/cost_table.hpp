@@ -39,15 +39,13 @@ namespace heddle::inline v0 {
 /// what is chosen there is expected to take no longer than either neighbour's best. Beyond the
 /// measured sizes times are those of the last one, in proportion to the size.
 ///
-/// The library's own call is preferred where it is expected to take at most `margin` longer than
-/// the fastest: a measurement tells no smaller differences.
+/// Of equal times the library's own call is taken. What a measurement does not tell apart is its
+/// business: measure_collectives() puts in how long a candidate takes at most, compared with the
+/// library.
 ///
 /// A value; lookups change nothing and take a few comparisons per measured size.
 class CostTable {
  public:
-  /// How much longer than the fastest the library's own call may take, as a share of that.
-  static constexpr double margin = 0.05;
-
   /// No times yet, on a machine of network().
   explicit CostTable(Machine machine) : m_machine(std::move(machine)) {}
 
@@ -73,29 +71,36 @@ class CostTable {
   }
 
   /// The fastest for so many bytes, or the library's call, and the time that it is expected to
-  /// take. Where nothing was measured for the collective: the library's own call, and no time.
-  [[nodiscard]] CollectivePrediction best(schedule::Collective collective, Bytes bytes) const {
+  /// take. Without `library` only algorithms of ours count, for calls that the library cannot make;
+  /// without `shared` none over shared memory.
+  /// Where nothing was measured that counts: the library's own call, and no time.
+  [[nodiscard]] CollectivePrediction best(schedule::Collective collective, Bytes bytes,
+                                          bool library = true, bool shared = true) const {
     const auto& rows = m_rows[static_cast<std::size_t>(collective)];
-    CollectivePrediction found{{.library = true}, 0};
-    if (rows.empty()) return found;
+    const CollectivePrediction nothing{{.library = true}, 0};
+    if (rows.empty()) return nothing;
     const auto above = std::ranges::lower_bound(rows, bytes, {}, &Row::bytes);
     const Row& right = above == rows.end() ? rows.back() : *above;
     const Row& left = above == rows.begin() || right.bytes <= bytes ? right : *std::prev(above);
-    found.time = std::numeric_limits<Seconds>::infinity();
-    Seconds library = found.time;
+    constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
+    CollectivePrediction found{{.library = true}, never};
+    Seconds by_library = never;
     for (const Row* row : {&left, &right}) {
       for (const CollectivePrediction& entry : row->times) {
+        if ((entry.choice.library && !library) || (entry.choice.shared && !shared)) continue;
         const Seconds time = between(left, right, entry.choice, bytes);
         if (time < found.time) found = {entry.choice, time};
-        if (entry.choice.library) library = std::min(library, time);
+        if (entry.choice.library) by_library = std::min(by_library, time);
       }
     }
-    return library <= (1 + margin) * found.time ? CollectivePrediction{{.library = true}, library}
-                                                : found;
+    if (found.time == never) return nothing;
+    if (by_library <= found.time) return {{.library = true}, by_library};
+    return found;
   }
   /// The choice alone.
-  [[nodiscard]] CollectiveChoice choose(schedule::Collective collective, Bytes bytes) const {
-    return best(collective, bytes).choice;
+  [[nodiscard]] CollectiveChoice choose(schedule::Collective collective, Bytes bytes,
+                                        bool library = true, bool shared = true) const {
+    return best(collective, bytes, library, shared).choice;
   }
 
   /// The times by one size, as measured; empty where there are none.
@@ -115,7 +120,7 @@ class CostTable {
   /// As text, which parse() reads back without loss: a line "heddle-costs 1 CHECKSUM", with the
   /// 64-bit FNV-1a hash of the lines below it; the number of ranks and the name of a device; "link
   /// FROM TO LATENCY BANDWIDTH" in seconds and bytes per second; and "time COLLECTIVE BYTES SECONDS
-  /// library" or "... SECONDS ALGORITHM PIECE ROOT".
+  /// library", "... SECONDS ALGORITHM PIECE ROOT" or "... ROOT shared".
   [[nodiscard]] std::string to_text() const {
     std::ostringstream body;
     body.precision(std::numeric_limits<double>::max_digits10);
@@ -136,7 +141,8 @@ class CostTable {
           if (choice.library)
             body << "library\n";
           else
-            body << choice.algorithm << ' ' << choice.piece << ' ' << choice.root << '\n';
+            body << choice.algorithm << ' ' << choice.piece << ' ' << choice.root
+                 << (choice.shared ? " shared\n" : "\n");
         }
       }
     }
@@ -257,6 +263,9 @@ class CostTable {
     std::uint32_t root = 0;
     if (!choice.library) in >> choice.piece >> root;
     choice.root = Rank{root};
+    const bool complete = !in.fail();
+    std::string memory;
+    choice.shared = static_cast<bool>(in >> memory);
     std::size_t c = 0, a = 0;
     while (c < schedule::collective_count &&
            schedule::to_string(static_cast<schedule::Collective>(c)) != collective)
@@ -264,8 +273,10 @@ class CostTable {
     while (a < schedule::algorithm_count &&
            schedule::to_string(static_cast<schedule::Algorithm>(a)) != algorithm)
       ++a;
-    const bool known = choice.library || a < schedule::algorithm_count;
-    if (!in || word != "time" || c == schedule::collective_count || !known)
+    const bool known =
+        choice.library ? !choice.shared
+                       : a < schedule::algorithm_count && (!choice.shared || memory == "shared");
+    if (!complete || word != "time" || c == schedule::collective_count || !known)
       refuse("a line is not understood", text("'", line, "'"));
     if (!choice.library) choice.algorithm = static_cast<schedule::Algorithm>(a);
     set(static_cast<schedule::Collective>(c), bytes, choice, time);

@@ -153,6 +153,8 @@ inline constexpr std::uint8_t gradient =
 inline constexpr std::uint8_t with_next =
     2;  ///< done together with the next action, its neighbour in list and queue
 inline constexpr std::uint8_t again = 4;  ///< an action that was done before, see recompute()
+inline constexpr std::uint8_t unnamed =
+    8;  ///< an update that ends the step because the orders name none, see weave()
 }  // namespace flag
 
 /// One entry of the list. It takes place on every rank its operands live on. 20 bytes; its uses are

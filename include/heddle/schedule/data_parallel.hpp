@@ -6,8 +6,11 @@
 /// data_parallel(): a pipeline's Schedule on every line of a mesh, with the gradients summed across
 /// the lines before each update.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,12 +24,14 @@ namespace heddle::inline v0 {
 /// Runs `schedule`, whose ranks are the coordinates of axis `pipe`, once on every line of the mesh
 /// along that axis. Before a stage's update stands one group action that sums its gradients over
 /// the lines (and the stage's replicas in a line): leave it to the MPI library, or expand() it.
-/// Item m means the line's own microbatch m.
+/// Item m means the line's own microbatch m. Along the axes `shards` lines hold parts of one stage
+/// and not its replicas: gradients are summed over those that lie alike on these axes.
 ///
 /// A mesh without the axis `pipe` takes a schedule of one rank.
 /// @throws contract_error where the axis has another size than the schedule has ranks.
 [[nodiscard]] inline Schedule data_parallel(const Schedule& schedule, const MeshShape& mesh,
-                                            std::string_view pipe = "pipe") {
+                                            std::string_view pipe = "pipe",
+                                            const std::vector<std::string>& shards = {}) {
   const int length = mesh.has(pipe) ? mesh.size(pipe) : 1;
   expects(length == schedule.ranks(), [&] {
     return Complaint{"heddle::data_parallel", "the mesh does not fit the schedule",
@@ -37,6 +42,21 @@ namespace heddle::inline v0 {
   for (int r = 0; r < mesh.size(); ++r)
     if (!mesh.has(pipe) || mesh.coordinate(Rank{r}, mesh.axis(pipe)) == 0) first.push_back(Rank{r});
   if (first.size() == 1) return schedule;
+  // The lines that hold the same, by the first of them.
+  std::vector<std::vector<std::size_t>> replicas;
+  for (std::size_t line = 0; line < first.size(); ++line) {
+    const auto alike = [&](const std::vector<std::size_t>& others) {
+      return std::ranges::all_of(shards, [&](const std::string& axis) {
+        return !mesh.has(axis) || mesh.coordinate(first[line], mesh.axis(axis)) ==
+                                      mesh.coordinate(first[others[0]], mesh.axis(axis));
+      });
+    };
+    const auto found = std::ranges::find_if(replicas, alike);
+    if (found == replicas.end())
+      replicas.push_back({line});
+    else
+      found->push_back(line);
+  }
   const auto place = [&](std::size_t line, Rank rank) {
     return mesh.has(pipe) ? mesh.moved(first[line], mesh.axis(pipe), static_cast<int>(+rank))
                           : first[line];
@@ -63,11 +83,15 @@ namespace heddle::inline v0 {
     const Action& action = schedule[id];
     const Queue& queue = schedule[action.queue];
     const auto sum = [&](std::span<const Use> gradients) {
-      uses.clear();
-      for (std::size_t line = 0; line < lines; ++line)
-        for (const Use& each : gradients)
-          uses.push_back(schedule::update(on_line(line, each.buffer), each.first, each.count));
-      builder.add({Kind::group, builder.local(place(0, queue.from), Lane{1}), action.stage}, uses);
+      for (const auto& alike : replicas) {
+        uses.clear();
+        for (const std::size_t line : alike)
+          for (const Use& each : gradients)
+            uses.push_back(schedule::update(on_line(line, each.buffer), each.first, each.count));
+        if (uses.size() == 1) continue;
+        builder.add(
+            {Kind::group, builder.local(place(alike[0], queue.from), Lane{1}), action.stage}, uses);
+      }
     };
     if (action.kind == Kind::group) {
       sum(schedule.uses(id));

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
@@ -34,19 +34,17 @@ inline void size_message(Buffer& narrow, const Buffer& wide) {
     return encoded_bytes(narrow.type, narrow.block, bytes / size_of(wide.type));
   };
   narrow.ends.reset();
-  if (wide.bytes == 0 && wide.ends == nullptr) {  // not bound yet
+  if (!is_bound(wide)) {
     narrow.bytes = 0;
   } else if (narrow.block == 0 && wide.ends == nullptr) {
     narrow.bytes = encoded(wide.bytes);
   } else if (is_cut_evenly(wide)) {
     narrow.bytes = wide.parts * encoded(wide.bytes / wide.parts);
   } else {
-    std::vector<Bytes> ends;
-    Bytes end = 0;
+    std::vector<Bytes> sizes;
     for (std::uint32_t part = 0; part < wide.parts; ++part)
-      ends.push_back(end += encoded(part_bytes(wide, part, 1)));
-    narrow.bytes = end;
-    narrow.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends));
+      sizes.push_back(encoded(part_bytes(wide, part, 1)));
+    cut_in_parts(narrow, std::move(sizes));
   }
 }
 

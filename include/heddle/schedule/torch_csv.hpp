@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -147,24 +146,11 @@ enum class CsvContents : std::uint8_t {
   return impl::CsvWriter(orders).write();
 }
 
-namespace impl {
-
-/// Whether stages update before the end of the step: weave() appends one update for each.
-[[nodiscard]] inline bool updates_within(const Schedule& schedule) {
-  std::set<std::pair<Stage, QueueId>> seen;
-  return std::any_of(
-      schedule.actions().begin(), schedule.actions().end(), [&](const Action& action) {
-        return action.kind == Kind::update && !seen.insert({action.stage, action.queue}).second;
-      });
-}
-
-}  // namespace impl
-
 /// The compute actions of a timeline as a schedule file with its idle cells: a column for each
 /// `slot` of time from the beginning on, so that to_csv(simulate(schedule, {.F = 1, .B = 1})) shows
 /// the schedule's slots. What takes longer than a slot is followed by empty cells; a fused pair is
-/// one cell. Left out are what weave() adds, the updates at the end of the step among it, and what
-/// runs again (see recompute()), which has no name in this dialect: its cells are empty. So
+/// one cell. Left out are what weave() adds, the updates of orders that name none among it, and
+/// what runs again (see recompute()), which has no name in this dialect: its cells are empty. So
 /// read_orders() gives back the orders that were woven.
 /// @throws contract_error where an action does not begin at a slot of its own, and for a slot of no
 ///         time.
@@ -177,12 +163,11 @@ template <class Time>
   const Time begin = timeline.begin();
   std::vector<std::string> lines(static_cast<std::size_t>(schedule.ranks()));
   std::vector<int> slots(lines.size(), 0);  // written
-  const bool updates = impl::updates_within(schedule);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
-    const bool has_name =
-        schedule[id].kind <= Kind::B || (updates && schedule[id].kind == Kind::update);
-    if (!has_name || (schedule[id].flags & flag::again)) continue;
+    const auto [kind, flags] = std::pair(schedule[id].kind, schedule[id].flags);
+    const bool computes = kind <= Kind::B || kind == Kind::update;
+    if (!computes || (flags & (flag::again | flag::unnamed)) != 0) continue;
     const Rank rank = schedule[schedule[id].queue].from;
     std::string& line = lines[+rank];
     int& written = slots[+rank];
@@ -195,7 +180,7 @@ template <class Time>
                        "simulate with costs of one slot or several"};
     });
     comma();
-    if (schedule[id].flags & flag::with_next) {
+    if (flags & flag::with_next) {
       line += text("(", action_text(schedule, id), ";", action_text(schedule, ActionId{++i}),
                    ")OVERLAP_F_B");
     } else {

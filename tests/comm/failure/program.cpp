@@ -8,38 +8,26 @@
 /// That rank prints when it leaves, every other one when it notices and what it waits for, by one
 /// clock. A program of its own, because the job ends with it.
 
-#include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <exception>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <thread>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include <mpi.h>
 
-#include <heddle/comm/environment.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 
+#include "failure.hpp"
+
 namespace {
 
 namespace hd = heddle;
-
-/// One write, so that the lines of several ranks do not mix.
-void say(std::string line) {
-  line += '\n';
-  if (write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
-}
 
 /// When and how this rank leaves, if it does. The first step is for counting its acts.
 class Doom {
@@ -61,8 +49,7 @@ class Doom {
   }
   void look() {
     if (m_signal == 0 || m_acts <= m_last || m_looks-- > 0) return;
-    say(hd::text("rank ", m_rank, " leaves at ", hd::steady_seconds()));
-    std::raise(std::exchange(m_signal, 0));
+    failing::leave(m_rank, std::exchange(m_signal, 0));
   }
 
  private:
@@ -126,37 +113,29 @@ hd::Schedule schedule_of(std::uint64_t kind, int ranks) {
                                   {.ranks = ranks, .bytes = bytes * 8, .chunks = 2});
 }
 
-/// One run, of which every random number is a function of `number`.
-struct Run {
-  int signal;
-  std::uint64_t number;
-  double watchdog;
+/// What ranks do in one run.
+struct Steps {
+  failing::Run run;
   hd::Random random{5, "kill"};
 
   [[nodiscard]] std::uint64_t draw(std::uint64_t what, std::uint64_t below) const {
-    return random.below(5 * number + what, below);
+    return random.below(5 * run.number + what, below);
   }
   [[nodiscard]] hd::ExecuteOptions options(hd::Rank rank) const {
-    hd::ExecuteOptions options{.watchdog = watchdog};
-    options.log = [rank](std::string_view reason) {
-      say(hd::text("rank ", rank, " named at ", hd::steady_seconds(), ": ", reason));
-    };
-    return options;
+    return {.watchdog = run.watchdog,
+            .log = [rank](std::string_view reason) { failing::name(rank, reason); }};
   }
 
   /// Steps in one of which a rank leaves. The last one misses it, whoever it is.
   template <class Executor>
-  void steps(Executor& executor, Doom& doom, hd::Rank rank, int ranks) const {
+  void perform(Executor& executor, Doom& doom, hd::Rank rank, int ranks) const {
     const auto act = [&](const hd::Task&) { doom.act(); };
     executor.step(act);
     if (+rank == draw(1, static_cast<std::uint64_t>(ranks)))
-      doom.arm(signal, draw(2, 2 * doom.acts()), draw(3, 3));
-    try {
+      doom.arm(run.signal, draw(2, 2 * doom.acts()), draw(3, 3));
+    failing::let_others_speak([&] {
       for (int step = 0; step < 3; ++step) executor.step(act);
-    } catch (const std::exception&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the job ends with the first
-      throw;
-    }
+    });
   }
 
   /// By messages.
@@ -169,7 +148,7 @@ struct Run {
                                       return memory.emplace_back(buffer.bytes + 1).data();
                                     }),
                           doomed, options(transport.rank()));
-    steps(executor, doom, transport.rank(), transport.size());
+    perform(executor, doom, transport.rank(), transport.size());
   }
 
   /// In place.
@@ -183,28 +162,21 @@ struct Run {
         doomed, schedule,
         [&](hd::BufferId, const hd::Buffer& buffer) { return data.of[+buffer.rank]; },
         options(transport.rank()));
-    steps(executor, doom, transport.rank(), transport.size());
+    perform(executor, doom, transport.rank(), transport.size());
   }
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
-  const Run run{.signal = std::string_view(argv[1]) == "stop" ? SIGSTOP : SIGKILL,
-                .number = static_cast<std::uint64_t>(std::atoll(argv[2])),
-                .watchdog = std::atof(argv[3])};
-  try {
-    const hd::Environment environment(argc, argv);
-    if (run.draw(4, 3) == 0) {
+  return failing::status_of(argc, argv, [](const failing::Run& run) {
+    const Steps steps{run};
+    if (steps.draw(4, 3) == 0) {
       hd::SharedTransport transport(MPI_COMM_WORLD, {.messages = {.patience = 1}});
-      run(transport);
+      steps(transport);
     } else {
       hd::MpiTransport transport(MPI_COMM_WORLD, {.patience = 1});
-      run(transport);
+      steps(transport);
     }
-  } catch (const std::exception&) {  // it has been said
-    return 1;
-  }
-  return 0;
+  });
 }

@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# runs.sh stop|kill|survive FIRST COUNT WATCHDOG RANKS COMMAND...: the runs FIRST, FIRST + 1, ... of
-# COMMAND, program.cpp under an mpiexec. In each a random rank leaves at a random action, and then
+# runs.sh stop|kill|survive FIRST COUNT WATCHDOG PATIENCE RANKS COMMAND...: the runs FIRST, FIRST + 1,
+# ... of COMMAND, one of the programs here under an mpiexec; HEDDLE_FAILURE_RUNS of them instead of
+# COUNT where that is set. In each a random rank leaves at a random action, and then
 #   stop      it is stopped: every other rank names what it waits for, the job ends with a status
 #             other than 0, and the stopped process with it
 #   kill      it is killed: the job ends with a status other than 0 (most launchers see to that)
 #   survive   it is killed and COMMAND's launcher does not mind: every other rank names what it waits
 #             for, and ends
 # each within WATCHDOG seconds of the moment when it left, and the time below for what a busy machine
-# takes. The last line says how long it took at most.
+# takes; to end, ranks may take the PATIENCE of their transport, too, in which the one that left could
+# give their memory back. The last line says how long it took at most.
 set -uo pipefail
-mode=$1 first=$2 count=$3 watchdog=$4 ranks=$5
-shift 5
+mode=$1 first=$2 count=${HEDDLE_FAILURE_RUNS:-$3} watchdog=$4 patience=$5 ranks=$6
+shift 6
 slack_to_name=2   # looking up, telling, printing
-slack_to_end=6    # a second of patience with the rank that left, half a second to speak, the launcher
+slack_to_end=$((patience + 5))  # half a second to speak, the launcher
 signal="stop"
 [[ $mode == stop ]] || signal="kill"
 output=$(mktemp)

@@ -14,6 +14,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/cast.hpp>
+#include <heddle/collective/impl/copy_past_caches.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
@@ -74,8 +75,11 @@ class Joiner {
     const BoundUse& from = task.uses()[0];
     const BoundUse& into = task.uses()[1];
     if (into.bytes == 0) return;
-    if (task.kind() == Kind::move)
+    if (task.kind() == Kind::move) {
+      if (on_host && copies_out_much(task))
+        return copy_past_caches(from.data, into.data, into.bytes);
       return copy_in<MemorySpace>(m_exec, from.data, into.data, into.bytes);
+    }
     // Messages in the form of a Codec, see cast_at_cut().
     if constexpr (std::same_as<T, float> || std::same_as<T, double>) {
       if (task.kind() == Kind::cast)
@@ -89,6 +93,14 @@ class Joiner {
   }
 
  private:
+  /// Whether a task copies to memory for other ranks, so much in all that it is worth while to go
+  /// past the caches: see copy_past_caches().
+  [[nodiscard]] static bool copies_out_much(const Task& task) {
+    constexpr Bytes much = Bytes{1} << 17;
+    const Buffer& into = task.schedule()[task.uses()[1].buffer];
+    return into.transient && into.bytes >= much && !task.schedule().domains().empty();
+  }
+
   template <class Perform>
   void coded(Bytes bytes, const Perform& perform) const {
     if constexpr (on_host)

@@ -45,7 +45,8 @@ struct PerformerKey {
   const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
   int chunks = 1;
   std::vector<schedule::GroupLevel> levels = {};
-  bool usual = false;  ///< nobody has chosen the algorithm
+  bool usual = false;     ///< nobody has chosen the algorithm
+  bool in_place = false;  ///< in a SharedView
   std::optional<Codec> codec = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
@@ -53,23 +54,26 @@ struct PerformerKey {
   Bytes element = 1;
   Rank root = {};
   DevicePath path = {};
-  Idle idle = {};
-  Seconds watchdog = 0;
   std::type_index space = typeid(void);
 
   friend bool operator==(const PerformerKey&, const PerformerKey&) = default;
 };
 
+/// Of their Schedules.
+[[nodiscard]] inline schedule::CollectiveOptions options_of(const PerformerKey& key, int ranks) {
+  return {.ranks = ranks,
+          .bytes = key.bytes,
+          .blocks = key.blocks,
+          .type = key.type,
+          .element = key.element,
+          .chunks = key.chunks,
+          .root = key.root,
+          .levels = key.levels};
+}
+
 /// The Schedule that serves them.
 [[nodiscard]] inline Schedule schedule_of(const PerformerKey& key, int ranks) {
-  const schedule::CollectiveOptions options{.ranks = ranks,
-                                            .bytes = key.bytes,
-                                            .blocks = key.blocks,
-                                            .type = key.type,
-                                            .element = key.element,
-                                            .chunks = key.chunks,
-                                            .root = key.root,
-                                            .levels = key.levels};
+  const schedule::CollectiveOptions options = options_of(key, ranks);
   const Schedule made = key.costs != nullptr
                             ? to_schedule(key.choice, key.collective, options, key.costs->machine())
                             : schedule::collective(key.collective, key.choice.algorithm, options);
@@ -86,8 +90,9 @@ class Performer {
   Performer& operator=(const Performer&) = delete;
   virtual ~Performer() = default;
 
-  /// Begins once more, in `memory`, with the messages in lanes from `lane` on.
-  virtual void begin(const CallMemory& memory, std::size_t lane) = 0;
+  /// Begins once more, in `memory`, with the messages in lanes from `lane` on; as the call's
+  /// `options` say, but that nothing is recorded.
+  virtual void begin(const CallMemory& memory, std::size_t lane, const ExecuteOptions& options) = 0;
   /// See Executor, as all that follows.
   virtual bool advance(Handler handler) = 0;
   virtual void finish(Handler handler) = 0;
@@ -114,8 +119,7 @@ class PerformerIn final : public Performer {
   using Carrier = DeviceTransport<Shifted, MemorySpace>;
 
  public:
-  PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory,
-              const ExecuteOptions& options)
+  PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory)
       : Performer(std::move(key)),
         m_shifted(transport),
         m_carrier(m_shifted, chosen(this->key().path)),
@@ -123,13 +127,14 @@ class PerformerIn final : public Performer {
         m_schedule(schedule_of(this->key(), transport.size())),
         m_executor(slice(m_schedule, transport.rank(),
                          [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
-                   m_carrier, options) {}
+                   m_carrier) {}
 
-  void begin(const CallMemory& memory, std::size_t lane) override {
+  void begin(const CallMemory& memory, std::size_t lane, const ExecuteOptions& options) override {
     for (const auto& [id, which] : m_bound)
       if (m_memory[which] != memory[which]) m_executor.rebind(id, m_memory[which], memory[which]);
     m_memory = memory;
     m_shifted.shift(lane);
+    m_executor.options(options);
     m_executor.begin();
   }
   bool advance(Handler handler) override { return m_executor.advance(handler); }
@@ -180,28 +185,29 @@ class CallLine {
   template <class MemorySpace>
   Performer& begin(const PerformerKey& key, const CallMemory& memory, const ExecuteOptions& options,
                    Work* work) {
-    auto found = std::find_if(m_performers.begin(), m_performers.end(), [&](const auto& performer) {
-      return !performer->busy() && performer->key() == key;
-    });
-    if (found == m_performers.end()) {
+    // The last is the latest, which is often wanted again.
+    const auto found = std::find_if(
+        m_performers.rbegin(), m_performers.rend(),
+        [&](const auto& performer) { return !performer->busy() && performer->key() == key; });
+    if (found == m_performers.rend()) {
       forget();
-      m_performers.push_back(
-          std::make_unique<PerformerIn<MemorySpace>>(key, m_transport, memory, options));
-    } else if (found + 1 != m_performers.end()) {
-      std::rotate(found, found + 1, m_performers.end());  // the last is the latest
+      m_performers.push_back(std::make_unique<PerformerIn<MemorySpace>>(key, m_transport, memory));
+    } else {
+      std::rotate(m_performers.rbegin(), found, found + 1);
     }
-    begin(*m_performers.back(), memory, work);
+    begin(*m_performers.back(), memory, options, work);
     return *m_performers.back();
   }
 
   /// Begins with one that nobody has.
-  void begin(Performer& performer, const CallMemory& memory, Work* work) {
+  void begin(Performer& performer, const CallMemory& memory, const ExecuteOptions& options,
+             Work* work) {
     const std::size_t slot = m_started++ % m_works.size();
     if (m_works[slot] != nullptr) m_works[slot]->wait();
     performer.slot(slot);
     m_works[slot] = work;
     ++m_under_way;
-    performer.begin(memory, slot * lanes);
+    performer.begin(memory, slot * lanes, options);
   }
 
   /// That the operation of `performer` is over.
@@ -249,11 +255,13 @@ class CallLines {
 
   /// What `costs` choose, which is looked up once for every size that is used now and then.
   [[nodiscard]] CollectiveChoice choose(const CostTable& costs, schedule::Collective collective,
-                                        Bytes bytes) {
+                                        Bytes bytes, bool library, bool shared) {
     Chosen& chosen =
         m_chosen[(bytes / 8 + 7 * static_cast<std::size_t>(collective)) % m_chosen.size()];
-    if (chosen.costs != &costs || chosen.collective != collective || chosen.bytes != bytes)
-      chosen = {&costs, collective, bytes, costs.choose(collective, bytes)};
+    if (chosen.costs != &costs || chosen.collective != collective || chosen.bytes != bytes ||
+        chosen.library != library || chosen.shared != shared)
+      chosen = {&costs,  collective, bytes,
+                library, shared,     costs.choose(collective, bytes, library, shared)};
     return chosen.choice;
   }
 
@@ -270,9 +278,15 @@ class CallLines {
   [[nodiscard]] bool requested() const noexcept { return m_requested; }
   void requested(bool was) noexcept { m_requested = was; }
 
-  CallLine& line(bool of_a_thread) {
+  /// The line of the next operation. Where one is made, `meet()` comes first, which returns when
+  /// all ranks have called it.
+  template <class Meet>
+  CallLine& line(bool of_a_thread, Meet&& meet) {
     auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
-    if (line == nullptr) line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent);
+    if (line == nullptr) {
+      meet();
+      line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent);
+    }
     return *line;
   }
 
@@ -283,6 +297,8 @@ class CallLines {
     const CostTable* costs = nullptr;
     schedule::Collective collective = {};
     Bytes bytes = 0;
+    bool library = true;
+    bool shared = true;
     CollectiveChoice choice = {};
   };
 

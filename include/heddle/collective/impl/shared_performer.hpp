@@ -12,84 +12,115 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <mpi.h>
 
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/shared_views.hpp>
 #include <heddle/comm/shared_transport.hpp>
-#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/shared_executor.hpp>
-#include <heddle/schedule/collective/segments.hpp>
-#include <heddle/schedule/fold.hpp>
-#include <heddle/schedule/pass/copy_out.hpp>
-#include <heddle/schedule/pass/share_memory.hpp>
+#include <heddle/plan/collective_choice.hpp>
+#include <heddle/plan/shared_collective.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The Schedule of `key` among ranks that share memory as `domains` say, over data that lies
-/// anywhere. What nobody has chosen goes straight to its destination, in pieces that are in a
-/// cache when the next one is copied over them.
+/// The Schedule of `key` among ranks that share memory as `domains` say, over data that they share
+/// or that lies anywhere: as chosen, or as is usual.
 [[nodiscard]] inline Schedule shared_schedule_of(const PerformerKey& key, int ranks,
                                                  const std::vector<std::uint32_t>& domains) {
-  using schedule::Algorithm;
-  using schedule::Collective;
-  const Bytes piece = (Bytes{64} << 10) * static_cast<Bytes>(ranks);
-  const auto cut = static_cast<int>(std::max<Bytes>(key.bytes / piece, 1));
-  const Schedule whole = [&] {
-    const bool direct =
-        key.usual && schedule::applicable(key.collective, Algorithm::direct, {.ranks = ranks});
-    if (direct && key.collective == Collective::all_reduce)
-      return schedule::collective_in_segments(key.collective, Algorithm::direct,
-                                              {.ranks = ranks,
-                                               .bytes = key.bytes,
-                                               .type = key.type,
-                                               .element = key.element,
-                                               .chunks = cut});
-    PerformerKey other = key;
-    if (direct) other.choice.algorithm = Algorithm::direct;
-    if (key.usual) other.chunks = cut;
-    return schedule_of(other, ranks);
-  }();
-  return fold_to_live(share_memory(copy_out(whole, domains), domains), 2);
+  const schedule::CollectiveOptions options = options_of(key, ranks);
+  if (key.in_place)
+    return share_memory(key.choice.shared ? in_domains(key.collective, key.choice, options, domains)
+                                          : schedule_of(key, ranks),
+                        domains, CopiedBy::sender);
+  if (key.choice.shared)
+    return to_schedule(key.choice, key.collective, options, key.costs->machine(), domains);
+  if (!key.usual) return share_copies(schedule_of(key, ranks), domains);
+  constexpr Bytes sent_at_once = Bytes{48} << 10;  // by most MPIs
+  return to_shared_schedule({.algorithm = key.choice.algorithm,
+                             .piece = all_share(domains) ? shared_piece : sent_at_once,
+                             .shared = true},
+                            key.collective, options, domains);
+}
+
+/// What the rank that shares the most shares for its transient buffers.
+[[nodiscard]] inline Bytes window_bytes(const Schedule& schedule) {
+  std::vector<Bytes> of(static_cast<std::size_t>(schedule.ranks()), 0);
+  for (const Buffer& buffer : schedule.buffers())
+    if (buffer.transient) of[+buffer.rank] += buffer.bytes;
+  return std::ranges::max(of);
 }
 
 /// One over a SharedTransport. Making it is collective.
 class SharedPerformer final : public Performer {
  public:
-  SharedPerformer(PerformerKey key, SharedTransport& transport, const CallMemory& memory,
-                  const ExecuteOptions& options)
+  SharedPerformer(PerformerKey key, Schedule schedule, SharedTransport& transport,
+                  const SharedViews& views, const CallMemory& memory)
       : Performer(std::move(key)),
-        m_memory(memory),
-        m_schedule(shared_schedule_of(this->key(), transport.size(), transport.domains())),
-        m_shared(
-            transport, m_schedule,
-            [&](BufferId id, const Buffer& buffer) {
-              m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);
-              return m_memory[m_bound.back().second];
-            },
-            options) {}
+        m_views(&views),
+        m_self(transport.rank()),
+        m_schedule(std::move(schedule)),
+        m_shared(transport, m_schedule, [&](BufferId id, const Buffer& buffer) {
+          const std::size_t which = m_schedule[buffer.label] == "output" ? 1 : 0;
+          m_bound.push_back({id, buffer.rank, which, views.at(buffer.rank, memory[which])});
+          return m_bound.back().begin;
+        }) {}
 
-  void begin(const CallMemory& memory, std::size_t) override {
-    for (const auto& [id, which] : m_bound)
-      if (m_memory[which] != memory[which])
-        m_shared.executor().rebind(id, m_memory[which], memory[which]);
-    m_memory = memory;
+  void begin(const CallMemory& memory, std::size_t, const ExecuteOptions& options) override {
+    for (Bound& bound : m_bound) {
+      std::byte* const begin = m_views->at(bound.rank, memory[bound.which]);
+      if (bound.begin != begin) m_shared.executor().rebind(bound.id, bound.begin, begin);
+      bound.begin = begin;
+    }
+    if (key().in_place) m_views->tell(memory[0]);
+    m_shared.executor().options(options);
     m_shared.executor().begin();
   }
-  bool advance(Handler handler) override { return m_shared.executor().advance(handler); }
-  void finish(Handler handler) override { m_shared.executor().finish(handler); }
+  bool advance(Handler handler) override {
+    return m_shared.executor().advance(InOnePlace{this, handler});
+  }
+  void finish(Handler handler) override { m_shared.executor().finish(InOnePlace{this, handler}); }
   void abort(const std::string& doing, const char* reason) noexcept override {
     m_shared.executor().abort(doing, reason);
   }
   [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
 
  private:
-  CallMemory m_memory;
+  /// A buffer of the call's memory, this rank's or another one's.
+  struct Bound {
+    BufferId id;
+    Rank rank;
+    std::size_t which;  ///< of the two
+    std::byte* begin;
+  };
+
+  /// Performs an action once the other ranks whose data it touches are seen to mean the same place
+  /// of a SharedView. They have come to the call when it is its turn.
+  struct InOnePlace {
+    const SharedPerformer* by;
+    Handler perform;
+
+    void operator()(const Task& task) const {
+      for (const BoundUse& use : task.uses()) {
+        const Buffer& buffer = by->m_schedule[use.buffer];
+        if (!buffer.transient && buffer.rank != by->m_self)
+          by->m_views->expect_same_place(buffer.rank);
+      }
+      perform(task);
+    }
+  };
+
+  const SharedViews* m_views;
+  Rank m_self;
   Schedule m_schedule;
-  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the two it is
+  std::vector<Bound> m_bound;
   SharedExecutor<SharedTransport> m_shared;
 };
 
@@ -97,42 +128,111 @@ class SharedPerformer final : public Performer {
 /// alike, so all ranks find, make and forget the same ones.
 class SharedLine {
  public:
-  explicit SharedLine(MPI_Comm comm) : m_transport(comm) {
-    const std::vector<std::uint32_t> domains = m_transport.domains();
-    for (std::size_t r = 0; r < domains.size(); ++r) m_shares = m_shares || domains[r] != r;
-  }
+  SharedLine(MPI_Comm comm, const SharedOptions& options)
+      : m_watchdog(options.watchdog),
+        m_transport(comm, options),
+        m_shares(any_share(m_transport.domains())),
+        m_all_share(all_share(m_transport.domains())),
+        m_views(m_transport.rank()) {}
 
   /// Whether any ranks share memory.
   [[nodiscard]] bool shares() const noexcept { return m_shares; }
 
-  /// A performer for `key`, as the first call of the kind wanted it to wait. Where one is made,
-  /// `meet()` comes first, which returns when all ranks have called it.
+  /// Memory of every rank's for a SharedView. All ranks call it, and wait for each other as long as
+  /// the line's options say.
+  [[nodiscard]] SharedBlocks share(Bytes bytes) {
+    return together(m_watchdog, [&] {
+      if (m_all_share && !m_views.can_tell())
+        m_views.tell_in(m_transport.share(sizeof(PlaceInView)));
+      SharedBlocks blocks = m_transport.share(bytes);
+      if (m_all_share) m_views.add(blocks, bytes);
+      return blocks;
+    });
+  }
+  /// Those that all ranks see.
+  [[nodiscard]] const SharedViews& views() const noexcept { return m_views; }
+
+  /// What the performers that are kept share, of the rank that shares the most for each.
+  [[nodiscard]] Bytes bytes() const {
+    Bytes sum = 0;
+    for (const Kept& kept : m_kept) sum += kept.bytes;
+    return sum;
+  }
+
+  /// What a performer for `key` performs.
+  [[nodiscard]] Schedule schedule_of(const PerformerKey& key) const {
+    return shared_schedule_of(key, m_transport.size(), m_transport.domains());
+  }
+
+  /// A performer for `key`; null where it would take more than `bound`, with all that is kept, or
+  /// than the host has. Where one is made, `meet()` comes first, which returns when all ranks have
+  /// called it, and they wait for each other as long as `watchdog` says.
   template <class Meet>
-  Performer& find(PerformerKey key, const CallMemory& memory, const ExecuteOptions& options,
+  Performer* find(PerformerKey key, const CallMemory& memory, Seconds watchdog, Bytes bound,
                   Meet&& meet) {
-    key.idle = {};
-    key.watchdog = 0;
     key.path = {};
-    auto found = std::ranges::find_if(
-        m_performers, [&](const auto& performer) { return performer->key() == key; });
-    if (found == m_performers.end()) {
-      meet();
-      if (m_performers.size() == most) m_performers.erase(m_performers.begin());
-      m_performers.push_back(
-          std::make_unique<SharedPerformer>(std::move(key), m_transport, memory, options));
+    const auto found = std::ranges::find(m_kept, key, &Kept::key);
+    if (found != m_kept.end() && (found->performer != nullptr || found->bound == bound)) {
+      std::rotate(found, found + 1, m_kept.end());  // the last is the latest
     } else {
-      std::rotate(found, found + 1, m_performers.end());  // the last is the latest
+      if (found != m_kept.end()) m_kept.erase(found);
+      meet();
+      m_kept.push_back(make(std::move(key), memory, watchdog, bound));
     }
-    return *m_performers.back();
+    return m_kept.back().performer.get();
   }
 
  private:
+  struct Kept {
+    PerformerKey key;
+    Bytes bound;
+    Bytes bytes = 0;                                  ///< of its window
+    std::unique_ptr<SharedPerformer> performer = {};  ///< none: it would take more than the bound
+  };
+
+  /// What `share` returns, which waits for the other ranks as long as `watchdog` says. They are
+  /// told where it fails for good.
+  template <class Share>
+  std::invoke_result_t<Share&> together(Seconds watchdog, Share&& share) {
+    m_transport.watchdog(watchdog);
+    try {
+      return share();
+    } catch (const communication_error& error) {
+      if (!m_transport.aborted())
+        m_transport.abort({m_transport.rank(), "what ranks share", error.what()});
+      throw;
+    }
+  }
+
+  /// Room for it make those that have not been used for longest.
+  Kept make(PerformerKey key, const CallMemory& memory, Seconds watchdog, Bytes bound) {
+    Kept made{key, bound};
+    Schedule schedule = schedule_of(key);
+    const Bytes wanted = window_bytes(schedule);
+    const auto too_many = [&] { return m_kept.size() == most || bytes() + wanted > bound; };
+    while (!m_kept.empty() && wanted <= bound && too_many()) m_kept.erase(m_kept.begin());
+    if (m_kept.size() == most) m_kept.erase(m_kept.begin());
+    if (wanted > bound) return made;
+    try {
+      made.performer = together(watchdog, [&] {
+        return std::make_unique<SharedPerformer>(std::move(key), std::move(schedule), m_transport,
+                                                 m_views, memory);
+      });
+      made.bytes = wanted;
+    } catch (const out_of_memory&) {  // on all ranks
+    }
+    return made;
+  }
+
   /// Performers that are kept, each with a window of its own.
   static constexpr std::size_t most = 32;
 
+  Seconds m_watchdog;  ///< of what is shared outside of calls
   SharedTransport m_transport;
-  bool m_shares = false;
-  std::vector<std::unique_ptr<SharedPerformer>> m_performers;  ///< refer to the transport
+  bool m_shares;
+  bool m_all_share;
+  SharedViews m_views;
+  std::vector<Kept> m_kept;  ///< refer to the transport and the views
 };
 
 /// Where a communicator keeps its SharedLine, once there is one.
@@ -140,14 +240,19 @@ class SharedPlace {
  public:
   explicit SharedPlace(MPI_Comm comm) : m_comm(comm) {}
 
-  /// Made after `meet()`, which returns when all ranks have called it.
+  /// Made after `meet()`, which returns when all ranks have called it, and with `options` for good.
   template <class Meet>
-  SharedLine& line(Meet&& meet) {
+  SharedLine& line(Meet&& meet, const SharedOptions& options = {}) {
     if (m_line == nullptr) {
       meet();
-      m_line = std::make_unique<SharedLine>(m_comm);
+      m_line = std::make_unique<SharedLine>(m_comm, options);
     }
     return *m_line;
+  }
+
+  /// The memory that all ranks see; null where none was ever shared.
+  [[nodiscard]] const SharedViews* views() const noexcept {
+    return m_line == nullptr ? nullptr : &m_line->views();
   }
 
  private:

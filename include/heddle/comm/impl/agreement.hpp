@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,8 +78,10 @@ namespace impl {
 /// them. Whatever it waits for it gives up when the time is over.
 class Agreement {
  public:
-  Agreement(const Communicator& comm, std::string_view call, Seconds watchdog)
-      : m_comm(&comm), m_call(call), m_watchdog(watchdog) {}
+  /// `further` is called while it waits.
+  Agreement(const Communicator& comm, std::string_view call, Seconds watchdog,
+            std::function<void()> further)
+      : m_comm(&comm), m_call(call), m_watchdog(watchdog), m_further(std::move(further)) {}
 
   /// Compares `mine`. A verdict is a letter for what it is, then its sentence.
   void operator()(std::string mine) {
@@ -174,6 +177,7 @@ class Agreement {
     Waiting waiting(Idle::yield);
     while (!over()) {
       if (patience > 0 && steady_seconds() - m_since > patience) return false;
+      if (m_further) m_further();
       waiting();
     }
     return true;
@@ -182,6 +186,7 @@ class Agreement {
   const Communicator* m_comm;
   std::string m_call;
   Seconds m_watchdog;
+  std::function<void()> m_further;
   Seconds m_since = steady_seconds();
   std::vector<Message> m_messages;
 };

@@ -49,22 +49,21 @@ struct StageEnds {
   return ends;
 }
 
-/// The stage whose output each buffer holds, or a message that carries it; 0xffffffff where it
-/// holds something else.
-[[nodiscard]] inline std::vector<std::uint32_t> stages_of_values(const Schedule& schedule) {
-  std::vector<std::uint32_t> stages(schedule.buffers().size(), 0xffffffffu);
-  for (std::size_t b = 0; b < stages.size(); ++b) {
-    const Buffer& buffer = schedule[BufferId{b}];
-    if (schedule[buffer.label] == role::output) stages[b] = buffer.stage.value;
-  }
+/// The buffer in which each buffer's value was made as the output of a stage, where it is one or a
+/// message that carries it; 0xffffffff where it holds something else.
+[[nodiscard]] inline std::vector<std::uint32_t> outputs_of_values(const Schedule& schedule) {
+  std::vector<std::uint32_t> outputs(schedule.buffers().size(), 0xffffffffu);
+  for (std::size_t b = 0; b < outputs.size(); ++b)
+    if (schedule[schedule[BufferId{b}].label] == role::output)
+      outputs[b] = static_cast<std::uint32_t>(b);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     if (action.kind != Kind::move && action.kind != Kind::cast) continue;
     const auto uses = schedule.uses(ActionId{i});
-    const std::uint32_t carried = stages[+uses[0].buffer];
-    if (carried != 0xffffffffu) stages[+uses[1].buffer] = carried;
+    const std::uint32_t carried = outputs[+uses[0].buffer];
+    if (carried != 0xffffffffu) outputs[+uses[1].buffer] = carried;
   }
-  return stages;
+  return outputs;
 }
 
 /// Makes one of several, in memory of its own that grows as it must. The stage must be fenced

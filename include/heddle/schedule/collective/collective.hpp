@@ -5,9 +5,7 @@
 /// @file
 /// collective(): a collective on its own, as a Schedule.
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
@@ -18,6 +16,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -76,12 +75,7 @@ class BlockCut {
     std::vector<Bytes> parts;
     for (const Bytes block : blocks)
       for (const Bytes part : evenly(block, each)) parts.push_back(part);
-    buffer.parts = static_cast<std::uint32_t>(parts.size());
-    buffer.bytes = std::accumulate(parts.begin(), parts.end(), Bytes{0});
-    const bool even = std::ranges::all_of(parts, [&](Bytes part) { return part == parts[0]; });
-    if (even && buffer.bytes != 0) return;  // no bytes and no ends would mean: not bound yet
-    std::partial_sum(parts.begin(), parts.end(), parts.begin());
-    buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(parts));
+    heddle::impl::cut_in_parts(buffer, std::move(parts));
   }
 
   static constexpr const char* where = "heddle::schedule::collective";

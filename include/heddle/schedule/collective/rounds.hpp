@@ -5,9 +5,7 @@
 /// @file
 /// Rounds: what every collective is made of. An algorithm lists hops; this turns them into actions.
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,6 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -124,17 +123,15 @@ class RoundWriter {
   /// of arrival: written once each, so that folding them is fold()'s business.
   void add_scratch(const Rounds& rounds) {
     m_filled.assign(m_members.size(), 0);
-    std::vector<std::vector<Bytes>> ends(m_members.size());
+    std::vector<std::vector<Bytes>> sizes(m_members.size());
     for (const Round& round : rounds) {
       for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
         for (const Hop& hop : round) {
           const Use to = piece(hop.to, Access::write, chunk);
           if (!hop.merges || is_nothing(to)) continue;
           m_flags = flag::gradient;
-          std::vector<Bytes>& end = ends[hop.to.member];
           for (std::uint32_t part = to.first; part < to.first + to.count; ++part)
-            end.push_back((end.empty() ? 0 : end.back()) +
-                          part_bytes(m_builder[to.buffer], part, 1));
+            sizes[hop.to.member].push_back(part_bytes(m_builder[to.buffer], part, 1));
         }
       }
     }
@@ -142,22 +139,11 @@ class RoundWriter {
       Buffer buffer = m_builder[m_members[member].buffer];
       buffer.label = m_builder.label("scratch");
       buffer.transient = true;
-      buffer.parts = static_cast<std::uint32_t>(ends[member].size());
       m_scratch.push_back(m_members[member].buffer);
-      if (buffer.parts == 0) continue;
-      const bool bound = buffer.bytes != 0;
-      buffer.bytes = ends[member].back();
-      buffer.ends.reset();
-      if (bound && !are_even(ends[member]))
-        buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends[member]));
+      if (sizes[member].empty()) continue;
+      heddle::impl::cut_in_parts(buffer, std::move(sizes[member]), heddle::impl::is_bound(buffer));
       m_scratch.back() = m_builder.add_buffer(buffer);
     }
-  }
-
-  [[nodiscard]] static bool are_even(const std::vector<Bytes>& ends) {
-    for (std::size_t i = 0; i < ends.size(); ++i)
-      if (ends[i] != ends.front() * (i + 1)) return false;
-    return true;
   }
 
   Builder& m_builder;

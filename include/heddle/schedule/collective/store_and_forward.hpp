@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/binomial_tree.hpp>
 #include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -100,7 +100,6 @@ inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t 
                      const Use& whole, std::uint32_t root, std::uint32_t chunks) {
   const auto ranks = static_cast<std::uint32_t>(members.size() - 1);
   const Buffer all = builder[whole.buffer];
-  const bool bound = all.bytes != 0 || all.ends != nullptr;
   members.resize(2 * members.size() - 1, whole);  // who keeps nothing is not asked
   for (std::uint32_t place = 1; place < ranks; ++place) {
     const std::uint32_t count = impl::tree_size(place, ranks);
@@ -109,16 +108,12 @@ inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t 
     Buffer buffer = builder[members[own + rank].buffer];
     buffer.label = builder.label("scratch");
     buffer.transient = true;
-    buffer.parts = count * chunks;
-    buffer.bytes = 0;
-    std::vector<Bytes> ends;
-    for (std::uint32_t part = 0; part < buffer.parts; ++part) {
+    std::vector<Bytes> sizes;
+    for (std::uint32_t part = 0; part < count * chunks; ++part) {
       const std::uint32_t block = (rank + part / chunks) % ranks;
-      buffer.bytes += part_bytes(all, whole.first + block * chunks + part % chunks, 1);
-      ends.push_back(buffer.bytes);
+      sizes.push_back(part_bytes(all, whole.first + block * chunks + part % chunks, 1));
     }
-    buffer.ends.reset();
-    if (bound) buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends));
+    heddle::impl::cut_in_parts(buffer, std::move(sizes), heddle::impl::is_bound(all));
     members[ranks + 1 + rank] = update(builder.add_buffer(buffer), 0, buffer.parts);
   }
 }

@@ -173,7 +173,7 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
 }
 
 /// Forward actions only: a stream of items through a chain of stages, one stage per rank, for
-/// inference. Where ranks share memory, see shared_stream().
+/// inference.
 [[nodiscard]] inline Orders stream_orders(int stages, int items) {
   impl::check("heddle::schedule::stream", stages, 1, items);
   Orders orders{text("stream P=", stages, " M=", items), {}, StageGraph::chain(stages)};

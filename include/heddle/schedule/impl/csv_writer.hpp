@@ -5,7 +5,7 @@
 /// @file
 /// The work behind to_csv() with transfers: where torch.distributed.pipelining places them.
 
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,8 +24,7 @@ class CsvWriter {
         m_items(heddle::impl::items_of(orders)),
         m_homes(static_cast<std::size_t>(m_graph.stages) * m_items),
         m_edges(static_cast<std::size_t>(m_graph.stages)),
-        m_lines(orders.ranks.size()),
-        m_first(orders.ranks.size()) {
+        m_lines(orders.ranks.size()) {
     for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
       for (const Order& order : orders.ranks[rank])
         if (order.kind == Kind::F) m_homes[at(order.stage, order.item)] = Rank{rank};
@@ -36,20 +35,11 @@ class CsvWriter {
   }
 
   std::string write() && {
-    heddle::impl::Progress(m_orders, m_graph).run([this](Rank rank, const Order& order) {
-      std::optional<Order>& first = m_first[+rank];
-      if (order.fused) {
-        first = order;
-        return;
-      }
-      if (!first) {
-        append(rank, text(order));
-      } else {
-        append(rank, text("(", *first, ";", order, ")OVERLAP_F_B"));
-        send(rank, *first);
-      }
-      send(rank, order);
-      first.reset();
+    using heddle::impl::Progress;
+    Progress(m_orders, m_graph).run([this](Rank rank, std::span<const Order> together) {
+      append(rank, together.size() == 1 ? text(together[0])
+                                        : text("(", together[0], ";", together[1], ")OVERLAP_F_B"));
+      for (const Order& order : together) send(rank, order);
     });
     std::string csv;
     for (const std::string& line : m_lines) csv += line + "\n";
@@ -87,7 +77,6 @@ class CsvWriter {
   std::vector<Rank> m_homes;  ///< where a stage computes a microbatch
   std::vector<Edges> m_edges;
   std::vector<std::string> m_lines;
-  std::vector<std::optional<Order>> m_first;  ///< of the pair under way
 };
 
 }  // namespace heddle::inline v0::schedule::impl

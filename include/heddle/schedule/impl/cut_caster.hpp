@@ -16,6 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 
 namespace heddle::inline v0::impl {
@@ -94,7 +95,7 @@ class CutCaster {
                          text("'", m_schedule[buffer.label], "' of stage ", buffer.stage,
                               " has elements of ", buffer.type, ", the cut of ", m_codec.type)};
       };
-      const bool bound = buffer.bytes != 0 || buffer.ends != nullptr;
+      const bool bound = is_bound(buffer);
       expects(!bound || size_of(m_codec.type) < size_of(buffer.type),
               [&] { return refuse("a cast at a cut makes elements smaller"); });
       const bool plain = m_codec.type < Scalar::f16 && !m_codec.feedback && !m_codec.agree;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -173,16 +174,11 @@ class FaultFinder {
 
   std::optional<Fault> stuck() const {
     Progress progress(m_orders, graph_of(m_orders));
-    if (progress.run([](Rank, const Order&) {})) return {};
-    std::optional<Fault> found;
-    for (std::size_t rank = 0; rank < m_orders.ranks.size(); ++rank) {
-      const std::size_t head = progress.heads()[rank];
-      if (head == m_orders.ranks[rank].size()) continue;
-      if (!found) found = Fault{Rank{rank}, head, "the orders cannot progress", {}};
-      found->why += text(found->why.empty() ? "" : ", ", "rank ", rank, " waits at ",
-                         m_orders.ranks[rank][head], " for ", *progress.waits_for(rank));
-    }
-    return found;
+    if (progress.run([](Rank, std::span<const Order>) {})) return {};
+    std::size_t rank = 0;
+    while (progress.heads()[rank] == m_orders.ranks[rank].size()) ++rank;
+    return Fault{Rank{rank}, progress.heads()[rank], "the orders cannot progress",
+                 progress.stuck()};
   }
 
   const Orders& m_orders;

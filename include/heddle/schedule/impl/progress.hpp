@@ -4,13 +4,16 @@
 
 /// @file
 /// Progress: the ranks of some Orders take turns, each doing the head of its list when what that
-/// waits for is done. Times and storage play no part.
+/// waits for is done. Storage plays no part.
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/stage_graph.hpp>
 
@@ -67,11 +70,18 @@ struct StageInputs {
   return inputs;
 }
 
-/// For orders in which every stage of the graph computes every microbatch.
+/// When a rank sees what another has done.
+enum class Sight : std::uint8_t {
+  at_once,    ///< in the same sweep, if its turn is later
+  next_sweep  ///< as if all actions took the same time, and all ranks worked side by side
+};
+
+/// For orders over stages of the graph, whose fused entries have a partner.
 class Progress {
  public:
-  Progress(const Orders& orders, const StageGraph& graph)
+  Progress(const Orders& orders, const StageGraph& graph, Sight sight = Sight::at_once)
       : m_orders(orders),
+        m_behind(sight == Sight::next_sweep),
         m_items(items_of(orders)),
         m_before(inputs_of(graph)),
         m_forward(m_before.size() * m_items),
@@ -79,46 +89,69 @@ class Progress {
         m_heads(orders.ranks.size(), 0) {}
 
   /// Sweeps over the ranks until none can do its head; in a sweep each does one, or a fused pair.
-  /// Calls `done(rank, order)` for each; true where all lists were done to their ends.
+  /// Calls `done(rank, together)` for each, a span of one order or two; true where all lists were
+  /// done to their ends.
   template <class Done>
   bool run(Done&& done) {
+    std::size_t open = 0;  // ranks that have not come to their ends
     for (bool any = true; any;) {
       any = false;
+      open = 0;
+      m_seen = ++m_sweep - m_behind;
       for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
-        const auto& list = m_orders.ranks[rank];
+        const std::span<const Order> list = m_orders.ranks[rank];
         std::size_t& head = m_heads[rank];
-        if (head == list.size() || waits_for(rank)) continue;
-        const std::size_t together = list[head].fused && head + 1 < list.size() ? 2 : 1;
-        for (std::size_t i = 0; i < together; ++i) note(list[head + i]);
-        for (std::size_t i = 0; i < together; ++i) done(Rank{rank}, list[head + i]);
-        head += together;
+        if (head == list.size()) continue;
+        ++open;
+        if (missing_at(rank)) continue;
+        const auto together = list.subspan(head, list[head].fused ? 2 : 1);
+        for (const Order& order : together) note(order);
+        done(Rank{rank}, together);
+        head += together.size();
         any = true;
       }
     }
-    for (std::size_t rank = 0; rank < m_heads.size(); ++rank)
-      if (m_heads[rank] < m_orders.ranks[rank].size()) return false;
-    return true;
+    return open == 0;
   }
 
   /// How far every rank has come.
   [[nodiscard]] const std::vector<std::size_t>& heads() const noexcept { return m_heads; }
 
-  /// What the head of `rank`, or the partner it is fused with, waits for first.
+  /// What the head of `rank`, which is not at its end, or the partner it is fused with, waits for
+  /// first, when run() is over.
   [[nodiscard]] std::optional<Order> waits_for(std::size_t rank) const {
-    const auto& list = m_orders.ranks[rank];
-    const std::size_t head = m_heads[rank];
-    auto found = missing(list[head]);
-    if (!found && list[head].fused && head + 1 < list.size()) found = missing(list[head + 1]);
+    auto found = missing_at(rank);
+    if (found && found->kind == Kind::B && splits(found->stage)) found->kind = Kind::I;
     return found;
+  }
+
+  /// The heads that run() has come to, and what each waits for.
+  [[nodiscard]] std::string stuck() const {
+    std::string heads;
+    for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
+      const auto& list = m_orders.ranks[rank];
+      if (m_heads[rank] < list.size())
+        heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[m_heads[rank]],
+                      " for ", *waits_for(rank));
+    }
+    return heads;
   }
 
  private:
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
 
+  [[nodiscard]] std::optional<Order> missing_at(std::size_t rank) const {
+    const Order* const head = &m_orders.ranks[rank][m_heads[rank]];
+    auto found = missing(head[0]);
+    if (!found && head->fused) found = missing(head[1]);
+    return found;
+  }
+
   [[nodiscard]] std::optional<Order> missing(const Order& order) const {
     const StageInputs& before = m_before[+order.stage];
-    const auto forward = [&](Stage stage) { return m_forward[at(stage, order.item)]; };
-    const auto backward = [&](Stage stage) { return m_backward[at(stage, order.item)]; };
+    const auto seen = [this](std::uint32_t sweep) { return sweep != 0 && sweep <= m_seen; };
+    const auto forward = [&](Stage stage) { return seen(m_forward[at(stage, order.item)]); };
+    const auto backward = [&](Stage stage) { return seen(m_backward[at(stage, order.item)]); };
     switch (order.kind) {
       case Kind::F:
         for (const Stage from : before.forward)
@@ -140,18 +173,29 @@ class Progress {
     return {};
   }
 
+  /// Whether the backward passes of a stage are I and W.
+  [[nodiscard]] bool splits(Stage stage) const {
+    for (const auto& list : m_orders.ranks)
+      for (const Order& order : list)
+        if (order.kind == Kind::I && order.stage == stage) return true;
+    return false;
+  }
+
   void note(const Order& order) {
-    if (order.kind == Kind::F) m_forward[at(order.stage, order.item)] = true;
+    if (order.kind == Kind::F) m_forward[at(order.stage, order.item)] = m_sweep;
     if (order.kind == Kind::I || order.kind == Kind::B)
-      m_backward[at(order.stage, order.item)] = true;
+      m_backward[at(order.stage, order.item)] = m_sweep;
   }
 
   const Orders& m_orders;
+  std::uint32_t m_behind;  ///< sweeps that what is seen lies behind
   std::size_t m_items;
   std::vector<StageInputs> m_before;
-  std::vector<bool> m_forward;
-  std::vector<bool> m_backward;  ///< I or B
+  std::vector<std::uint32_t> m_forward;   ///< by stage and microbatch: the sweep; 0: not yet
+  std::vector<std::uint32_t> m_backward;  ///< I or B, likewise
   std::vector<std::size_t> m_heads;
+  std::uint32_t m_sweep = 0;
+  std::uint32_t m_seen = 0;  ///< the last sweep whose results are
 };
 
 }  // namespace heddle::inline v0::impl

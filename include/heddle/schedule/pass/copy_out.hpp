@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 
 namespace heddle::inline v0 {
 
@@ -58,15 +57,7 @@ class CopierOut {
     Buffer outbox = m_schedule[of];
     outbox.label = m_builder.label("outbox");
     outbox.transient = true;
-    outbox.parts = static_cast<std::uint32_t>(sizes.size());
-    outbox.ends.reset();
-    outbox.bytes = std::accumulate(sizes.begin(), sizes.end(), Bytes{0});
-    bool even = true;
-    for (const Bytes size : sizes) even = even && size == sizes[0];
-    if (!even) {
-      std::partial_sum(sizes.begin(), sizes.end(), sizes.begin());
-      outbox.ends = std::make_shared<const std::vector<Bytes>>(std::move(sizes));
-    }
+    impl::cut_in_parts(outbox, std::move(sizes), impl::is_bound(outbox));
     m_outbox[+of] = m_builder.add_buffer(outbox);
   }
 

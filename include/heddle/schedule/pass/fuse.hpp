@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ class Fuser {
 
   Orders run() {
     heddle::impl::Progress progress(m_orders, heddle::impl::graph_of(m_orders));
-    while (!progress.run([](Rank, const Order&) {})) take_apart(progress);
+    while (!progress.run([](Rank, std::span<const Order>) {})) take_apart(progress);
     return std::move(m_orders);
   }
 

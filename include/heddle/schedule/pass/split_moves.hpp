@@ -10,13 +10,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -37,14 +37,13 @@ namespace impl {
   const Buffer whole = buffer;
   buffer.parts *= units;
   if (is_cut_evenly(buffer) || (buffer.parts == units && buffer.ends == nullptr)) return buffer;
-  std::vector<Bytes> ends;
-  ends.reserve(buffer.parts);
+  std::vector<Bytes> sizes;
+  sizes.reserve(buffer.parts);
   for (std::uint32_t part = 0; part < whole.parts; ++part) {
     const Buffer alone{.parts = units, .type = whole.type, .bytes = part_bytes(whole, part, 1)};
-    for (std::uint32_t unit = 1; unit <= units; ++unit)
-      ends.push_back(part_offset(whole, part) + part_offset(alone, unit));
+    for (std::uint32_t unit = 0; unit < units; ++unit) sizes.push_back(part_bytes(alone, unit, 1));
   }
-  buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(ends));
+  heddle::impl::cut_in_parts(buffer, std::move(sizes));
   return buffer;
 }
 
@@ -56,8 +55,7 @@ namespace impl {
 /// that; all other actions use the same ranges as before.
 ///
 /// @throws contract_error for no units, pieces that do not follow one another from the first unit
-/// to
-///         the last, or buffers whose parts begin with scales.
+///         to the last, or buffers whose parts begin with scales.
 template <std::invocable<ActionId> Pieces>
 [[nodiscard]] Schedule split_moves(const Schedule& schedule, std::uint32_t units, Pieces&& pieces) {
   constexpr const char* where = "heddle::schedule::split_moves";

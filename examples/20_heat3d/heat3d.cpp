@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Heat spreads in a block that is kept cold outside, on every mesh that the ranks make: each has a
+// box of the block, with a halo of its neighbours' elements. The result is compared bit by bit with
+// that of one rank.
+//
+//   mpiexec -n 4 example_20_heat3d            (or any other number of ranks)
+//   mpiexec -n 4 example_20_heat3d pictures   writes heat.vtk and heat.png to that folder
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/heddle.hpp>
+
+#include "results.hpp"
+#include "space.hpp"
+
+namespace hd = heddle;
+using examples::Space;
+using Grid = hd::Sharded<double***, Space>;
+using View = Grid::View;
+
+namespace {
+
+constexpr std::int64_t nx = 23, ny = 19, nz = 17;  // primes: no mesh divides them
+constexpr int steps = 40;
+
+/// The elements inside of a halo of 1, numbered.
+struct Inside {
+  std::size_t y = 0, z = 0;
+  KOKKOS_FUNCTION std::size_t i(std::size_t number) const { return number / (y * z) + 1; }
+  KOKKOS_FUNCTION std::size_t j(std::size_t number) const { return number / z % y + 1; }
+  KOKKOS_FUNCTION std::size_t k(std::size_t number) const { return number % z + 1; }
+};
+
+/// A part of every difference flows in a step.
+struct Flow {
+  View now, next;
+  Inside inside;
+  KOKKOS_FUNCTION void operator()(std::size_t number) const {
+    const std::size_t i = inside.i(number), j = inside.j(number), k = inside.k(number);
+    next(i, j, k) = now(i, j, k) + 0.125 * (now(i - 1, j, k) + now(i + 1, j, k) + now(i, j - 1, k) +
+                                            now(i, j + 1, k) + now(i, j, k - 1) + now(i, j, k + 1) -
+                                            6 * now(i, j, k));
+  }
+};
+
+/// One corner of the block is hot at first.
+struct Heat {
+  View grid;
+  Inside inside;
+  std::size_t x0 = 0, y0 = 0, z0 = 0;  // of the first element in the block
+  KOKKOS_FUNCTION void operator()(std::size_t number) const {
+    const std::size_t i = inside.i(number), j = inside.j(number), k = inside.k(number);
+    const bool hot = x0 + i <= nx / 2 && y0 + j <= ny / 2 && z0 + k <= nz / 2;
+    grid(i, j, k) = hot ? 100 : 0;
+  }
+};
+
+/// Makes all steps from `now`; `exchange(now)` comes before each. Returns where the last one is.
+template <class Grids, class ViewOf, class Exchange>
+Grids run(Grids now, Grids next, const std::size_t (&first)[3], ViewOf&& view_of,
+          Exchange&& exchange) {
+  const View view = view_of(now);
+  const bool some = view.extent(0) > 2 && view.extent(1) > 2 && view.extent(2) > 2;
+  const Inside inside{view.extent(1) - 2, view.extent(2) - 2};
+  const Kokkos::RangePolicy<Space> all(
+      0, some ? (view.extent(0) - 2) * inside.y * inside.z : std::size_t{0});
+  Kokkos::parallel_for("example::heat", all, Heat{view, inside, first[0], first[1], first[2]});
+  for (int step = 0; step < steps; ++step) {
+    exchange(now);
+    Kokkos::parallel_for("example::flow", all, Flow{view_of(now), view_of(next), inside});
+    std::swap(now, next);
+  }
+  Kokkos::fence("example::steps");
+  return now;
+}
+
+/// What one rank computes, without a mesh.
+std::vector<double> serial() {
+  const View now("example::now", nx + 2, ny + 2, nz + 2),
+      next("example::next", nx + 2, ny + 2, nz + 2);
+  const View last = run(
+      now, next, {0, 0, 0}, [](const View& view) { return view; }, [](const View&) {});
+  const auto host = hd::host_mirror(last);
+  Kokkos::deep_copy(host, last);
+  std::vector<double> result;
+  for (std::size_t i = 1; i <= nx; ++i)
+    for (std::size_t j = 1; j <= ny; ++j)
+      for (std::size_t k = 1; k <= nz; ++k) result.push_back(host(i, j, k));
+  return result;
+}
+
+/// The first index of a dimension that this rank has.
+std::size_t first_of(const Grid& grid, std::size_t dim) {
+  const hd::IndexSet indices = grid.indices(dim);
+  return indices.size() == 0 ? 0 : static_cast<std::size_t>(indices[0]);
+}
+
+/// The same on a mesh; every rank gets all of it.
+std::vector<double> on(const hd::DeviceMesh& mesh) {
+  const std::vector<hd::Placement> boxes = {hd::Shard{0, {}, 1}, hd::Shard{1, {}, 1},
+                                            hd::Shard{2, {}, 1}};
+  const Grid now(mesh, {nx, ny, nz}, boxes), next(mesh, {nx, ny, nz}, boxes);
+  hd::Halo halo(now, {.corners = false});
+  const Grid last = run(
+      now, next, {first_of(now, 0), first_of(now, 1), first_of(now, 2)},
+      [](const Grid& grid) { return grid.view(); },
+      [&](const Grid& grid) { halo.exchange(Space{}, grid); });
+  const Grid whole = hd::redistribute(last, {hd::Replicate{}, hd::Replicate{}, hd::Replicate{}});
+  const auto host = hd::host_mirror(whole.view());
+  Kokkos::deep_copy(host, whole.view());
+  return {host.data(), host.data() + host.size()};
+}
+
+/// For ParaView and its kin: the legacy format, as text.
+std::string to_vtk(const std::vector<double>& grid) {
+  std::string file =
+      hd::text("# vtk DataFile Version 3.0\nheat\nASCII\nDATASET STRUCTURED_POINTS\n",
+               "DIMENSIONS ", nz, ' ', ny, ' ', nx, "\nORIGIN 0 0 0\nSPACING 1 1 1\nPOINT_DATA ",
+               grid.size(), "\nSCALARS degrees double 1\nLOOKUP_TABLE default\n");
+  for (const double degrees : grid) file += hd::text(degrees, '\n');
+  return file;
+}
+
+/// The slice in the middle, from black over red and yellow to white.
+std::string to_picture(const std::vector<double>& grid) {
+  const std::span<const double> slice = std::span(grid).subspan(nx / 4 * ny * nz, ny * nz);
+  const double hottest = std::max(1e-300, *std::max_element(slice.begin(), slice.end()));
+  constexpr std::size_t zoom = 8;
+  std::vector<hd::Pixel> pixels;
+  for (std::size_t row = 0; row < ny * zoom; ++row)
+    for (std::size_t column = 0; column < nz * zoom; ++column) {
+      const double heat = 3 * slice[row / zoom * nz + column / zoom] / hottest;
+      const auto part = [&](double from) {
+        return static_cast<std::uint8_t>(255 * std::clamp(heat - from, 0.0, 1.0));
+      };
+      pixels.push_back({part(0), part(1), part(2)});
+    }
+  return hd::to_png(nz * zoom, pixels);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hd::Environment env(argc, argv);
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const bool speaks = +world.rank() == 0;
+  const std::vector<double> meant = serial();
+  std::vector<double> result;
+  std::size_t wrong = 0;
+  for (int x = 1; x <= world.size(); ++x)
+    for (int y = 1; y * x <= world.size(); ++y) {
+      if (world.size() % (x * y) != 0) continue;
+      const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"x", x}, {"y", y}, {"z", world.size() / x / y}});
+      result = on(mesh);
+      std::size_t different = 0;
+      for (std::size_t i = 0; i < meant.size(); ++i) different += result[i] == meant[i] ? 0u : 1u;
+      wrong += different;
+      if (speaks)
+        std::cout << mesh.shape() << ": " << different << " of " << result.size()
+                  << " elements differ from one rank's\n";
+    }
+  if (speaks) {
+    std::cout << "hottest after " << steps
+              << " steps: " << *std::max_element(result.begin(), result.end()) << '\n';
+    examples::write_results("heat3d", std::span(result.data(), result.size()), 1e-10);
+    if (argc > 1) {
+      const std::filesystem::path folder = argv[1];
+      hd::write_file(folder / "heat.vtk", to_vtk(result));
+      hd::write_file(folder / "heat.png", to_picture(result));
+      std::cout << "wrote heat.vtk and heat.png to " << folder.string() << '\n';
+    }
+  }
+  return wrong == 0 ? 0 : 1;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Checkpoints of the GPT's training: weights, what the optimiser keeps, the step and with it the
+/// place in the data, in the order of the whole model. What was saved by one division of the ranks
+/// loads on any other.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/core/checkpoint.hpp>
+#include <heddle/core/checksum.hpp>
+
+#include "gpt_training.hpp"
+#include "host_copy.hpp"
+#include "text.hpp"
+
+namespace examples {
+
+/// What must be the same where training goes on; with the step, what decides all later batches.
+[[nodiscard]] inline std::vector<std::int64_t> identity(const GptTraining& training,
+                                                        const Text& text) {
+  const GptConfig& model = training.model;
+  return {model.layers,
+          model.width,
+          model.heads,
+          model.context,
+          model.sequences,
+          model.vocabulary,
+          training.microbatches * training.replicas,
+          static_cast<std::int64_t>(training.seed),
+          static_cast<std::int64_t>(text.size()),
+          heddle::crc32c(std::as_bytes(std::span(text.bytes())))};
+}
+
+/// Saves `model` as it is before step `step`. All ranks call it; the first one writes.
+/// @throws format_error there where it cannot.
+template <class Real>
+void save(const std::filesystem::path& file, Gpt<Real>& model, heddle::DeviceMesh& mesh,
+          const GptTraining& training, const Text& text, int step) {
+  const auto weights = gather<Real>(model, mesh, [](auto& stage) { return stage.parameters(); });
+  const auto mean = gather<Real>(model, mesh, [](auto& stage) { return stage.shards().mean(); });
+  const auto square =
+      gather<Real>(model, mesh, [](auto& stage) { return stage.shards().square(); });
+  if (mesh.rank() != heddle::Rank{0}) return;
+  std::int64_t updates = 0;
+  model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
+    updates = static_cast<std::int64_t>(stage.shards().steps());
+  });
+  heddle::Checkpoint checkpoint;
+  checkpoint.set("identity", identity(training, text));
+  checkpoint.set("step", std::vector<std::int64_t>{step, updates});
+  checkpoint.set("weights", weights);
+  checkpoint.set("mean", mean);
+  checkpoint.set("square", square);
+  checkpoint.save(file);
+}
+
+/// Gives `model`, which a Runner has built, what `file` holds, and returns the step to go on with.
+/// All ranks call it, and read the file. @throws format_error for a file that is not whole, or one
+/// of another model, data or type of number; the model is then as it was.
+template <class Real>
+[[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model,
+                         const GptTraining& training, const Text& text) {
+  const auto checkpoint = heddle::Checkpoint::load(file);
+  const std::vector<std::int64_t> ours = identity(training, text);
+  static const char* const names[] = {"layers",
+                                      "width",
+                                      "heads",
+                                      "context",
+                                      "sequences",
+                                      "vocabulary",
+                                      "microbatches of all replicas",
+                                      "seed",
+                                      "size of text",
+                                      "checksum of text"};
+  const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (ours[i] != theirs[i])
+      throw heddle::format_error({"resume", "the checkpoint is of another training",
+                                  heddle::text(names[i], ": ", theirs[i], ", here ", ours[i]),
+                                  "resume with the options that it was saved with"});
+  const GptTable whole(training.model, 0, training.model.layers);
+  const auto weights = checkpoint.get<Real>("weights", whole.size);
+  const auto mean = checkpoint.get<Real>("mean", whole.size);
+  const auto square = checkpoint.get<Real>("square", whole.size);
+  const auto step = checkpoint.get<std::int64_t>("step", 2);
+  model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
+    const auto [first, last] = stage.blocks();
+    const GptTable part(training.model, first, last, stage.part());
+    const auto own = [&](const std::vector<Real>& values) {
+      std::vector<Real> mine(stage.owned().count);
+      for_each_owned(part, stage.owned(), whole,
+                     [&](std::size_t at, std::size_t place) { mine[at] = values[place]; });
+      return mine;
+    };
+    copy_from_host<Space>(own(weights), stage.parameters());
+    copy_from_host<Space>(own(mean), stage.shards().mean());
+    copy_from_host<Space>(own(square), stage.shards().square());
+    stage.shards().steps() = static_cast<std::uint64_t>(step[1]);
+    stage.parameters_written();
+  });
+  return static_cast<int>(step[0]);
+}
+
+}  // namespace examples

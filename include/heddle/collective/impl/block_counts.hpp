@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// BlockCounts: how the elements of a View are dealt out to ranks.
+
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// n elements in one block for each rank: as many as it is told, or evenly, the first blocks having
+/// one more where the division has a remainder.
+class BlockCounts {
+ public:
+  BlockCounts() = default;
+  /// `total` elements, dealt out evenly.
+  BlockCounts(std::size_t total, std::size_t ranks) : m_total(total), m_ranks(ranks) {}
+  /// As `counts` says, or evenly where it is empty. @throws contract_error where they do not fit.
+  BlockCounts(const char* where, std::size_t total, std::size_t ranks,
+              const std::vector<std::size_t>& counts)
+      : m_total(total), m_ranks(ranks), m_counts(counts) {
+    if (counts.empty()) return;
+    const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    expects(counts.size() == ranks && sum == total, [&] {
+      return Complaint{where, "the counts do not fit",
+                       text(counts.size(), " counts, ", sum, " elements in all; ", ranks,
+                            " ranks, the view has ", total, " elements")};
+    });
+  }
+
+  /// As `counts` says, or blocks of `each` where it is empty: what a rank knows that has one block.
+  [[nodiscard]] static BlockCounts of_each(const char* where, std::size_t each, std::size_t ranks,
+                                           const std::vector<std::size_t>& counts) {
+    const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    return {where, counts.empty() ? each * ranks : total, ranks, counts};
+  }
+
+  [[nodiscard]] std::size_t total() const noexcept { return m_total; }
+  [[nodiscard]] std::size_t ranks() const noexcept { return m_ranks; }
+  [[nodiscard]] std::size_t count(std::size_t rank) const {
+    if (!m_counts.empty()) return m_counts[rank];
+    return m_total / m_ranks + (rank < m_total % m_ranks ? 1 : 0);
+  }
+  [[nodiscard]] std::size_t first(std::size_t rank) const {
+    if (m_counts.empty()) {
+      const std::size_t extra = m_total % m_ranks;
+      return rank * (m_total / m_ranks) + (rank < extra ? rank : extra);
+    }
+    return std::accumulate(m_counts.begin(), m_counts.begin() + static_cast<std::ptrdiff_t>(rank),
+                           std::size_t{0});
+  }
+  [[nodiscard]] bool even() const noexcept { return m_counts.empty() && m_total % m_ranks == 0; }
+
+  /// The bytes of every block.
+  [[nodiscard]] std::vector<Bytes> bytes(Bytes element) const {
+    std::vector<Bytes> all(m_ranks);
+    for (std::size_t r = 0; r < m_ranks; ++r) all[r] = count(r) * element;
+    return all;
+  }
+  /// Makes mpi_counts() and mpi_firsts(), as MPI takes blocks that are not even, in units of
+  /// `unit`.
+  void to_mpi(Bytes unit) {
+    m_mpi_counts.clear();
+    m_mpi_firsts.clear();
+    std::size_t begin = 0;
+    for (std::size_t r = 0; r < m_ranks; begin += count(r++)) {
+      m_mpi_counts.push_back(static_cast<int>(count(r) * unit));
+      m_mpi_firsts.push_back(static_cast<int>(begin * unit));
+    }
+  }
+  [[nodiscard]] const int* mpi_counts() const noexcept { return m_mpi_counts.data(); }
+  [[nodiscard]] const int* mpi_firsts() const noexcept { return m_mpi_firsts.data(); }
+
+ private:
+  std::size_t m_total = 0;
+  std::size_t m_ranks = 1;
+  std::vector<std::size_t> m_counts;
+  std::vector<int> m_mpi_counts, m_mpi_firsts;
+};
+
+/// Whether MPI, whose counts are int, can be told so many.
+[[nodiscard]] constexpr bool fits_int(Bytes count) noexcept {
+  return count <= static_cast<Bytes>(std::numeric_limits<int>::max());
+}
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// CallBase: what all collective calls have.
+
+#include <cstddef>
+#include <typeinfo>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// What every call has. A call that derives from it says
+/// - `check()`: what of it is refused;
+/// - `key()`: its Schedule; `memory()`: what that is bound to; `before()` and `after()`: copies
+///   around it on this rank;
+/// - `knows()`: whether MPI can make it; `fetch()` and `give()`: copies around MPI's call; and
+///   `library(request)`: that call, which blocks where `request` is null.
+template <class Exec, class View, class R>
+struct CallBase {
+  using Element = typename View::non_const_value_type;
+  using MemorySpace = typename View::memory_space;
+  static_assert(Kokkos::is_execution_space_v<Exec>,
+                "heddle: the first argument of a collective is an execution space instance");
+  static_assert(Kokkos::SpaceAccessibility<Exec, MemorySpace>::accessible,
+                "heddle: kernels of the execution space cannot reach the View's memory");
+
+  Exec exec;
+  R reduction;
+  const Communicator* comm;
+  CallOptions options;
+
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(comm->size()); }
+  [[nodiscard]] std::size_t rank() const { return +comm->rank(); }
+
+  /// The key of a Schedule of these sizes.
+  [[nodiscard]] PerformerKey key(schedule::Collective collective, Bytes bytes,
+                                 Rank root = {}) const {
+    constexpr Scalar type = scalar_of<Element>;
+    return {.collective = collective,
+            .bytes = bytes,
+            .type = type,
+            .element = type == Scalar::byte ? sizeof(Element) : 0,
+            .root = root,
+            .path = options.path,
+            .space = typeid(MemorySpace)};
+  }
+
+  /// Of one with these blocks.
+  [[nodiscard]] PerformerKey key(schedule::Collective collective, const BlockCounts& blocks,
+                                 Rank root = {}) const {
+    PerformerKey made = key(collective, blocks.total() * sizeof(Element), root);
+    if (!blocks.even()) made.blocks = blocks.bytes(sizeof(Element));
+    return made;
+  }
+
+  void before() const {}
+  void after() const {}
+
+  /// Copies `count` elements, and waits for it.
+  void copy(const std::byte* from, std::byte* into, std::size_t count) const {
+    copy_in<MemorySpace>(exec, from, into, count * sizeof(Element));
+  }
+
+  void expect_no_counts(const char* where) const {
+    expects(options.counts.empty(), [&] {
+      return Complaint{where, "it has no blocks to count", text(options.counts.size(), " counts")};
+    });
+  }
+  void expect_root(const char* where, Rank root) const {
+    expects(+root < ranks(), [&] {
+      return Complaint{where, "no such root", text("rank ", root, " of ", ranks())};
+    });
+  }
+};
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// By whom a collective call is made, and how, where that is not said.
+
+#include <optional>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/shared_collective.hpp>
+#include <heddle/schedule/collective/collective.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// Which of ours is taken where none is asked for: few rounds for few bytes.
+[[nodiscard]] inline schedule::Algorithm usual(schedule::Collective collective, Bytes bytes,
+                                               int ranks, Rank root) {
+  using enum schedule::Algorithm;
+  constexpr Bytes few_bytes = 16 << 10;
+  // A chain down which the whole goes uncut is slower than any tree.
+  const bool rooted =
+      collective == schedule::Collective::broadcast || collective == schedule::Collective::reduce;
+  const schedule::Algorithm much = rooted ? binomial_tree : ring;
+  for (const schedule::Algorithm each :
+       {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, bruck, direct})
+    if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
+  return direct;
+}
+
+/// Refuses a codec that keeps what the call does not have, or changes what it only reads.
+inline void check_codec(const char* where, const std::optional<Codec>& codec, bool reads_only) {
+  if (!codec) return;
+  expects(!codec->feedback && !(codec->agree && reads_only), [&] {
+    return Complaint{where,
+                     codec->feedback ? "a call keeps nothing for error feedback"
+                                     : "senders do not agree with receivers by their inputs",
+                     text("codec ", *codec),
+                     codec->feedback ? "give it to cast_at_cut() on a Schedule of your own"
+                                     : "leave Codec::agree out"};
+  });
+}
+
+/// Whether ranks of one host may read each other's memory in a call that blocks. The same on all
+/// ranks, which have the same key.
+template <class Call>
+[[nodiscard]] bool may_share(const Call& call, const PerformerKey& key) {
+  return Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Call::MemorySpace>::accessible &&
+         call.options.shared_memory && !call.options.progress_thread && !call.options.codec &&
+         key.bytes >= least_shared_bytes && call.comm->size() > 1;
+}
+
+/// Whether the data of a call that blocks lies in a SharedView. The same on all ranks, which give
+/// the same part of it.
+template <class Call>
+[[nodiscard]] bool in_shared_view(const Call& call, const PerformerKey& key) {
+  if (!works_in_place(key.collective) || !may_share(call, key)) return false;
+  const SharedViews* const views = call.comm->template attached<SharedPlace>().views();
+  return views != nullptr && views->hold(call.memory()[0]);
+}
+
+/// Where in which SharedView the data of such a call lies.
+template <class Call>
+[[nodiscard]] PlaceInView place_in_view(const Call& call) {
+  return call.comm->template attached<SharedPlace>().views()->place(call.memory()[0]);
+}
+
+/// Completes the key of a call: by whom it is made, and how, `blocking` or not.
+template <class Call>
+void decide(const Call& call, PerformerKey& key, bool blocking) {
+  const CallOptions& options = call.options;
+  key.codec = options.codec;
+  key.in_place = blocking && in_shared_view(call, key);
+  if (options.algorithm) {
+    key.choice.algorithm = *options.algorithm;
+    key.chunks = options.chunks;
+    key.levels = options.levels;
+    return;
+  }
+  if (key.in_place) {
+    key.choice = {.piece = shared_piece, .shared = true};
+    return;
+  }
+  const bool library = !options.progress_thread && !options.codec && call.knows();
+  if (options.costs != nullptr) {
+    expects(options.costs->machine().ranks() == call.comm->size(), [&] {
+      return Complaint{Call::where, "the cost table is not one of these ranks",
+                       text("of ", options.costs->machine().ranks(),
+                            " ranks, the communicator has ", call.comm->size())};
+    });
+    key.choice = call.comm->template attached<CallLines>().choose(
+        *options.costs, key.collective, key.bytes, library, blocking && may_share(call, key));
+    if (!key.choice.library) key.costs = options.costs;
+    if (!key.choice.library || library) return;
+  }
+  key.choice.library = library;
+  if (library) return;
+  key.usual = true;
+  key.choice.algorithm = usual(key.collective, key.bytes, call.comm->size(), key.root);
+}
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// LibraryWork: a collective call of the MPI library, under way.
+
+#include <utility>
+
+#include <mpi.h>
+
+#include <heddle/collective/impl/meet.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/comm/check.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// A call of MPI's, under way.
+template <class Call>
+class LibraryWork final : public Work {
+ public:
+  explicit LibraryWork(Call call) : m_call(std::move(call)) {
+    m_call.fetch();
+    m_call.exec.fence(Call::where);
+    heddle::check(m_call.library(&m_request), Call::where);
+  }
+  /// What is not over keeps its memory: MPI may still write it.
+  ~LibraryWork() override {
+    if (m_request != MPI_REQUEST_NULL) static_cast<void>(new Call(std::move(m_call)));
+  }
+
+  bool test() override {
+    int done = 0;
+    heddle::check(MPI_Test(&m_request, &done, MPI_STATUS_IGNORE), Call::where);
+    if (done != 0) end();
+    return done != 0;
+  }
+  void wait() override {
+    complete(m_call, m_request);
+    end();
+  }
+  void abandon() noexcept override {}  // MPI has no way to
+
+ private:
+  void end() {
+    if (!std::exchange(m_over, true)) m_call.give();
+  }
+
+  Call m_call;
+  MPI_Request m_request = MPI_REQUEST_NULL;
+  bool m_over = false;
+};
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// How the ranks of a collective call wait for one another before, and beside, what they do
+/// together.
+
+#include <mpi.h>
+
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/check.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/idle.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// check_agreement() for a call: no longer than it waits itself, furthering the requests that ranks
+/// may be waiting for which are not there yet.
+template <class Call, class Describe>
+void agree(const Call& call, Describe&& describe) {
+  check_agreement(*call.comm, describe, contract_level, call.options.execute.watchdog,
+                  [&] { call.comm->template attached<CallLines>().further(); });
+}
+
+/// Waits for `request`, an operation of MPI's that all ranks take part in, furthering the requests
+/// that other ranks wait for before they come to it. Where it throws, the operation goes on: MPI
+/// has no way to cancel it, so that its memory must stay.
+template <class Call>
+void complete(const Call& call, MPI_Request& request) {
+  const ExecuteOptions& options = call.options.execute;
+  auto& others = call.comm->template attached<CallLines>();
+  Waiting waiting(options.idle);
+  const Seconds since = steady_seconds();
+  for (int done = 0;;) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), Call::where);
+    if (done != 0) return;
+    others.further();
+    waiting();
+    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog)
+      throw communication_error({text(Call::where, ", rank ", call.comm->rank()),
+                                 "stuck: another rank does not come to the call",
+                                 text("watchdog after ", options.watchdog, " s")});
+  }
+}
+
+/// Returns when all ranks have come to the same call: before what must be done together, in which
+/// nobody furthers requests.
+template <class Call>
+void meet(const Call& call) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(call.comm->get(), &request), Call::where);
+  complete(call, request);
+}
+
+}  // namespace impl
+}  // namespace heddle::inline v0

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// ScheduledWork: a collective call by a Schedule, under way.
+
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/decide.hpp>
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/impl/meet.hpp>
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/comm/check.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// Whether a call that blocks is made by ranks that read each other's memory.
+template <class Call>
+[[nodiscard]] bool shares(const Call& call, const PerformerKey& key) {
+  if (!may_share(call, key)) return false;
+  if (key.choice.shared) return true;
+  return key.costs == nullptr &&
+         call.comm->template attached<SharedPlace>().line([&] { meet(call); }).shares();
+}
+
+/// The performer of a call that blocks, in memory that ranks share; null where it goes by messages.
+/// All ranks ask.
+template <class Call>
+[[nodiscard]] Performer* in_shared_memory(const Call& call, const PerformerKey& key) {
+  if (!shares(call, key)) return nullptr;
+  const auto together = [&] { meet(call); };
+  return call.comm->template attached<SharedPlace>().line(together).find(
+      key, call.memory(), call.options.execute.watchdog, call.options.shared_bytes, together);
+}
+
+/// The key of the same call where memory cannot be shared.
+[[nodiscard]] inline PerformerKey by_messages(PerformerKey key, int ranks) {
+  if (!key.choice.shared) return key;
+  key.costs = nullptr;
+  key.usual = true;
+  key.choice = {.algorithm = usual(key.collective, key.bytes, ranks, key.root)};
+  return key;
+}
+
+/// A call by a Schedule, under way.
+template <class Call>
+class ScheduledWork final : public Work {
+ public:
+  /// Begins it; `blocks` where nothing else is begun before it is over.
+  ScheduledWork(Call call, const PerformerKey& key, bool blocks = false)
+      : m_call(std::move(call)),
+        m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
+        m_line(&line()) {
+    m_call.exec.fence(Call::where);
+    m_call.before();
+    const CallMemory memory = m_call.memory();
+    const ExecuteOptions& execute = m_call.options.execute;
+    if (blocks) m_performer = in_shared_memory(m_call, key);
+    if (m_performer != nullptr)
+      m_line->begin(*m_performer, memory, execute, this);
+    else
+      m_performer = &m_line->template begin<typename Call::MemorySpace>(
+          by_messages(key, m_call.comm->size()), memory, execute, this);
+    if (!m_call.options.progress_thread) return;
+    try {
+      m_thread.emplace([this] { run(); });
+    } catch (...) {
+      give_up("its progress thread cannot start");
+      throw;
+    }
+  }
+  ~ScheduledWork() override {
+    if (m_thread) m_thread->join();
+    if (m_performer != nullptr) m_line->end(*m_performer);
+  }
+
+  bool test() override {
+    if (m_performer == nullptr) return true;
+    if (m_thread ? !m_over.load(std::memory_order_acquire) : !m_performer->advance(m_joiner))
+      return false;
+    end();
+    return true;
+  }
+  void wait() override {
+    if (m_performer == nullptr) return;
+    if (m_thread)
+      wait_for_thread();
+    else if (!wait_with_others())
+      m_performer->finish(m_joiner);
+    end();
+  }
+  void abandon() noexcept override {
+    if (m_performer == nullptr || m_thread) return;  // a thread waits, or finds out
+    give_up("an exception left the scope of its request");
+  }
+
+ private:
+  CallLine& line() const {
+    const bool thread = m_call.options.progress_thread;
+    int level = MPI_THREAD_SINGLE;
+    if (thread) check(MPI_Query_thread(&level), Call::where);
+    expects(!thread || level == MPI_THREAD_MULTIPLE, [&] {
+      return Complaint{Call::where, "a progress thread needs MPI at MPI_THREAD_MULTIPLE",
+                       "other threads call MPI at the same time",
+                       "construct the Environment with ThreadLevel::multiple, or call test()"};
+    });
+    return m_call.comm->template attached<CallLines>().line(thread, [&] { meet(m_call); });
+  }
+
+  /// Tells the other ranks, and takes the memory back.
+  void give_up(const char* reason) noexcept {
+    m_performer->abort(Call::where, reason);
+    m_line->end(*std::exchange(m_performer, nullptr));
+  }
+
+  /// Furthers those without a thread, for which other ranks may wait before they come to this one.
+  void wait_for_thread() {
+    Waiting waiting(m_call.options.execute.idle);
+    while (!m_over.load(std::memory_order_acquire)) {
+      m_call.comm->template attached<CallLines>().further();
+      waiting();
+    }
+  }
+
+  /// Waits while others are under way, which are furthered meanwhile. False where they are over
+  /// before this one, or time is up: what is waited for then, finish() finds out and says.
+  bool wait_with_others() {
+    const ExecuteOptions& options = m_call.options.execute;
+    Waiting waiting(options.idle);
+    const Seconds since = steady_seconds();
+    while (m_line->under_way() > 1) {
+      if (m_performer->advance(m_joiner)) return true;
+      try {
+        m_line->further(this);
+      } catch (...) {
+        give_up("another request of the communicator failed");
+        throw;
+      }
+      waiting();
+      if (options.watchdog > 0 && steady_seconds() - since > options.watchdog) return false;
+    }
+    return false;
+  }
+
+  void run() noexcept {
+    try {
+      m_performer->finish(m_joiner);
+    } catch (...) {
+      m_error = std::current_exception();
+    }
+    m_over.store(true, std::memory_order_release);
+  }
+
+  void end() {
+    if (m_thread) m_thread->join();
+    m_thread.reset();
+    m_line->end(*std::exchange(m_performer, nullptr));
+    if (m_error) std::rethrow_exception(m_error);
+    m_call.after();
+  }
+
+  Call m_call;
+  Joiner<decltype(Call::exec), typename Call::MemorySpace, typename Call::Element,
+         decltype(Call::reduction)>
+      m_joiner;
+  CallLine* m_line;
+  Performer* m_performer = nullptr;
+  std::optional<std::thread> m_thread;
+  std::atomic<bool> m_over{false};
+  std::exception_ptr m_error;
+};
+
+}  // namespace impl
+}  // namespace heddle::inline v0

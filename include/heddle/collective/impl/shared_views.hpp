@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SharedViews: which memory all ranks of a communicator see. For calls that read and write it in
+/// place, see SharedView.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <type_traits>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/shared_blocks.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Where in which SharedView data begins.
+struct PlaceInView {
+  std::size_t number;  ///< of those that were made, the same on all ranks
+  Bytes from;
+
+  friend bool operator==(const PlaceInView&, const PlaceInView&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const PlaceInView& place) {
+    return out << "number " << place.number << " from byte " << place.from;
+  }
+};
+static_assert(std::is_trivially_copyable_v<PlaceInView>, "ranks read each other's");
+
+/// The blocks of a communicator's SharedViews, as long as somebody has them.
+class SharedViews {
+ public:
+  /// On this rank.
+  explicit SharedViews(Rank self) : m_self(self) {}
+
+  /// Where ranks tell each other by which place of a SharedView they go, before there is any.
+  void tell_in(const SharedBlocks& blocks) { m_told = blocks; }
+  [[nodiscard]] bool can_tell() const { return m_told.memory != nullptr; }
+
+  /// Blocks of which this rank's has so many bytes.
+  void add(const SharedBlocks& blocks, Bytes bytes) {
+    std::erase_if(m_views, [](const View& view) { return view.memory.expired(); });
+    m_views.push_back({m_made++, blocks.of, bytes, blocks.memory});
+  }
+
+  /// Whether `mine`, in this rank's addresses, lies in a block of it.
+  [[nodiscard]] bool hold(const std::byte* mine) const { return view_of(mine) != nullptr; }
+  /// Where in which one, as also the next two, for memory that hold() finds.
+  [[nodiscard]] PlaceInView place(const std::byte* mine) const {
+    const View& view = *view_of(mine);
+    return {view.number, static_cast<Bytes>(mine - view.of[+m_self])};
+  }
+  /// Tells the others that what this rank does now, it does from `mine` on: they look once they
+  /// have seen it come, and until they have seen it go, so that nobody looks while it is written.
+  void tell(const std::byte* mine) const { told(m_self) = place(mine); }
+  /// Refuses to go on to the memory of `rank`, which this one has seen come, from another place.
+  void expect_same_place(Rank rank) const {
+    expects(told(rank) == told(m_self), [&] {
+      return Complaint{text("heddle::SharedView, rank ", m_self),
+                       "ranks give a call different parts of SharedViews",
+                       text("this one ", told(m_self), ", rank ", rank, " ", told(rank)),
+                       "give the same part of the same one on all ranks"};
+    });
+  }
+  /// The same place in the block of `rank`, in this rank's addresses.
+  [[nodiscard]] std::byte* at(Rank rank, std::byte* mine) const {
+    if (rank == m_self) return mine;
+    const View& view = *view_of(mine);
+    return view.of[+rank] + (mine - view.of[+m_self]);
+  }
+
+ private:
+  struct View {
+    std::size_t number;          ///< of those that were made
+    std::vector<std::byte*> of;  ///< of each rank
+    Bytes bytes;
+    std::weak_ptr<void> memory;
+  };
+
+  [[nodiscard]] const View* view_of(const std::byte* mine) const {
+    for (const View& view : m_views) {
+      const std::byte* const begin = view.of[+m_self];
+      const std::less<> before;
+      if (!before(mine, begin) && before(mine, begin + view.bytes) && !view.memory.expired())
+        return &view;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] PlaceInView& told(Rank rank) const {
+    return *reinterpret_cast<PlaceInView*>(m_told.of[+rank]);
+  }
+
+  Rank m_self;
+  SharedBlocks m_told;  ///< a PlaceInView of each rank
+  std::size_t m_made = 0;
+  std::vector<View> m_views;
+};
+
+}  // namespace heddle::inline v0::impl

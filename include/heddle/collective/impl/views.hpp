@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What collective calls ask of their Views.
+
+#include <cstddef>
+#include <type_traits>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// Refuses a View with gaps.
+template <class View>
+void expect_contiguous(const char* where, const View& view) {
+  expects(view.span_is_contiguous(), [&] {
+    return Complaint{where, "the view is not contiguous", view.label(),
+                     "copy it into a contiguous one"};
+  });
+}
+
+/// Refuses a View of another number of elements.
+template <class View>
+void expect_size(const char* where, const char* name, const View& view, std::size_t size) {
+  expects(view.size() == size, [&] {
+    return Complaint{where, text("the ", name, " has the wrong size"),
+                     text(view.label(), " has ", view.size(), " elements, expected ", size)};
+  });
+}
+
+/// Whether the two Views can be the two ends of a call.
+template <class In, class Out>
+inline constexpr bool match =
+    std::is_same_v<typename In::non_const_value_type, typename Out::value_type>&&
+        std::is_same_v<typename In::memory_space, typename Out::memory_space>;
+
+template <class View>
+[[nodiscard]] std::byte* begin_of(const View& view) {
+  using Element = typename View::non_const_value_type;
+  return reinterpret_cast<std::byte*>(const_cast<Element*>(view.data()));
+}
+
+}  // namespace impl
+}  // namespace heddle::inline v0

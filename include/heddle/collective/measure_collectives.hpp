@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// measure_collectives: a CostTable of the ranks that call it. For whoever wants collectives that
+/// suit the network; tools/measure writes the table to a file.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/measure_links.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/shared_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/collective_choice.hpp>
+#include <heddle/plan/cost_table.hpp>
+
+namespace heddle::inline v0 {
+
+/// What measure_collectives() measures. The same on all ranks.
+struct CollectiveMeasureOptions {
+  std::vector<schedule::Collective> collectives = {schedule::Collective::all_reduce};  ///< which
+  /// How large, as schedule::CollectiveOptions::bytes says, in whole floats.
+  std::vector<Bytes> sizes = {8, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 8 << 20};
+  /// How many candidates are timed for a size, beside the library's own call: those with the least
+  /// simulated times, at most two of one algorithm; and the best two over shared memory, if any.
+  std::size_t candidates = 4;
+  /// For the rounds of a size, of which there are at most 50; and at least 7, which may take
+  /// longer. The first one counts only where it takes all of this; a size at which the fastest
+  /// candidate alone is expected to is left out, but for the first.
+  Seconds budget = 2;
+  LinkOptions links = {};  ///< how the links are measured first
+};
+
+namespace impl {
+
+/// The first of `all` that are to be timed: `count`, at most two of one algorithm, and the first
+/// two over shared memory, of whose copies the simulation knows less.
+[[nodiscard]] inline std::vector<CollectiveChoice> shortlist(
+    const std::vector<CollectivePrediction>& all, std::size_t count) {
+  std::vector<CollectiveChoice> found, shared;
+  for (const auto& [choice, time] : all) {
+    const auto same = std::ranges::count(found, choice.algorithm, &CollectiveChoice::algorithm);
+    if (choice.shared && shared.size() < 2)
+      shared.push_back(choice);
+    else if (!choice.shared && found.size() < count && same < 2)
+      found.push_back(choice);
+  }
+  found.insert(found.end(), shared.begin(), shared.end());
+  return found;
+}
+
+}  // namespace impl
+
+/// Measures the links between all ranks of `comm`, then for every collective and size the library's
+/// own call and the candidates that are expected to be the fastest: the very calls that the table
+/// will lead to, of floats in the memory of `space`, from root 0 and with sums. They take turns,
+/// each sample as many calls one after another as take about a millisecond, from the end of a
+/// barrier to the end of the slowest rank. The library's time is the median; that of a candidate is
+/// what it takes at most in nine rounds of ten, beside the library: noise does not choose it.
+///
+/// Collective over `comm`; the result is the same on all ranks. It takes about budget seconds for
+/// each size of each collective, or seven rounds of the candidates where that is longer.
+/// @throws contract_error for sizes that are not whole floats; what measure_links() throws.
+template <class Exec = Kokkos::DefaultHostExecutionSpace>
+[[nodiscard]] CostTable measure_collectives(const Communicator& comm,
+                                            const CollectiveMeasureOptions& options = {},
+                                            const Exec& space = {}) {
+  using schedule::Collective;
+  const auto ranks = static_cast<Bytes>(comm.size());
+  for (const Bytes bytes : options.sizes)
+    expects(bytes % sizeof(float) == 0 && impl::fits_int(bytes + ranks * sizeof(float)), [&] {
+      return Complaint{"heddle::measure_collectives",
+                       "a size is whole floats, fewer than 2^31 bytes", text(bytes, " bytes")};
+    });
+  // What it keeps for the calls refers to the table, and ends with it.
+  const Communicator own(comm.get());
+  MpiTransport transport(own.get());
+  CostTable table(measure_links(transport, options.links));
+  // Of memory that the host does not reach, nothing is read in place.
+  std::vector<std::uint32_t> domains;
+  if (Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Exec::memory_space>::accessible)
+    domains = SharedTransport(own.get()).domains();
+  for (const Collective collective : options.collectives) {
+    const std::vector<Bytes> none{0};
+    const std::vector<Bytes>& sizes = collective == Collective::barrier ? none : options.sizes;
+    for (const Bytes bytes : sizes) {
+      const schedule::CollectiveOptions size{
+          .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
+      std::vector<CollectiveChoice> choices{{.library = true}};
+      if (comm.size() > 1) {
+        const auto all = predict(collective, size, table.machine(), domains);
+        if (all.front().time > options.budget && bytes != sizes.front()) continue;
+        const auto best = impl::shortlist(all, options.candidates);
+        choices.insert(choices.end(), best.begin(), best.end());
+      }
+      const impl::TimedCalls<Exec> timed(space, collective, bytes, own, table,
+                                         options.links.watchdog);
+      std::vector<std::function<void()>> calls;
+      for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
+      const std::vector<Seconds> times = impl::time_in_turns(calls, options.budget, own);
+      for (std::size_t c = 0; c < choices.size(); ++c)
+        for (const CollectiveChoice& same : same_at(collective, choices[c], size))
+          table.set(collective, bytes, same, times[c]);
+    }
+  }
+  return table;
+}
+
+}  // namespace heddle::inline v0

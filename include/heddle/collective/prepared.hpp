@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Prepared: a collective call that is made again and again.
+
+#include <utility>
+
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/scheduled_work.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+/// A collective bound to its Views, which it keeps alive: prepare_...() makes it, and it is
+/// performed again and again. All ranks of the communicator, which outlives it, do so alike.
+template <class Call>
+class Prepared {
+ public:
+  /// Of the library's own making.
+  explicit Prepared(Call call) : m_call(std::move(call)), m_key(impl::checked(m_call)) {}
+
+  /// Performs it and waits for it.
+  void operator()() { impl::perform(m_call, m_key); }
+  /// Begins to perform it. One at a time.
+  [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
+  /// Whether the MPI library performs it, instead of schedule().
+  [[nodiscard]] bool by_library() const { return m_key.choice.library; }
+  /// What an algorithm of ours performs when it is called; start() sends messages. All ranks ask.
+  /// @throws contract_error where the library does it.
+  [[nodiscard]] Schedule schedule() const {
+    expects(!by_library(), [] {
+      return Complaint{"heddle::Prepared::schedule", "the MPI library's own call is no schedule"};
+    });
+    if (const impl::Performer* shared = impl::in_shared_memory(m_call, m_key))
+      return shared->schedule();
+    const int ranks = m_call.comm->size();
+    return impl::schedule_of(impl::by_messages(m_key, ranks), ranks);
+  }
+
+ private:
+  Call m_call;
+  impl::PerformerKey m_key;
+};
+
+}  // namespace heddle::inline v0

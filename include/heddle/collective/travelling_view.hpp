@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// TravellingView: what a collective call takes.
+
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+namespace heddle::inline v0 {
+
+/// A View whose elements can travel as bytes.
+template <class V>
+concept TravellingView =
+    Kokkos::is_view_v<V> && std::is_trivially_copyable_v<typename V::non_const_value_type>;
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// BlockDatatype: the MPI datatype of a StridedBlock, where the MPI library shall gather its bytes.
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/strided_block.hpp>
+
+namespace heddle::inline v0 {
+
+/// A committed datatype of MPI_BYTEs: one item of it at `base + block.start()` is the bytes of the
+/// block, in order. Move-only.
+class BlockDatatype {
+ public:
+  /// None.
+  BlockDatatype() = default;
+  /// @throws contract_error for more turns of a loop, or bytes of a run, than an int counts;
+  /// communication_error where MPI refuses.
+  explicit BlockDatatype(const StridedBlock& block)
+      : BlockDatatype() {  // which makes it one to be freed, whatever fails below
+    constexpr const char* where = "heddle::BlockDatatype";
+    const auto count_of = [&](std::uint64_t count) {
+      expects(count <= std::numeric_limits<int>::max(), [&] {
+        return Complaint{where, "MPI counts in int", text("the block is ", block),
+                         "send it in parts, or packed"};
+      });
+      return static_cast<int>(count);
+    };
+    check(MPI_Type_contiguous(count_of(block.run()), MPI_BYTE, &m_type), where);
+    const std::span<const StridedLoop> loops = block.loops();
+    for (std::size_t l = loops.size(); l-- > 0;) {
+      BlockDatatype inside = std::move(*this);
+      check(MPI_Type_create_hvector(count_of(loops[l].count), 1, loops[l].stride, inside.m_type,
+                                    &m_type),
+            where);
+    }
+    check(MPI_Type_commit(&m_type), where);
+  }
+  /// Leaves `other` with none.
+  BlockDatatype(BlockDatatype&& other) noexcept
+      : m_type(std::exchange(other.m_type, MPI_DATATYPE_NULL)) {}
+  /// Exchanges the two.
+  BlockDatatype& operator=(BlockDatatype&& other) noexcept {
+    std::swap(m_type, other.m_type);
+    return *this;
+  }
+  ~BlockDatatype() {
+    if (m_type != MPI_DATATYPE_NULL && impl::mpi_is_up()) MPI_Type_free(&m_type);
+  }
+
+  /// For calls of MPI. Still owned here.
+  [[nodiscard]] MPI_Datatype get() const noexcept { return m_type; }
+
+ private:
+  MPI_Datatype m_type = MPI_DATATYPE_NULL;
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// measure_paths(): which path strided messages between two ranks travel fastest. For the table of
+/// a StridedExchange, once on a machine.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/strided_exchange.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/kernel/pack.hpp>
+#include <heddle/layout/pack_table.hpp>
+#include <heddle/layout/path_table.hpp>
+#include <heddle/layout/strided_block.hpp>
+
+namespace heddle::inline v0 {
+
+/// What measure_paths() measures.
+struct PathOptions {
+  std::vector<Bytes> sizes = {1024, 16384, 262144, 4194304};  ///< of messages, ascending
+  std::vector<Bytes> runs = {8, 64, 512, 4096};               ///< each, as far apart as long
+  int rounds = 7;               ///< of which the median is taken; the paths take turns
+  ExecuteOptions execute = {};  ///< how ranks wait
+};
+
+namespace impl {
+
+/// All paths that there are from and to memory of one kind.
+[[nodiscard]] inline std::vector<StridedPath> paths_from(const BoxMemory& memory) {
+  if (memory.on_host) return {StridedPath::datatype, StridedPath::direct};
+  std::vector<StridedPath> paths{StridedPath::staged};
+  if (memory.kernels_reach_host) paths.push_back(StridedPath::one_shot);
+  if (memory.mpi_takes_it) paths.insert(paths.end(), {StridedPath::direct, StridedPath::datatype});
+  return paths;
+}
+
+/// The median time in which this rank and a peer exchange a box of `bytes` in runs of `run`, by
+/// each path.
+template <kernel::ExecutionSpace Exec>
+[[nodiscard]] std::vector<Seconds> path_times(const Communicator& comm, Bytes bytes, Bytes run,
+                                              std::span<const StridedPath> paths,
+                                              const PathOptions& options) {
+  const Bytes length = std::clamp<Bytes>(bytes / 2, 1, run);  // a shorter one is in two runs
+  const std::uint64_t count = bytes / length;
+  const StridedBlock block =
+      StridedBlock(length).repeated(count, 2 * static_cast<std::int64_t>(length));
+  const Kokkos::View<std::byte*, typename Exec::memory_space> from("heddle::comm::paths_from",
+                                                                   2 * bytes),
+      to("heddle::comm::paths_to", 2 * bytes);
+  const std::vector<StridedMove> moves{{Rank{comm.rank() == Rank{0} ? 1 : 0}, block}};
+  const Exec exec{};
+  std::deque<StridedExchange<Exec>> exchanges;
+  for (const StridedPath path : paths) {
+    auto& exchange = exchanges.emplace_back(comm, moves, moves,
+                                            StridedOptions{PathTable(path), options.execute});
+    exchange(exec, from.data(), to.data());  // connections are made here, and memory touched
+  }
+  std::vector<std::vector<Seconds>> times(paths.size());
+  for (int round = 0; round < options.rounds; ++round)
+    for (std::size_t p = 0; p < paths.size(); ++p) {
+      const Seconds begin = steady_seconds();
+      exchanges[p](exec, from.data(), to.data());
+      times[p].push_back(steady_seconds() - begin);
+    }
+  std::vector<Seconds> medians;
+  for (std::vector<Seconds>& each : times) {
+    const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
+    std::nth_element(each.begin(), middle, each.end());
+    medians.push_back(*middle);
+  }
+  return medians;
+}
+
+}  // namespace impl
+
+/// Exchanges strided boxes between ranks 0 and 1 of `comm`, in memory of `Exec`, by every path that
+/// there is, and says which is the fastest for which. The others wait. Collective; the result is
+/// the same on all ranks. What it measures is these two ranks: let them lie as those that will
+/// send.
+/// @throws contract_error for fewer than two ranks, or options that measure nothing;
+/// communication_error where a rank does not answer; the watchdog's time must be enough for all
+/// rounds of the slowest shape, for which the others wait.
+template <kernel::ExecutionSpace Exec>
+[[nodiscard]] PathTable measure_paths(const Communicator& comm, const PathOptions& options = {}) {
+  constexpr const char* where = "heddle::measure_paths";
+  expects(comm.size() >= 2, [&] {
+    return Complaint{where, "two ranks are needed", text("there is ", comm.size())};
+  });
+  expects(options.rounds >= 1, [&] {
+    return Complaint{where, "there is at least one round", text(options.rounds, " rounds")};
+  });
+  const std::size_t shapes = options.sizes.size() * options.runs.size();
+  static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));
+  const std::vector<StridedPath> paths = impl::paths_from(impl::box_memory<Exec>());
+  auto& transport = comm.attached<MpiTransport>();
+  std::vector<std::vector<double>> gains(paths.size());
+  for (const Bytes size : options.sizes)
+    for (const Bytes run : options.runs) {
+      std::vector<Seconds> mine;  // by path
+      if (+comm.rank() < 2) mine = impl::path_times<Exec>(comm, size, run, paths, options);
+      // After every shape, so that the others never wait for more than one.
+      const std::vector<std::vector<Seconds>> all =
+          all_gather_values<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
+      const auto slower = [&](std::size_t path) { return std::max(all[0][path], all[1][path]); };
+      for (std::size_t p = 0; p < paths.size(); ++p) gains[p].push_back(slower(0) / slower(p));
+    }
+
+  std::vector<PathTable::Entry> entries;
+  for (std::size_t p = 0; p < paths.size(); ++p)
+    entries.push_back({paths[p], PackTable(options.sizes, options.runs, std::move(gains[p]))});
+  return PathTable(std::move(entries));
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// strided_block_of(): which bytes an MPI datatype stands for, where loops can say it. Needs MPI
+/// alone, and calls it past whatever is in front of it, so that an interposer may use this.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/layout/strided_block.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// One level of a datatype as MPI gives it back, and the handles that it had to make for that.
+class DatatypeContents {
+ public:
+  explicit DatatypeContents(MPI_Datatype type) {
+    int integers = 0, addresses = 0, types = 0;
+#if MPI_VERSION >= 4
+    MPI_Count few = 0, places = 0, large = 0, inner = 0;
+    call(PMPI_Type_get_envelope_c(type, &few, &places, &large, &inner, &m_combiner));
+    m_readable = large == 0;
+    if (!m_readable) return;  // the other calls refuse it
+#endif
+    call(PMPI_Type_get_envelope(type, &integers, &addresses, &types, &m_combiner));
+    if (m_combiner == MPI_COMBINER_NAMED || m_combiner == MPI_COMBINER_F90_REAL ||
+        m_combiner == MPI_COMBINER_F90_COMPLEX || m_combiner == MPI_COMBINER_F90_INTEGER)
+      return;  // they have none that could be asked for, or that need be
+    m_integers.resize(static_cast<std::size_t>(integers));
+    m_addresses.resize(static_cast<std::size_t>(addresses));
+    m_types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
+    call(PMPI_Type_get_contents(type, integers, addresses, types, m_integers.data(),
+                                m_addresses.data(), m_types.data()));
+  }
+  DatatypeContents(const DatatypeContents&) = delete;
+  DatatypeContents& operator=(const DatatypeContents&) = delete;
+  ~DatatypeContents() {
+    for (MPI_Datatype& type : m_types) {
+      int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+      if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+          combiner != MPI_COMBINER_NAMED)
+        PMPI_Type_free(&type);
+    }
+  }
+
+  /// Whether it can be read at all: it is not where it was made with counts of MPI_Count.
+  [[nodiscard]] bool readable() const noexcept { return m_readable; }
+  [[nodiscard]] int combiner() const noexcept { return m_combiner; }
+  /// All integers, those of the combiner's arguments that are no address and no type.
+  [[nodiscard]] std::span<const int> integers() const noexcept { return m_integers; }
+  [[nodiscard]] std::span<const MPI_Aint> addresses() const noexcept { return m_addresses; }
+  [[nodiscard]] std::span<const MPI_Datatype> types() const noexcept { return m_types; }
+
+  static void call(int code) { check(code, "heddle::strided_block_of"); }
+
+ private:
+  bool m_readable = true;
+  int m_combiner = MPI_COMBINER_NAMED;
+  std::vector<int> m_integers;
+  std::vector<MPI_Aint> m_addresses;
+  std::vector<MPI_Datatype> m_types;
+};
+
+/// `blocks` of so many items each, the first one `begins(0)` bytes on: loops where all are equally
+/// long and equally far apart.
+template <class Lengths, class Begins>
+[[nodiscard]] std::optional<StridedBlock> evenly(const StridedBlock& item, std::int64_t extent,
+                                                 std::size_t blocks, Lengths&& lengths,
+                                                 Begins&& begins) {
+  if (blocks == 0) return StridedBlock();
+  const std::int64_t stride = blocks > 1 ? begins(1) - begins(0) : 0;
+  for (std::size_t b = 1; b < blocks; ++b)
+    if (lengths(b) != lengths(0) || begins(b) - begins(b - 1) != stride) return std::nullopt;
+  return item.repeated(static_cast<std::uint64_t>(lengths(0)), extent)
+      .repeated(blocks, stride)
+      .shifted(begins(0));
+}
+
+}  // namespace impl
+
+/// The bytes from one item of `type` to the next in an array of them.
+[[nodiscard]] inline std::int64_t extent_of(MPI_Datatype type) {
+  MPI_Aint lower = 0, extent = 0;
+  impl::DatatypeContents::call(PMPI_Type_get_extent(type, &lower, &extent));
+  return extent;
+}
+
+/// The bytes of one item of `type`, in the order in which MPI packs them; `count` items are
+/// `.repeated(count, extent_of(type))`. Empty for what is not nested loops: a struct or an indexed
+/// type whose blocks are not equally long and equally far apart, a distributed array, a pair with a
+/// gap; and for one made by a call with counts of MPI_Count.
+/// @throws communication_error for a handle that is no datatype, contract_error where offsets do
+/// not fit in 64 bits.
+[[nodiscard]] inline std::optional<StridedBlock> strided_block_of(MPI_Datatype type) {
+  const impl::DatatypeContents contents(type);
+  if (!contents.readable()) return std::nullopt;
+  const auto integer = [&](std::size_t i) { return std::int64_t{contents.integers()[i]}; };
+  const auto times = [](std::int64_t count) { return static_cast<std::uint64_t>(count); };
+
+  if (contents.types().empty()) {
+    MPI_Count bytes = 0;
+    impl::DatatypeContents::call(PMPI_Type_size_x(type, &bytes));
+    if (bytes != extent_of(type)) return std::nullopt;
+    return StridedBlock(static_cast<Bytes>(bytes));
+  }
+  for (const MPI_Datatype each : contents.types())
+    if (each != contents.types()[0]) return std::nullopt;
+  const std::optional<StridedBlock> item = strided_block_of(contents.types()[0]);
+  if (!item) return std::nullopt;
+  const std::int64_t extent = extent_of(contents.types()[0]);
+
+  switch (contents.combiner()) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_RESIZED: return item;
+    case MPI_COMBINER_CONTIGUOUS: return item->repeated(times(integer(0)), extent);
+    case MPI_COMBINER_VECTOR:
+      return item->repeated(times(integer(1)), extent)
+          .repeated(times(integer(0)), integer(2) * extent);
+    case MPI_COMBINER_HVECTOR:
+      return item->repeated(times(integer(1)), extent)
+          .repeated(times(integer(0)), contents.addresses()[0]);
+    case MPI_COMBINER_INDEXED:
+    case MPI_COMBINER_HINDEXED: {
+      const auto blocks = times(integer(0));
+      const bool in_bytes = contents.combiner() == MPI_COMBINER_HINDEXED;
+      return impl::evenly(
+          *item, extent, blocks, [&](std::size_t b) { return integer(1 + b); },
+          [&](std::size_t b) {
+            return in_bytes ? contents.addresses()[b] : integer(1 + blocks + b) * extent;
+          });
+    }
+    case MPI_COMBINER_INDEXED_BLOCK:
+    case MPI_COMBINER_HINDEXED_BLOCK: {
+      const bool in_bytes = contents.combiner() == MPI_COMBINER_HINDEXED_BLOCK;
+      return impl::evenly(
+          *item, extent, times(integer(0)), [&](std::size_t) { return integer(1); },
+          [&](std::size_t b) {
+            return in_bytes ? contents.addresses()[b] : integer(2 + b) * extent;
+          });
+    }
+    case MPI_COMBINER_STRUCT:
+      return impl::evenly(
+          *item, extent, times(integer(0)), [&](std::size_t b) { return integer(1 + b); },
+          [&](std::size_t b) { return contents.addresses()[b]; });
+    case MPI_COMBINER_SUBARRAY: {
+      const auto dimensions = times(integer(0));
+      const bool last_is_fastest = integer(1 + 3 * dimensions) == MPI_ORDER_C;
+      StridedBlock block = *item;
+      std::int64_t stride = extent;
+      for (std::size_t d = 0; d < dimensions; ++d) {
+        const std::size_t at = 1 + (last_is_fastest ? dimensions - 1 - d : d);
+        block = block.repeated(times(integer(dimensions + at)), stride)
+                    .shifted(integer(2 * dimensions + at) * stride);
+        stride *= integer(at);
+      }
+      return block;
+    }
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace heddle::inline v0

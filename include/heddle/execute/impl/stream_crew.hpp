@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// StreamCrew: the threads of a stream(). Either one of them takes token after token through all
+/// stages, or all of them take the batches that are ready: whatever is measured to be faster.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/impl/stream_stages.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Where several threads work, a batch is held by one of them, or parked at the serial stage that
+/// it waits for. Each serial stage has the number of the batch whose turn it is: whoever holds that
+/// batch there, or finds it parked, may enter. A thread goes on with the batch that it holds as
+/// long as the stages let it, for that is in its cache, and then looks for another one. A slot's
+/// batches follow one another: what has left the last stage is parked at the source again.
+template <class Stages>
+class StreamCrew {
+ public:
+  /// `threads` that have `slots` batches under way at most.
+  StreamCrew(Stages stages, int threads, std::uint32_t slots, Idle idle)
+      : m_stages(std::move(stages)), m_threads(threads), m_idle(idle), m_slots(slots) {
+    if (threads == 1) return;
+    m_memory = std::unique_ptr<Line[]>(new Line[slots * m_stages.slot_bytes() / sizeof(Line)]);
+    for (std::uint32_t batch = 0; batch < slots; ++batch) m_slots[batch].parked = place({batch, 0});
+  }
+
+  /// Until the source ends. Returns the number of tokens. @throws what a stage throws, when all
+  /// threads have stopped.
+  std::uint64_t run() {
+    if (m_threads == 1) {
+      while (!m_ended) alone(std::uint64_t{1} << 20);
+      return m_made;
+    }
+    // The machine may have other work later on, and the stages too, so it is measured now and then.
+    for (Seconds period = 0.25; !m_ended; period = std::min(2 * period, 2.0)) {
+      const double rate = rate_alone();
+      if (m_ended || together(rate, period)) continue;
+      const Seconds begin = steady_seconds();
+      const auto tokens = 1 + static_cast<std::uint64_t>(rate * measurable);
+      while (!m_ended && steady_seconds() - begin < period) alone(tokens);
+    }
+    return m_made;
+  }
+
+ private:
+  static constexpr std::size_t count = Stages::count;
+  static constexpr Seconds measurable = 100e-6;  ///< what takes so long is worth a measurement
+
+  /// What two threads write lies this far apart.
+  struct alignas(batch_alignment) Line {
+    std::byte bytes[batch_alignment];
+  };
+  /// A batch, and the stage that is next.
+  struct Held {
+    std::uint64_t batch;
+    std::size_t stage;
+  };
+  struct alignas(batch_alignment) Slot {
+    std::atomic<std::uint64_t> parked;  ///< the place() of its batch, or `held`
+    std::uint32_t filled = 0;           ///< tokens
+  };
+  struct alignas(batch_alignment) Turn {
+    std::atomic<std::uint64_t> batch = 0;
+  };
+
+  static constexpr std::uint64_t held = ~std::uint64_t{0};
+  [[nodiscard]] static std::uint64_t place(const Held& at) noexcept {
+    return at.batch * count + at.stage;
+  }
+
+  /// One thread takes so many tokens through all stages.
+  void alone(std::uint64_t tokens) {
+    if (m_ended) return;
+    std::uint64_t made = 0;
+    while (made < tokens && m_stages.pass_one()) ++made;
+    m_ended = made < tokens;
+    m_made += made;
+  }
+
+  /// Tokens per second of one thread: of ever more of them until they take long enough; the first
+  /// ones are cold.
+  [[nodiscard]] double rate_alone() {
+    for (std::uint64_t tokens = 1;;) {
+      const Seconds begin = steady_seconds();
+      alone(tokens);
+      const Seconds time = steady_seconds() - begin;
+      const auto done = static_cast<double>(tokens);
+      if (m_ended || time >= measurable / 2) return done / time;
+      tokens = static_cast<std::uint64_t>(std::min(8 * done, 1 + done / time * measurable));
+    }
+  }
+
+  /// All threads: for `period` seconds if they do more tokens than `rate`, and as briefly as can be
+  /// measured if not. Returns which it was.
+  bool together(double rate, Seconds period) {
+    // That are worth a measurement: all slots have been used, where there are not very many.
+    const auto batches = std::min<std::uint64_t>(2 * m_slots.size(), 64);
+    std::uint64_t from = 0;
+    Seconds begin = 0, end = 0;
+    bool faster = false;
+    const auto look = [&] {
+      const std::uint64_t made = m_turns[0].batch.load(std::memory_order_relaxed);
+      if (begin == 0) {
+        if (m_present.load(std::memory_order_relaxed) < m_threads) return;
+        begin = steady_seconds();
+        from = made;
+      } else if (end == 0) {
+        if (made - from < batches) return;
+        const Seconds now = steady_seconds();
+        if (now - begin < measurable) return;
+        faster = static_cast<double>((made - from) * m_stages.batch()) > rate * (now - begin);
+        end = faster ? now + period : now;
+      }
+      if (end != 0 && steady_seconds() >= end) m_closed = true;
+    };
+    m_closed = false;
+    m_present = 0;
+    std::vector<std::thread> others;
+    try {
+      for (int t = 1; t < m_threads; ++t) others.emplace_back([this] { work([] {}); });
+      work(look);
+    } catch (...) {  // there is no other thread to be had
+      keep(std::current_exception());
+    }
+    m_closed = true;
+    for (std::thread& other : others) other.join();
+    if (!m_failed) work([] {});  // on what is left: the last one to look may have looked too early
+    if (m_failed) std::rethrow_exception(m_error);
+    return faster;
+  }
+
+  /// Does batch after batch, with a `look()` after each, until the source is closed and no batch is
+  /// ready.
+  template <class Look>
+  void work(const Look& look) noexcept {
+    m_present.fetch_add(1, std::memory_order_relaxed);
+    std::uint64_t made = 0;
+    try {
+      Waiting waiting(m_idle);
+      while (!m_failed.load(std::memory_order_relaxed)) {
+        const bool closed = m_closed.load(std::memory_order_relaxed);
+        if (const std::optional<Held> found = find(closed)) {
+          made += carry(*found);
+          waiting = Waiting(m_idle);
+        } else if (closed) {
+          break;
+        } else {
+          waiting();
+        }
+        look();
+      }
+    } catch (...) {
+      keep(std::current_exception());
+    }
+    const std::scoped_lock lock(m_guard);
+    m_made += made;
+  }
+
+  /// A batch that may enter where it is parked; now held. The later the stage, the better. The
+  /// lines of the stages are busy, so nobody looks there where nothing can be parked.
+  [[nodiscard]] std::optional<Held> find(bool closed) {
+    std::size_t stage = m_parked.load(std::memory_order_relaxed) != 0 ? count : 1;
+    while (stage-- > (closed ? 1 : 0)) {
+      if (!Stages::serial[stage]) continue;
+      const Held next{m_turns[stage].batch.load(std::memory_order_acquire), stage};
+      std::atomic<std::uint64_t>& parked = m_slots[next.batch % m_slots.size()].parked;
+      std::uint64_t here = place(next);
+      if (parked.load(std::memory_order_relaxed) != here ||
+          !parked.compare_exchange_strong(here, held, std::memory_order_acquire,
+                                          std::memory_order_relaxed))
+        continue;
+      if (stage != 0) m_parked.fetch_sub(1, std::memory_order_relaxed);
+      return next;
+    }
+    return std::nullopt;
+  }
+
+  /// Takes a batch as far as it gets, and parks it. Returns the tokens that the source made.
+  std::uint64_t carry(Held at) {
+    const std::size_t index = at.batch % m_slots.size();
+    Slot& slot = m_slots[index];
+    std::byte* const tokens = m_memory[index * m_stages.slot_bytes() / sizeof(Line)].bytes;
+    std::uint64_t made = 0;
+    do {
+      prefetch_turn((at.stage + 1) % count);
+      if (at.stage == 0) {
+        // Another thread may have come to the end since this one looked.
+        made = slot.filled = m_ended ? 0 : m_stages.fill(tokens);
+        if (made < m_stages.batch()) {
+          m_ended = true;
+          m_closed = true;
+        }
+      } else {
+        m_stages.apply(at.stage, tokens, slot.filled);
+      }
+      if (Stages::serial[at.stage])
+        m_turns[at.stage].batch.store(at.batch + 1, std::memory_order_release);
+      ++at.stage;
+    } while (at.stage < count && may_enter(at));
+    if (at.stage == count)
+      at = {at.batch + m_slots.size(), 0};
+    else
+      m_parked.fetch_add(1, std::memory_order_relaxed);
+    slot.parked.store(place(at), std::memory_order_release);
+    return made;
+  }
+
+  /// Brings the stage's turn from the core that wrote it last while the stage before it computes.
+  void prefetch_turn(std::size_t stage) const noexcept {
+    if (Stages::serial[stage]) __builtin_prefetch(&m_turns[stage]);
+  }
+
+  /// Whether it is the batch's turn, or is soon: to wait a little costs less than to park it.
+  [[nodiscard]] bool may_enter(const Held& at) const {
+    if (!Stages::serial[at.stage]) return true;
+    const auto come = [&] {
+      return m_turns[at.stage].batch.load(std::memory_order_acquire) == at.batch;
+    };
+    Waiting waiting(Idle::spin);
+    while (!come()) {
+      if (waiting.polls() == 8) return false;
+      waiting();
+    }
+    return true;
+  }
+
+  /// What every thread stops for.
+  void keep(std::exception_ptr error) noexcept {
+    const std::scoped_lock lock(m_guard);
+    if (!m_error) m_error = std::move(error);
+    m_failed = true;
+  }
+
+  Stages m_stages;
+  int m_threads;
+  Idle m_idle;
+  std::vector<Slot> m_slots;
+  std::unique_ptr<Line[]> m_memory;  ///< of the slots
+  std::array<Turn, count> m_turns;   ///< those of parallel stages are not used
+  alignas(batch_alignment) std::atomic<std::uint32_t> m_parked = 0;  ///< batches, not at the source
+  alignas(batch_alignment) std::atomic<bool> m_closed = false;       ///< the source is not called
+  std::atomic<int> m_present = 0;  ///< threads that have begun to work
+  std::atomic<bool> m_failed = false;
+  std::exception_ptr m_error;
+  std::mutex m_guard;
+  bool m_ended = false;  ///< the source has no more; belongs to whoever may call it
+  std::uint64_t m_made = 0;
+};
+
+}  // namespace heddle::inline v0::impl

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// StridedPath and PathTable: how strided bytes travel between memories of ranks, and which way is
+/// the fastest, as measured.
+
+#include <algorithm>
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/pack_table.hpp>
+
+namespace heddle::inline v0 {
+
+/// How a strided message leaves the memory that it lies in, and how it reaches it. The bytes that
+/// travel are the same, so that the two ranks need not choose alike. (The ways of TEMPI, Pearson et
+/// al., HPDC 2021, where `direct` is called device.)
+enum class StridedPath : std::uint8_t {
+  datatype,  ///< the MPI library gathers and scatters them itself
+  direct,    ///< packed in the memory where they lie, of which MPI is given a pointer
+  one_shot,  ///< packed by a kernel right into memory of the host
+  staged,    ///< packed where they lie, and the piece copied to memory of the host
+};
+
+/// As in the enumeration.
+[[nodiscard]] constexpr std::string_view name_of(StridedPath path) noexcept {
+  switch (path) {
+    case StridedPath::datatype: return "datatype";
+    case StridedPath::direct: return "direct";
+    case StridedPath::one_shot: return "one_shot";
+    case StridedPath::staged: return "staged";
+  }
+  return "unknown";
+}
+/// Likewise.
+inline std::ostream& operator<<(std::ostream& out, StridedPath path) {
+  return out << name_of(path);
+}
+
+/// The fastest path for messages of any size in runs of any length: the one with the largest gain,
+/// of equal ones the first. Of memory of one kind, as measure_paths() measures it. It lasts for a
+/// run: `<<` is for people to read, and of tables only a PackTable is read back.
+class PathTable {
+ public:
+  /// A path and its gains over any way to send, the same for all paths of a table.
+  struct Entry {
+    StridedPath path;  ///< which
+    PackTable gains;   ///< what it gains
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+
+  /// Chooses among these. @throws contract_error where there are none, or one is there twice.
+  explicit PathTable(std::vector<Entry> entries) : m_entries(std::move(entries)) {
+    expects(!m_entries.empty(), [] {
+      return Complaint{"heddle::PathTable", "there must be a path to choose"};
+    });
+    for (auto entry = m_entries.begin(); entry != m_entries.end(); ++entry)
+      expects(std::none_of(m_entries.begin(), entry,
+                           [&](const Entry& other) { return other.path == entry->path; }),
+              [&] {
+                return Complaint{"heddle::PathTable", text(entry->path, " is there twice")};
+              });
+  }
+  /// Chooses `path` always.
+  explicit PathTable(StridedPath path) : PathTable({{path, PackTable({1}, {1}, {1.0})}}) {}
+  /// Chooses as `gains` say between the library's datatypes and packing in host memory.
+  explicit PathTable(PackTable gains)
+      : PathTable({{StridedPath::datatype, PackTable({1}, {1}, {1.0})},
+                   {StridedPath::direct, std::move(gains)}}) {}
+
+  /// How `bytes` in runs of `run` bytes each travel fastest.
+  [[nodiscard]] StridedPath choose(Bytes bytes, Bytes run) const {
+    const Entry* best = &m_entries.front();
+    double most = best->gains.gain(bytes, run);
+    for (const Entry& entry : m_entries) {
+      const double gain = entry.gains.gain(bytes, run);
+      if (gain <= most) continue;
+      most = gain;
+      best = &entry;
+    }
+    return best->path;
+  }
+
+  /// As they were given.
+  [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return m_entries; }
+
+  friend bool operator==(const PathTable&, const PathTable&) = default;
+
+  /// A line with the name of each path, then its gains.
+  friend std::ostream& operator<<(std::ostream& out, const PathTable& table) {
+    for (const Entry& entry : table.m_entries) out << entry.path << '\n' << entry.gains;
+    return out;
+  }
+
+ private:
+  std::vector<Entry> m_entries;
+};
+
+}  // namespace heddle::inline v0

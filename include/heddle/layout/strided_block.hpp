@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// StridedBlock: which bytes of memory, in which order: runs of bytes in nested loops. For packing,
+/// and for whoever asks whether two descriptions are of the same bytes.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <ostream>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+
+/// What repeats what is inside of it.
+struct StridedLoop {
+  std::uint64_t count = 1;  ///< times
+  std::int64_t stride = 0;  ///< bytes from one to the next, of either sign
+  friend bool operator==(const StridedLoop&, const StridedLoop&) = default;
+};
+
+/// A sequence of bytes in memory, as offsets from an address: run() bytes from start() on, for
+/// every turn of loops(). Made from a contiguous one by shifted() and repeated():
+///
+///     StridedBlock(8).repeated(256, 2048).repeated(256, 524288)  // the k-face of doubles 256^3
+///
+/// It is always in the one form that has the longest run and the fewest loops, so that two blocks
+/// are equal just when they are the same bytes in the same order. (The canonical form of TEMPI,
+/// Pearson et al., HPDC 2021, but for the order, which stays: MPI packs by it.) A loop of one turn
+/// leaves none; one that goes on where the loop or the run inside of it ends makes that longer.
+/// Each of these rules takes a loop away, and what is inside is in that form before: no rule is
+/// tried twice.
+class StridedBlock {
+ public:
+  /// No bytes.
+  StridedBlock() = default;
+  /// So many bytes, one after the other.
+  explicit StridedBlock(Bytes run) : m_run(run) {}
+
+  /// The same, so many bytes further on.
+  [[nodiscard]] StridedBlock shifted(std::int64_t bytes) const {
+    StridedBlock block = *this;
+    if (m_run != 0) block.m_start = sum(m_start, bytes);
+    return block;
+  }
+
+  /// `count` of them, each `stride` bytes after the one before it. @throws contract_error where
+  /// offsets do not fit in 64 bits.
+  [[nodiscard]] StridedBlock repeated(std::uint64_t count, std::int64_t stride) const {
+    if (count == 0 || m_run == 0) return {};
+    StridedBlock block = *this;
+    if (count == 1) return block;
+    const auto turns = static_cast<std::int64_t>(count);
+    const auto reach = [](const StridedLoop& loop) {  // where it goes on, if it does
+      return product(loop.stride, loop.count);
+    };
+    expects(turns > 0, [&] { return too_far(text(count, " turns")); });
+    if (!m_loops.empty() && reach(m_loops.front()) == stride)
+      block.m_loops.front().count = static_cast<std::uint64_t>(
+          product(static_cast<std::int64_t>(m_loops.front().count), count));
+    else if (m_loops.empty() && static_cast<std::int64_t>(m_run) == stride)
+      block.m_run = static_cast<Bytes>(product(stride, count));
+    else
+      block.m_loops.insert(block.m_loops.begin(), {count, stride});
+    (void)block.bounds();
+    (void)block.bytes();
+    return block;
+  }
+
+  /// Offset of the first byte.
+  [[nodiscard]] std::int64_t start() const noexcept { return m_start; }
+  /// Bytes one after the other; 0: there are no bytes at all.
+  [[nodiscard]] Bytes run() const noexcept { return m_run; }
+  /// The first one is the outermost.
+  [[nodiscard]] std::span<const StridedLoop> loops() const noexcept { return m_loops; }
+  /// Whether all bytes follow one another.
+  [[nodiscard]] bool contiguous() const noexcept { return m_loops.empty(); }
+  /// All of its bytes; those that it has twice count twice.
+  [[nodiscard]] Bytes bytes() const {
+    std::int64_t bytes = static_cast<std::int64_t>(m_run);
+    for (const StridedLoop& loop : m_loops) bytes = product(bytes, loop.count);
+    return static_cast<Bytes>(bytes);
+  }
+
+  /// A range of offsets.
+  struct Bounds {
+    std::int64_t begin = 0;  ///< of the lowest byte
+    std::int64_t end = 0;    ///< of the one after the highest
+    friend bool operator==(const Bounds&, const Bounds&) = default;
+  };
+  /// Where in memory it lies.
+  [[nodiscard]] Bounds bounds() const {
+    Bounds bounds{m_start, sum(m_start, static_cast<std::int64_t>(m_run))};
+    for (const StridedLoop& loop : m_loops) {
+      const std::int64_t last = product(loop.stride, loop.count - 1);
+      (last < 0 ? bounds.begin : bounds.end) = sum(last < 0 ? bounds.begin : bounds.end, last);
+    }
+    return bounds;
+  }
+
+  /// Parts that follow one another, at most so many, as even as the outermost loop allows, or the
+  /// run where there is none.
+  [[nodiscard]] std::vector<StridedBlock> split(std::size_t parts) const {
+    const std::uint64_t turns = m_loops.empty() ? m_run : m_loops.front().count;
+    const std::int64_t stride = m_loops.empty() ? 1 : m_loops.front().stride;
+    StridedBlock inside(1);
+    if (!m_loops.empty()) {
+      inside.m_run = m_run;
+      inside.m_loops.assign(m_loops.begin() + 1, m_loops.end());
+    }
+    std::vector<StridedBlock> split;
+    const std::uint64_t most = std::min<std::uint64_t>(turns, std::max<std::size_t>(1, parts));
+    std::uint64_t begin = 0;
+    for (std::uint64_t part = 0; part < most; ++part) {
+      const std::uint64_t end = begin + turns / most + (part < turns % most ? 1 : 0);
+      split.push_back(inside.repeated(end - begin, stride)
+                          .shifted(m_start + static_cast<std::int64_t>(begin) * stride));
+      begin = end;
+    }
+    return split;
+  }
+
+  /// The widest word of 1, 2, 4, 8 or 16 bytes of which runs and strides are multiples, and the
+  /// start: what one instruction may copy, where the address is aligned likewise.
+  [[nodiscard]] std::size_t word() const noexcept {
+    auto all = static_cast<std::uint64_t>(m_start) | m_run | 16;
+    for (const StridedLoop& loop : m_loops) all |= static_cast<std::uint64_t>(loop.stride);
+    return all & -all;
+  }
+
+  /// Calls `visit(offset)` for every run, in order.
+  template <std::invocable<std::int64_t> Visit>
+  void for_each_run(Visit&& visit) const {
+    if (m_run != 0) runs(0, m_start, visit);
+  }
+
+  friend bool operator==(const StridedBlock&, const StridedBlock&) = default;
+
+  /// As in "8 B of 256 x 524288, 256 x 2048 at 16".
+  friend std::ostream& operator<<(std::ostream& out, const StridedBlock& block) {
+    out << block.m_run << " B";
+    for (std::size_t l = 0; l < block.m_loops.size(); ++l)
+      out << (l == 0 ? " of " : ", ") << block.m_loops[l].count << " x " << block.m_loops[l].stride;
+    return block.m_start == 0 ? out : out << " at " << block.m_start;
+  }
+
+ private:
+  [[nodiscard]] static Complaint too_far(std::string why) {
+    return {"heddle::StridedBlock", "offsets do not fit in 64 bits", std::move(why)};
+  }
+  [[nodiscard]] static std::int64_t sum(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    expects(!__builtin_add_overflow(a, b, &result), [&] { return too_far(text(a, " + ", b)); });
+    return result;
+  }
+  [[nodiscard]] static std::int64_t product(std::int64_t a, std::uint64_t b) {
+    std::int64_t result = 0;
+    expects(!__builtin_mul_overflow(a, b, &result), [&] { return too_far(text(a, " x ", b)); });
+    return result;
+  }
+
+  template <class Visit>
+  void runs(std::size_t depth, std::int64_t offset, Visit& visit) const {
+    if (depth == m_loops.size()) {
+      visit(offset);
+      return;
+    }
+    const StridedLoop& loop = m_loops[depth];
+    for (std::uint64_t turn = 0; turn < loop.count; ++turn, offset += loop.stride)
+      runs(depth + 1, offset, visit);
+  }
+
+  std::int64_t m_start = 0;
+  Bytes m_run = 0;
+  std::vector<StridedLoop> m_loops;
+};
+
+}  // namespace heddle::inline v0
+
+namespace std {  // `struct std::hash<...>` says the same, but doxygen does not find its scope
+
+/// Equal blocks have equal hashes.
+template <>
+struct hash<heddle::StridedBlock> {
+  /// Of the start, the run and the loops.
+  std::size_t operator()(const heddle::StridedBlock& block) const noexcept {
+    std::uint64_t mixed = 0;
+    const auto mix = [&](std::uint64_t value) {  // of Fibonacci hashing: 2^64 / golden ratio
+      mixed = (mixed ^ value) * 0x9e3779b97f4a7c15u;
+      mixed ^= mixed >> 32;
+    };
+    mix(static_cast<std::uint64_t>(block.start()));
+    mix(block.run());
+    for (const heddle::StridedLoop& loop : block.loops()) {
+      mix(loop.count);
+      mix(static_cast<std::uint64_t>(loop.stride));
+    }
+    return static_cast<std::size_t>(mixed);
+  }
+};
+
+}  // namespace std

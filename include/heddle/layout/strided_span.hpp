@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// strided_block_of(): which bytes an mdspan stands for. For std::mdspan, the one that Kokkos has
+/// before C++23, and all that have their members.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/layout/strided_block.hpp>
+
+namespace heddle::inline v0 {
+
+/// What has the members of an mdspan, of elements in memory.
+template <class Span>
+concept StridedSpan = requires(const Span& span, typename Span::rank_type axis) {
+  typename Span::element_type;
+  { Span::rank() } -> std::convertible_to<std::size_t>;
+  { span.extent(axis) } -> std::convertible_to<std::size_t>;
+  { span.stride(axis) } -> std::convertible_to<std::int64_t>;
+  { span.is_strided() } -> std::convertible_to<bool>;
+  span.data_handle();
+};
+
+/// The elements of an mdspan as bytes around that of index 0, the last index fastest, whatever
+/// its layout. @throws contract_error for a layout that has no strides.
+template <StridedSpan Span>
+[[nodiscard]] StridedBlock strided_block_of(const Span& span) {
+  expects(span.is_strided(), [] {
+    return Complaint{"heddle::strided_block_of", "the layout has no strides",
+                     "its elements are no nested loops", "copy them to a layout that has"};
+  });
+  using Axis = typename Span::rank_type;
+  constexpr std::size_t size = sizeof(typename Span::element_type);
+  StridedBlock block(size);
+  for (Axis axis = Span::rank(); axis-- > 0;)
+    block = block.repeated(
+        static_cast<std::uint64_t>(span.extent(axis)),
+        static_cast<std::int64_t>(span.stride(axis)) * static_cast<std::int64_t>(size));
+  return block;
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The buffers of a schedule get the sizes that its stages say, if those fit each other. For
+/// Stages; looks at nothing that differs between ranks, so that all of them refuse alike.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/pipeline/impl/stage_ends.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/message_sizes.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The sizes that a stage says, in elements; as ranks tell them to each other.
+struct StageElements {
+  std::uint32_t stage;
+  std::uint64_t input, output, saved, delta, parameters;
+};
+
+/// Those of every rank's stages.
+class SizesOfRanks {
+ public:
+  explicit SizesOfRanks(std::vector<std::vector<StageElements>> by_rank)
+      : m_by_rank(std::move(by_rank)) {}
+
+  /// Of a stage on a rank that holds it; on another one, which only passes on what the stage makes,
+  /// of any rank that does.
+  [[nodiscard]] const StageElements& of(Rank rank, Stage stage) const {
+    if (const StageElements* const here = find(m_by_rank[+rank], stage)) return *here;
+    for (const auto& sizes : m_by_rank)
+      if (const StageElements* const there = find(sizes, stage)) return *there;
+    throw contract_error({"heddle::Stages", "no rank holds a stage", text("stage ", stage)});
+  }
+
+ private:
+  [[nodiscard]] static const StageElements* find(const std::vector<StageElements>& sizes,
+                                                 Stage stage) {
+    for (const StageElements& each : sizes)
+      if (each.stage == stage.value) return &each;
+    return nullptr;
+  }
+
+  std::vector<std::vector<StageElements>> m_by_rank;
+};
+
+[[nodiscard]] inline Complaint complaint_of_stage(const Schedule& schedule, ActionId id,
+                                                  std::string what, std::string fix) {
+  return {"heddle::Stages", std::move(what),
+          text("stage ", schedule[id].stage, " of '", schedule.name(), "', ",
+               action_text(schedule, id)),
+          std::move(fix)};
+}
+
+/// Refuses schedules in which a stage has other inputs and outputs than its sizes say, or does not
+/// keep what its backward calls need.
+inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    if (action.kind > Kind::B) continue;
+    const StageElements& stage = sizes.of(schedule[action.queue].from, action.stage);
+    const StageEnds ends = stage_ends(schedule, ActionId{i});
+    const bool forward = action.kind == Kind::F;
+    const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
+    const bool more = (stage.input == 0 && ends.inputs > 0) || (stage.output == 0 && beyond > 0) ||
+                      (ends.partners > 0 && beyond > 1);
+    const bool fewer =
+        (stage.input > 0 && ends.inputs == 0) || (stage.output > 0 && beyond == 0) || !ends.saves;
+    expects(!more && !fewer, [&] {
+      return complaint_of_stage(
+          schedule, ActionId{i},
+          text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
+          more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
+                 "one partner in the loss"
+               : "input_size is 0 for the first stage, output_size for the last; forwards alone "
+                 "keep nothing");
+    });
+  }
+}
+
+/// The elements of each buffer that holds an input or the gradient of one. An input has the size
+/// of the output that it is; together they must have the size that their stage says.
+[[nodiscard]] inline std::vector<std::uint64_t> elements_of_inputs(const Schedule& schedule,
+                                                                   const SizesOfRanks& sizes) {
+  const std::vector<std::uint32_t> made_in = outputs_of_values(schedule);
+  std::vector<std::uint64_t> elements(schedule.buffers().size(), 0);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    if (action.kind > Kind::B) continue;
+    const auto inputs = schedule.uses(ActionId{i}).first(stage_ends(schedule, ActionId{i}).inputs);
+    std::uint64_t all = 0;
+    std::size_t next = 0;
+    for (const Use& use : inputs)
+      if (const std::uint32_t from = made_in[+use.buffer]; from != 0xffffffffu) {
+        const Buffer& output = schedule[BufferId{from}];
+        all += elements[+use.buffer] = sizes.of(output.rank, output.stage).output;
+      }
+    for (const Use& use : schedule.uses(ActionId{i}))
+      if (use.writes() && schedule[schedule[use.buffer].label] == role::input_grad)
+        elements[+use.buffer] = elements[+inputs[next++].buffer];
+    const std::uint64_t taken = sizes.of(schedule[action.queue].from, action.stage).input;
+    expects(all == taken, [&] {
+      return complaint_of_stage(
+          schedule, ActionId{i},
+          text("the inputs of a stage have ", all, " elements, its input_size is ", taken),
+          "several inputs come one after the other, as the graph has them");
+    });
+  }
+  return elements;
+}
+
+/// A field of StageElements. It has a name, for nvcc writes a function that returns the bare type
+/// with parentheses, of which g++ warns.
+using SizeOfRole = std::uint64_t StageElements::*;
+
+/// Which of its stage's sizes a buffer has that is no input; null where stages have no such role.
+[[nodiscard]] inline SizeOfRole size_of_role(const std::string& label) {
+  if (label == role::output || label == role::output_grad || label == role::exchanged)
+    return &StageElements::output;
+  if (label == role::saved) return &StageElements::saved;
+  if (label == role::delta) return &StageElements::delta;
+  if (label == role::weights || label == role::gradients) return &StageElements::parameters;
+  return nullptr;
+}
+
+/// The schedule with buffers of `type` and of the sizes of all stages, by their numbers.
+/// @throws contract_error where they do not fit each other, or the schedule.
+[[nodiscard]] inline Schedule with_stage_sizes(const Schedule& schedule, const SizesOfRanks& sizes,
+                                               Scalar type) {
+  check_ends(schedule, sizes);
+  const std::vector<std::uint64_t> of_inputs = elements_of_inputs(schedule, sizes);
+  auto bind = [&, next = std::size_t{0}](Buffer& buffer) mutable {
+    const std::string& label = schedule[buffer.label];
+    const std::uint64_t input = of_inputs[next++];
+    if (label == role::narrow || label == role::residual) return;
+    const bool is_input = label == role::input || label == role::input_grad;
+    const auto size = size_of_role(label);
+    expects(is_input || size != nullptr, [&] {
+      return Complaint{"heddle::Stages", "stages have no storage of this role",
+                       text("'", label, "' of stage ", buffer.stage)};
+    });
+    const std::uint64_t elements = is_input ? input : sizes.of(buffer.rank, buffer.stage).*size;
+    buffer.type = type;
+    buffer.bytes = elements * size_of(type) * buffer.parts;
+  };
+  return with_message_sizes(schedule.with_sizes(bind));
+}
+
+}  // namespace heddle::inline v0::impl

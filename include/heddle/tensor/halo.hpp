@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Halo: fills the halos of Sharded tensors with what their neighbours own, now or some steps ago.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/layout/layout.hpp>
+#include <heddle/schedule/redistribution/exchange_schedule.hpp>
+#include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/tensor/impl/exchange_handler.hpp>
+#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/impl/same_ranks.hpp>
+#include <heddle/tensor/sharded.hpp>
+
+namespace heddle::inline v0 {
+
+/// Exchanges the halos of tensors of one layout, again and again:
+///
+///     hd::Sharded<double**, Space> u(mesh, {rows, columns}, {hd::Shard{0, {}, 1}});
+///     hd::Halo halo(u);
+///     halo.exchange(Space{}, u);  // then u.view() holds a row of each neighbour, too
+///
+/// With an `age` of k it does not wait for the neighbours: what they own now is sent, and the halo
+/// is filled with what they sent k calls ago, which has had k steps to come. The first k calls
+/// wait, and fill it with what is owned now.
+///
+/// Making and destroying one is collective, and all ranks call it alike. The communicator outlives
+/// it.
+template <class Data, class Space>
+class Halo {
+ public:
+  /// What it is of.
+  using Tensor = Sharded<Data, Space>;
+
+  /// For tensors of the layout of `tensor`.
+  /// @throws contract_error for an age below 0, or what schedule::halo_exchange() refuses; at the
+  ///         contract level "communication" where ranks make another one.
+  explicit Halo(const Sharded<Data, Space>& tensor, const schedule::HaloOptions& options = {},
+                int age = 0)
+      : m_comm(&agreed(tensor, options, age)),
+        m_layout(tensor.layout()),
+        m_transport(m_comm->get()),
+        m_exchange(schedule::halo_exchange(m_layout, m_comm->size(), sizeof(Element), options)) {
+    const Schedule schedule =
+        schedule::to_schedule(m_exchange, text("halo of age ", age), scalar_of<Element>, age > 0);
+    for (int slot = 0; slot <= age; ++slot)
+      m_slots.push_back(std::make_unique<Slot>(schedule, m_transport, memory_of(tensor)));
+  }
+  Halo(const Halo&) = delete;
+  Halo& operator=(const Halo&) = delete;
+  /// Waits for what is under way; where an exception destroys it, the other ranks are told instead.
+  ~Halo() {
+    if (std::uncaught_exceptions() > m_exceptions) return;
+    try {
+      for (const auto& slot : m_slots) finish(Exec(), *slot);
+    } catch (...) {  // the other ranks are told, a destructor cannot
+    }
+  }
+
+  /// Fills the halo of `tensor`, and returns when it is filled and what the rank owns may be
+  /// written. Waits for the work of `space` first. What lies beyond the ends of a dimension that is
+  /// not periodic stays as it is.
+  /// @throws contract_error for a tensor of another layout, or among the ranks of another
+  ///         communicator; at the contract level "communication" where ranks call something else.
+  ///         communication_error where another rank fails, or does not come within the watchdog's
+  ///         time.
+  template <class SpaceInstance>
+  requires Kokkos::is_execution_space_v<SpaceInstance>
+  void exchange(const SpaceInstance& space, const Tensor& tensor,
+                const ExecuteOptions& options = {}) {
+    static_assert(Kokkos::SpaceAccessibility<SpaceInstance, MemorySpace>::accessible,
+                  "heddle::Halo: kernels of the execution space cannot reach the tensors");
+    constexpr const char* call = "heddle::Halo::exchange";
+    check_agreement(*m_comm, [&] {
+      return CollectiveCall{call, {{"layout", text(tensor.layout())}}};
+    });
+    expects(tensor.layout() == m_layout, [&] {
+      return Complaint{call, "the tensor has another layout",
+                       text(tensor.layout(), ", expected ", m_layout)};
+    });
+    expects(impl::same_ranks(tensor.comm(), *m_comm), [&] {
+      return Complaint{call, "the tensor is among the ranks of another communicator",
+                       text(tensor.layout()), "make it on that of the tensor of the constructor"};
+    });
+    space.fence("heddle::tensor::halo");
+    try {
+      perform(space, tensor, options);
+    } catch (...) {
+      // What is under way in other slots does not come any more, and is not waited for.
+      for (const auto& slot : m_slots)
+        if (std::exchange(slot->under_way, false))
+          slot->performer.abort("heddle::Halo::exchange", "another exchange of this halo failed");
+      throw;
+    }
+  }
+
+  /// What a call performs; with an age, of which what unpacks is done that many calls later.
+  [[nodiscard]] const Schedule& schedule() const noexcept {
+    return m_slots.front()->performer.schedule();
+  }
+
+ private:
+  using Element = typename Tensor::Element;
+  using MemorySpace = typename Tensor::View::memory_space;
+  using Exec = typename Space::execution_space;
+  static constexpr const char* where = "heddle::Halo";
+
+  /// Where all ranks are to make this one: before anything is made of which they must be told.
+  [[nodiscard]] static const Communicator& agreed(const Tensor& tensor,
+                                                  const schedule::HaloOptions& options, int age) {
+    check_agreement(tensor.comm(), [&] {
+      std::string periodic;
+      for (const bool one : options.periodic) periodic += one ? '1' : '0';
+      return CollectiveCall{where,
+                            {{"layout", text(tensor.layout())},
+                             {"periodic", periodic},
+                             {"corners", options.corners ? "filled" : "left"},
+                             {"age", text(age)},
+                             {"element", text(sizeof(Element), " bytes")}}};
+    });
+    expects(age >= 0, [&] { return Complaint{where, "an age is at least 0", text(age)}; });
+    return tensor.comm();
+  }
+
+  /// A piece that has come, where it lies until it is due.
+  struct Arrived {
+    std::size_t piece = 0;
+    std::byte* data = nullptr;
+  };
+  /// An exchange, which is under way for up to `age` calls.
+  struct Slot {
+    Slot(const Schedule& schedule, MpiTransport& transport, const impl::ExchangeMemory& memory)
+        : performer(schedule, transport, memory) {}
+    impl::ExchangePerformer<MpiTransport, MemorySpace> performer;
+    std::vector<Arrived> arrived = {};
+    bool under_way = false;
+  };
+
+  [[nodiscard]] static impl::ExchangeMemory memory_of(const Tensor& tensor) {
+    return {nullptr, impl::begin_of(tensor.parts())};
+  }
+  template <class SpaceInstance>
+  [[nodiscard]] auto handler(const SpaceInstance& space) const {
+    return impl::ExchangeHandler<SpaceInstance, MemorySpace, Element>(space, m_exchange,
+                                                                      Merge::sum);
+  }
+  /// The same, but that it leaves what has come where it is.
+  template <class SpaceInstance>
+  [[nodiscard]] auto keeper(const SpaceInstance& space, Slot& slot) const {
+    return [performs = handler(space), &slot](const Task& task) {
+      const BoundUse& packed = task.uses()[0];
+      if (task.kind() == Kind::cast && packed.access == Access::read)
+        slot.arrived.push_back({+task.item(), packed.data});
+      else
+        performs(task);
+    };
+  }
+
+  template <class SpaceInstance>
+  void perform(const SpaceInstance& space, const Tensor& tensor, const ExecuteOptions& options) {
+    const std::size_t slots = m_slots.size();
+    Slot& now = *m_slots[m_calls % slots];
+    now.performer.begin(memory_of(tensor), options);
+    if (slots == 1) {
+      now.performer.finish(handler(space));
+      return;
+    }
+    now.arrived.clear();
+    now.under_way = true;
+    const bool waits = ++m_calls < slots;
+    if (!waits) advance(space, now);
+    Slot& due = waits ? now : *m_slots[m_calls % slots];
+    finish(space, due);
+    for (const Arrived& arrived : due.arrived)
+      impl::copy_blocks<false>(space, m_exchange.pieces[arrived.piece].blocks,
+                               impl::begin_of(tensor.parts()), arrived.data);
+  }
+  template <class SpaceInstance>
+  void advance(const SpaceInstance& space, Slot& slot) {
+    const auto keeps = keeper(space, slot);
+    slot.under_way = !slot.performer.advance(keeps);
+  }
+  template <class SpaceInstance>
+  void finish(const SpaceInstance& space, Slot& slot) {
+    if (!std::exchange(slot.under_way, false)) return;
+    const auto keeps = keeper(space, slot);
+    slot.performer.finish(keeps);
+  }
+
+  const Communicator* m_comm;
+  Layout m_layout;
+  MpiTransport m_transport;
+  schedule::BlockExchange m_exchange;
+  std::vector<std::unique_ptr<Slot>> m_slots;  ///< refer to the transport
+  std::size_t m_calls = 0;                     ///< of one with an age
+  int m_exceptions = std::uncaught_exceptions();
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// ParameterShards: the weights, gradients and optimiser's memory of one stage, divided over its
+/// replicas, and gathered and summed when the stage computes. For stages of models.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/operations.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/kernel/adam.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/layout/share.hpp>
+#include <heddle/tensor/parameter_sharding.hpp>
+#include <heddle/tensor/shard_group.hpp>
+
+namespace heddle::inline v0 {
+
+/// What the stages of one rank share: the group, how it divides, and room for the weights and the
+/// gradients of one stage at a time, those with which it computes.
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+struct ShardRoom {
+  std::shared_ptr<const ShardGroup> group = std::make_shared<ShardGroup>();  ///< the replicas
+  ParameterSharding sharding = {};                                           ///< who has what
+  /// All weights of the largest stage; empty where every stage has its own.
+  Kokkos::View<Real*, typename Exec::memory_space> weights = {};
+  /// All gradients, likewise.
+  Kokkos::View<Real*, typename Exec::memory_space> gradients = {};
+  const void* holder = nullptr;  ///< whose weights are there
+};
+
+/// n parameters. The optimiser's share is n_w of them, dealt out to all replicas; weights are kept
+/// in shares of n_v, gradients of n_g. On one rank all are n, and nothing travels.
+///
+/// Elements kept: 3 n_w (weights, mean, square); n_v more where weights are divided among fewer;
+/// n_g of gradients; and those of a second copy. All stages of a rank share the room of a
+/// ShardRoom.
+///
+/// All replicas make the same calls in the same order. Kernels and messages are in the order of the
+/// instance that is given; calls that bring something return when it is there.
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+class ParameterShards {
+ public:
+  using Vector = Kokkos::View<Real*, typename Exec::memory_space>;  ///< what is kept
+  using Room = ShardRoom<Real, Exec>;                               ///< what stages share
+
+  /// `count` parameters of zeros. Stages of one rank are given one `room`; none: of one rank.
+  ParameterShards(std::size_t count, const Exec& exec, std::shared_ptr<Room> room = nullptr)
+      : m_count(count), m_room(room ? std::move(room) : std::make_shared<Room>()) {
+    using enum ShardLevel;
+    const ParameterSharding& sharding = m_room->sharding;
+    expects(sharding.weights <= sharding.gradients &&
+                (!sharding.backward || *sharding.backward <= sharding.weights),
+            [&] {
+              return Complaint{
+                  "heddle::ParameterShards", "something is divided less than what it is made from",
+                  text("weights by ", sharding.weights, ", gradients by ", sharding.gradients),
+                  "divide gradients at least as far as weights, a second copy at most as far"};
+            });
+    m_masters = make("heddle::tensor::masters", exec, world);
+    m_mean = make("heddle::tensor::mean", exec, world);
+    m_square = make("heddle::tensor::square", exec, world);
+    m_gradients = make("heddle::tensor::gradients", exec, sharding.gradients);
+    m_weights = alone(sharding.weights) ? m_masters
+                                        : make("heddle::tensor::weights", exec, sharding.weights);
+    if (sharding.backward) m_backward = make("heddle::tensor::backward", exec, *sharding.backward);
+    if (travels(sharding.weights)) grow("heddle::tensor::room_weights", m_room->weights);
+    if (travels(sharding.gradients)) grow("heddle::tensor::room_gradients", m_room->gradients);
+  }
+
+  /// Takes the memory along; a copy would share it.
+  ParameterShards(ParameterShards&&) = default;
+  /// Likewise.
+  ParameterShards& operator=(ParameterShards&&) = default;
+
+  /// Number of parameters, n.
+  [[nodiscard]] std::size_t count() const { return m_count; }
+  /// The optimiser's share of them.
+  [[nodiscard]] Share owned() const { return share(ShardLevel::world); }
+  /// Its weights, as the optimiser has them: owned().count elements.
+  [[nodiscard]] Real* weights() const { return m_masters.data(); }
+  /// Its gradients: the sum over all replicas after update(), before that no more than parts of it.
+  [[nodiscard]] Real* gradients() const {
+    return m_gradients.data() +
+           m_room->group->within(m_room->sharding.gradients, ShardLevel::world, m_count).first;
+  }
+  /// Its mean and mean square of gradients, which the optimiser keeps.
+  [[nodiscard]] Real* mean() const { return m_mean.data(); }
+  [[nodiscard]] Real* square() const { return m_square.data(); }  ///< likewise
+
+  /// Number of steps that the optimiser has made; may be set with what it keeps.
+  [[nodiscard]] std::uint64_t& steps() { return m_steps; }
+
+  /// Memory of this stage: what is kept, without the room.
+  [[nodiscard]] Bytes kept() const {
+    const ParameterSharding& sharding = m_room->sharding;
+    return sizeof(Real) * (3 * m_masters.size() + m_gradients.size() + m_backward.size() +
+                           (alone(sharding.weights) ? 0 : m_weights.size()));
+  }
+  /// What one replica sends in a step of so many forward and backward passes.
+  [[nodiscard]] ShardTraffic step_traffic(std::size_t passes) const {
+    using enum ShardLevel;
+    const ParameterSharding& how = m_room->sharding;
+    const ShardGroup& group = *m_room->group;
+    constexpr Bytes each = sizeof(Real);
+    const ShardTraffic forward =
+        group.gather_traffic(m_count, each, how.weights, rank, how.weight_codec);
+    const ShardTraffic backward =
+        how.backward ? group.gather_traffic(m_count, each, *how.backward, rank) : forward;
+    const ShardTraffic sums =
+        group.reduce_traffic(m_count, each, rank, how.gradients, how.gradient_codec);
+    return passes * (forward + backward + sums) +
+           group.reduce_traffic(m_count, each, how.gradients, world, how.gradient_codec) +
+           group.gather_traffic(m_count, each, world, how.weights, how.weight_codec);
+  }
+
+  /// Hands weights(), which all replicas have written, each its own, to where weights are kept.
+  void started(const Exec& exec) { publish(exec); }
+
+  /// All weights, for a forward pass. Valid until another stage of the rank asks for its own.
+  [[nodiscard]] Real* forward_weights(const Exec& exec) {
+    const ParameterSharding& how = m_room->sharding;
+    if (!travels(how.weights)) return m_weights.data();
+    gather(exec, m_weights, how.weights, how.weight_codec);
+    if (how.backward)
+      Kokkos::deep_copy(exec, m_backward, part(m_room->weights, share(*how.backward)));
+    return m_room->weights.data();
+  }
+  /// Likewise, for a backward pass after the stage's forward pass of the same step.
+  [[nodiscard]] Real* backward_weights(const Exec& exec) {
+    const ParameterSharding& how = m_room->sharding;
+    if (!travels(how.weights)) return m_weights.data();
+    if (how.backward)
+      gather(exec, m_backward, *how.backward, {});
+    else
+      gather(exec, m_weights, how.weights, how.weight_codec);
+    return m_room->weights.data();
+  }
+  /// All weights where they still lie from the stage's last pass, else as for a backward pass.
+  [[nodiscard]] Real* last_weights(const Exec& exec) {
+    return m_room->holder == this ? m_room->weights.data() : backward_weights(exec);
+  }
+
+  /// Before the first backward pass of a step.
+  void zero_gradients(const Exec& exec) { Kokkos::deep_copy(exec, m_gradients, Real(0)); }
+  /// Where a backward pass adds the gradients of all parameters; add() follows.
+  [[nodiscard]] Real* begin_gradients(const Exec& exec) {
+    if (!travels(m_room->sharding.gradients)) return m_gradients.data();
+    const auto all = part(m_room->gradients, {0, m_count});
+    Kokkos::deep_copy(exec, all, Real(0));
+    return all.data();
+  }
+  /// Sums what a backward pass has left over the replicas that divide gradients between them.
+  void add(const Exec& exec);
+
+  /// One step of Adam with the sum over all replicas, and the new weights to where they are kept.
+  void update(const Exec& exec, const kernel::AdamOptions& options);
+
+ private:
+  [[nodiscard]] Share share(ShardLevel level) const { return m_room->group->share(level, m_count); }
+  /// Whether not all of what is kept at a level is on this rank.
+  [[nodiscard]] bool travels(ShardLevel level) const { return m_room->group->ranks(level) > 1; }
+  /// Whether what is kept at a level is the optimiser's share.
+  [[nodiscard]] bool alone(ShardLevel level) const {
+    return m_room->group->ranks(level) == m_room->group->ranks(ShardLevel::world);
+  }
+
+  [[nodiscard]] Vector make(const std::string& label, const Exec& exec, ShardLevel level) const {
+    return Vector(Kokkos::view_alloc(exec, label), share(level).count);
+  }
+  void grow(const std::string& label, Vector& room) const {
+    if (room.size() < m_count)
+      room = Vector(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), m_count);
+  }
+  [[nodiscard]] static Vector part(const Vector& of, const Share& share) {
+    return Kokkos::subview(of, std::pair(share.first, share.end()));
+  }
+
+  /// All weights from shares at a level, in the room.
+  void gather(const Exec& exec, const Vector& shares, ShardLevel level,
+              const std::optional<Codec>& codec);
+
+  /// The optimiser's weights to where weights are kept.
+  void publish(const Exec& exec);
+
+  std::size_t m_count;
+  std::shared_ptr<Room> m_room;
+  Vector m_masters, m_mean, m_square, m_gradients, m_weights, m_backward;
+  std::uint64_t m_steps = 0;
+};
+
+// Apart from the class, and not inline, so that a source of its own may hold them: they take a
+// compiler some time.
+
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+void ParameterShards<Real, Exec>::add(const Exec& exec) {
+  const ParameterSharding& how = m_room->sharding;
+  if (!travels(how.gradients)) return;
+  m_room->group->reduce(exec, m_room->gradients.data(), m_count, ShardLevel::rank, how.gradients,
+                        how.gradient_codec);
+  const auto mine = part(m_room->gradients, share(how.gradients));
+  Kokkos::parallel_for("heddle::tensor::add_gradients",
+                       Kokkos::RangePolicy<Exec>(exec, 0, mine.size()),
+                       impl::JoinInto<Sum, Real>{{}, mine.data(), m_gradients.data()});
+}
+
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+void ParameterShards<Real, Exec>::update(const Exec& exec, const kernel::AdamOptions& options) {
+  const ParameterSharding& how = m_room->sharding;
+  m_room->group->reduce(exec, m_gradients.data(), m_count, how.gradients, ShardLevel::world,
+                        how.gradient_codec);
+  const kernel::Vector<const Real, Exec> sum(gradients(), owned().count);
+  kernel::adam_update(exec, options, ++m_steps, sum, m_mean, m_square, m_masters);
+  publish(exec);
+}
+
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+void ParameterShards<Real, Exec>::gather(const Exec& exec, const Vector& shares, ShardLevel level,
+                                         const std::optional<Codec>& codec) {
+  Kokkos::deep_copy(exec, part(m_room->weights, share(level)), shares);
+  m_room->group->gather(exec, m_room->weights.data(), m_count, level, ShardLevel::rank, codec);
+  m_room->holder = this;
+}
+
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+void ParameterShards<Real, Exec>::publish(const Exec& exec) {
+  const ParameterSharding& how = m_room->sharding;
+  if (m_room->holder == this) m_room->holder = nullptr;
+  if (alone(how.weights)) return;
+  const Share mine = m_room->group->within(how.weights, ShardLevel::world, m_count);
+  Kokkos::deep_copy(exec, part(m_weights, mine), m_masters);
+  m_room->group->gather(exec, m_weights.data(), m_count, ShardLevel::world, how.weights,
+                        how.weight_codec);
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// redistribute(): from one layout of a tensor to another.
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/layout/layout.hpp>
+#include <heddle/schedule/redistribution/redistribution.hpp>
+#include <heddle/tensor/impl/exchange_handler.hpp>
+#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/impl/same_ranks.hpp>
+#include <heddle/tensor/sharded.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// The redistributions of a communicator, ready to be performed, kept from one call to the next.
+class Redistributions {
+ public:
+  /// Collective over `comm`.
+  explicit Redistributions(MPI_Comm comm) : m_transport(comm) {}
+
+  /// One of tensors of T in `MemorySpace`.
+  template <class T, class MemorySpace>
+  struct Known {
+    schedule::Redistribution plan;
+    ExchangePerformer<MpiTransport, MemorySpace> performer;
+  };
+
+  /// That from `source` to `target`, planned where it is not known yet.
+  template <class T, class MemorySpace>
+  [[nodiscard]] Known<T, MemorySpace>& find(const Layout& source, const Layout& target,
+                                            const ExchangeMemory& memory) {
+    using Wanted = Known<T, MemorySpace>;
+    // The last is the latest, which is often wanted again.
+    const auto found = std::find_if(m_known.rbegin(), m_known.rend(), [&](const Entry& entry) {
+      return entry.type == typeid(Wanted) && entry.source == source && entry.target == target;
+    });
+    if (found != m_known.rend()) {
+      std::rotate(m_known.rbegin(), found, found + 1);
+    } else {
+      m_known.push_back({typeid(Wanted), source, target, made<Wanted, T>(source, target, memory)});
+      if (m_known.size() > most) m_known.erase(m_known.begin());
+    }
+    return *static_cast<Wanted*>(m_known.back().known.get());
+  }
+
+ private:
+  /// Redistributions that are kept.
+  static constexpr std::size_t most = 64;
+  struct Entry {
+    std::type_index type;
+    Layout source, target;
+    std::shared_ptr<void> known;
+  };
+
+  /// A new one. What the contract refuses all ranks find alike; of any other failure, such as
+  /// memory that there is not, the others must hear, for they wait for messages of this one.
+  template <class Wanted, class T>
+  [[nodiscard]] std::shared_ptr<Wanted> made(const Layout& source, const Layout& target,
+                                             const ExchangeMemory& memory) {
+    const auto make = [&] {
+      auto plan = schedule::redistribution(source, target, m_transport.size(), sizeof(T));
+      Schedule schedule = to_schedule(plan, scalar_of<T>);
+      return std::shared_ptr<Wanted>(
+          new Wanted{std::move(plan), {std::move(schedule), m_transport, memory}});
+    };
+    const auto tell = [&](const char* reason) {
+      m_transport.abort({m_transport.rank(), "preparing a redistribution", reason});
+    };
+    try {
+      return make();
+    } catch (const contract_error&) {
+      throw;
+    } catch (const std::exception& error) {
+      tell(error.what());
+      throw;
+    } catch (...) {
+      tell("unknown exception");
+      throw;
+    }
+  }
+
+  MpiTransport m_transport;
+  std::vector<Entry> m_known;  ///< refer to the transport
+};
+
+}  // namespace impl
+
+/// Writes the elements of `source` to where `target` has them; what `target` has as a halo stays as
+/// it is. By the plan of schedule::redistribution(), with the fewest bytes, which is made once for
+/// two layouts and kept with the communicator; what lies in one run is sent and received where it
+/// lies. Parts of a Partial tensor are merged in the order of their coordinates on the mesh, the
+/// same on every rank.
+///
+/// Waits for the work of `space` first, and returns when this rank has its elements and what it
+/// sent may be written again. All ranks of the communicator of `source` call it, which is that of
+/// `target` or one of the same ranks in the same order; the meshes of the two layouts may be any of
+/// them. The first call sets up what the communicator keeps.
+/// @throws contract_error for tensors of other sizes, communicators of other ranks, an axis that is
+///         to become Partial, or one View for both; at the contract level "communication" where
+///         ranks call it with other layouts. communication_error where another rank fails, or does
+///         not come within the watchdog's time; the communicator is spent then.
+template <class Exec, class Data, class Space>
+requires Kokkos::is_execution_space_v<Exec>
+void redistribute(const Exec& space, const Sharded<Data, Space>& source,
+                  const Sharded<Data, Space>& target, const ExecuteOptions& options = {}) {
+  using Element = typename Sharded<Data, Space>::Element;
+  using MemorySpace = typename Sharded<Data, Space>::View::memory_space;
+  static_assert(Kokkos::SpaceAccessibility<Exec, MemorySpace>::accessible,
+                "heddle::redistribute: kernels of the execution space cannot reach the tensors");
+  constexpr const char* where = "heddle::redistribute";
+  expects(impl::same_ranks(source.comm(), target.comm()), [&] {
+    return Complaint{where, "the two tensors are among the ranks of two communicators",
+                     text(source.layout(), "; ", target.layout()),
+                     "make both on one that has the ranks of both: Layout takes which they are"};
+  });
+  expects(!source.shares(target), [&] {
+    return Complaint{where, "the source is the target", text(source.layout()),
+                     "make another Sharded for the result"};
+  });
+  check_agreement(source.comm(), [&] {
+    return CollectiveCall{where,
+                          {{"source", text(source.layout())},
+                           {"target", text(target.layout())},
+                           {"element", text(sizeof(Element), " bytes")}}};
+  });
+  space.fence("heddle::tensor::redistribute");
+  const impl::ExchangeMemory memory{impl::begin_of(source.parts()), impl::begin_of(target.parts())};
+  auto& known =
+      source.comm().template attached<impl::Redistributions>().template find<Element, MemorySpace>(
+          source.layout(), target.layout(), memory);
+  const impl::ExchangeHandler<Exec, MemorySpace, Element> handler(
+      space, known.plan.exchange, source.layout().partial().value_or(Merge::sum));
+  known.performer.begin(memory, options);
+  known.performer.finish(handler);
+}
+
+/// A tensor of the elements of `source`, laid out as `target`, in memory of its own.
+/// @throws as above.
+template <class Exec, class Data, class Space>
+requires Kokkos::is_execution_space_v<Exec>
+[[nodiscard]] Sharded<Data, Space> redistribute(const Exec& space,
+                                                const Sharded<Data, Space>& source, Layout target,
+                                                const ExecuteOptions& options = {}) {
+  const Sharded<Data, Space> result(source.comm(), std::move(target));
+  redistribute(space, source, result, options);
+  return result;
+}
+
+/// The same on the mesh that `source` is on, with other placements: one for each axis.
+/// `redistribute(a, {Shard{1}, Replicate{}})`. Kernels run in the default instance of `Space`.
+/// @throws as above.
+template <class Data, class Space>
+[[nodiscard]] Sharded<Data, Space> redistribute(const Sharded<Data, Space>& source,
+                                                std::vector<Placement> placements) {
+  return redistribute(typename Space::execution_space(), source,
+                      source.layout().with(std::move(placements)));
+}
+/// The same with any layout among the ranks of its communicator.
+/// @throws as above.
+template <class Data, class Space>
+[[nodiscard]] Sharded<Data, Space> redistribute(const Sharded<Data, Space>& source, Layout target) {
+  return redistribute(typename Space::execution_space(), source, std::move(target));
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Sharded: a tensor whose elements lie on the ranks of a mesh, each rank's in a plain View.
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/index_set.hpp>
+#include <heddle/layout/layout.hpp>
+
+namespace heddle::inline v0 {
+
+/// A tensor of 1 to 8 dimensions over the ranks of a communicator, as its Layout says: `Data` is
+/// that of a View, `double**` for two; `Space` is where it lies. Each rank has its elements in a
+/// View that it made, zero at first. Copies share it, as those of a View do.
+///
+///     hd::Sharded<double**, Space> a(mesh, {rows, columns}, {hd::Shard{0}, hd::Replicate{}});
+///
+/// Making one sends no message, but all ranks of the communicator make theirs alike, for they take
+/// part in what is done with it; also those that are not of the layout's mesh, and have no
+/// elements. The mesh or communicator outlives it.
+template <class Data, class Space = Kokkos::DefaultExecutionSpace>
+class Sharded {
+ public:
+  /// A rank's elements: dense, the last dimension fastest.
+  using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Space::memory_space>;
+  /// What it is of.
+  using Element = typename View::value_type;
+  /// Number of dimensions.
+  static constexpr std::size_t dims = View::rank;
+
+  static_assert(dims >= 1 && View::rank_dynamic == dims,
+                "heddle::Sharded: the sizes are known when it is made: Sharded<double**> for two "
+                "dimensions");
+  static_assert(std::is_trivially_copyable_v<Element> && !std::is_const_v<Element>,
+                "heddle::Sharded: elements travel as bytes, and are written where they arrive");
+
+  /// One of `sizes`, by one placement for each axis of `mesh`.
+  /// @throws contract_error for placements that do not fit, see Layout.
+  template <std::integral Size, std::size_t count>
+  Sharded(const DeviceMesh& mesh, const Size (&sizes)[count], std::vector<Placement> placements)
+      : Sharded(mesh.all(), Layout(mesh.shape(), std::vector<std::int64_t>(sizes, sizes + count),
+                                   std::move(placements))) {
+    static_assert(count == dims, "heddle::Sharded: there is one size for each dimension");
+  }
+  /// As above, of sizes that were counted.
+  Sharded(const DeviceMesh& mesh, std::vector<std::int64_t> sizes,
+          std::vector<Placement> placements)
+      : Sharded(mesh.all(), Layout(mesh.shape(), std::move(sizes), std::move(placements))) {}
+  /// One with this layout, among the ranks of `comm`.
+  /// @throws contract_error for a layout of another number of dimensions, of ranks that `comm` has
+  ///         not, or with parts of elements that are not of an arithmetic type.
+  Sharded(const Communicator& comm, Layout layout)
+      : m_comm(&comm), m_layout(std::move(layout)), m_here(m_layout.rank_here(comm.rank())) {
+    expects(m_layout.dims() == dims, [&] {
+      return Complaint{where, "the layout has another number of dimensions",
+                       text(m_layout, ", expected ", dims)};
+    });
+    for (const Rank rank : m_layout.ranks())
+      expects(+rank < static_cast<std::size_t>(comm.size()), [&] {
+        return Complaint{where, "the layout has a rank that the communicator has not",
+                         text("rank ", rank, " of ", comm.size(), ", ", m_layout)};
+      });
+    expects(!m_layout.partial() || std::is_arithmetic_v<Element>, [&] {
+      return Complaint{where, "only elements of arithmetic types can be Partial", text(m_layout),
+                       "place it as Shard or Replicate"};
+    });
+    Kokkos::LayoutRight extents;
+    for (std::size_t dim = 0; dim < dims; ++dim) extents.dimension[dim] = 0;
+    if (m_here) {
+      const std::vector<std::int64_t> mine = m_layout.extents(*m_here);
+      for (std::size_t dim = 0; dim < dims; ++dim)
+        extents.dimension[dim] = static_cast<std::size_t>(mine[dim]);
+    }
+    m_view = View("heddle::tensor::sharded", extents);
+  }
+
+  /// Which rank has what.
+  [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
+  /// The ranks that it is among.
+  [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
+  /// This rank's place on the layout's mesh; none: it has no elements.
+  [[nodiscard]] std::optional<Rank> here() const noexcept { return m_here; }
+  /// Whether the two are copies of one tensor. All ranks say the same, also those without elements.
+  [[nodiscard]] bool shares(const Sharded& other) const noexcept {
+    return m_identity == other.m_identity;
+  }
+
+  /// This rank's elements, with those of a halo. @throws contract_error where they are Partial.
+  [[nodiscard]] const View& view() const {
+    expects(!m_layout.partial(), [&] {
+      return Complaint{"heddle::Sharded::view", "these are parts of elements, not their values",
+                       text(m_layout),
+                       "redistribute to Shard or Replicate, or ask for the parts()"};
+    });
+    return m_view;
+  }
+  /// This rank's parts of elements, or the elements where none is Partial, with those of a halo:
+  /// for whoever writes them, or knows.
+  [[nodiscard]] const View& parts() const noexcept { return m_view; }
+  /// The same without a halo.
+  [[nodiscard]] auto owned() const { return owned(std::make_index_sequence<dims>()); }
+
+  /// The indices of dimension `dim` that this rank has: the element at position l of owned() along
+  /// it is that at `indices(dim)[l]` of the tensor.
+  [[nodiscard]] IndexSet indices(std::size_t dim) const {
+    return m_here ? m_layout.indices(*m_here, dim) : IndexSet();
+  }
+
+ private:
+  static constexpr const char* where = "heddle::Sharded";
+
+  template <std::size_t... dim>
+  [[nodiscard]] auto owned(std::index_sequence<dim...>) const {
+    return Kokkos::subview(m_view, inner(dim)...);
+  }
+  [[nodiscard]] Kokkos::pair<std::size_t, std::size_t> inner(std::size_t dim) const {
+    const auto halo = m_here ? static_cast<std::size_t>(m_layout.halo(dim)) : 0;
+    return {halo, m_view.extent(dim) - halo};
+  }
+
+  const Communicator* m_comm;
+  Layout m_layout;
+  std::optional<Rank> m_here;
+  View m_view;
+  std::shared_ptr<const std::byte> m_identity = std::make_shared<const std::byte>();
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Softmax and cross-entropy of logits whose classes are divided along a TensorLine. Ranks tell
+/// each other three numbers for each row, never its logits (Shoeybi et al., "Megatron-LM", 2019,
+/// section 3). Shapes as in kernel/cross_entropy.hpp.
+
+#include <cstddef>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/kernel/cross_entropy.hpp>
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/vector_math.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/layout/share.hpp>
+#include <heddle/tensor/row_partial.hpp>
+#include <heddle/tensor/tensor_line.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// The partial of this rank's classes; leaves exp(x - top) of them, with the greatest as top.
+template <kernel::ExecutionSpace Exec, class Real, class Token>
+struct VocabularyRows {
+  kernel::Matrix<Real, Exec> logits;
+  kernel::Matrix<const Token, Exec> targets;
+  Share own;
+  kernel::Vector<RowPartial<Real>, Exec> partials;
+  kernel::Vector<Real, Exec> tops;
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    RowPartial<Real> mine;
+    MergeRowPartials{}.init(mine);
+    const std::size_t target =
+        targets(row / targets.extent(1), row % targets.extent(1)) - own.first;  // may wrap
+    if (own.count > 0) {
+      Real* const p = &logits(row, 0);
+      if (target < own.count) mine.target = p[target];
+      const Real top = kernel::impl::largest(p, own.count);
+      for (std::size_t j = 0; j < own.count; ++j) p[j] = kernel::vector_exp(p[j] - top);
+      mine.softmax.max = top;
+      mine.softmax.sum =
+          kernel::impl::ordered_sum<Real>(own.count, [=](std::size_t j) { return p[j]; });
+    }
+    tops(row) = mine.softmax.max;
+    partials(row) = mine;
+  }
+};
+
+/// Probabilities, and the loss of the row in place of its top.
+template <kernel::ExecutionSpace Exec, class Real>
+struct VocabularyProbabilities {
+  kernel::Matrix<Real, Exec> logits;
+  kernel::Vector<const RowPartial<Real>, Exec> partials;
+  kernel::Vector<Real, Exec> row_loss;
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const RowPartial<Real>& all = partials(row);
+    const Real share = kernel::vector_exp(row_loss(row) - all.softmax.max) / all.softmax.sum;
+    for (std::size_t j = 0; j < logits.extent(1); ++j) logits(row, j) *= share;
+    row_loss(row) = Kokkos::log(all.softmax.sum) - (all.target - all.softmax.max);
+  }
+};
+
+template <kernel::ExecutionSpace Exec, class Real, class Token>
+struct VocabularyCrossEntropyBackward {
+  kernel::Matrix<const Real, Exec> probabilities;
+  kernel::Matrix<const Token, Exec> targets;
+  Share own;
+  kernel::Matrix<Real, Exec> logits_grad;
+  Real share;
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const std::size_t target =
+        targets(row / targets.extent(1), row % targets.extent(1)) - own.first;
+    for (std::size_t j = 0; j < own.count; ++j) logits_grad(row, j) = share * probabilities(row, j);
+    if (target < own.count) logits_grad(row, target) -= share;
+  }
+};
+
+}  // namespace impl
+
+/// Turns `logits` (N x own.count, of the classes `own`) into probabilities in place and writes the
+/// loss, weight * mean over the rows of -log softmax(logits)[target], to loss(0): the same on all
+/// ranks, 0 when there are no rows. Targets are below the number of all classes (the caller
+/// checks). `row_loss` and `partials` have one element per row and are scratch. One merge of
+/// `partials`; on a line of one rank this is kernel::cross_entropy_forward().
+template <class Real, class Exec, kernel::TokensOn<Exec> Targets>
+void vocabulary_cross_entropy_forward(
+    const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,
+    double weight, const typename TensorLine<Real, Exec>::Matrix& logits,
+    const std::type_identity_t<kernel::Vector<RowPartial<Real>, Exec>>& partials,
+    const typename TensorLine<Real, Exec>::Vector& row_loss,
+    const kernel::Vector<double, Exec>& loss) {
+  using Token = typename Targets::non_const_value_type;
+  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_forward";
+  if (line.size() == 1)
+    return kernel::cross_entropy_forward(exec, targets, weight, logits, row_loss, loss);
+  const std::size_t rows = logits.extent(0);
+  kernel::expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1), own.count);
+  kernel::expect_shape(where, "partials", partials, rows);
+  kernel::expect_shape(where, "row_loss", row_loss, rows);
+  kernel::expect_shape(where, "loss", loss, 1);
+  Kokkos::parallel_for(
+      where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+      impl::VocabularyRows<Exec, Real, Token>{logits, targets, own, partials, row_loss});
+  line.merge(exec, partials);
+  Kokkos::parallel_for("heddle::tensor::vocabulary_cross_entropy_forward_probabilities",
+                       Kokkos::RangePolicy<Exec>(exec, 0, rows),
+                       impl::VocabularyProbabilities<Exec, Real>{logits, partials, row_loss});
+  const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
+  Kokkos::parallel_for("heddle::tensor::vocabulary_cross_entropy_forward_sum",
+                       Kokkos::RangePolicy<Exec>(exec, 0, 1),
+                       kernel::impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
+}
+
+/// logits_grad = weight / rows * (probabilities - one at the target), of the classes `own`. May be
+/// in place. Nothing travels.
+template <class Real, class Exec, kernel::TokensOn<Exec> Targets>
+void vocabulary_cross_entropy_backward_input(
+    const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,
+    double weight, const typename TensorLine<Real, Exec>::Input& probabilities,
+    const typename TensorLine<Real, Exec>::Matrix& logits_grad) {
+  using Token = typename Targets::non_const_value_type;
+  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_backward_input";
+  if (line.size() == 1)
+    return kernel::cross_entropy_backward_input(exec, targets, weight, probabilities, logits_grad);
+  const std::size_t rows = logits_grad.extent(0);
+  kernel::expect_shape(where, "logits_grad", logits_grad, targets.extent(0) * targets.extent(1),
+                       own.count);
+  kernel::expect_shape(where, "probabilities", probabilities, rows, own.count);
+  const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
+  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+                       impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{
+                           probabilities, targets, own, logits_grad, share});
+}
+
+}  // namespace heddle::inline v0

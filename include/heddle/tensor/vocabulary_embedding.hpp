@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The embedding of tokens with the token table divided along a TensorLine: each rank has the rows
+/// of a share of the vocabulary, which need not divide, and all of the position table. Shapes as in
+/// kernel/embedding.hpp, `room` as in parallel_linear.hpp.
+
+#include <cstddef>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/kernel/embedding.hpp>
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/layout/share.hpp>
+#include <heddle/tensor/tensor_line.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// This rank's term of the sum: rows of tokens that it has, and the positions where `leads`.
+template <kernel::ExecutionSpace Exec, class Real, class Token>
+struct VocabularyEmbedding {
+  kernel::Matrix<const Token, Exec> tokens;
+  Share own;
+  kernel::Matrix<const Real, Exec> token_table, position_table;
+  bool leads;
+  kernel::Matrix<Real, Exec> output;
+  KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t column) const {
+    const std::size_t sequence = row / tokens.extent(1), position = row % tokens.extent(1);
+    const std::size_t token = tokens(sequence, position) - own.first;  // wraps where it is below
+    Real value = leads ? position_table(position, column) : Real(0);
+    if (token < own.count) value += token_table(token, column);
+    output(row, column) = value;
+  }
+};
+
+/// Owns columns_per_index columns and walks all tokens in order, as the undivided one does.
+template <kernel::ExecutionSpace Exec, class Real, class Token>
+struct VocabularyEmbeddingBackward {
+  kernel::Matrix<const Token, Exec> tokens;
+  Share own;
+  kernel::Matrix<const Real, Exec> output_grad;
+  kernel::Matrix<Real, Exec> token_table_grad;
+  KOKKOS_FUNCTION void operator()(std::size_t index) const {
+    constexpr std::size_t width = kernel::impl::columns_per_index<Exec>;
+    const std::size_t first = index * width;
+    const std::size_t columns = output_grad.extent(1);
+    const std::size_t last = first + width < columns ? first + width : columns;
+    for (std::size_t row = 0; row < output_grad.extent(0); ++row) {
+      const std::size_t token = tokens(row / tokens.extent(1), row % tokens.extent(1)) - own.first;
+      if (token >= own.count) continue;
+      for (std::size_t j = first; j < last; ++j) token_table_grad(token, j) += output_grad(row, j);
+    }
+  }
+};
+
+}  // namespace impl
+
+/// output (n x width): this rank's rows of the sum over the ranks of the rows of tokens that each
+/// has, `own` of the vocabulary in token_table (own.count x width), and of the positions, which the
+/// first rank adds. One sum(), in `room` (N x width). Tokens below the size of the vocabulary: the
+/// caller checks it.
+template <class Real, class Exec, kernel::TokensOn<Exec> Tokens>
+void vocabulary_embedding_forward(const TensorLine<Real, Exec>& line, const Exec& exec,
+                                  const Tokens& tokens, const Share& own,
+                                  const typename TensorLine<Real, Exec>::Input& token_table,
+                                  const typename TensorLine<Real, Exec>::Input& position_table,
+                                  const typename TensorLine<Real, Exec>::Matrix& room,
+                                  const typename TensorLine<Real, Exec>::Matrix& output) {
+  using Token = typename Tokens::non_const_value_type;
+  constexpr const char* where = "heddle::tensor::vocabulary_embedding_forward";
+  if (line.size() == 1)
+    return kernel::embedding_forward(exec, tokens, token_table, position_table, output);
+  const auto term = line.term(room, output);
+  const std::size_t width = term.extent(1);
+  kernel::expect_shape(where, "output", term, tokens.extent(0) * tokens.extent(1), width);
+  kernel::expect_shape(where, "token_table", token_table, own.count, width);
+  kernel::expect_shape(where, "position_table", position_table, tokens.extent(1), width);
+  kernel::impl::for_each_element(where, exec, term.extent(0), width,
+                                 impl::VocabularyEmbedding<Exec, Real, Token>{
+                                     tokens, own, token_table, position_table, line.leads(), term});
+  line.sum(exec, room, output);
+}
+
+/// Adds each row of output_grad (n x width) to the rows of its token, where it is this rank's, and
+/// of its position, which all ranks have. One gather(), in `room` (N x width). Order as in
+/// kernel::embedding_backward_weight().
+template <class Real, class Exec, kernel::TokensOn<Exec> Tokens>
+void vocabulary_embedding_backward_weight(
+    const TensorLine<Real, Exec>& line, const Exec& exec, const Tokens& tokens, const Share& own,
+    const typename TensorLine<Real, Exec>::Input& output_grad,
+    const typename TensorLine<Real, Exec>::Matrix& room,
+    const typename TensorLine<Real, Exec>::Matrix& token_table_grad,
+    const typename TensorLine<Real, Exec>::Matrix& position_table_grad) {
+  using Token = typename Tokens::non_const_value_type;
+  constexpr const char* where = "heddle::tensor::vocabulary_embedding_backward_weight";
+  constexpr std::size_t block = kernel::impl::columns_per_index<Exec>;
+  if (line.size() == 1)
+    return kernel::embedding_backward_weight(exec, tokens, output_grad, token_table_grad,
+                                             position_table_grad);
+  const auto all = line.gather(exec, output_grad, room);
+  const std::size_t width = all.extent(1);
+  kernel::expect_shape(where, "output_grad", all, tokens.extent(0) * tokens.extent(1), width);
+  kernel::expect_shape(where, "token_table_grad", token_table_grad, own.count, width);
+  kernel::expect_shape(where, "position_table_grad", position_table_grad, tokens.extent(1), width);
+  Kokkos::parallel_for(
+      where, Kokkos::RangePolicy<Exec>(exec, 0, (width + block - 1) / block),
+      impl::VocabularyEmbeddingBackward<Exec, Real, Token>{tokens, own, all, token_table_grad});
+  kernel::impl::for_each_element("heddle::tensor::vocabulary_embedding_backward_weight_position",
+                                 exec, tokens.extent(1), width,
+                                 kernel::impl::EmbeddingBackwardPosition<Exec, Real>{
+                                     all, position_table_grad, tokens.extent(0), tokens.extent(1)});
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2 3 4
+
+// Calls that another rank does not come to end by the watchdog, and say so.
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/all_to_all.hpp>
+#include <heddle/collective/barrier.hpp>
+#include <heddle/collective/shared_view.hpp>
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using hd::schedule::Algorithm;
+
+namespace {
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
+using View = Kokkos::View<double*, Kokkos::HostSpace>;
+
+/// All ranks but the last make `call` with a short watchdog, and are told. All make a Request by a
+/// Schedule before it where it is to be `polled`.
+void ends(const std::function<void(const hd::Communicator&, hd::CallOptions)>& call,
+          bool polled = false) {
+  hd::Communicator comm(MPI_COMM_WORLD);
+  if (polled) hd::start_barrier(comm, {.algorithm = Algorithm::bruck}).wait();
+  if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
+    CHECK_THROWS_MATCHES(call(comm, {.execute = {.watchdog = 0.2}}), hd::communication_error,
+                         MessageMatches(ContainsSubstring("stuck: another rank does not come") &&
+                                        ContainsSubstring("watchdog after 0.2 s")));
+  MPI_Barrier(MPI_COMM_WORLD);
+  // Not freed: a collective of MPI's is begun on it for good.
+  static_cast<void>(comm.release());
+}
+
+}  // namespace
+
+TEST_CASE("a Request of the library's call") {
+  ends([](const auto& comm, const auto& options) {
+    auto request = hd::start_all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
+    request.wait();
+  });
+}
+
+TEST_CASE("the library's call, once a Request by a Schedule was begun") {
+  const auto call = [](const auto& comm, const auto& options) {
+    hd::all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
+  };
+  ends(call, true);
+}
+
+TEST_CASE("the exchange of the counts of an all_to_all") {
+  ends([](const auto& comm, auto options) {
+    const auto p = static_cast<std::size_t>(comm.size());
+    options.counts.assign(p, 1);
+    hd::all_to_all(Exec{}, View("in", p), View("out", p), comm, options);
+  });
+}
+
+TEST_CASE("a call by a Schedule that is kept, for as long as this one says, and to its own log") {
+  for (const bool shared : {false, true}) {
+    const hd::Communicator comm(MPI_COMM_WORLD);
+    // Few by messages: a sender would have to wait for the rank that does not come.
+    const View view("view", shared ? 20011 : 17);
+    const auto call = [&](hd::Seconds watchdog, std::string& said) {
+      hd::all_reduce(Exec{}, view, hd::Sum{}, comm,
+                     {.algorithm = Algorithm::ring,
+                      .shared_memory = shared,
+                      .execute = {.watchdog = watchdog,
+                                  .log = [&](std::string_view reason) { said += reason; }}});
+    };
+    {
+      std::string said;
+      call(100, said);
+      CHECK(said.empty());
+    }
+    if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size())) {
+      std::string said;
+      CHECK_THROWS_MATCHES(call(0.2, said), hd::communication_error,
+                           MessageMatches(ContainsSubstring("watchdog after 0.2 s")));
+      CHECK_THAT(said, ContainsSubstring("watchdog after 0.2 s"));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("a rank that leaves before memory is shared for a call") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto sum = [&](std::size_t count, hd::Seconds watchdog) {
+    hd::all_reduce(Exec{}, View("view", count), hd::Sum{}, comm,
+                   {.algorithm = Algorithm::ring, .execute = {.watchdog = watchdog}});
+  };
+  sum(20011, 100);
+  if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size())) {
+    CHECK_THROWS_MATCHES(sum(30011, 0.2), hd::communication_error,
+                         MessageMatches((ContainsSubstring("SharedTransport::share") &&
+                                         ContainsSubstring("another rank does not come") &&
+                                         ContainsSubstring("watchdog after 0.2 s")) ||
+                                        ContainsSubstring("failed at what ranks share")));
+  } else {
+    // It meets the others, as all do that come to a call of which nothing is kept yet, and no more.
+    MPI_Request met = MPI_REQUEST_NULL;
+    MPI_Ibarrier(comm.get(), &met);
+    MPI_Wait(&met, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  // The one that left is told.
+  if (+comm.rank() + 1 == static_cast<std::size_t>(comm.size()))
+    CHECK_THROWS_MATCHES(
+        static_cast<void>(comm.attached<hd::impl::SharedPlace>().line([] {}).share(1)),
+        hd::communication_error, MessageMatches(ContainsSubstring("failed at what ranks share")));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("a rank that does not come to make a SharedView, however long the call before may wait") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  static_cast<void>(comm.attached<hd::impl::SharedPlace>().line([] {}, {.watchdog = 0.2}));
+  hd::all_reduce(Exec{}, View("view", 20011), hd::Sum{}, comm,
+                 {.algorithm = Algorithm::ring, .execute = {.watchdog = 1000}});
+  const auto make = [&] { hd::SharedView<double*>(comm, 9); };
+  const auto told = ContainsSubstring("failed at what ranks share");
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
+    CHECK_THROWS_MATCHES(make(), hd::communication_error,
+                         MessageMatches((ContainsSubstring("another rank does not come") &&
+                                         ContainsSubstring("watchdog after 0.2 s")) ||
+                                        told));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (+comm.rank() + 1 == static_cast<std::size_t>(comm.size()))
+    CHECK_THROWS_MATCHES(make(), hd::communication_error, MessageMatches(told));
+  MPI_Barrier(MPI_COMM_WORLD);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// PathTable: the path with the largest gain, and what is no table.
+
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/layout.hpp>
+
+#include "support/complaint.hpp"
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("the path with the largest gain is chosen, of equal ones the first") {
+  const PackTable ones({1}, {1}, {1.0});
+  const PathTable table({{StridedPath::staged, ones},
+                         {StridedPath::one_shot, PackTable({100, 10000}, {8}, {2.0, 0.5})},
+                         {StridedPath::direct, PackTable({100, 10000}, {8}, {0.5, 4.0})}});
+  CHECK(table.choose(100, 8) == StridedPath::one_shot);
+  CHECK(table.choose(10000, 8) == StridedPath::direct);
+  CHECK(table.choose(300, 8) == StridedPath::one_shot);
+  CHECK(table.choose(1000, 8) == StridedPath::direct);  // half way: 1 of one_shot, 1.41 of direct
+  CHECK(PathTable({{StridedPath::staged, ones}, {StridedPath::direct, ones}}).choose(5, 5) ==
+        StridedPath::staged);
+  CHECK(PathTable(StridedPath::one_shot).choose(1 << 30, 1) == StridedPath::one_shot);
+}
+
+TEST_CASE("a table of gains of packing chooses between packing and datatypes") {
+  const PathTable table(PackTable({100, 10000}, {8}, {2.0, 0.5}));
+  CHECK(table.choose(100, 8) == StridedPath::direct);
+  CHECK(table.choose(900, 8) == StridedPath::direct);
+  CHECK(table.choose(1100, 8) == StridedPath::datatype);
+  CHECK(PathTable(PackTable({1}, {1}, {1.0})).choose(5, 5) == StridedPath::datatype);  // as fast
+}
+
+TEST_CASE("a table of paths prints, and one of none or of one twice is refused") {
+  CHECK(text(PathTable(StridedPath::staged)) == "staged\nheddle-pack-table 1\nbytes 1\n1 1\n");
+  CHECK(text(StridedPath::datatype, ' ', StridedPath::direct, ' ', StridedPath::one_shot) ==
+        "datatype direct one_shot");
+  CHECK(name_of(StridedPath(9)) == "unknown");
+  CHECK_THAT(test::message_of<contract_error>([] { PathTable(std::vector<PathTable::Entry>()); }),
+             ContainsSubstring("heddle::PathTable: there must be a path to choose"));
+  const PathTable::Entry entry{StridedPath::direct, PackTable({1}, {1}, {1.0})};
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               PathTable({entry, entry});
+             }),
+             ContainsSubstring("direct is there twice"));
+}

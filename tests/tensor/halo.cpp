@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4 6 8
+// timeout: 300
+
+// Halos of any width, with corners and without, around or not, now and some steps ago, against what
+// each place must hold.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/device.hpp>
+#include <heddle/tensor.hpp>
+
+#include "space.hpp"
+#include "support/complaint.hpp"
+#include "support/halo_case.hpp"
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using examples::Space;
+using hd::Rank;
+using hd::Shard;
+using hd::test::HaloCase;
+
+namespace {
+
+constexpr std::int32_t untouched = -1;
+
+/// Fills what the rank owns, and leaves the halo.
+template <class Tensor>
+void fill(const Tensor& tensor, std::uint64_t seed) {
+  const auto host = hd::host_mirror(tensor.parts());
+  Kokkos::deep_copy(host, tensor.parts());
+  const auto part = hd::test::part_of(tensor.layout(), *tensor.here());
+  hd::test::for_each_element(tensor.layout(), *tensor.here(),
+                             [&](std::size_t offset, const std::vector<std::int64_t>& global) {
+                               host.data()[offset] =
+                                   hd::test::value_of<std::int32_t>(global, part, seed);
+                             });
+  Kokkos::deep_copy(tensor.parts(), host);
+}
+
+/// Places that do not hold what they must: elements of `seed`, in the halo of `halo_seed`.
+template <class Tensor>
+std::size_t wrong(const Tensor& tensor, const HaloCase& test, std::uint64_t seed,
+                  std::uint64_t halo_seed) {
+  const auto host = hd::host_mirror(tensor.parts());
+  Kokkos::deep_copy(host, tensor.parts());
+  std::vector<bool> owned(host.size(), false);
+  hd::test::for_each_element(tensor.layout(), *tensor.here(),
+                             [&](std::size_t offset, const auto&) { owned[offset] = true; });
+  std::size_t count = 0;
+  for (std::size_t place = 0; place < host.size(); ++place)
+    count += host.data()[place] == test.meant<std::int32_t>(*tensor.here(), place, untouched,
+                                                            owned[place] ? seed : halo_seed)
+                 ? 0u
+                 : 1u;
+  return count;
+}
+
+template <class Data>
+std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std::uint64_t seed,
+                        int age) {
+  // Two tensors in turn, as of a stencil that reads one and writes the other.
+  const hd::Sharded<Data, Space> a(comm, test.layout), b(comm, test.layout);
+  hd::Halo halo(a, test.options, age);
+  std::size_t count = 0;
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    const auto& tensor = step % 2 == 0 ? a : b;
+    Kokkos::deep_copy(tensor.parts(), untouched);
+    fill(tensor, seed + step);
+    halo.exchange(Space{}, tensor);
+    const auto old = static_cast<std::uint64_t>(age);
+    count += wrong(tensor, test, seed + step, seed + (step < old ? step : step - old));
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("random halos hold what their neighbours own, or owned some steps ago") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  std::size_t bad = 0;
+  std::string first;
+  for (std::uint64_t seed = 0; seed < 90; ++seed) {
+    const HaloCase test = HaloCase::draw(seed, comm.size());
+    const int age = static_cast<int>(seed / 3 % 3);
+    const std::size_t count =
+        test.layout.dims() == 1   ? wrong_after<std::int32_t*>(comm, test, seed, age)
+        : test.layout.dims() == 2 ? wrong_after<std::int32_t**>(comm, test, seed, age)
+                                  : wrong_after<std::int32_t***>(comm, test, seed, age);
+    if (count != 0 && first.empty())
+      first = hd::text("seed ", seed, ", age ", age, ": ", count, " places, ", test.layout);
+    bad += count;
+  }
+  INFO(first);
+  CHECK(bad == 0);
+}
+
+TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"rows", world.size()}});
+  const hd::Sharded<double**, Space> u(mesh, {3 * world.size(), 5}, {Shard{0, {}, 1}});
+  hd::Halo halo(u);
+  CHECK(halo.schedule().name() == "halo of age 0");
+  // A row to each neighbour, which lies in one run: messages, and nothing that packs.
+  CHECK(halo.schedule().size() == 2 * static_cast<std::size_t>(world.size() - 1));
+  const hd::Sharded<double**, Space> other(mesh, {3 * world.size(), 4}, {Shard{0, {}, 1}});
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.exchange(Space{}, other); }),
+             ContainsSubstring("heddle::Halo::exchange: the tensor has another layout"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Halo(u, {}, -1); }),
+             ContainsSubstring("heddle::Halo: an age is at least 0 (-1)"));
+  if (world.size() == 1) return;
+  // The same ranks, but in another order.
+  const hd::Communicator reversed = world.split(0, -static_cast<int>(+world.rank()));
+  const hd::Sharded<double**, Space> turned(reversed, u.layout());
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.exchange(Space{}, turned); }),
+             ContainsSubstring("heddle::Halo::exchange: the tensor is among the ranks of another "
+                               "communicator (") &&
+                 ContainsSubstring("make it on that of the tensor of the constructor"));
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4 8
+
+// Parameters divided over replicas against the same on one rank: what travels between levels, the
+// bytes that it takes, the memory that is kept, and training by every sharding.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/core/random.hpp>
+#include <heddle/tensor.hpp>
+
+#include "gpt.hpp"  // with it ParameterShards is compiled already
+#include "support/complaint.hpp"
+#include "support/sent_bytes.hpp"
+#include "support/world.hpp"
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using hd::ShardLevel;
+using hd::test::sent_bytes;
+using hd::test::world_rank;
+using hd::test::world_size;
+
+namespace {
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
+using Shards = hd::ParameterShards<double, Exec>;
+using Vector = Shards::Vector;
+using Group = std::shared_ptr<const hd::ShardGroup>;
+
+constexpr hd::Codec narrow{.type = hd::Scalar::i8, .block = 64};
+const std::vector<ShardLevel> levels = {ShardLevel::rank, ShardLevel::pair, ShardLevel::node,
+                                        ShardLevel::world};
+
+/// Calls `visit(group)` for every way to make pairs and nodes of the ranks.
+template <class Visit>
+void for_each_group(Visit&& visit) {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  for (int node = 1; node <= world.size(); ++node) {
+    if (world.size() % node != 0) continue;
+    for (int pair = 1; pair <= node; ++pair) {
+      if (node % pair != 0) continue;
+      INFO("nodes of " << node << ", pairs of " << pair);
+      visit(std::make_shared<const hd::ShardGroup>(world, node, pair));
+    }
+  }
+}
+
+double value(std::size_t i) { return hd::Random(3, "values").normal(i); }
+
+}  // namespace
+
+TEST_CASE("shares of a level divide those of the level before, and make the whole") {
+  for_each_group([](const Group& ranks) {
+    const hd::ShardGroup& group = *ranks;
+    for (const std::size_t count : {0, 1, 2, 7, 64, 1009}) {
+      for (const ShardLevel level : levels) {
+        const hd::Share own = group.share(level, count);
+        // Every element is in the shares of as many ranks as there are groups of the level.
+        std::vector<int> holders(count, 0);
+        for (std::size_t i = own.first; i < own.end(); ++i) holders[i] = 1;
+        MPI_Allreduce(MPI_IN_PLACE, holders.data(), static_cast<int>(count), MPI_INT, MPI_SUM,
+                      MPI_COMM_WORLD);
+        const auto groups = static_cast<std::size_t>(world_size()) / group.ranks(level);
+        CHECK(std::ranges::all_of(holders,
+                                  [&](int n) { return static_cast<std::size_t>(n) == groups; }));
+        if (level == ShardLevel::rank) continue;
+        const auto before = static_cast<ShardLevel>(static_cast<int>(level) - 1);
+        const hd::Share outer = group.share(before, count);
+        CHECK(outer.first + group.within(before, level, count).first == own.first);
+        CHECK(own.end() <= outer.end());
+      }
+    }
+  });
+}
+
+TEST_CASE("gathering and reducing between any two levels, with the bytes of the closed forms") {
+  for_each_group([](const Group& ranks) {
+    const hd::ShardGroup& group = *ranks;
+    for (const std::size_t count : {0, 1, 7, 257})
+      for (const ShardLevel outer : levels)
+        for (const ShardLevel inner : levels) {
+          if (inner < outer) continue;
+          INFO(count << " elements, " << outer << " and " << inner);
+          const hd::Share all = group.share(outer, count), own = group.share(inner, count);
+          const Exec exec;
+          Vector block("block", all.count);
+          for (std::size_t i = own.first; i < own.end(); ++i) block(i - all.first) = value(i);
+          sent_bytes = 0;
+          group.gather(exec, block.data(), count, inner, outer);
+          CHECK(sent_bytes == group.gather_traffic(count, 8, inner, outer).all());
+          for (std::size_t i = 0; i < all.count; ++i) CHECK(block(i) == value(all.first + i));
+
+          // Sums of small integers are exact in any order. The terms are of the ranks that have
+          // the outer share in common and different ones of the inner level.
+          for (std::size_t i = 0; i < all.count; ++i)
+            block(i) = static_cast<double>(all.first + i + 1);
+          sent_bytes = 0;
+          group.reduce(exec, block.data(), count, outer, inner);
+          CHECK(sent_bytes == group.reduce_traffic(count, 8, outer, inner).all());
+          const auto terms =
+              static_cast<double>(group.ranks(inner)) / static_cast<double>(group.ranks(outer));
+          for (std::size_t i = own.first; i < own.end(); ++i)
+            CHECK(block(i - all.first) == terms * static_cast<double>(i + 1));
+        }
+  });
+}
+
+TEST_CASE("with a codec what travels is smaller, within its bound, and all ranks have the same") {
+  for_each_group([](const Group& ranks) {
+    const hd::ShardGroup& group = *ranks;
+    for (const std::size_t count : {1, 7, 1009}) {
+      INFO(count << " elements");
+      const Exec exec;
+      const hd::Share own = group.share(ShardLevel::world, count);
+      double most = 0;
+      for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(value(i)));
+      int lines = 0;
+      for (std::size_t level = 1; level < levels.size(); ++level)
+        lines += group.ranks(levels[level]) > group.ranks(levels[level - 1]);
+
+      Vector all("all", count);
+      for (std::size_t i = own.first; i < own.end(); ++i) all(i) = value(i);
+      sent_bytes = 0;
+      group.gather(exec, all.data(), count, ShardLevel::world, ShardLevel::rank, narrow);
+      CHECK(sent_bytes ==
+            group.gather_traffic(count, 8, ShardLevel::world, ShardLevel::rank, narrow).all());
+      // Every line rounds by half a scale, m / 127, of numbers that rounding has made no larger
+      // than m + m / 127.
+      for (std::size_t i = 0; i < count; ++i)
+        CHECK(std::abs(all(i) - value(i)) <= lines * 1.02 * most / 127);
+      std::vector<double> lowest(all.data(), all.data() + count), highest = lowest;
+      const int n = static_cast<int>(count);
+      MPI_Allreduce(MPI_IN_PLACE, lowest.data(), n, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+      MPI_Allreduce(MPI_IN_PLACE, highest.data(), n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      CHECK(lowest == highest);
+
+      for (std::size_t i = 0; i < count; ++i) all(i) = value(i);
+      sent_bytes = 0;
+      group.reduce(exec, all.data(), count, ShardLevel::rank, ShardLevel::world, narrow);
+      CHECK(sent_bytes ==
+            group.reduce_traffic(count, 8, ShardLevel::rank, ShardLevel::world, narrow).all());
+      // Each of the terms that travel is rounded once a line; sums grow by as many as are added.
+      const double terms = world_size();
+      for (std::size_t i = own.first; i < own.end(); ++i)
+        CHECK(std::abs(all(i) - terms * value(i)) <= lines * 1.02 * terms * most / 127);
+    }
+  });
+}
+
+TEST_CASE("every sharding trains as one rank does, in the memory and bytes of its formulas") {
+  constexpr int passes = 3;
+  const heddle::kernel::AdamOptions options{.learning_rate = 0.05};
+  const Exec exec;
+  // The gradient of a quadratic of pass m on replica r, at weights w.
+  const auto gradient = [](double w, std::size_t i, int r, int m) {
+    return w - std::sin(static_cast<double>(i + 1) * (1 + r) * (2 + m));
+  };
+  for (const std::size_t count : {1, 5, 211}) {
+    // All replicas on one rank, in order.
+    Shards serial(count, exec);
+    for (std::size_t i = 0; i < count; ++i) serial.weights()[i] = value(i);
+    serial.started(exec);
+    for (int step = 0; step < 4; ++step) {
+      serial.zero_gradients(exec);
+      for (int m = 0; m < passes; ++m)
+        for (int r = 0; r < world_size(); ++r) {
+          const double* const w = serial.forward_weights(exec);
+          double* const g = serial.begin_gradients(exec);
+          for (std::size_t i = 0; i < count; ++i) g[i] += gradient(w[i], i, r, m);
+          serial.add(exec);
+        }
+      serial.update(exec, options);
+    }
+    for_each_group([&](const Group& ranks) {
+      for (const hd::ParameterSharding& sharding :
+           {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
+            hd::zeropp_sharding({}), hd::three_level_sharding({}), hd::zeropp_sharding(),
+            hd::three_level_sharding()}) {
+        INFO(count << " parameters, weights by " << sharding.weights << ", gradients by "
+                   << sharding.gradients << (sharding.weight_codec ? ", encoded" : ""));
+        const auto room = std::make_shared<Shards::Room>();
+        room->group = ranks;
+        room->sharding = sharding;
+        Shards shards(count, exec, room);
+        const hd::Share own = shards.owned();
+        for (std::size_t i = 0; i < own.count; ++i) shards.weights()[i] = value(own.first + i);
+        shards.started(exec);
+
+        const auto of = [&](ShardLevel level) { return ranks->share(level, count).count; };
+        const auto divided = [&](ShardLevel level) {
+          return ranks->ranks(level) < ranks->ranks(ShardLevel::world);
+        };
+        CHECK(shards.kept() == 8 * (3 * of(ShardLevel::world) + of(sharding.gradients) +
+                                    (divided(sharding.weights) ? of(sharding.weights) : 0) +
+                                    (sharding.backward ? of(*sharding.backward) : 0)));
+        CHECK(room->weights.size() == (ranks->ranks(sharding.weights) > 1 ? count : 0));
+        CHECK(room->gradients.size() == (ranks->ranks(sharding.gradients) > 1 ? count : 0));
+
+        for (int step = 0; step < 4; ++step) {
+          sent_bytes = 0;
+          shards.zero_gradients(exec);
+          for (int m = 0; m < passes; ++m) {
+            static_cast<void>(shards.forward_weights(exec));
+            const double* const w = shards.backward_weights(exec);
+            double* const g = shards.begin_gradients(exec);
+            for (std::size_t i = 0; i < count; ++i) g[i] += gradient(w[i], i, world_rank(), m);
+            shards.add(exec);
+          }
+          shards.update(exec, options);
+          CHECK(sent_bytes == shards.step_traffic(passes).all());
+        }
+        // Adam divides by the root of the mean square: a difference of rounding stays one of
+        // rounding, but where weights are encoded it is as large as a step.
+        const double bound = sharding.weight_codec ? 0.1 : 1e-12;
+        for (std::size_t i = 0; i < own.count; ++i)
+          CHECK(std::abs(shards.weights()[i] - serial.weights()[own.first + i]) <= bound);
+        CHECK(shards.steps() == 4);
+      }
+    });
+  }
+}
+
+TEST_CASE("what does not divide, or by the wrong order, is refused with the remedy") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  CHECK_THAT(
+      hd::test::message_of<hd::contract_error>([&] { hd::ShardGroup(world, world.size() + 1, 1); }),
+      ContainsSubstring("pairs do not make whole nodes, or nodes not all ranks") &&
+          ContainsSubstring("choose a node that divides the ranks"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::ShardGroup(world, 1, 2); }),
+             ContainsSubstring("pairs of 2, nodes of 1"));
+  const auto room = std::make_shared<Shards::Room>();
+  room->sharding = {.weights = ShardLevel::world, .gradients = ShardLevel::node};
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { Shards(3, Exec{}, room); }),
+             ContainsSubstring("something is divided less than what it is made from") &&
+                 ContainsSubstring("divide gradients at least as far as weights"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::zero_sharding(4); }),
+             ContainsSubstring("ZeRO has the stages 1, 2 and 3"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::find_sharding("zero4"); }),
+             ContainsSubstring("no sharding 'zero4'") && ContainsSubstring("three-level"));
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4 6 8
+// timeout: 300
+
+// Random redistributions, each element compared bit by bit with what it must be. HEDDLE_CASES sets
+// their number.
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/device.hpp>
+#include <heddle/tensor.hpp>
+
+#include "space.hpp"
+#include "support/complaint.hpp"
+#include "support/redistribution_case.hpp"
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using examples::Space;
+using hd::Partial;
+using hd::Rank;
+using hd::Replicate;
+using hd::Shard;
+using hd::test::RedistributionCase;
+
+namespace {
+
+using Index = std::vector<std::int64_t>;
+
+/// Writes this rank's part of every element; the rest is -1.
+template <class Tensor>
+void fill(const Tensor& tensor, std::uint64_t seed) {
+  using T = typename Tensor::Element;
+  const auto host = hd::host_mirror(tensor.parts());
+  Kokkos::deep_copy(host, T(-1));
+  if (tensor.here()) {
+    const auto part = hd::test::part_of(tensor.layout(), *tensor.here());
+    hd::test::for_each_element(tensor.layout(), *tensor.here(),
+                               [&](std::size_t offset, const Index& global) {
+                                 host.data()[offset] = hd::test::value_of<T>(global, part, seed);
+                               });
+  }
+  Kokkos::deep_copy(tensor.parts(), host);
+}
+
+/// Elements of `tensor`, those of its halo among them, that are not as they must be.
+template <class Tensor>
+std::size_t wrong(const Tensor& tensor, const RedistributionCase& test, std::uint64_t seed) {
+  using T = typename Tensor::Element;
+  const auto host = hd::host_mirror(tensor.parts());
+  Kokkos::deep_copy(host, tensor.parts());
+  std::vector<T> meant(host.size(), T(-1));
+  if (tensor.here())
+    hd::test::for_each_element(
+        tensor.layout(), *tensor.here(), [&](std::size_t offset, const Index& global) {
+          meant[offset] = hd::test::expected<T>(test, *tensor.here(), global, seed);
+        });
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < meant.size(); ++i)
+    count += std::memcmp(&meant[i], host.data() + i, sizeof(T)) == 0 ? 0u : 1u;
+  return count;
+}
+
+template <class Data>
+std::size_t wrong_after(const hd::Communicator& comm, const RedistributionCase& test,
+                        std::uint64_t seed) {
+  const hd::Sharded<Data, Space> source(comm, test.source);
+  const hd::Sharded<Data, Space> target(comm, test.target);
+  using T = typename hd::Sharded<Data, Space>::Element;
+  fill(source, seed);
+  Kokkos::deep_copy(target.parts(), T(-1));
+  hd::redistribute(Space{}, source, target);
+  std::size_t count = wrong(target, test, seed);
+  // Once more, from other memory: what is kept from the first time is used.
+  const hd::Sharded<Data, Space> again(comm, test.source);
+  fill(again, seed + 1);
+  Kokkos::deep_copy(target.parts(), T(-1));
+  hd::redistribute(Space{}, again, target);
+  return count + wrong(target, test, seed + 1);
+}
+
+/// In as many dimensions as the case has, each of other elements.
+std::size_t wrong_after_any(const hd::Communicator& comm, const RedistributionCase& test,
+                            std::uint64_t seed) {
+  switch (test.source.dims()) {
+    case 1: return wrong_after<double*>(comm, test, seed);
+    case 2: return wrong_after<float**>(comm, test, seed);
+    case 3: return wrong_after<std::int16_t***>(comm, test, seed);
+    default: return wrong_after<double****>(comm, test, seed);
+  }
+}
+
+std::uint64_t cases() {
+  const char* const set = std::getenv("HEDDLE_CASES");
+  return set == nullptr ? 1000 : std::strtoull(set, nullptr, 10);
+}
+
+}  // namespace
+
+TEST_CASE("random tensors come to any layout bit by bit") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  std::size_t bad = 0;
+  std::string first;
+  for (std::uint64_t seed = 0; seed < cases(); ++seed) {
+    const RedistributionCase test = RedistributionCase::draw(seed, comm.size(), 9);
+    const std::size_t count = wrong_after_any(comm, test, seed);
+    if (count != 0 && first.empty())
+      first = hd::text("seed ", seed, ": ", count, " elements, ", test.source, " to ", test.target);
+    bad += count;
+  }
+  INFO(first);
+  CHECK(bad == 0);
+}
+
+TEST_CASE("as one writes it: rows become columns, and all of it on every rank") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", world.size()}, {"tensor", 1}});
+  const int rows = 5, columns = 7;
+  const hd::Sharded<double**, Space> a(mesh, {rows, columns}, {Shard{0}, Replicate{}});
+  fill(a, 1);
+  const auto b = hd::redistribute(a, {Shard{1}, Replicate{}});
+  CHECK(wrong(b, {a.layout(), b.layout()}, 1) == 0);
+  CHECK(b.view().extent(0) == 5);
+  CHECK(static_cast<std::int64_t>(b.view().extent(1)) == b.indices(1).size());
+  const auto c = hd::redistribute(b, {Replicate{}, Replicate{}});
+  CHECK(wrong(c, {a.layout(), c.layout()}, 1) == 0);
+  const auto d = hd::redistribute(c, a.layout());
+  CHECK(wrong(d, {a.layout(), a.layout()}, 1) == 0);
+}
+
+TEST_CASE("parts are summed, and are not values before") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", world.size()}});
+  const hd::Sharded<double*, Space> parts(mesh, {11}, {Partial{}});
+  Kokkos::deep_copy(parts.parts(), static_cast<double>(1 + +world.rank()));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { (void)parts.view(); }),
+             ContainsSubstring("heddle::Sharded::view: these are parts of elements, not their "
+                               "values") &&
+                 ContainsSubstring("redistribute to Shard or Replicate, or ask for the parts()"));
+  const auto sum = hd::redistribute(parts, {Replicate{}});
+  const auto host = hd::host_mirror(sum.view());
+  Kokkos::deep_copy(host, sum.view());
+  for (std::size_t i = 0; i < host.extent(0); ++i)
+    CHECK(host(i) == world.size() * (world.size() + 1) / 2);
+}
+
+TEST_CASE("NaNs and zeros of both signs are merged in one order, to the same bits on every rank") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", world.size()}});
+  const auto bits_of = [](double value) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+  };
+  const auto nan = [&](int payload) {
+    double value = 0;
+    const std::uint64_t bits = 0x7ff8000000000000u + static_cast<std::uint64_t>(payload);
+    std::memcpy(&value, &bits, sizeof bits);
+    return value;
+  };
+  // What rank r has at i: each of five values meets each other one in either order.
+  const auto part = [&](int rank, std::size_t i) {
+    for (int r = 0; r < rank; ++r) i /= 5;
+    const double values[] = {0.0, -0.0, nan(1 + rank), 1.0 + rank, -1.0 - rank};
+    return values[i % 5];
+  };
+  // Few, which every rank merges itself, and many, which one does for all.
+  for (const std::size_t count : {std::size_t{25}, std::size_t{3125}})
+    for (const hd::Merge merge :
+         {hd::Merge::min, hd::Merge::max, hd::Merge::sum, hd::Merge::product}) {
+      INFO(merge << " of " << count);
+      const hd::Sharded<double*, Space> parts(mesh, {static_cast<int>(count)}, {Partial{merge}});
+      const auto mine = hd::host_mirror(parts.parts());
+      for (std::size_t i = 0; i < count; ++i) mine(i) = part(static_cast<int>(+world.rank()), i);
+      Kokkos::deep_copy(parts.parts(), mine);
+      const auto all = hd::redistribute(parts, {Replicate{}});
+      const auto host = hd::host_mirror(all.view());
+      Kokkos::deep_copy(host, all.view());
+      std::vector<std::uint64_t> bits(count), of_first(count);
+      for (std::size_t i = 0; i < count; ++i) of_first[i] = bits[i] = bits_of(host(i));
+      MPI_Bcast(of_first.data(), static_cast<int>(count), MPI_UINT64_T, 0, MPI_COMM_WORLD);
+      CHECK(bits == of_first);
+      if (merge != hd::Merge::min && merge != hd::Merge::max) continue;
+      std::size_t other = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        double meant = part(0, i);
+        for (int r = 1; r < world.size(); ++r) meant = hd::test::merged(merge, meant, part(r, i));
+        other += bits[i] == bits_of(meant) ? 0u : 1u;
+      }
+      CHECK(other == 0);
+    }
+}
+
+TEST_CASE("a halo is around what a rank owns, and stays as it is") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", world.size()}});
+  const hd::Sharded<float**, Space> a(mesh, {9, 4}, {Shard{0, {}, 2}});
+  CHECK(a.view().extent(0) == a.owned().extent(0) + 4);
+  CHECK(a.view().extent(1) == 4);
+  CHECK(static_cast<std::int64_t>(a.owned().extent(0)) == a.indices(0).size());
+  CHECK(a.owned().data() == a.view().data() + 2 * 4);
+}
+
+TEST_CASE("tensors move between meshes that share no rank") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  if (world.size() < 2) return;
+  const int half = world.size() / 2;
+  std::vector<Rank> left, right;
+  for (int r = 0; r < world.size(); ++r) (r < half ? left : right).emplace_back(r);
+  const hd::Layout source(hd::MeshShape{{"data", half}}, {13, 3}, {Shard{0}}, left);
+  const hd::Layout target(hd::MeshShape{{"tensor", world.size() - half}}, {13, 3},
+                          {Shard{1, hd::ShardOrder::cyclic()}}, right);
+  const hd::Sharded<double**, Space> a(world, source);
+  CHECK(a.here().has_value() == (+world.rank() < left.size()));
+  if (!a.here()) CHECK(a.view().size() == 0);
+  fill(a, 3);
+  const auto b = hd::redistribute(a, target);
+  CHECK(wrong(b, {source, target}, 3) == 0);
+}
+
+TEST_CASE("meshes of one communicator's ranks may differ, and others are refused") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh line(MPI_COMM_WORLD, {{"all", world.size()}});
+  const hd::DeviceMesh plane(MPI_COMM_WORLD, {{"one", 1}, {"all", world.size()}});
+  const hd::Sharded<double*, Space> a(line, {10}, {Shard{0}});
+  const hd::Sharded<double*, Space> b(plane, {10}, {Replicate{}, Replicate{}});
+  fill(a, 9);
+  hd::redistribute(Space{}, a, b);
+  CHECK(wrong(b, {a.layout(), b.layout()}, 9) == 0);
+  const auto refusal = [](auto&& call) { return hd::test::message_of<hd::contract_error>(call); };
+  CHECK_THAT(refusal([&] { hd::redistribute(Space{}, a, a); }),
+             ContainsSubstring("heddle::redistribute: the source is the target (10 on all="));
+  // On all ranks, also where there are no elements whose address would tell.
+  const hd::Sharded<double*, Space> single(line, {1}, {Shard{0}});
+  const auto copy = single;
+  CHECK_THAT(refusal([&] { hd::redistribute(Space{}, single, copy); }),
+             ContainsSubstring("the source is the target (1 on all="));
+  const hd::Communicator self(MPI_COMM_SELF);
+  if (world.size() > 1) {
+    const hd::Layout alone(hd::MeshShape{{"self", 1}}, {10}, {Replicate{}});
+    const hd::Sharded<double*, Space> c(self, alone);
+    CHECK_THAT(refusal([&] { hd::redistribute(Space{}, a, c); }),
+               ContainsSubstring("the two tensors are among the ranks of two communicators") &&
+                   ContainsSubstring("make both on one that has the ranks of both"));
+    CHECK_THAT(refusal([&] { hd::Sharded<double*, Space>(self, a.layout()); }),
+               ContainsSubstring("heddle::Sharded: the layout has a rank that the communicator has "
+                                 "not (rank 1 of 1"));
+  }
+  CHECK_THAT(refusal([&] { hd::Sharded<double**, Space>(world, a.layout()); }),
+             ContainsSubstring("the layout has another number of dimensions (10 on all="));
+  struct Pair {
+    float a, b;
+  };
+  CHECK_THAT(refusal([&] { hd::Sharded<Pair*, Space>(line, {10}, {Partial{}}); }),
+             ContainsSubstring("only elements of arithmetic types can be Partial"));
+  CHECK_THAT(refusal([&] { (void)hd::redistribute(a, {Partial{}}); }),
+             ContainsSubstring("values do not become Partial"));
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/layout/pack.hpp>
+
+#include "answers.hpp"
+#include "interposer.hpp"
+
+namespace heddle_mpi {
+
+namespace {
+
+/// The bytes that a call is about, if they are known, many enough, and not an error's: whatever
+/// the library would complain about is left to it. A pointer, for as long as the datatype lives or
+/// this object does: short messages feel every atomic operation.
+struct Found {
+  const Strided* strided = nullptr;
+  std::shared_ptr<const Strided> made = nullptr;
+
+  Found(const void* memory, int count, MPI_Datatype type) {
+    const Interposer& all = interposer();
+    const KnownType* const known = all.types.find(type);
+    if (known == nullptr || count <= 0 || memory == MPI_BOTTOM) return;
+    try {
+      strided = known->items(count, all.table, made);
+      if (strided->bytes > static_cast<hd::Bytes>(std::numeric_limits<int>::max()))
+        strided = nullptr;
+    } catch (const hd::contract_error&) {  // so many items do not fit in memory
+    }
+  }
+  explicit operator bool() const { return strided != nullptr; }
+  const Strided* operator->() const { return strided; }
+};
+
+/// Memory of a call that returns when its message is done with it.
+struct Stack {
+  alignas(64) std::byte bytes[2048];
+};
+
+/// The same of a message, and memory for it, if it is to be packed: on the stack of a call that
+/// has one.
+struct Packed : Found {
+  Buffer buffer;
+
+  Packed(Call call, const void* memory, int count, MPI_Datatype type, int peer,
+         Stack* stack = nullptr)
+      : Found(memory, count, type) {
+    if (strided == nullptr || peer == MPI_PROC_NULL) return;
+    Interposer& all = interposer();
+    if (strided->packs)
+      buffer = stack != nullptr && strided->bytes <= sizeof stack->bytes
+                   ? Buffer(stack->bytes)
+                   : all.buffers.take(strided->bytes);
+    if (buffer.data() != nullptr)
+      all.counters.ours(call, strided->bytes);
+    else
+      all.counters.theirs(call);
+  }
+  explicit operator bool() const { return buffer.data() != nullptr; }
+  [[nodiscard]] const hd::StridedBlock& block() const { return strided->block; }
+  [[nodiscard]] int size() const { return static_cast<int>(strided->bytes); }
+};
+
+/// Whether `bytes` more fit in a buffer of packed data of `size` from `position` on.
+bool fits(hd::Bytes bytes, const void* buffer, int size, const int* position) {
+  return buffer != nullptr && position != nullptr && *position >= 0 && size >= *position &&
+         static_cast<hd::Bytes>(size - *position) >= bytes;
+}
+
+const std::byte* bytes_at(const void* memory) { return static_cast<const std::byte*>(memory); }
+std::byte* bytes_at(void* memory) { return static_cast<std::byte*>(memory); }
+
+/// Where the status of a single request goes.
+class Status {
+ public:
+  explicit Status(MPI_Status* wanted) : m_status(wanted == MPI_STATUS_IGNORE ? &m_own : wanted) {}
+  operator MPI_Status*() { return m_status; }
+  const MPI_Status& operator*() const { return *m_status; }
+
+ private:
+  MPI_Status m_own{};
+  MPI_Status* m_status;
+};
+/// Where those of several go.
+class Statuses {
+ public:
+  Statuses(MPI_Status* wanted, int count)
+      : m_own(wanted == MPI_STATUSES_IGNORE ? static_cast<std::size_t>(count) : 0),
+        m_statuses(wanted == MPI_STATUSES_IGNORE ? m_own.data() : wanted) {}
+  operator MPI_Status*() { return m_statuses; }
+  const MPI_Status& operator[](int i) const { return m_statuses[i]; }
+
+ private:
+  std::vector<MPI_Status> m_own;
+  MPI_Status* m_statuses;
+};
+
+}  // namespace
+
+int pack(const void* from, int count, MPI_Datatype type, void* to, int size, int* position,
+         MPI_Comm comm) {
+  const Found found(from, count, type);
+  if (!found || !fits(found->bytes, to, size, position))
+    return PMPI_Pack(from, count, type, to, size, position, comm);
+  // The library looks at the other arguments, of nothing.
+  const int code = PMPI_Pack(from, 0, type, to, size, position, comm);
+  if (code != MPI_SUCCESS) return code;
+  hd::pack(found->block, bytes_at(from), bytes_at(to) + *position);
+  *position += static_cast<int>(found->bytes);
+  interposer().counters.ours(Call::pack, found->bytes);
+  return MPI_SUCCESS;
+}
+
+int unpack(const void* from, int size, int* position, void* to, int count, MPI_Datatype type,
+           MPI_Comm comm) {
+  const Found found(to, count, type);
+  if (!found || !fits(found->bytes, from, size, position))
+    return PMPI_Unpack(from, size, position, to, count, type, comm);
+  // The library looks at the other arguments, of nothing.
+  const int code = PMPI_Unpack(from, size, position, to, 0, type, comm);
+  if (code != MPI_SUCCESS) return code;
+  hd::unpack(found->block, bytes_at(from) + *position, bytes_at(to));
+  *position += static_cast<int>(found->bytes);
+  interposer().counters.ours(Call::unpack, found->bytes);
+  return MPI_SUCCESS;
+}
+
+int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  Stack stack;
+  const Packed message(Call::send, from, count, type, to, &stack);
+  if (!message) return PMPI_Send(from, count, type, to, tag, comm);
+  hd::pack(message.block(), bytes_at(from), message.buffer.data());
+  return PMPI_Send(message.buffer.data(), message.size(), MPI_PACKED, to, tag, comm);
+}
+
+int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+         MPI_Status* wanted) {
+  Stack stack;
+  const Packed message(Call::recv, to, count, type, from, &stack);
+  if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
+  // While it waits another thread may free the datatype.
+  const std::shared_ptr<const Strided> strided = message->shared_from_this();
+  Status status(wanted);
+  const int code =
+      PMPI_Recv(message.buffer.data(), message.size(), MPI_PACKED, from, tag, comm, status);
+  arrive(strided->block, message.buffer.data(), bytes_at(to), *status, code);
+  return code;
+}
+
+int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+          MPI_Request* request) {
+  Packed message(Call::isend, from, count, type, to);
+  if (!message) return PMPI_Isend(from, count, type, to, tag, comm, request);
+  hd::pack(message.block(), bytes_at(from), message.buffer.data());
+  const int code =
+      PMPI_Isend(message.buffer.data(), message.size(), MPI_PACKED, to, tag, comm, request);
+  if (code == MPI_SUCCESS)
+    interposer().requests.put(*request, {std::move(message.buffer), {}, nullptr});
+  return code;
+}
+
+int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+          MPI_Request* request) {
+  Packed message(Call::irecv, to, count, type, from);
+  if (!message) return PMPI_Irecv(to, count, type, from, tag, comm, request);
+  const int code =
+      PMPI_Irecv(message.buffer.data(), message.size(), MPI_PACKED, from, tag, comm, request);
+  if (code == MPI_SUCCESS)
+    interposer().requests.put(
+        *request, {std::move(message.buffer), message->shared_from_this(), bytes_at(to)});
+  return code;
+}
+
+int wait(MPI_Request* request, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, 1, request);
+  if (taken.empty()) return PMPI_Wait(request, wanted);
+  Status status(wanted);
+  const int code = PMPI_Wait(request, status);
+  if (*request == MPI_REQUEST_NULL) taken.arrive(0, *status, code);
+  return code;
+}
+
+int test(MPI_Request* request, int* flag, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, 1, request);
+  if (taken.empty()) return PMPI_Test(request, flag, wanted);
+  Status status(wanted);
+  const int code = PMPI_Test(request, flag, status);
+  if (*request == MPI_REQUEST_NULL) taken.arrive(0, *status, code);
+  return code;
+}
+
+int waitall(int count, MPI_Request* requests, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, count, requests);
+  if (taken.empty()) return PMPI_Waitall(count, requests, wanted);
+  Statuses statuses(wanted, count);
+  const int code = PMPI_Waitall(count, requests, statuses);
+  taken.arrive_all(statuses, code);
+  return code;
+}
+
+int testall(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, count, requests);
+  if (taken.empty()) return PMPI_Testall(count, requests, flag, wanted);
+  Statuses statuses(wanted, count);
+  const int code = PMPI_Testall(count, requests, flag, statuses);
+  taken.arrive_all(statuses, code);
+  return code;
+}
+
+int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, count, requests);
+  if (taken.empty()) return PMPI_Waitany(count, requests, index, wanted);
+  Status status(wanted);
+  const int code = PMPI_Waitany(count, requests, index, status);
+  taken.arrive(*index, *status, code);
+  return code;
+}
+
+int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, count, requests);
+  if (taken.empty()) return PMPI_Testany(count, requests, index, flag, wanted);
+  Status status(wanted);
+  const int code = PMPI_Testany(count, requests, index, flag, status);
+  if (*flag != 0) taken.arrive(*index, *status, code);
+  return code;
+}
+
+int waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, count, requests);
+  if (taken.empty()) return PMPI_Waitsome(count, requests, done, indices, wanted);
+  Statuses statuses(wanted, count);
+  const int code = PMPI_Waitsome(count, requests, done, indices, statuses);
+  taken.arrive_some(*done, indices, statuses, code);
+  return code;
+}
+
+int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
+  TakenRequests taken(interposer().requests, count, requests);
+  if (taken.empty()) return PMPI_Testsome(count, requests, done, indices, wanted);
+  Statuses statuses(wanted, count);
+  const int code = PMPI_Testsome(count, requests, done, indices, statuses);
+  taken.arrive_some(*done, indices, statuses, code);
+  return code;
+}
+
+int request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
+  Requests& requests = interposer().requests;
+  std::optional<Message> message = requests.take(request);
+  if (!message) return PMPI_Request_get_status(request, flag, wanted);
+  Status status(wanted);
+  const int code = PMPI_Request_get_status(request, flag, status);
+  if (*flag != 0) message->arrive(*status, code);
+  requests.put(request, *std::move(message));
+  return code;
+}
+
+int request_free(MPI_Request* request) {
+  Interposer& all = interposer();
+  std::optional<Message> message = all.requests.take(*request);
+  if (!message) return PMPI_Request_free(request);
+  all.freed.put(*request, *std::move(message));
+  *request = MPI_REQUEST_NULL;
+  return MPI_SUCCESS;
+}
+
+}  // namespace heddle_mpi

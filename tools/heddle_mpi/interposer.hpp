@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Interposer: all that libheddle_mpi.so keeps.
+
+#include <cstdlib>
+#include <string_view>
+
+#include "buffers.hpp"
+#include "choice.hpp"
+#include "known_types.hpp"
+#include "report.hpp"
+#include "requests.hpp"
+
+namespace heddle_mpi {
+
+/// What the environment says, and what there is at the moment.
+struct Interposer {
+  const bool on = std::string_view(std::getenv("HEDDLE_MPI_OFF") == nullptr
+                                       ? ""
+                                       : std::getenv("HEDDLE_MPI_OFF")) != "1";
+  const heddle::PackTable table = table_of_choice();
+  KnownTypes types;
+  Buffers buffers;
+  Requests requests;
+  FreedRequests freed;
+  Counters counters;
+};
+
+/// The only one, made when it is first asked for; ends the program where a setting is wrong. It is
+/// never destroyed, as MPI may call back until the program ends.
+Interposer& interposer();
+
+}  // namespace heddle_mpi

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+/// @file
+/// libheddle_mpi.so: packs the strided messages of programs that do not know it.
+///
+///     mpiexec -x LD_PRELOAD=/path/libheddle_mpi.so program          Open MPI
+///     mpiexec -env LD_PRELOAD /path/libheddle_mpi.so program        MPICH
+///
+/// It answers MPI_Pack, MPI_Unpack, MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where the datatype
+/// is nested loops over memory of the host and a table of measured gains says that packing is
+/// faster; all else is the MPI library's. What is sent is the same bytes either way, so that only
+/// one side of a message need have it. Datatypes are looked at when they are committed, and
+/// forgotten when MPI frees them. Not for programs whose requests are started in C and waited for
+/// in another language, whose calls may go past it; and of a program that sends from memory of a
+/// device, the device's library must be loaded before its datatypes are committed, when nothing is
+/// packed.
+///
+///     HEDDLE_MPI_OFF=1          all is the MPI library's
+///     HEDDLE_MPI_TABLE=FILE     a table of gains for this machine, as bench_comm_strided prints
+///                               it; `always` and `never` do without
+///     HEDDLE_MPI_REPORT=FILE    what was done is added to FILE in MPI_Finalize; `-` prints it
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include <mpi.h>
+
+#include <heddle/core/text.hpp>
+
+#include "answers.hpp"
+#include "interposer.hpp"
+
+heddle_mpi::Interposer& heddle_mpi::interposer() {
+  static Interposer& only = *[] {
+    try {
+      return new Interposer;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "libheddle_mpi: %s\n", error.what());
+      std::exit(1);
+    }
+  }();
+  return only;
+}
+
+namespace {
+
+using heddle_mpi::interposer;
+using heddle_mpi::KnownTypes;
+using heddle_mpi::Requests;
+
+void report() {
+  const char* const name = std::getenv("HEDDLE_MPI_REPORT");
+  if (name == nullptr) return;
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string first = heddle::text("heddle_mpi rank ", rank, ": ");
+  const std::string lines = interposer().counters.lines(first) +
+                            heddle::text(first, "holds ", KnownTypes::count(), " datatypes and ",
+                                         Requests::count(), " requests\n");
+  const bool printed = std::string_view(name) == "-";
+  std::FILE* const file = printed ? stdout : std::fopen(name, "a");
+  if (file == nullptr) {
+    std::fprintf(stderr, "libheddle_mpi: cannot write the report to %s\n", name);
+    return;
+  }
+  std::fwrite(lines.data(), 1, lines.size(), file);
+  if (printed)
+    std::fflush(file);
+  else
+    std::fclose(file);
+}
+
+}  // namespace
+
+// All else stays inside: a program may use Heddle itself, of another version.
+#pragma GCC visibility push(default)
+extern "C" {
+
+/// Datatypes and requests that the interposer knows of at the moment. For tests, which find it by
+/// its name.
+unsigned long heddle_mpi_held() { return KnownTypes::count() + Requests::count(); }
+
+int MPI_Type_commit(MPI_Datatype* type) {
+  const int code = PMPI_Type_commit(type);
+  heddle_mpi::Interposer& all = interposer();
+  if (code == MPI_SUCCESS && all.on) all.types.learn(*type, all.table);
+  return code;
+}
+
+int MPI_Type_free(MPI_Datatype* type) {
+  if (!KnownTypes::none()) interposer().types.forget(*type);
+  return PMPI_Type_free(type);
+}
+
+int MPI_Finalize() {
+  interposer().freed.let_go();
+  if (interposer().on) report();
+  return PMPI_Finalize();
+}
+
+int MPI_Pack(const void* from, int count, MPI_Datatype type, void* to, int size, int* position,
+             MPI_Comm comm) {
+  if (KnownTypes::none()) return PMPI_Pack(from, count, type, to, size, position, comm);
+  return heddle_mpi::pack(from, count, type, to, size, position, comm);
+}
+
+int MPI_Unpack(const void* from, int size, int* position, void* to, int count, MPI_Datatype type,
+               MPI_Comm comm) {
+  if (KnownTypes::none()) return PMPI_Unpack(from, size, position, to, count, type, comm);
+  return heddle_mpi::unpack(from, size, position, to, count, type, comm);
+}
+
+int MPI_Send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  if (KnownTypes::none()) return PMPI_Send(from, count, type, to, tag, comm);
+  return heddle_mpi::send(from, count, type, to, tag, comm);
+}
+
+int MPI_Recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+             MPI_Status* wanted) {
+  if (KnownTypes::none()) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
+  return heddle_mpi::recv(to, count, type, from, tag, comm, wanted);
+}
+
+int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  if (KnownTypes::none()) return PMPI_Isend(from, count, type, to, tag, comm, request);
+  return heddle_mpi::isend(from, count, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  if (KnownTypes::none()) return PMPI_Irecv(to, count, type, from, tag, comm, request);
+  return heddle_mpi::irecv(to, count, type, from, tag, comm, request);
+}
+
+int MPI_Wait(MPI_Request* request, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Wait(request, wanted);
+  return heddle_mpi::wait(request, wanted);
+}
+
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Test(request, flag, wanted);
+  return heddle_mpi::test(request, flag, wanted);
+}
+
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Waitall(count, requests, wanted);
+  return heddle_mpi::waitall(count, requests, wanted);
+}
+
+int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Testall(count, requests, flag, wanted);
+  return heddle_mpi::testall(count, requests, flag, wanted);
+}
+
+int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Waitany(count, requests, index, wanted);
+  return heddle_mpi::waitany(count, requests, index, wanted);
+}
+
+int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Testany(count, requests, index, flag, wanted);
+  return heddle_mpi::testany(count, requests, index, flag, wanted);
+}
+
+int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Waitsome(count, requests, done, indices, wanted);
+  return heddle_mpi::waitsome(count, requests, done, indices, wanted);
+}
+
+int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Testsome(count, requests, done, indices, wanted);
+  return heddle_mpi::testsome(count, requests, done, indices, wanted);
+}
+
+int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
+  if (Requests::none()) return PMPI_Request_get_status(request, flag, wanted);
+  return heddle_mpi::request_get_status(request, flag, wanted);
+}
+
+int MPI_Request_free(MPI_Request* request) {
+  if (Requests::none()) return PMPI_Request_free(request);
+  return heddle_mpi::request_free(request);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
