@@ -21,6 +21,8 @@
 
 #include "support/one_rank_differs.hpp"
 
+namespace test_agreement {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::schedule::Algorithm;
@@ -120,3 +122,5 @@ TEST_CASE("of several ranks, the one that differs is named") {
                   }),
              ContainsSubstring("rank 1"));
 }
+
+}  // namespace test_agreement

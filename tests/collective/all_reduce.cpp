@@ -22,6 +22,8 @@
 #include <heddle/collective.hpp>
 #include <heddle/core/random.hpp>
 
+namespace test_all_reduce {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
@@ -157,3 +159,5 @@ TEST_CASE("what cannot be summed is refused") {
       hd::all_reduce(Exec{}, element, hd::Sum{}, comm, {.algorithm = Algorithm::hierarchical}),
       hd::infeasible);
 }
+
+}  // namespace test_all_reduce

@@ -22,6 +22,8 @@
 
 #include <heddle/collective.hpp>
 
+namespace test_calls {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
@@ -325,3 +327,5 @@ TEST_CASE("calls that do not fit are refused") {
                        MessageMatches(ContainsSubstring("it has no blocks to count")));
   CHECK_THROWS_AS(hd::barrier(comm, {.algorithm = Algorithm::ring}), hd::infeasible);
 }
+
+}  // namespace test_calls

@@ -20,6 +20,8 @@
 #include "support/complaint.hpp"
 #include "support/label_recorder.hpp"
 
+namespace test_casts {
+
 namespace hd = heddle;
 using hd::Scalar;
 using Space = Kokkos::DefaultExecutionSpace::memory_space;
@@ -162,3 +164,5 @@ TEST_CASE("what no codec makes is refused where kernels would have to") {
         }).find("no codec converts between these types (24 bytes of f64, 12 of i32)") !=
         std::string::npos);
 }
+
+}  // namespace test_casts

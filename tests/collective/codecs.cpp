@@ -17,6 +17,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_codecs {
+
 namespace hd = heddle;
 using hd::Scalar;
 using hd::schedule::Algorithm;
@@ -115,3 +117,5 @@ TEST_CASE("codecs that a call has no place for are refused") {
           hd::all_reduce(Exec{}, whole, hd::Sum{}, comm, options);
         }).find("a codec takes elements of f32 or f64") != std::string::npos);
 }
+
+}  // namespace test_codecs

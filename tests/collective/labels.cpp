@@ -13,6 +13,8 @@
 
 #include "support/label_recorder.hpp"
 
+namespace test_labels {
+
 namespace hd = heddle;
 using hd::test::LabelRecorder;
 
@@ -39,3 +41,5 @@ TEST_CASE("so has what a sum by a schedule does, and the staging of its messages
                                   "heddle::comm::staged", "heddle::comm::staging"})
     CHECK(ours.contains(label));
 }
+
+}  // namespace test_labels

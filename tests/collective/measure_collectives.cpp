@@ -21,6 +21,8 @@
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm/communicator.hpp>
 
+namespace test_measure_collectives {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -165,3 +167,5 @@ TEST_CASE("calls take turns; one as fast as the first takes no less, a slower on
 }
 
 }  // namespace
+
+}  // namespace test_measure_collectives

@@ -28,6 +28,8 @@
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
+namespace test_progress_threads {
+
 namespace {
 
 namespace hd = heddle;
@@ -148,3 +150,5 @@ TEST_CASE("a thread that cannot start ends the call, and the other ranks hear of
   MPI_Barrier(MPI_COMM_WORLD);
 }
 #endif
+
+}  // namespace test_progress_threads

@@ -16,6 +16,8 @@
 
 #include <heddle/collective.hpp>
 
+namespace test_reductions {
+
 namespace hd = heddle;
 using hd::schedule::Algorithm;
 
@@ -220,3 +222,5 @@ TEST_CASE("a reduction of the user's own, and MPI taught to make it") {
     CHECK(same(values[i], expected));
   }
 }
+
+}  // namespace test_reductions

@@ -22,6 +22,8 @@
 #include <heddle/collective/all_reduce.hpp>
 #include <heddle/collective/reduce.hpp>
 
+namespace test_requests {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
@@ -278,3 +280,5 @@ TEST_CASE("calls that block read peers of the host in place, beside requests tha
   bounded();
   CHECK(is_sum(comm, view));
 }
+
+}  // namespace test_requests

@@ -19,6 +19,8 @@
 
 #include <heddle/collective.hpp>
 
+namespace test_shared {
+
 namespace hd = heddle;
 using hd::schedule::Algorithm;
 using hd::schedule::Collective;
@@ -169,3 +171,5 @@ TEST_CASE("blocks of odd sizes, at odd places, so large that they are copied pas
     CHECK(wrong == 0);
   }
 }
+
+}  // namespace test_shared

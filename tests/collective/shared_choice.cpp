@@ -17,6 +17,8 @@
 
 #include <heddle/collective.hpp>
 
+namespace test_shared_choice {
+
 namespace hd = heddle;
 using hd::Bytes;
 using hd::CollectiveChoice;
@@ -189,3 +191,5 @@ TEST_CASE("a measured table has times over shared memory") {
   CHECK(shared(1 << 10) == 0);
   CHECK(shared(1 << 18) == 1);
 }
+
+}  // namespace test_shared_choice

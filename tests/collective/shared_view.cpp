@@ -24,6 +24,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_shared_view {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::schedule::Algorithm;
@@ -280,3 +282,5 @@ TEST_CASE("a rank that gives other memory is not touched, and waits in its own c
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
+
+}  // namespace test_shared_view

@@ -22,6 +22,8 @@
 #include <heddle/collective/barrier.hpp>
 #include <heddle/collective/shared_view.hpp>
 
+namespace test_stuck {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
@@ -144,3 +146,5 @@ TEST_CASE("a rank that does not come to make a SharedView, however long the call
     CHECK_THROWS_MATCHES(make(), hd::communication_error, MessageMatches(told));
   MPI_Barrier(MPI_COMM_WORLD);
 }
+
+}  // namespace test_stuck

@@ -21,6 +21,8 @@
 
 #include <heddle/heddle.hpp>
 
+namespace test_sufficient_factors {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Exec = Kokkos::DefaultHostExecutionSpace;
@@ -128,3 +130,5 @@ TEST_CASE("factors that do not fit are refused") {
   CHECK_THAT(why(x, dy, gradient, {.counts = {1, 1, 1, 1, 1}}),
              ContainsSubstring("the counts do not fit"));
 }
+
+}  // namespace test_sufficient_factors

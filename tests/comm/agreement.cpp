@@ -18,6 +18,8 @@
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
+namespace test_agreement {
+
 namespace {
 
 int calls_of_mpi = 0;
@@ -169,3 +171,5 @@ TEST_CASE("a rank that makes no call at all is named when the time is over") {
 }
 
 }  // namespace
+
+}  // namespace test_agreement

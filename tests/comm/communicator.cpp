@@ -18,6 +18,8 @@
 
 #include "support/world.hpp"
 
+namespace test_communicator {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -128,3 +130,5 @@ TEST_CASE("an environment refuses an MPI that is up with too low a thread level"
 }
 
 }  // namespace
+
+}  // namespace test_communicator

@@ -19,6 +19,8 @@
 #include "support/transport_battery.hpp"
 #include "support/world.hpp"
 
+namespace test_device_mesh {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -112,3 +114,5 @@ TEST_CASE("the transport of a mesh survives its move") {
 }
 
 }  // namespace
+
+}  // namespace test_device_mesh

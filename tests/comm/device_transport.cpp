@@ -22,6 +22,8 @@
 
 #include "support/transport_battery.hpp"
 
+namespace test_device_transport {
+
 namespace {
 
 using heddle::Bytes;
@@ -114,3 +116,5 @@ TEST_CASE("MPI takes the host's memory; what it says of devices is asked at run 
 }
 
 }  // namespace
+
+}  // namespace test_device_transport

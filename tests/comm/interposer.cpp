@@ -20,6 +20,10 @@
 
 #include "support/random_datatypes.hpp"
 
+namespace test_interposer {
+
+namespace test = heddle::test;
+
 extern "C" unsigned long heddle_mpi_held();
 
 namespace {
@@ -526,3 +530,5 @@ TEST_CASE("messages of random datatypes are the library's") {
   CHECK(compared > trials / 2);
   CHECK(known > trials / 4);
 }
+
+}  // namespace test_interposer

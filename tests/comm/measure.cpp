@@ -22,6 +22,8 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/thread_transport.hpp>
 
+namespace test_measure {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -99,3 +101,5 @@ TEST_CASE("a rank that does not take part is named, and nobody hangs") {
 }
 
 }  // namespace
+
+}  // namespace test_measure

@@ -26,6 +26,8 @@
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/thread_transport.hpp>
 
+namespace test_measure_links {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -133,3 +135,5 @@ TEST_CASE("a rank that does not take part is named, and nobody hangs") {
 }
 
 }  // namespace
+
+}  // namespace test_measure_links

@@ -25,6 +25,8 @@
 
 #include "support/transport_battery.hpp"
 
+namespace test_mpi_transport {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -269,3 +271,5 @@ TEST_CASE("ranks that abort at the same time all come out") {
 }
 
 }  // namespace
+
+}  // namespace test_mpi_transport

@@ -13,6 +13,8 @@
 #include "support/transport_battery.hpp"
 #include "support/world.hpp"
 
+namespace test_shaped_transport {
+
 namespace {
 
 using heddle::Link;
@@ -38,3 +40,5 @@ TEST_CASE("the battery of aborts, shaped, whichever fails") {
 }
 
 }  // namespace
+
+}  // namespace test_shaped_transport

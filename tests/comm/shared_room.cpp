@@ -19,6 +19,8 @@
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
+namespace test_shared_room {
+
 namespace {
 
 using namespace heddle;
@@ -39,3 +41,5 @@ TEST_CASE("what a host has, but not with what MPI wants beside it, is refused on
 }
 
 }  // namespace
+
+}  // namespace test_shared_room

@@ -26,6 +26,8 @@
 #include "support/transport_battery.hpp"
 #include "support/world.hpp"
 
+namespace test_shared_transport {
+
 namespace {
 
 using namespace heddle;
@@ -208,3 +210,5 @@ TEST_CASE("a peer that does not come on is named by the executor's watchdog") {
 }
 
 }  // namespace
+
+}  // namespace test_shared_transport

@@ -20,6 +20,8 @@
 
 #include "support/random_datatypes.hpp"
 
+namespace test_strided_datatype {
+
 using namespace heddle;
 using test::Mapped;
 using test::Nests;
@@ -101,3 +103,5 @@ TEST_CASE("what was made with large counts is not known") {
   CHECK(!strided_block_of(outer.get()).has_value());
 }
 #endif
+
+}  // namespace test_strided_datatype

@@ -30,6 +30,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_strided_exchange {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::message_of;
@@ -442,3 +444,5 @@ TEMPLATE_TEST_CASE("paths are measured, and all ranks have the same table", "",
              }),
              ContainsSubstring("sizes and runs must ascend"));
 }
+
+}  // namespace test_strided_exchange

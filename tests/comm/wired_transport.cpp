@@ -15,6 +15,8 @@
 #include "support/transport_wire.hpp"
 #include "support/world.hpp"
 
+namespace test_wired_transport {
+
 namespace {
 
 using heddle::MpiTransport;
@@ -40,3 +42,5 @@ TEST_CASE("the battery of aborts, wired, whichever fails") {
 }
 
 }  // namespace
+
+}  // namespace test_wired_transport

@@ -29,6 +29,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_checkpoint {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::Checkpoint;
@@ -208,3 +210,5 @@ TEST_CASE("who is killed while saving leaves the old checkpoint or the new one")
     before = number;
   }
 }
+
+}  // namespace test_checkpoint

@@ -19,6 +19,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_encoded {
+
 using namespace heddle;
 
 namespace {
@@ -255,3 +257,5 @@ TEST_CASE("a codec that cannot be is refused") {
   for (const Scalar type : {Scalar::i8, Scalar::f8e4m3, Scalar::f8e5m2}) check({type, 64});
   check({});
 }
+
+}  // namespace test_encoded

@@ -11,6 +11,8 @@
 
 #include <heddle/core.hpp>
 
+namespace test_errors {
+
 using namespace heddle;
 
 TEST_CASE("an error says where, what, why and how to mend it, and leaves out what is empty") {
@@ -61,3 +63,5 @@ TEST_CASE("expects() builds the complaint only where it is needed") {
 TEST_CASE("text() prints its pieces one after another") {
   CHECK(text(Stage{2}, 'F', Item{0}, ' ', 1.5, " of ", std::string("x")) == "2F0 1.5 of x");
 }
+
+}  // namespace test_errors

@@ -14,6 +14,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_index_and_units {
+
 using namespace heddle;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("scalars print") {
   CHECK(text(Scalar::f16, ' ', Scalar::bf16, ' ', Scalar::f8e4m3, ' ', Scalar::f8e5m2, ' ',
              Scalar::i8) == "f16 bf16 f8e4m3 f8e5m2 i8");
 }
+
+}  // namespace test_index_and_units

@@ -12,6 +12,8 @@
 
 #include <heddle/core.hpp>
 
+namespace test_random_numbers {
+
 using namespace heddle;
 
 namespace {
@@ -110,3 +112,5 @@ TEST_CASE("below() hits every number under its bound equally often, and no other
   const std::uint64_t large = ~std::uint64_t{0};
   CHECK(random.below(1, large) != random.below(2, large));
 }
+
+}  // namespace test_random_numbers

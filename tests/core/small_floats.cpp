@@ -15,6 +15,8 @@
 
 #include <heddle/core.hpp>
 
+namespace test_small_floats {
+
 using namespace heddle;
 
 namespace {
@@ -184,3 +186,5 @@ TEMPLATE_TEST_CASE("floats and doubles of all sizes round as their definition sa
       FAIL(wide << ": " << pattern_of<TestType>(wide) << ", " << nearest<TestType>(wide));
   }
 }
+
+}  // namespace test_small_floats

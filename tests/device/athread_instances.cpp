@@ -18,6 +18,8 @@
 #include <heddle/core/error.hpp>
 #include <heddle/device/athread.hpp>
 
+namespace test_athread_instances {
+
 using Catch::Matchers::ContainsSubstring;
 using heddle::Athread, heddle::CoreGroupOptions;
 
@@ -131,3 +133,5 @@ TEST_CASE("threads of the host launch at the same time, on one core group or on 
   REQUIRE(shared.core_group().total().launches == 2 * 299);  // none for an empty range
 }
 #endif
+
+}  // namespace test_athread_instances

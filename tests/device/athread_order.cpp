@@ -13,6 +13,8 @@
 
 #include <heddle/device/athread.hpp>
 
+namespace test_athread_order {
+
 using heddle::Athread;
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("a range of two dimensions may have more tiles than its index type can
   REQUIRE(run(last) == last);
   REQUIRE(run(last / 3 * 2) == last / 3 * 2);
 }
+
+}  // namespace test_athread_order

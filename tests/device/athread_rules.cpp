@@ -17,6 +17,8 @@
 #include <heddle/device/athread.hpp>
 #include <heddle/device/staging_athread.hpp>
 
+namespace test_athread_rules {
+
 using Catch::Matchers::ContainsSubstring;
 using heddle::Athread, heddle::CoreGroupOptions;
 
@@ -213,3 +215,5 @@ TEST_CASE("without atomic operations one thread plays all cores") {
                           ContainsSubstring("host_threads = 2"));
 }
 #endif
+
+}  // namespace test_athread_rules

@@ -10,6 +10,8 @@
 
 #include <heddle/device/athread.hpp>
 
+namespace test_athread_tools {
+
 using heddle::Athread;
 namespace Tools = Kokkos::Tools::Experimental;
 
@@ -79,3 +81,5 @@ TEST_CASE("the fence of all spaces includes this one") {
   for (const std::string& name : listener.names()) fences += name == "all" ? 1 : 0;
   REQUIRE(fences >= 2);
 }
+
+}  // namespace test_athread_tools

@@ -18,6 +18,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_core_group_cooperative {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
@@ -342,3 +344,5 @@ TEST_CASE("transfers between cores keep the rules of transfers", "[core_group]")
              }),
              ContainsSubstring("core 63 (row 7, column 7) has not allocated the remote side"));
 }
+
+}  // namespace test_core_group_cooperative

@@ -17,6 +17,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/device/core_group.hpp>
 
+namespace test_core_group_counters {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
@@ -244,3 +246,5 @@ TEST_CASE("core groups are independent; a group serves one host thread after ano
   CHECK(first.total().launches == 2 * launches);
   CHECK(second.total().get_bytes == launches * 64 * 4);
 }
+
+}  // namespace test_core_group_counters

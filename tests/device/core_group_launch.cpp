@@ -22,6 +22,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_core_group_launch {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -144,3 +146,5 @@ TEST_CASE("data go through local memory and back", "[core_group]") {
       CHECK(counted.dma_requests() == 2 * counted.get_requests);
     }
 }
+
+}  // namespace test_core_group_launch

@@ -26,6 +26,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_core_group_rules {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
@@ -473,3 +475,5 @@ TEST_CASE("of several errors the one on the first core is thrown; the group goes
     CHECK(current_core() == nullptr);
   }
 }
+
+}  // namespace test_core_group_rules

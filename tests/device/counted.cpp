@@ -11,6 +11,8 @@
 
 #include <heddle/device/counted.hpp>
 
+namespace test_counted {
+
 using heddle::Athread;
 using heddle::counted;
 
@@ -83,3 +85,5 @@ TEST_CASE("every way to write counts, also in parts of wider elements and matric
     REQUIRE(wide(i, 1) == 5.0);
   }
 }
+
+}  // namespace test_counted

@@ -11,6 +11,8 @@
 
 #include <heddle/device/mirror.hpp>
 
+namespace test_mirror {
+
 namespace {
 
 using Space = Kokkos::DefaultExecutionSpace;
@@ -85,3 +87,5 @@ TEST_CASE("host_mirror follows the mode of the build") {
   CHECK(same == Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space::memory_space>::accessible);
 #endif
 }
+
+}  // namespace test_mirror

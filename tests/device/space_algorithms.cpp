@@ -15,6 +15,8 @@
 
 #include "support/space_battery.hpp"
 
+namespace test_space_algorithms {
+
 using namespace space_test;
 
 namespace {
@@ -135,3 +137,5 @@ TEMPLATE_LIST_TEST_CASE("algorithms of the standard library", "", Spaces) {
     REQUIRE(values_of(view) == reversed);
   }
 }
+
+}  // namespace test_space_algorithms

@@ -13,6 +13,8 @@
 
 #include "support/space_battery.hpp"
 
+namespace test_space_containers {
+
 using namespace space_test;
 
 namespace {
@@ -183,3 +185,5 @@ TEMPLATE_LIST_TEST_CASE("a space divides into instances that all compute", "", S
   for (const auto& space : three) check(space);
   for (const auto& space : four) check(space);
 }
+
+}  // namespace test_space_containers

@@ -9,6 +9,8 @@
 
 #include "support/space_battery.hpp"
 
+namespace test_space_ranges {
+
 using namespace space_test;
 
 namespace {
@@ -261,3 +263,5 @@ TEMPLATE_LIST_TEST_CASE("scans see what lies before each item, in its order", ""
     check(Kokkos::RangePolicy<TestType, Twice>(0, n), false);
   }
 }
+
+}  // namespace test_space_ranges

@@ -7,6 +7,8 @@
 
 #include "support/space_battery.hpp"
 
+namespace test_space_teams {
+
 using namespace space_test;
 
 namespace {
@@ -191,3 +193,5 @@ TEMPLATE_LIST_TEST_CASE("a team policy says what it has and keeps what it is tol
   REQUIRE(policy.team_size_max(functor, Kokkos::ParallelReduceTag()) >= 1);
   REQUIRE(policy.team_size_recommended(functor, Kokkos::ParallelReduceTag()) >= 1);
 }
+
+}  // namespace test_space_teams

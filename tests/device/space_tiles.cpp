@@ -8,6 +8,8 @@
 
 #include "support/space_battery.hpp"
 
+namespace test_space_tiles {
+
 using namespace space_test;
 
 namespace {
@@ -142,3 +144,5 @@ TEMPLATE_LIST_TEST_CASE("ranges of three to six dimensions visit each point once
   check_box<TestType, Rank<5>>({0, 0, 1, 0, 4}, {3, 2, 5, 1, 7}, {2, 2, 2, 2, 2});
   check_box<TestType, Rank<6>>({0, 0, 0, 2, 0, 0}, {2, 3, 1, 5, 2, 3}, {1, 2, 1, 2, 1, 2});
 }
+
+}  // namespace test_space_tiles

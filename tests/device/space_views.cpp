@@ -10,6 +10,8 @@
 
 #include "support/space_battery.hpp"
 
+namespace test_space_views {
+
 using namespace space_test;
 
 namespace {
@@ -136,3 +138,5 @@ TEMPLATE_LIST_TEST_CASE("a space is regular, small, named and fenced", "", Space
   space.fence("heddle::test::fence");
   Kokkos::fence("heddle::test::fence_of_all");
 }
+
+}  // namespace test_space_views

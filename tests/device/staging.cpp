@@ -12,6 +12,8 @@
 
 #include "support/patterns.hpp"
 
+namespace test_staging {
+
 using namespace pattern_test;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("staging brings and takes rows that lie apart", "[staging]") {
     }
   }
 }
+
+}  // namespace test_staging

@@ -20,6 +20,8 @@
 #include "support/complaint.hpp"
 #include "support/execution.hpp"
 
+namespace test_abort {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -161,3 +163,5 @@ TEST_CASE("an executor that an exception destroys tells the others, which then d
   CHECK(rethrown == "between two steps");
   CHECK_THAT(other, ContainsSubstring("rank 0 failed at"));
 }
+
+}  // namespace test_abort

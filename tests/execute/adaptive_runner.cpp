@@ -22,6 +22,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_adaptive_runner {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -198,3 +200,5 @@ TEST_CASE("an adaptive runner that never looks is refused") {
                                "looks") &&
                  ContainsSubstring("every = 0"));
 }
+
+}  // namespace test_adaptive_runner

@@ -18,6 +18,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_casts {
+
 using namespace heddle;
 
 TEST_CASE("a message cast at a cut arrives rounded, the others as they were") {
@@ -93,3 +95,5 @@ TEST_CASE("casts go between all number types") {
       test::message_of<contract_error>([&] { cast(Scalar::byte, Scalar::byte, 24); });
   CHECK(type.find("bytes have no values to cast") != std::string::npos);
 }
+
+}  // namespace test_casts

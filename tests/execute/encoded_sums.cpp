@@ -19,6 +19,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_encoded_sums {
+
 using namespace heddle;
 
 namespace {
@@ -295,3 +297,5 @@ TEST_CASE("a cast that no codec makes is refused by name") {
   CHECK(why(blocks, 6).find("the two buffers have different numbers of elements") !=
         std::string::npos);
 }
+
+}  // namespace test_encoded_sums

@@ -25,6 +25,8 @@
 #include "support/execution.hpp"
 #include "support/moves_only.hpp"
 
+namespace test_executor_contract {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -277,3 +279,5 @@ TEST_CASE("an executor can be bound to other memory between two steps") {
   for (std::size_t k = 0; k < data.size(); ++k)
     for (const std::int64_t value : data[k]) CHECK(value == (k < 3 ? 0 + 1 + 2 : 3 + 4 + 5));
 }
+
+}  // namespace test_executor_contract

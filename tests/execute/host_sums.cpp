@@ -17,6 +17,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_host_sums {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -66,3 +68,5 @@ TEST_CASE("bytes cannot be added, and the action that tries is named") {
              ContainsSubstring("heddle::combine, 0COMBINE") &&
                  ContainsSubstring("the buffer's elements cannot be added (type byte)"));
 }
+
+}  // namespace test_host_sums

@@ -18,6 +18,8 @@
 #include "support/execution.hpp"
 #include "support/random_schedule.hpp"
 
+namespace test_oracle {
+
 using namespace heddle;
 using test::difference_from_oracle;
 using test::with_memory;
@@ -121,3 +123,5 @@ TEST_CASE("steps that are polled, or polled and then waited for, equal the seria
       CHECK(difference_from_oracle(test::random_schedule(seed, 3, 40), 2, {}, how) == "");
   }
 }
+
+}  // namespace test_oracle

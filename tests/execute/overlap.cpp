@@ -17,6 +17,8 @@
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 
+namespace test_overlap {
+
 using namespace heddle;
 using schedule::Algorithm;
 using schedule::Collective;
@@ -192,3 +194,5 @@ TEST_CASE("a rank sends P - 1 messages of a product, of (P - 1)/P of its bytes, 
     }
   }
 }
+
+}  // namespace test_overlap

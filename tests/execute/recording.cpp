@@ -19,6 +19,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_recording {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -243,3 +245,5 @@ TEST_CASE("a clock tells the seconds of the steady clock") {
     CHECK(clock.seconds(ticks) <= after + resolution);
   }
 }
+
+}  // namespace test_recording

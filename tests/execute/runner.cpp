@@ -23,6 +23,8 @@
 #include "support/complaint.hpp"
 #include "support/execution.hpp"
 
+namespace test_runner {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -349,3 +351,5 @@ TEST_CASE("a model's memory and carrier take the place of the runner's") {
     CHECK(model.alive == 0);
   }
 }
+
+}  // namespace test_runner

@@ -21,6 +21,8 @@
 #include "support/complaint.hpp"
 #include "support/transport_battery.hpp"
 
+namespace test_shaped_transport {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using Shaped = ShapedTransport<ThreadTransport>;
@@ -206,3 +208,5 @@ TEST_CASE("a shape that is none is refused") {
   CHECK_THAT(message([&] { (void)transport.receive(Rank{2}, lane, &memory, 1); }),
              ContainsSubstring("rank 2 of 2"));
 }
+
+}  // namespace test_shaped_transport

@@ -15,6 +15,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_shared_blocks {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -48,3 +50,5 @@ TEST_CASE("a thread that gives up while others share stops them") {
                }),
                ContainsSubstring("enough"));
 }
+
+}  // namespace test_shared_blocks

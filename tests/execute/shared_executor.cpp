@@ -22,6 +22,8 @@
 #include "support/complaint.hpp"
 #include "support/shared_collectives.hpp"
 
+namespace test_shared_executor {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::Algorithm;
@@ -217,3 +219,5 @@ TEST_CASE("a model keeps what only its rank touches, and is refused what others 
              ContainsSubstring("another rank touches a buffer that the model holds") &&
                  ContainsSubstring("'output' of stage 0"));
 }
+
+}  // namespace test_shared_executor

@@ -16,6 +16,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_slicing {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -120,3 +122,5 @@ TEST_CASE("an empty schedule is an empty program") {
   CHECK(program.size() == 0);
   CHECK(program.ports.empty());
 }
+
+}  // namespace test_slicing

@@ -23,6 +23,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_stream {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -243,3 +245,5 @@ TEST_CASE("a stream that makes no pipeline is refused") {
   CHECK_THAT(refusal({.waiting = 0}), ContainsSubstring("waiting = 0"));
   CHECK_THAT(refusal({.waiting = 1u << 31}), ContainsSubstring("waiting at most 65536"));
 }
+
+}  // namespace test_stream

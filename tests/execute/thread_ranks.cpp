@@ -23,6 +23,8 @@
 #include "support/complaint.hpp"
 #include "support/transport_battery.hpp"
 
+namespace test_thread_ranks {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -134,3 +136,5 @@ TEST_CASE("the clocks of threads do not differ by more than their messages take"
   });
   CHECK(wrong == 0);
 }
+
+}  // namespace test_thread_ranks

@@ -21,6 +21,8 @@
 #include "support/transport_battery.hpp"
 #include "support/transport_wire.hpp"
 
+namespace test_wired_transport {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using ThreadWire = test::TransportWire<ThreadTransport>;
@@ -124,3 +126,5 @@ TEST_CASE("an all-reduce over wires has the sums of one over threads") {
   for (const std::vector<double>& sums : data)
     for (int i = 0; i < 999; ++i) REQUIRE(sums[static_cast<std::size_t>(i)] == 6.0 * i);
 }
+
+}  // namespace test_wired_transport

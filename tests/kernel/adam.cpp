@@ -17,6 +17,8 @@
 
 #include "support.hpp"
 
+namespace test_adam {
+
 using namespace kernel_test;
 
 TEST_CASE("Adam: ten steps equal the published algorithm written plainly") {
@@ -69,3 +71,5 @@ TEST_CASE("Adam: refuses step 0 and vectors of different sizes") {
       Catch::Matchers::ContainsSubstring(
           "gradient has the wrong size (it has 4 elements, expected 3)"));
 }
+
+}  // namespace test_adam

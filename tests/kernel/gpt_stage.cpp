@@ -23,6 +23,8 @@
 #include "../../examples/common/gpt.hpp"
 #include "support.hpp"
 
+namespace test_gpt_stage {
+
 using Catch::Matchers::ContainsSubstring;
 using examples::GptConfig;
 using examples::GptStage;
@@ -410,3 +412,5 @@ TEST_CASE("GPT stage: a step allocates nothing, and every kernel carries a label
     CHECK(std::ranges::count(seen.kernels, std::string("heddle::kernel::") + label) > 0);
   }
 }
+
+}  // namespace test_gpt_stage

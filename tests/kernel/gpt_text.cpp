@@ -16,6 +16,8 @@
 
 #include "../../examples/common/text.hpp"
 
+namespace test_gpt_text {
+
 using Catch::Matchers::ContainsSubstring;
 using examples::Text;
 
@@ -106,3 +108,5 @@ TEST_CASE("text: a microbatch depends on seed, step and index alone, and lies in
   CHECK(first < 48);
   CHECK_THROWS_AS(tiny.microbatch(0, 0, 1, 7, 1), heddle::format_error);
 }
+
+}  // namespace test_gpt_text

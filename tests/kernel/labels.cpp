@@ -20,6 +20,8 @@
 #include "support.hpp"
 #include "support/label_recorder.hpp"
 
+namespace test_labels {
+
 using heddle::test::LabelRecorder;
 using kernel_test::Exec;
 using kernel_test::Tensor;
@@ -150,3 +152,5 @@ TEST_CASE("a label that is missing or of no room is found") {
   Kokkos::deep_copy(Kokkos::View<double*, Exec::memory_space>("heddle::test::copy", 3), 1.0);
   CHECK(strangers().size() == 4);
 }
+
+}  // namespace test_labels

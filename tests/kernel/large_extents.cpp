@@ -24,6 +24,8 @@
 
 #include "support/patterns.hpp"
 
+namespace test_large_extents {
+
 using namespace pattern_test;
 namespace hk = heddle::kernel;
 
@@ -109,3 +111,5 @@ TEST_CASE("the patterns take more than 2^31 elements", "[map]") {
     REQUIRE(int(out(n - 1)) == 12);
   }
 }
+
+}  // namespace test_large_extents

@@ -21,6 +21,8 @@
 
 #include "support.hpp"
 
+namespace test_layers {
+
 using namespace kernel_test;
 using Catch::Matchers::ContainsSubstring;
 
@@ -405,3 +407,5 @@ TEST_CASE("layers refuse shapes that do not fit, naming the argument and both sh
   CHECK_THROWS_AS(hk::cross_entropy_forward(Exec{}, token.view(), 1, a.view(), a.flat(), a.flat()),
                   heddle::contract_error);
 }
+
+}  // namespace test_layers

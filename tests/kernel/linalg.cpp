@@ -19,6 +19,8 @@
 
 #include "support.hpp"
 
+namespace test_linalg {
+
 using namespace kernel_test;
 using hk::Transpose;
 
@@ -131,3 +133,5 @@ TEMPLATE_TEST_CASE("shapes that do not fit are refused by name", "", Adaptor, Te
           Catch::Matchers::ContainsSubstring(
               "A is 2 x 3 transposed, B is 4 x 5 plain, C is 2 x 5"));
 }
+
+}  // namespace test_linalg

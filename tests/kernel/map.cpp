@@ -17,6 +17,8 @@
 
 #include "support/patterns.hpp"
 
+namespace test_map {
+
 using namespace pattern_test;
 using Catch::Matchers::ContainsSubstring;
 namespace hk = heddle::kernel;
@@ -149,3 +151,5 @@ TEST_CASE("the functions of map and reduce may be large", "[map]") {
   hk::reduce(Exec{}, Kokkos::Sum<double>(sum), look_up, x);
   REQUIRE(sum == expected);
 }
+
+}  // namespace test_map

@@ -18,6 +18,8 @@
 
 #include "support/patterns.hpp"
 
+namespace test_pack {
+
 using namespace pattern_test;
 using heddle::StridedBlock;
 namespace hk = heddle::kernel;
@@ -132,3 +134,5 @@ TEST_CASE("few bytes, many, and more than caches hold, are the same bytes", "[pa
   if constexpr (hk::runs_on_host<Exec>)  // whose parts go past the caches, as the whole would
     check(StridedBlock(4096).repeated((32 << 20) / 4096, 4112), 0);
 }
+
+}  // namespace test_pack

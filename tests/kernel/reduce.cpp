@@ -19,6 +19,8 @@
 
 #include "support/patterns.hpp"
 
+namespace test_reduce {
+
 using namespace pattern_test;
 using Catch::Matchers::ContainsSubstring;
 namespace hk = heddle::kernel;
@@ -132,3 +134,5 @@ TEST_CASE("reduce refuses Views of different shapes", "[reduce]") {
       hk::reduce(Exec{}, Kokkos::Sum<float>(sum), Product{}, five, six),
       ContainsSubstring("heddle::kernel::reduce: the Views have different shapes (5 and 6)"));
 }
+
+}  // namespace test_reduce

@@ -10,6 +10,8 @@
 
 #include "support/stencil_reference.hpp"
 
+namespace test_stencil {
+
 using namespace stencil_test;
 
 TEST_CASE("stencil on rank 1", "[stencil]") {
@@ -37,3 +39,5 @@ TEST_CASE("stencil on rank 2, column-major", "[stencil]") {
     check(in, out, 2, {33, 5});
   }
 }
+
+}  // namespace test_stencil

@@ -15,6 +15,8 @@
 
 #include "support/patterns.hpp"
 
+namespace test_stencil_errors {
+
 using namespace pattern_test;
 using Catch::Matchers::ContainsSubstring;
 namespace hk = heddle::kernel;
@@ -96,3 +98,5 @@ TEST_CASE("stencil refuses a radius that is no distance, and one that no scratch
                                     {.boundary = hk::Boundary::periodic, .tile = {1, 1}}),
                         ContainsSubstring("the tile does not fit into level-0 scratch"));
 }
+
+}  // namespace test_stencil_errors

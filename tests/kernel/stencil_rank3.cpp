@@ -10,6 +10,8 @@
 
 #include "support/stencil_reference.hpp"
 
+namespace test_stencil_rank3 {
+
 using namespace stencil_test;
 
 TEST_CASE("stencil on rank 3", "[stencil]") {
@@ -39,3 +41,5 @@ TEST_CASE("stencil on the inner part of a larger grid", "[stencil]") {
   REQUIRE(all[(2 * 8 + 1) * 30 + 2] == 0);
   REQUIRE(all[(2 * 8 + 1) * 30 + 3] == pattern(0));
 }
+
+}  // namespace test_stencil_rank3

@@ -10,6 +10,8 @@
 
 #include "support/stencil_reference.hpp"
 
+namespace test_stencil_rank4 {
+
 using namespace stencil_test;
 
 TEST_CASE("stencil on rank 4", "[stencil]") {
@@ -34,3 +36,5 @@ TEST_CASE("stencil on the inner part of a larger grid of rank 4", "[stencil]") {
   const Kokkos::View<int****, Kokkos::LayoutRight, Memory> out("out", 5, 4, 7, 5);
   check(inner, out, 1, {2, 3, 2, 4});
 }
+
+}  // namespace test_stencil_rank4

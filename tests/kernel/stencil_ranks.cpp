@@ -13,6 +13,8 @@
 
 #include "support/stencil_reference.hpp"
 
+namespace test_stencil_ranks {
+
 using namespace stencil_test;
 
 TEST_CASE("stencil on rank 5", "[stencil]") {
@@ -40,3 +42,5 @@ TEST_CASE("stencil on rank 8", "[stencil]") {
   const View in("in", 3, 3, 3, 3, 3, 3, 3, 3), out("out", 3, 3, 3, 3, 3, 3, 3, 3);
   check(in, out, 1, {2, 1, 1, 1, 1, 1, 1, 1});
 }
+
+}  // namespace test_stencil_ranks

@@ -10,6 +10,8 @@
 
 #include <heddle/kernel/impl/stencil_plan.hpp>
 
+namespace test_stencil_tiles {
+
 using namespace heddle::kernel::impl;
 
 namespace {
@@ -110,3 +112,5 @@ TEST_CASE("every point lies in exactly one stencil tile", "[stencil]") {
   }
   for (std::size_t c = 0; c < end; ++c) REQUIRE(times[c] == (c < shape.first[1] ? 0 : 1));
 }
+
+}  // namespace test_stencil_tiles

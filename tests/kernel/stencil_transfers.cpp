@@ -21,6 +21,8 @@
 #include <heddle/kernel/reduce.hpp>
 #include <heddle/kernel/stencil.hpp>
 
+namespace test_stencil_transfers {
+
 using Catch::Matchers::ContainsSubstring;
 namespace hk = heddle::kernel;
 
@@ -227,3 +229,5 @@ TEST_CASE("map and reduce on Athread move what they must and load nothing direct
     REQUIRE(counted.direct_loads + counted.direct_stores == 0);
   }
 }
+
+}  // namespace test_stencil_transfers

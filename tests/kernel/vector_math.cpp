@@ -17,6 +17,8 @@
 #include <heddle/core/random.hpp>
 #include <heddle/kernel/vector_math.hpp>
 
+namespace test_vector_math {
+
 namespace hk = heddle::kernel;
 
 namespace {
@@ -173,3 +175,5 @@ TEMPLATE_TEST_CASE("zeros, infinities, NaN and the ends of the range are what th
   CHECK(hk::vector_exp(bottom) == Limits::denorm_min());
   CHECK(hk::vector_exp(bottom - TestType(0.7)) == 0);
 }
+
+}  // namespace test_vector_math

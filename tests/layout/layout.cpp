@@ -18,6 +18,8 @@
 #include "support/complaint.hpp"
 #include "support/random_layout.hpp"
 
+namespace test_layout {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -188,3 +190,5 @@ TEST_CASE("what does not fit together is refused by name") {
              }),
              ContainsSubstring("no such position (2 of 2)"));
 }
+
+}  // namespace test_layout

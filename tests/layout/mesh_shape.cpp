@@ -13,6 +13,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_mesh_shape {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -97,3 +99,5 @@ TEST_CASE("shapes and coordinates that make no sense are refused by name") {
              }),
              ContainsSubstring("axis 'a' of size 2: -1"));
 }
+
+}  // namespace test_mesh_shape

@@ -21,6 +21,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_pack {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -199,3 +201,5 @@ TEST_CASE("what is no table is refused") {
              ContainsSubstring("a gain is a ratio of times: more than 0"));
   CHECK_THAT(refusal("heddle-pack-table 1\n"), ContainsSubstring("must ascend"));
 }
+
+}  // namespace test_pack

@@ -12,6 +12,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_path_table {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -50,3 +52,5 @@ TEST_CASE("a table of paths prints, and one of none or of one twice is refused")
              }),
              ContainsSubstring("direct is there twice"));
 }
+
+}  // namespace test_path_table

@@ -15,6 +15,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_shard_order {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -176,3 +178,5 @@ TEST_CASE("blocks of any length, and what is no rank") {
   CHECK_THAT(refusal(4, 0, 0), ContainsSubstring("(rank 0 of 0, n = 4)"));
   CHECK_THAT(refusal(-1, 2, 0), ContainsSubstring("(rank 0 of 2, n = -1)"));
 }
+
+}  // namespace test_shard_order

@@ -7,6 +7,8 @@
 
 #include <heddle/layout/share.hpp>
 
+namespace test_share {
+
 using heddle::even_share;
 using heddle::Share;
 
@@ -24,3 +26,5 @@ TEST_CASE("shares follow one another, are all there is, and differ by one at mos
       CHECK(next == count);
     }
 }
+
+}  // namespace test_share

@@ -21,6 +21,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_strided_block {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -138,3 +140,5 @@ TEST_CASE("offsets that do not fit are refused") {
   CHECK_THAT(refusal([&] { return StridedBlock(1).repeated(1u << 31, 0).repeated(1ull << 33, 0); }),
              ContainsSubstring("do not fit"));
 }
+
+}  // namespace test_strided_block

@@ -18,6 +18,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_strided_span {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -62,3 +64,5 @@ TEST_CASE("an mdspan whose layout has no strides is refused") {
              }),
              ContainsSubstring("heddle::strided_block_of: the layout has no strides"));
 }
+
+}  // namespace test_strided_span

@@ -14,6 +14,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_hierarchy {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -182,3 +184,5 @@ TEST_CASE("a machine of nonsense is refused with its numbers") {
              }),
              ContainsSubstring("heddle::Machine::share: no such rank (rank 9 of 4)"));
 }
+
+}  // namespace test_hierarchy

@@ -12,6 +12,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_uniform {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -48,3 +50,5 @@ TEST_CASE("a machine without ranks and a link of nonsense are refused with their
     CHECK_THAT(refusal(1, {.bandwidth = bandwidth}),
                ContainsSubstring(text("bandwidth ", bandwidth, " B/s")));
 }
+
+}  // namespace test_uniform

@@ -15,6 +15,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_balance {
+
 namespace hd = heddle;
 
 TEST_CASE("every item is worked on once, by the worker that it was given to") {
@@ -89,3 +91,5 @@ TEST_CASE("the error of the first worker that failed comes out when all have end
   CHECK(ratios.values() == hd::SpeedRatios(3).values());
   CHECK_THROWS_AS(hd::balance(ratios, -1, fail), hd::contract_error);
 }
+
+}  // namespace test_balance

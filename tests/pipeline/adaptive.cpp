@@ -15,6 +15,8 @@
 #include "gpt_training.hpp"
 #include "support/world.hpp"
 
+namespace test_adaptive {
+
 namespace hd = heddle;
 using namespace examples;
 using hd::test::world_size;
@@ -73,3 +75,5 @@ TEST_CASE("a schedule that changes trains bit by bit as one that does not") {
     CHECK(adaptive.choice().predicted()[0] > 0);
   }
 }
+
+}  // namespace test_adaptive

@@ -21,6 +21,8 @@
 #include "support/mlp_stage.hpp"
 #include "support/world.hpp"
 
+namespace test_asynchronous {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::test::MlpStage;
@@ -267,3 +269,5 @@ TEST_CASE("stages that keep one version of their parameters refuse a schedule of
                    ContainsSubstring(hd::text("needs ", stages, " of stage 0")) &&
                    ContainsSubstring("give them use_parameters(pointer)"));
 }
+
+}  // namespace test_asynchronous

@@ -18,6 +18,8 @@
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
+namespace test_branches {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::test::world_size;
@@ -256,3 +258,5 @@ TEST_CASE(
              ContainsSubstring("a stage has fewer inputs or outputs than its calls take") &&
                  ContainsSubstring("forwards alone keep nothing"));
 }
+
+}  // namespace test_branches

@@ -17,6 +17,8 @@
 #include "support/mlp_stage.hpp"
 #include "support/world.hpp"
 
+namespace test_casts {
+
 namespace hd = heddle;
 using hd::Scalar;
 using hd::test::MlpStage;
@@ -78,3 +80,5 @@ TEST_CASE("replicas that sum gradients as int8 with feedback train as far, and s
   CHECK(std::abs(narrow - reference) <= 0.02 * reference);
   CHECK(narrow != reference);
 }
+
+}  // namespace test_casts

@@ -25,6 +25,8 @@
 #include "support/mlp_stage.hpp"
 #include "support/world.hpp"
 
+namespace test_every_schedule {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::schedule::NamedSchedule;
@@ -235,3 +237,5 @@ TEST_CASE("the MPI library sums over replicas of the pipeline; those of stages i
       CHECK_NOTHROW(expect_serial(mesh, schedule, count, setting));
   });
 }
+
+}  // namespace test_every_schedule

@@ -17,6 +17,8 @@
 
 #include <heddle/heddle.hpp>
 
+namespace test_failure {
+
 namespace hd = heddle;
 
 namespace {
@@ -196,3 +198,5 @@ TEST_CASE(
   INFO(told);
   CHECK(told.find("stuck: ") != std::string::npos);
 }
+
+}  // namespace test_failure

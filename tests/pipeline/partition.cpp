@@ -6,6 +6,8 @@
 
 #include <heddle/pipeline/partition.hpp>
 
+namespace test_partition {
+
 namespace hd = heddle;
 
 TEST_CASE("layers are dealt out evenly, the first stages get the remainder") {
@@ -34,3 +36,5 @@ TEST_CASE("a division that is not one is refused") {
   CHECK_THROWS_AS(hd::partition_layers(4, 2, {4, 0}), hd::contract_error);
   CHECK(hd::partition_layers(4, 2, {1, 3}).back().first == 1);
 }
+
+}  // namespace test_partition

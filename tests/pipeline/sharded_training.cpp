@@ -27,6 +27,8 @@
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
+namespace test_sharded_training {
+
 namespace hd = heddle;
 using namespace examples;
 using Catch::Matchers::ContainsSubstring;
@@ -247,3 +249,5 @@ TEST_CASE("a checkpoint of something else is refused, and nothing of it is loade
                                           "': the header tells another length"));
   CHECK(fewer.parameters() == before);
 }
+
+}  // namespace test_sharded_training

@@ -23,6 +23,8 @@
 #include "support/label_recorder.hpp"
 #include "support/world.hpp"
 
+namespace test_stage_memory {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::test::world_rank;
@@ -155,3 +157,5 @@ TEST_CASE("the caller's watchdog holds for what is said before a run") {
         hd::communication_error);
   }
 }
+
+}  // namespace test_stage_memory

@@ -23,6 +23,8 @@
 #include "support/sent_bytes.hpp"
 #include "support/world.hpp"
 
+namespace test_tensor_parallel {
+
 namespace hd = heddle;
 using namespace examples;
 using Catch::Matchers::ContainsSubstring;
@@ -163,3 +165,5 @@ TEST_CASE("heads that do not divide are refused with the remedy, on every rank a
              ContainsSubstring("the heads do not divide among the ranks of the line") &&
                  ContainsSubstring("use a number of ranks that divides the heads"));
 }
+
+}  // namespace test_tensor_parallel

@@ -20,6 +20,8 @@
 #include "gpt_training.hpp"
 #include "support/world.hpp"
 
+namespace test_training {
+
 namespace hd = heddle;
 using namespace examples;
 using hd::test::world_size;
@@ -242,3 +244,5 @@ TEST_CASE("gradients summed as soon as a stage has them train as one rank does")
       expect_serial<double>({schedule, training, {.gradient_sum = sum, .eager_sum = true}});
   });
 }
+
+}  // namespace test_training

@@ -14,6 +14,8 @@
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
 
+namespace test_choose_chimera {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using plan::choose_chimera;
@@ -125,3 +127,5 @@ TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasi
              ContainsSubstring("memory is for a number of microbatches") &&
                  ContainsSubstring("most live = -1"));
 }
+
+}  // namespace test_choose_chimera

@@ -26,6 +26,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_collective_choice {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
@@ -310,3 +312,5 @@ TEST_CASE("domains of memory are of all ranks, or there are none") {
   check([&] { (void)hd::to_schedule(shared, Collective::all_reduce, options, machine, three); });
   check([&] { (void)hd::to_shared_schedule(shared, Collective::all_reduce, options, three); });
 }
+
+}  // namespace test_collective_choice

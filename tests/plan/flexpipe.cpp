@@ -21,6 +21,8 @@
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
 
+namespace test_flexpipe {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::Interaction;
@@ -179,3 +181,5 @@ TEST_CASE("what cannot be a model of branches is refused") {
              ContainsSubstring("stages wait for each other in a circle") &&
                  ContainsSubstring("stages 0, 1, 2, 3"));
 }
+
+}  // namespace test_flexpipe

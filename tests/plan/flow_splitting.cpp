@@ -18,6 +18,8 @@
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
 
+namespace test_flow_splitting {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using plan::SplitRule;
@@ -154,3 +156,5 @@ TEST_CASE("flows of unequal size, groups without ranks or links are refused") {
                                               "ranks, 2 links)"));
   CHECK_THAT(refusal(1, 0), ContainsSubstring("(1 ranks, 0 links)"));
 }
+
+}  // namespace test_flow_splitting

@@ -21,6 +21,8 @@
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
 
+namespace test_list_scheduling {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -275,3 +277,5 @@ TEST_CASE("levels of stages, and a circle") {
   CHECK_THAT(test::message_of<contract_error>([&] { (void)stage_levels(circle); }),
              ContainsSubstring("9 -> 1, stages 0 to 3"));
 }
+
+}  // namespace test_list_scheduling

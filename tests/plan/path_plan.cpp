@@ -16,6 +16,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_path_plan {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using plan::Flow;
@@ -175,3 +177,5 @@ TEST_CASE("plans without spines are refused") {
   CHECK_THAT(test::message_of<infeasible>([&] { (void)plan.lose(1); }),
              ContainsSubstring("no spine is left for the flows (spine 1)"));
 }
+
+}  // namespace test_path_plan

@@ -14,6 +14,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_place_weights {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -105,3 +107,5 @@ TEST_CASE("orders that cannot be woven are refused as weave() does") {
                  [&] { (void)plan::place_weights(orders, {.F = 1, .I = 1, .W = 1}); }),
              ContainsSubstring("the orders cannot progress"));
 }
+
+}  // namespace test_place_weights

@@ -22,6 +22,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_schedule_choice {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinAbs;
@@ -300,3 +302,5 @@ TEST_CASE("a network that others use: 0.1 F, or 0.7 F three times of ten, gains 
     CHECK(theirs / ours <= 1.30);
   }
 }
+
+}  // namespace test_schedule_choice

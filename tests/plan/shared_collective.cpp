@@ -24,6 +24,8 @@
 #include "support/complaint.hpp"
 #include "support/interpreter.hpp"
 
+namespace test_shared_collective {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::Algorithm;
@@ -185,3 +187,5 @@ TEST_CASE("a choice of shared memory is written and read") {
         ContainsSubstring("a line is not understood"));
   }
 }
+
+}  // namespace test_shared_collective

@@ -15,6 +15,8 @@
 #include "support/complaint.hpp"
 #include "support/simulated_workers.hpp"
 
+namespace test_speed_ratios {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::test::message_of;
@@ -210,3 +212,5 @@ TEST_CASE("what is no measurement is refused, and nothing is learned from it") {
              ContainsSubstring("2 ranges and 1 times for 2 workers"));
   CHECK(ratios.values() == std::vector<double>{0.5, 0.5});
 }
+
+}  // namespace test_speed_ratios

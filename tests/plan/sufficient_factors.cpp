@@ -8,6 +8,8 @@
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/schedule.hpp>
 
+namespace test_sufficient_factors {
+
 using namespace heddle;
 using plan::FactoredGradient;
 
@@ -70,3 +72,5 @@ TEST_CASE("of a wide layer the factors travel in a fraction of the time") {
   CHECK(plan::prefers_factors(layer, 1 / 1.3e9, 1 / 1e13));
   CHECK_FALSE(plan::prefers_factors(layer, 1 / 1.3e9, 1 / 5e10));
 }
+
+}  // namespace test_sufficient_factors

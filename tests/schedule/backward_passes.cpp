@@ -16,6 +16,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_backward_passes {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::message_of;
@@ -207,3 +209,5 @@ TEST_CASE("what cannot be filled is refused") {
   beyond.graph = StageGraph::chain(2);
   CHECK_THAT(said(beyond), ContainsSubstring("2F0 on rank 2, stages 0 to 1"));
 }
+
+}  // namespace test_backward_passes

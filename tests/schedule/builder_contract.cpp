@@ -11,6 +11,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_builder_contract {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::read;
@@ -137,3 +139,5 @@ TEST_CASE("labels and queues are made once") {
   CHECK(empty.queues().size() == 3);
   CHECK(carried(empty).empty());
 }
+
+}  // namespace test_builder_contract

@@ -15,6 +15,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_catalogue {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -90,3 +92,5 @@ TEST_CASE("a name that the catalogue lacks is refused with those it has") {
   for (const auto& entry : schedule::catalogue())
     CHECK_THAT(said, ContainsSubstring(std::string(entry.name)));
 }
+
+}  // namespace test_catalogue

@@ -16,6 +16,8 @@
 
 #include <heddle/schedule.hpp>
 
+namespace test_collective_ledger {
+
 using namespace heddle;
 using schedule::Algorithm;
 using schedule::Collective;
@@ -405,3 +407,5 @@ TEST_CASE("what has no bytes is not sent, unless sizes are still to come") {
   const Schedule unbound = std::move(builder).build();
   CHECK(messages(unbound) == 2 * 2 * 3);
 }
+
+}  // namespace test_collective_ledger

@@ -16,6 +16,8 @@
 #include "support/complaint.hpp"
 #include "support/execution.hpp"
 
+namespace test_collective_results {
+
 using namespace heddle;
 using schedule::Algorithm;
 using schedule::Collective;
@@ -273,3 +275,5 @@ TEST_CASE("what cannot be is refused, and says why") {
         "heddle::schedule::CollectiveForm: a block has at least one chunk (chunks = 0)");
   CHECK_THROWS_AS(all_reduce({.ranks = 0})(), contract_error);
 }
+
+}  // namespace test_collective_results

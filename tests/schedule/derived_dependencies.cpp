@@ -19,6 +19,8 @@
 
 #include "support/random_schedule.hpp"
 
+namespace test_derived_dependencies {
+
 using namespace heddle;
 
 namespace {
@@ -207,3 +209,5 @@ TEST_CASE("work in the queue of a move within its rank waits for the arrival") {
   CHECK(timeline[ActionId{0}].arrival == 7);
   CHECK(timeline[ActionId{1}].start == 7);
 }
+
+}  // namespace test_derived_dependencies

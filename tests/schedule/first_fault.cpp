@@ -14,6 +14,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_first_fault {
+
 using namespace heddle;
 
 namespace {
@@ -186,3 +188,5 @@ TEST_CASE("the grid of a fault marks its entry and shows what is near") {
   CHECK(far.ends_with("\n...\n"));
   CHECK(far.find("rank 15 ") == std::string::npos);
 }
+
+}  // namespace test_first_fault

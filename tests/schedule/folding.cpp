@@ -16,6 +16,8 @@
 #include "support/complaint.hpp"
 #include "support/execution.hpp"
 
+namespace test_folding {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -147,3 +149,5 @@ TEST_CASE("slack is given where messages travel, and nowhere else") {
     CHECK(parts(100, label, rank) == 9);
   }
 }
+
+}  // namespace test_folding

@@ -17,6 +17,8 @@
 #include "support/meaning.hpp"
 #include "support/rational.hpp"
 
+namespace test_fuse {
+
 using namespace heddle;
 using test::Rational;
 
@@ -111,3 +113,5 @@ TEST_CASE("orders with a fault are not fused") {
         "heddle::schedule::fuse(mine): an action is missing (no rank has 0F0, which comes before "
         "1F0)");
 }
+
+}  // namespace test_fuse

@@ -13,6 +13,8 @@
 #include "support/random_schedule.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_generators {
+
 using namespace heddle;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("the hash tells apart what differs, and not what is called otherwise")
   const Schedule fewer = make(4).with_sizes([](Buffer& buffer) { buffer.bytes = 1; });
   CHECK(hash(fewer) != hash(make(4)));
 }
+
+}  // namespace test_generators

@@ -20,6 +20,8 @@
 #include "support/complaint.hpp"
 #include "support/halo_case.hpp"
 
+namespace test_halo_exchange {
+
 using namespace heddle;
 using namespace heddle::schedule;
 using Catch::Matchers::ContainsSubstring;
@@ -121,3 +123,5 @@ TEST_CASE("a message has the bytes of the faces that it carries") {
              ContainsSubstring("heddle::schedule::halo_exchange: each dimension is said to be "
                                "periodic, or not (1 given, 2 dimensions)"));
 }
+
+}  // namespace test_halo_exchange

@@ -20,6 +20,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_lines_and_sums {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -207,3 +209,5 @@ TEST_CASE("expand refuses what a finer cut would shift") {
   // A group stands in the line of every member.
   CHECK(to_text(uneven) == "0GROUP0\n0GROUP0\n");
 }
+
+}  // namespace test_lines_and_sums

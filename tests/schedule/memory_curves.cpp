@@ -13,6 +13,8 @@
 
 #include "support/rational.hpp"
 
+namespace test_memory_curves {
+
 using namespace heddle;
 using test::Rational;
 
@@ -214,3 +216,5 @@ TEST_CASE("a fused pair that is woven holds both of its activations") {
   orders.ranks[0][1].fused = false;
   CHECK(peak(memory_use(simulate(weave(orders), costs))[0].activations).parts == 1);
 }
+
+}  // namespace test_memory_curves

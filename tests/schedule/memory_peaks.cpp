@@ -10,6 +10,8 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
+namespace test_memory_peaks {
+
 using namespace heddle;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("the peak in bytes is the sum over the roles that are live together") 
   CHECK(peak_parts(timeline, Rank{0}, role::gradients) == 1);
   CHECK(peak_bytes(timeline, Rank{0}) == 311);
 }
+
+}  // namespace test_memory_peaks

@@ -19,6 +19,8 @@
 #include "support/complaint.hpp"
 #include "support/meaning.hpp"
 
+namespace test_messages_at_cuts {
+
 using namespace heddle;
 using test::meaning;
 using test::message_of;
@@ -220,3 +222,5 @@ TEST_CASE("a codec takes numbers that it knows") {
   CHECK(why(Scalar::f32, {.type = Scalar::f16, .block = 2}).find("only types of one byte") !=
         std::string::npos);
 }
+
+}  // namespace test_messages_at_cuts

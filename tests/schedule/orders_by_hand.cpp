@@ -12,6 +12,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_orders_by_hand {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -86,3 +88,5 @@ TEST_CASE("a generator names the count that is not positive") {
   CHECK_THAT(message([] { (void)schedule::bubble_ratio(2, 0); }),
              ContainsSubstring("microbatches = 0"));
 }
+
+}  // namespace test_orders_by_hand

@@ -21,6 +21,8 @@
 #include "support/complaint.hpp"
 #include "support/interpreter.hpp"
 
+namespace test_overlap {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::Algorithm;
@@ -425,3 +427,5 @@ TEST_CASE("a list without work, and an empty one, stay as they are") {
   CHECK(
       overlap(schedule::collective(Collective::all_reduce, Algorithm::ring, {.ranks = 1})).empty());
 }
+
+}  // namespace test_overlap

@@ -12,6 +12,8 @@
 
 #include <heddle/schedule.hpp>
 
+namespace test_parts_and_text {
+
 using namespace heddle;
 
 TEST_CASE("parts cut a buffer without gap or overlap, evenly, at elements") {
@@ -126,3 +128,5 @@ TEST_CASE("every kind has a name, and work is what is not communication") {
   CHECK(names == "F I W B MOVE COMBINE CAST GROUP UPDATE USER ");
   CHECK(work == "F I W B UPDATE USER ");
 }
+
+}  // namespace test_parts_and_text

@@ -22,6 +22,8 @@
 #include "support/meaning.hpp"
 #include "support/rational.hpp"
 
+namespace test_passes {
+
 using namespace heddle;
 using test::meaning;
 using test::message_of;
@@ -294,3 +296,5 @@ TEST_CASE("nothing passes as nothing") {
   CHECK(eager_sums(Builder("none", 1).build()).empty());
   CHECK(lazy_sums(Builder("none", 1).build()).empty());
 }
+
+}  // namespace test_passes

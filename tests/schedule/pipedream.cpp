@@ -20,6 +20,8 @@
 #include "support/complaint.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_pipedream {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -147,3 +149,5 @@ TEST_CASE("a PipeDream without stages or microbatches is refused") {
       test::message_of<contract_error>([] { (void)schedule::pipedream({.microbatches = 0}); }),
       ContainsSubstring("a step has at least one microbatch"));
 }
+
+}  // namespace test_pipedream

@@ -24,6 +24,8 @@
 #include "support/complaint.hpp"
 #include "support/redistribution_case.hpp"
 
+namespace test_redistribution {
+
 using namespace heddle;
 using namespace heddle::schedule;
 using Catch::Matchers::ContainsSubstring;
@@ -350,3 +352,5 @@ TEST_CASE("a plan refuses what is no redistribution") {
   CHECK_THAT(refusal(Layout(MeshShape{{"a", 2}, {"c", 2}}, {4, 4}, {Partial{}, Shard{1}})),
              ContainsSubstring("values do not become Partial"));
 }
+
+}  // namespace test_redistribution

@@ -22,6 +22,8 @@
 #include "support/execution.hpp"
 #include "support/random_schedule.hpp"
 
+namespace test_share_memory {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::difference_from_oracle;
@@ -242,3 +244,5 @@ TEST_CASE("shared memory that cannot be is refused") {
              }),
              ContainsSubstring("3 domains for 2 ranks"));
 }
+
+}  // namespace test_share_memory

@@ -12,6 +12,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_split_moves {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::MovePiece;
@@ -91,3 +93,5 @@ TEST_CASE("pieces that leave a gap, overlap or do not cover a message are refuse
              ContainsSubstring("parts that begin with scales cannot be cut (buffer 0 of action "
                                "0)"));
 }
+
+}  // namespace test_split_moves

@@ -14,6 +14,8 @@
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
 
+namespace test_torch_csv {
+
 using namespace heddle;
 using schedule::CsvContents;
 using schedule::read_orders;
@@ -276,3 +278,5 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
         "heddle::schedule::to_csv: a slot takes time (slot = 0 or less)");
 }
+
+}  // namespace test_torch_csv

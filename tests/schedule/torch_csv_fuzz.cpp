@@ -14,6 +14,8 @@
 
 #include <heddle/schedule.hpp>
 
+namespace test_torch_csv_fuzz {
+
 using namespace heddle;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
   CHECK(read < files / 2);
   CHECK(read_with_graph > read / 4);
 }
+
+}  // namespace test_torch_csv_fuzz

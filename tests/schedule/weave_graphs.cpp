@@ -14,6 +14,8 @@
 
 #include "support/schedule_battery.hpp"
 
+namespace test_weave_graphs {
+
 using namespace heddle;
 
 namespace {
@@ -145,3 +147,5 @@ TEST_CASE("a stage writes its gradients once and continues them afterwards") {
   for (const auto& found : accesses)
     CHECK(found == std::vector<Access>{Access::write, Access::update, Access::update});
 }
+
+}  // namespace test_weave_graphs

@@ -12,6 +12,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_weave_refusals {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -125,3 +127,5 @@ TEST_CASE("a stage graph with an edge to no stage, or no stages, is refused") {
   // A stage that is its own input would read what it has not written.
   CHECK_THROWS_AS(weave(on({1, {{Stage{0}, Stage{0}}}})), error);
 }
+
+}  // namespace test_weave_refusals

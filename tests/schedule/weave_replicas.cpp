@@ -19,6 +19,8 @@
 #include "support/complaint.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_weave_replicas {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -228,3 +230,5 @@ TEST_CASE("updates that cannot be are refused") {
   CHECK_THAT(refusal(replicas),
              ContainsSubstring("a stage on several ranks cannot update on its own"));
 }
+
+}  // namespace test_weave_replicas

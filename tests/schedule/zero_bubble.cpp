@@ -18,6 +18,8 @@
 #include "support/schedule_battery.hpp"
 #include "support/sha256.hpp"
 
+namespace test_zero_bubble {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::message_of;
@@ -156,3 +158,5 @@ TEST_CASE("no ranks and no microbatches are refused") {
                ContainsSubstring("a step has at least one microbatch"));
   }
 }
+
+}  // namespace test_zero_bubble

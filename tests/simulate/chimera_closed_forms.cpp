@@ -19,6 +19,8 @@
 #include "support/rational.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_chimera_closed_forms {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -221,3 +223,5 @@ TEST_CASE("stages that the pipelines do not divide are infeasible, and the neare
   CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera_orders(4, 0); }),
              ContainsSubstring("microbatches = 0"));
 }
+
+}  // namespace test_chimera_closed_forms

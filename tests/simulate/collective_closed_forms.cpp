@@ -16,6 +16,8 @@
 
 #include "support/rational.hpp"
 
+namespace test_collective_closed_forms {
+
 using namespace heddle;
 using schedule::Algorithm;
 using schedule::Collective;
@@ -216,3 +218,5 @@ TEST_CASE("nobody leaves a barrier before the last has come") {
     }
   }
 }
+
+}  // namespace test_collective_closed_forms

@@ -14,6 +14,8 @@
 #include "support/rational.hpp"
 #include "support/shared_costs.hpp"
 
+namespace test_collective_crossover {
+
 using namespace heddle;
 using schedule::Algorithm;
 using test::Rational;
@@ -68,3 +70,5 @@ TEST_CASE("with one port a star wins below m* = a P (P-2) / ((P-1)^2 b) and lose
     }
   }
 }
+
+}  // namespace test_collective_crossover

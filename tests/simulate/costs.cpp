@@ -14,6 +14,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_costs {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -110,3 +112,5 @@ TEST_CASE("an unlimited link takes no time, whatever the size") {
       schedule::gpipe({.stages = 2, .microbatches = 3, .sizes = {.activation = Bytes{1} << 40}});
   CHECK(simulate(pipeline, table).makespan() == 0);
 }
+
+}  // namespace test_costs

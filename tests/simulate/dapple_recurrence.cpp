@@ -15,6 +15,8 @@
 #include "support/rational.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_dapple_recurrence {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using schedule::WarmUp;
@@ -171,3 +173,5 @@ TEST_CASE("DAPPLE passes the battery, and refuses a rank without memory") {
   CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::dapple_orders(0, 4); }),
              ContainsSubstring("ranks = 0"));
 }
+
+}  // namespace test_dapple_recurrence

@@ -13,6 +13,8 @@
 #include "support/rational.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_energon_closed_forms {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -76,3 +78,5 @@ TEST_CASE("a depth below zero and counts below one are refused") {
                  [] { (void)schedule::energon({.stages = 2, .requests = 0}); }),
              ContainsSubstring("microbatches = 0"));
 }
+
+}  // namespace test_energon_closed_forms

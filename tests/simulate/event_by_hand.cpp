@@ -18,6 +18,8 @@
 #include "support/rational.hpp"
 #include "support/shared_costs.hpp"
 
+namespace test_event_by_hand {
+
 using namespace heddle;
 using test::Rational;
 
@@ -298,3 +300,5 @@ TEST_CASE("a machine with too few ranks is refused") {
              Catch::Matchers::ContainsSubstring("heddle::simulate: the machine has too few ranks "
                                                 "('messages' has 3 ranks, the machine 2)"));
 }
+
+}  // namespace test_event_by_hand

@@ -20,6 +20,8 @@
 #include "support/rational.hpp"
 #include "support/shared_costs.hpp"
 
+namespace test_event_equals_linear {
+
 using namespace heddle;
 
 namespace {
@@ -158,3 +160,5 @@ TEST_CASE("the event engine gives random schedules the times of the linear one, 
   for (std::uint64_t seed = 1000; seed < 1100; ++seed)
     compare(test::random_schedule(seed, 3, 80), exact);
 }
+
+}  // namespace test_event_equals_linear

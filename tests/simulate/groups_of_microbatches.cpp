@@ -20,6 +20,8 @@
 #include "support/rational.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_groups_of_microbatches {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -140,3 +142,5 @@ TEST_CASE("microbatches that do not divide into groups are infeasible, and the n
                  [] { (void)schedule::group(schedule::gpipe_orders(2, 2), 0); }),
              ContainsSubstring("heddle::schedule::group") && ContainsSubstring("size = 0"));
 }
+
+}  // namespace test_groups_of_microbatches

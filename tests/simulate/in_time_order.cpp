@@ -17,6 +17,8 @@
 #include "support/interpreter.hpp"
 #include "support/random_schedule.hpp"
 
+namespace test_in_time_order {
+
 namespace hd = heddle;
 using hd::ActionId;
 using hd::BufferId;
@@ -111,3 +113,5 @@ TEST_CASE("what is early comes first, also from a later round") {
   CHECK(senders(hd::schedule::in_time_order(
             hd::simulate(schedule, {.latency = 2, .per_byte = 1}))) == "110100");
 }
+
+}  // namespace test_in_time_order

@@ -16,6 +16,8 @@
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
 
+namespace test_interleaved_closed_form {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -176,3 +178,5 @@ TEST_CASE("a number of microbatches that does not divide is infeasible, and the 
                  ContainsSubstring("microbatches = 9, ranks = 4, rounds = 2") &&
                  ContainsSubstring("nearest number that does is 8"));
 }
+
+}  // namespace test_interleaved_closed_form

@@ -14,6 +14,8 @@
 #include "support/rational.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_looped_bfs_closed_form {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -63,3 +65,5 @@ TEST_CASE("looped BFS refuses counts below one") {
   CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs_orders(2, 1, 0); }),
              ContainsSubstring("microbatches = 0"));
 }
+
+}  // namespace test_looped_bfs_closed_form

@@ -15,6 +15,8 @@
 
 #include "support/rational.hpp"
 
+namespace test_overlap_closed_forms {
+
 using namespace heddle;
 using schedule::Algorithm;
 using schedule::Collective;
@@ -191,3 +193,5 @@ TEST_CASE("whatever the algorithm, overlapping costs no time, and saves what its
         CHECK_FALSE(together < Rational(16));
       }
 }
+
+}  // namespace test_overlap_closed_forms

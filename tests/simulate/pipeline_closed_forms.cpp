@@ -12,6 +12,8 @@
 
 #include "support/rational.hpp"
 
+namespace test_pipeline_closed_forms {
+
 using namespace heddle;
 using test::Rational;
 
@@ -97,3 +99,5 @@ TEST_CASE("one stage has no bubble, and a stream takes M + P - 1 forwards") {
             3 * (m + p - 1));
   }
 }
+
+}  // namespace test_pipeline_closed_forms

@@ -13,6 +13,8 @@
 
 #include "support/rational.hpp"
 
+namespace test_ring_closed_form {
+
 using namespace heddle;
 using test::Rational;
 
@@ -131,3 +133,5 @@ TEST_CASE("a ring of one rank does nothing, and no chunks are refused") {
                                        {.ranks = 0, .bytes = 8}),
                   contract_error);
 }
+
+}  // namespace test_ring_closed_form

@@ -11,6 +11,8 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
+namespace test_transfers_by_hand {
+
 using namespace heddle;
 
 namespace {
@@ -194,3 +196,5 @@ TEST_CASE("the makespan is from the first start to the last arrival") {
   CHECK(t.busy() == std::vector<double>{0, 0});
   CHECK(t.bubble_ratio() == 1);
 }
+
+}  // namespace test_transfers_by_hand

@@ -14,6 +14,8 @@
 #include "support/rational.hpp"
 #include "support/schedule_battery.hpp"
 
+namespace test_two_bp_closed_forms {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using test::Rational;
@@ -114,3 +116,5 @@ TEST_CASE("2BP passes the battery on each of its schedules") {
   CHECK(to_string(schedule::two_bp(schedule::gpipe_orders(2, 2))) ==
         "0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1F1,1I0,1I1,1W0,1W1\n");
 }
+
+}  // namespace test_two_bp_closed_forms

@@ -17,6 +17,8 @@
 
 #include "support/rational.hpp"
 
+namespace test_zero_bubble_closed_forms {
+
 using namespace heddle;
 using test::Rational;
 
@@ -203,3 +205,5 @@ TEST_CASE(
           simulate(schedule::zb_h1({p, 3 * p}), chunk).makespan());
   }
 }
+
+}  // namespace test_zero_bubble_closed_forms

@@ -13,7 +13,7 @@
 
 #include <mpi.h>
 
-namespace test {
+namespace heddle::test {
 
 /// A datatype that is freed.
 class Owned {
@@ -142,4 +142,4 @@ class Nests {
   std::mt19937 m_random;
 };
 
-}  // namespace test
+}  // namespace heddle::test

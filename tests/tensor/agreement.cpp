@@ -15,6 +15,8 @@
 
 #include "support/one_rank_differs.hpp"
 
+namespace test_agreement {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::test::said;
@@ -59,3 +61,5 @@ TEST_CASE("a call on one rank with a tensor of another layout is named on all") 
   CHECK_THAT(said(exchanged(12), exchanged(11)),
              ContainsSubstring("heddle::Halo::exchange") && ContainsSubstring("11 on all="));
 }
+
+}  // namespace test_agreement

@@ -17,6 +17,8 @@
 
 #include <heddle/tensor.hpp>
 
+namespace test_failure {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -103,3 +105,5 @@ TEST_CASE("where one rank cannot make a halo, the others do not wait for it") {
     halo.exchange(Exec{}, columns);
   });
 }
+
+}  // namespace test_failure

@@ -24,6 +24,8 @@
 #include "support/complaint.hpp"
 #include "support/halo_case.hpp"
 
+namespace test_halo {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using examples::Space;
@@ -128,3 +130,5 @@ TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") 
                                "communicator (") &&
                  ContainsSubstring("make it on that of the tensor of the constructor"));
 }
+
+}  // namespace test_halo

@@ -15,6 +15,8 @@
 
 #include "support/label_recorder.hpp"
 
+namespace test_labels {
+
 namespace hd = heddle;
 using hd::test::LabelRecorder;
 
@@ -35,3 +37,5 @@ TEST_CASE("what tensors do on the device has labels of the rooms that do it") {
                                   "heddle::tensor::redistribute", "heddle::tensor::halo"})
     CHECK(ours.contains(label));
 }
+
+}  // namespace test_labels

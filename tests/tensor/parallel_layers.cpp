@@ -27,6 +27,8 @@
 #include "support/sent_bytes.hpp"
 #include "support/world.hpp"
 
+namespace test_parallel_layers {
+
 namespace hd = heddle;
 namespace hk = heddle::kernel;
 using Catch::Matchers::ContainsSubstring;
@@ -269,3 +271,5 @@ TEST_CASE("a line without a communicator is of one rank") {
   CHECK_FALSE(line.sharded());
   CHECK(line.share(7) == hd::Share{0, 7});
 }
+
+}  // namespace test_parallel_layers

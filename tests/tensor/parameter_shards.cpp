@@ -27,6 +27,8 @@
 #include "support/sent_bytes.hpp"
 #include "support/world.hpp"
 
+namespace test_parameter_shards {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::ShardLevel;
@@ -252,3 +254,5 @@ TEST_CASE("what does not divide, or by the wrong order, is refused with the reme
   CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::find_sharding("zero4"); }),
              ContainsSubstring("no sharding 'zero4'") && ContainsSubstring("three-level"));
 }
+
+}  // namespace test_parameter_shards

@@ -26,6 +26,8 @@
 #include "support/complaint.hpp"
 #include "support/redistribution_case.hpp"
 
+namespace test_redistribute {
+
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using examples::Space;
@@ -268,3 +270,5 @@ TEST_CASE("meshes of one communicator's ranks may differ, and others are refused
   CHECK_THAT(refusal([&] { (void)hd::redistribute(a, {Partial{}}); }),
              ContainsSubstring("values do not become Partial"));
 }
+
+}  // namespace test_redistribute

@@ -12,6 +12,8 @@
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/svg.hpp>
 
+namespace test_dot {
+
 using namespace heddle;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("a darker colour keeps its hue") {
   CHECK(trace::impl::darker("#ff8000", 1) == "#ff8000");
   CHECK(trace::impl::darker("#ff8040", 0.5) == "#7f4020");
 }
+
+}  // namespace test_dot

@@ -15,6 +15,8 @@
 
 #include "support/moves_only.hpp"
 
+namespace test_grid {
+
 using namespace heddle;
 
 TEST_CASE("the slot grid of small schedules is exact") {
@@ -135,3 +137,5 @@ TEST_CASE("the time grid refuses what it cannot draw") {
   CHECK_THROWS_AS(to_grid(timeline), contract_error);
   CHECK_THROWS_AS(to_grid(Timeline(schedule, {})), contract_error);
 }
+
+}  // namespace test_grid

@@ -13,6 +13,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_memory_report {
+
 using namespace heddle;
 
 TEST_CASE("numbers of bytes have units") {
@@ -67,3 +69,5 @@ TEST_CASE("odd timelines have memory reports") {
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(trace::memory_peaks(bad), contract_error);
 }
+
+}  // namespace test_memory_report

@@ -27,6 +27,8 @@
 #include "support/json.hpp"
 #include "support/moves_only.hpp"
 
+namespace test_perfetto {
+
 using namespace heddle;
 using test::Json;
 using test::read_json;
@@ -337,3 +339,5 @@ TEST_CASE("write puts one timeline or two into a file") {
   CHECK_THROWS_AS(trace::write(folder / "none" / "t.json", timeline), format_error);
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace test_perfetto

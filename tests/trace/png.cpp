@@ -15,6 +15,8 @@
 
 #include "support/complaint.hpp"
 
+namespace test_png {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -100,3 +102,5 @@ TEST_CASE("what is no picture is refused") {
   CHECK_THAT(test::message_of<contract_error>([] { (void)to_png(1, {}); }),
              ContainsSubstring("(0 pixels, 1 in a row)"));
 }
+
+}  // namespace test_png

@@ -18,6 +18,8 @@
 
 #include "support/moves_only.hpp"
 
+namespace test_report {
+
 using namespace heddle;
 
 TEST_CASE("the closed form is what 1F1B, GPipe and interleaved 1F1B simulate to") {
@@ -249,3 +251,5 @@ TEST_CASE("odd timelines have reports") {
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(trace::time_use(bad), contract_error);
 }
+
+}  // namespace test_report

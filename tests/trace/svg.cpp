@@ -19,6 +19,8 @@
 
 #include "support/moves_only.hpp"
 
+namespace test_svg {
+
 using namespace heddle;
 
 namespace {
@@ -274,3 +276,5 @@ TEST_CASE("memory has a row of its own for every rank, all in one scale") {
   const auto plain = trace::to_svg(one_f_one_b_timeline());
   CHECK(plain.find("class=\"memory\"") == std::string::npos);
 }
+
+}  // namespace test_svg

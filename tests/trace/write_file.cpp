@@ -17,6 +17,8 @@
 
 #include <heddle/core/file.hpp>
 
+namespace test_write_file {
+
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
@@ -125,3 +127,5 @@ TEST_CASE("a file that several threads write is one of their contents") {
   CHECK(content == std::string(10'000, content[0]));
   CHECK(folder.entries() == 1);
 }
+
+}  // namespace test_write_file

@@ -27,13 +27,13 @@ namespace {
 using hd::schedule::Collective;
 using hd::schedule::PartOrder;
 
-constexpr hd::Bytes block = 1 << 20;
+constexpr hd::Bytes part = 1 << 20;
 
 /// The product, then the collective by a ring.
 hd::Schedule pair(Collective collective, int ranks) {
   return hd::schedule::with_product(
       collective, hd::schedule::Algorithm::ring,
-      {.ranks = ranks, .bytes = block * static_cast<hd::Bytes>(ranks)}, 8);
+      {.ranks = ranks, .bytes = part * static_cast<hd::Bytes>(ranks)}, 8);
 }
 
 /// With a product of 1, a part of it 1/P, and a reduce-scatter of `r`.
@@ -41,7 +41,7 @@ double time_of(const hd::Schedule& list, double r) {
   const double ranks = list.ranks();
   const bool whole = list.uses(hd::ActionId{0})[1].count > 1;
   return hd::simulate(
-             list, hd::StageCosts{.F = whole ? 1 : 1 / ranks, .per_byte = r / (ranks - 1) / block})
+             list, hd::StageCosts{.F = whole ? 1 : 1 / ranks, .per_byte = r / (ranks - 1) / part})
       .makespan();
 }
 
@@ -68,7 +68,7 @@ bool triggers_hold(int ranks) {
     for (const hd::After& after : list.after(id)) triggers[rank] += after.mine == 0;
   }
   return std::ranges::all_of(triggers, [&](std::size_t n) { return n == p - 1; }) &&
-         std::ranges::all_of(sent, [&](hd::Bytes n) { return n == block * (p - 1); });
+         std::ranges::all_of(sent, [&](hd::Bytes n) { return n == part * (p - 1); });
 }
 
 }  // namespace

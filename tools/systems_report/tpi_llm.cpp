@@ -26,21 +26,21 @@ namespace {
 using hd::schedule::Algorithm;
 using hd::schedule::Collective;
 
-constexpr int ranks = 8;
+constexpr int size = 8;
 constexpr double bandwidth = 40e6;  // bytes per second: about 300 Mbit/s
 
 /// Eight ranks, one port each or a link of its own for every pair.
 hd::Machine devices(double latency, bool one_port) {
   const hd::Link link{latency, one_port ? hd::Ports::unlimited : bandwidth};
-  hd::Machine machine = hd::Machine::uniform(ranks, {}, link);
-  for (std::size_t r = 0; one_port && r < ranks; ++r)
+  hd::Machine machine = hd::Machine::uniform(size, {}, link);
+  for (std::size_t r = 0; one_port && r < size; ++r)
     machine.set_ports(0, r, {.out = bandwidth, .in = bandwidth});
   return machine;
 }
 
 double time_of(Algorithm algorithm, hd::Bytes bytes, double latency, bool one_port) {
   return hd::simulate(hd::schedule::collective(Collective::all_reduce, algorithm,
-                                               {.ranks = ranks, .bytes = bytes}),
+                                               {.ranks = size, .bytes = bytes}),
                       {}, devices(latency, one_port))
       .makespan();
 }
@@ -54,7 +54,7 @@ double ratio(hd::Bytes bytes, double latency, bool one_port) {
 /// Of the two, uncut, the one that the selector puts first.
 Algorithm selected(hd::Bytes bytes, double latency) {
   const auto all =
-      hd::predict(Collective::all_reduce, {.ranks = ranks, .bytes = bytes}, devices(latency, true));
+      hd::predict(Collective::all_reduce, {.ranks = size, .bytes = bytes}, devices(latency, true));
   return std::ranges::find_if(all,
                               [](const hd::CollectivePrediction& each) {
                                 return each.choice.piece == 0 &&
@@ -69,7 +69,7 @@ Algorithm selected(hd::Bytes bytes, double latency) {
 std::vector<Comparison> tpi_llm_star() {
   // a P (P-2) / ((P-1)^2 b), with b in seconds a byte.
   const double latency = 1e-3;
-  const double equal = latency * ranks * (ranks - 2) / (49 / bandwidth);
+  const double equal = latency * size * (size - 2) / (49 / bandwidth);
   const auto whole = [](double bytes) { return static_cast<hd::Bytes>(bytes) / 64 * 64; };
   const hd::Bytes below = whole(0.9 * equal), above = whole(1.1 * equal);
   const double tiny = ratio(64, 1, false);
@@ -77,7 +77,7 @@ std::vector<Comparison> tpi_llm_star() {
   const bool selects =
       selected(below, latency) == Algorithm::star && selected(above, latency) == Algorithm::ring;
   constexpr hd::Bytes paper = 256 * 1024;
-  const double needed = paper * 49 / bandwidth / (ranks * (ranks - 2));
+  const double needed = paper * 49 / bandwidth / (size * (size - 2));
   const double free_ports = ratio(paper, latency, false);
   const double one_port = ratio(paper, latency, true);
   const bool explained =
@@ -85,7 +85,7 @@ std::vector<Comparison> tpi_llm_star() {
   return {
       {"simulated all-reduce, star over ring, P=8, where only latency counts",
        "2 latencies for 2(P-1)", hd::text(tiny), "1/(P-1) = 0.142857",
-       verdict(std::abs(tiny - 1.0 / (ranks - 1)) < 1e-4)},
+       verdict(std::abs(tiny - 1.0 / (size - 1)) < 1e-4)},
       {"the size below which a star is faster, P=8, 1 ms, 40 MB/s, one port a rank", "",
        hd::text(equal / 1e3, " kB, simulated: ", ratio(below, latency, true), " at 0.9 of it, ",
                 ratio(above, latency, true), " at 1.1"),
