@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
+// space: its own
 
 // Every call by the library and by every algorithm that performs it, in all three forms, with even,
 // uneven and empty blocks, against what one rank can say of all.

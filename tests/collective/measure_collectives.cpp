@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // timeout: 240
+// space: its own
 
 /// @file
 /// measure_collectives: every rank has the same table, the library's call and ours in it; how calls

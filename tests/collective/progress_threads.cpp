@@ -3,6 +3,7 @@
 // ranks: 2 3 4
 // timeout: 240
 // threads: yes
+// space: its own
 
 /// @file
 /// Calls that a thread of their own furthers, beside those that the caller furthers: ranks wait for

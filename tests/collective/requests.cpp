@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
+// space: its own
 
 // Requests: how long they keep what they use, in which order they end, what becomes of errors; and
 // calls that a cost table decides about.

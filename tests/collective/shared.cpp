@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
+// space: its own
 
 // Calls that are large enough for ranks of one host to read each other in place, and the same ones
 // by messages: each against the MPI library's own, with even and uneven blocks, again and again in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
+// space: its own
 
 // Calls that a table of costs leads to memory that ranks share: within a host, in levels over
 // several, which ranks of one host act as here, and by messages where it would be too much.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
+// space: its own
 
 // Calls on Views that lie in memory of all ranks: in place, without copies out of the caller's
 // memory, and equal to the library's on ordinary Views; and those that go as with any other View.

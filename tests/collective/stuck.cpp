@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
+// space: its own
 
 // Calls that another rank does not come to end by the watchdog, and say so.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3
+// space: its own
 
 // Halos at the contract level "communication": what differs between ranks is named on all of them.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3
+// space: its own
 
 // A rank that has no memory for what it needs: the others hear of it, and do not wait.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2
+// space: its own
 
 // What a profiler shows of tensors: "heddle::room::thing".
 

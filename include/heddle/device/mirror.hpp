@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
@@ -19,8 +20,11 @@ namespace impl {
 /// point: what was not copied neither way cannot pass for a result.
 template <class View>
 [[nodiscard]] auto distinct_mirror(const View& view) {
-  auto mirror = Kokkos::create_mirror(Kokkos::WithoutInitializing, view);
-  using Element = typename decltype(mirror)::value_type;
+  using Mirror = decltype(Kokkos::create_mirror(view));
+  using Element = typename Mirror::value_type;
+  const std::string label =
+      view.label().empty() ? "heddle::device::mirror" : view.label() + "_mirror";
+  const Mirror mirror(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), view.layout());
   if constexpr (std::is_trivially_copyable_v<Element>) {
     if (mirror.span() > 0) std::memset(mirror.data(), 0xff, mirror.span() * sizeof(Element));
   }
