@@ -86,7 +86,7 @@ TEST_CASE("every label of ours names its room and itself") {
   hk::gemm(Exec{}, hk::Transpose::no, hk::Transpose::no, 1, none.view(), nothing.view(), 2,
            c.view());
 
-  // The model of the examples stands beside the rooms; device/ makes mirrors where they are distinct.
+  // The model of the examples stands beside the rooms; mirrors that are distinct are of device/.
   CHECK(LabelRecorder::strangers({"device", "kernel", "gpt", "tensor", "test"}) ==
         std::vector<std::string>{});
   const std::set<std::string> wanted = {
