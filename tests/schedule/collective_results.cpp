@@ -97,7 +97,10 @@ std::string wrong(Collective collective, const Schedule& schedule,
       case Collective::reduce_scatter: right = is(BufferId{r}, at, block(total, r)); break;
       case Collective::all_gather:
         for (std::size_t b = 0; b < p; ++b)
-          right = right && is(BufferId{r}, sum(blocks, 0, b), block(data(before, b), b));
+          right = right && (options.apart
+                                ? is(BufferId{p + r}, sum(blocks, 0, b),
+                                     part_of(before, BufferId{b}, 0, blocks[b]))
+                                : is(BufferId{r}, sum(blocks, 0, b), block(data(before, b), b)));
         break;
       case Collective::all_to_all:
         for (std::size_t q = 0, to = 0; q < p; to += blocks[q * p + r], ++q)
@@ -127,9 +130,15 @@ void for_all(Check&& check) {
       check(static_cast<Collective>(c), static_cast<Algorithm>(a));
 }
 
-/// Options of such sizes; none where the algorithm does not perform the collective.
+/// Options of such sizes; none where the algorithm does not perform the collective. Inputs of an
+/// all-gather lie in the outputs, and apart.
 void expect_right(Collective collective, Algorithm algorithm, const CollectiveOptions& options) {
   if (!schedule::applicable(collective, algorithm, options)) return;
+  if (collective == Collective::all_gather && !options.apart) {
+    CollectiveOptions apart = options;
+    apart.apart = true;
+    expect_right(collective, algorithm, apart);
+  }
   const Schedule schedule = schedule::collective(collective, algorithm, options);
   INFO(schedule.name() << ", " << options.bytes << " bytes, root " << options.root);
   REQUIRE(wrong(collective, schedule, options) == "");
@@ -210,6 +219,29 @@ TEST_CASE("elements of several bytes stay together") {
   });
 }
 
+TEST_CASE("who sends its own block only reads the input of an all-gather, and copies meanwhile") {
+  const Schedule gather =
+      schedule::collective(Collective::all_gather, Algorithm::ring,
+                           {.ranks = 4, .bytes = 32, .type = Scalar::i64, .apart = true});
+  int messages = 0, copies = 0, from_inputs = 0;
+  for (std::size_t i = 0; i < gather.size(); ++i) {
+    const ActionId id{i};
+    const Queue queue = gather[gather[id].queue];
+    const bool input = gather[gather[gather.uses(id)[0].buffer].label] == "input";
+    if (!queue.local()) {
+      ++messages;
+      from_inputs += input;
+      CHECK((!input || gather.after(id).empty()));  // waits for nothing
+    } else {
+      ++copies;
+      CHECK(input);
+    }
+  }
+  CHECK(messages == 4 * 3);
+  CHECK(from_inputs == 4);
+  CHECK(copies == 4);
+}
+
 TEST_CASE("a group action is expanded by any algorithm, or left to one that cuts it so") {
   Builder builder("sum", 3);
   std::vector<Use> members;
@@ -246,6 +278,9 @@ TEST_CASE("what cannot be is refused, and says why") {
         }) ==
         "heddle::schedule::CollectiveForm: no barrier of 2 ranks by ring (the algorithm does not "
         "perform it)");
+  CHECK(message_of<infeasible>(all_reduce({.ranks = 2, .apart = true})) ==
+        "heddle::schedule::CollectiveForm: no all_reduce of 2 ranks by ring (its inputs do not lie "
+        "apart)");
   CHECK(message_of<infeasible>(all_reduce({.ranks = 3, .root = Rank{3}})) ==
         "heddle::schedule::CollectiveForm: no all_reduce of 3 ranks by ring (the root is rank 3)");
   const auto levels = [](std::vector<schedule::GroupLevel> of) {

@@ -42,9 +42,14 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
   }
   [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::all_gather, blocks);
+    PerformerKey made = Base::key(schedule::Collective::all_gather, blocks);
+    made.apart = !in_place() && !this->options.codec;  // which changes what its sender has, too
+    return made;
   }
   [[nodiscard]] CallMemory memory() const { return {begin_of(output.view()), nullptr}; }
+  [[nodiscard]] CallMemory apart() const {
+    return {begin_of(input.view()), begin_of(output.view())};
+  }
   void before() const {
     if (!in_place()) this->copy(begin_of(input.view()), own(), input.view().size());
   }

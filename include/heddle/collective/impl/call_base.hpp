@@ -23,8 +23,8 @@ namespace impl {
 
 /// What every call has. A call that derives from it says
 /// - `check()`: what of it is refused;
-/// - `key()`: its Schedule; `memory()`: what that is bound to; `before()` and `after()`: copies
-///   around it on this rank;
+/// - `key()`: its Schedule; `memory()`: what that is bound to, `apart()` where it is one of inputs
+///   that lie apart, else `before()`: copies to where it begins; `after()`: copies when it is over;
 /// - `knows()`: whether MPI can make it; `fetch()` and `give()`: copies around MPI's call; and
 ///   `library(request)`: that call, which blocks where `request` is null.
 template <class Exec, class View, class R>
@@ -67,6 +67,7 @@ struct CallBase {
 
   void before() const {}
   void after() const {}
+  [[nodiscard]] CallMemory apart() const { return {}; }
 
   /// Copies `count` elements, and waits for it.
   void copy(const std::byte* from, std::byte* into, std::size_t count) const {

@@ -47,6 +47,7 @@ struct PerformerKey {
   std::vector<schedule::GroupLevel> levels = {};
   bool usual = false;     ///< nobody has chosen the algorithm
   bool in_place = false;  ///< in a SharedView
+  bool apart = false;     ///< of an all-gather by messages: its input is no part of its output
   std::optional<Codec> codec = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
@@ -68,7 +69,8 @@ struct PerformerKey {
           .element = key.element,
           .chunks = key.chunks,
           .root = key.root,
-          .levels = key.levels};
+          .levels = key.levels,
+          .apart = key.apart};
 }
 
 /// The Schedule that serves them.

@@ -44,8 +44,10 @@ template <class Call>
 [[nodiscard]] Performer* in_shared_memory(const Call& call, const PerformerKey& key) {
   if (!shares(call, key)) return nullptr;
   const auto together = [&] { meet(call); };
+  PerformerKey shared = key;
+  shared.apart = false;
   return call.comm->template attached<SharedPlace>().line(together).find(
-      key, call.memory(), call.options.execute.watchdog, call.options.shared_bytes, together);
+      shared, call.memory(), call.options.execute.watchdog, call.options.shared_bytes, together);
 }
 
 /// The key of the same call where memory cannot be shared.
@@ -67,10 +69,11 @@ class ScheduledWork final : public Work {
         m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
     m_call.exec.fence(Call::where);
-    m_call.before();
-    const CallMemory memory = m_call.memory();
     const ExecuteOptions& execute = m_call.options.execute;
     if (blocks) m_performer = in_shared_memory(m_call, key);
+    const bool apart = m_performer == nullptr && key.apart;
+    if (!apart) m_call.before();
+    const CallMemory memory = apart ? m_call.apart() : m_call.memory();
     if (m_performer != nullptr)
       m_line->begin(*m_performer, memory, execute, this);
     else

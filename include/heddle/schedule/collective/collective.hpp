@@ -35,12 +35,24 @@ struct CollectiveOptions {
   int chunks = 1;                       ///< messages that a block travels in, one behind the other
   Rank root = {};                       ///< of broadcast, reduce, gather and scatter
   std::vector<GroupLevel> levels = {};  ///< of the hierarchical algorithm, innermost first
+  /// Of all_gather: the ranks' own blocks come from elsewhere and are not in place before.
+  bool apart = false;
 };
+
+namespace impl {
+
+[[nodiscard]] inline CollectiveForm form_of(Collective collective, Algorithm algorithm,
+                                            const CollectiveOptions& options) {
+  return {collective,     algorithm,      options.chunks,
+          options.root, options.levels, options.apart};
+}
+
+}  // namespace impl
 
 /// Whether there is such a collective.
 [[nodiscard]] inline bool applicable(Collective collective, Algorithm algorithm,
                                      const CollectiveOptions& options) {
-  const CollectiveForm form{collective, algorithm, options.chunks, options.root, options.levels};
+  const CollectiveForm form = impl::form_of(collective, algorithm, options);
   return options.ranks >= 1 && form.why_not(static_cast<std::uint32_t>(options.ranks)).empty();
 }
 
@@ -86,8 +98,8 @@ class BlockCut {
 
 }  // namespace impl
 
-/// The Schedule of a collective. Its buffers, which are not transient: of all_to_all, gather and
-/// scatter those of role "input" and then those of role "output"; else one of role "data" on each
+/// The Schedule of a collective. Its buffers, which are not transient: of all_to_all, gather,
+/// scatter and an all_gather apart those of role "input" and then those of role "output"; else one of role "data" on each
 /// rank, where the collective is done in place, rank r's block being the r-th. Numbered by rank.
 ///
 /// Bytes that blocks do not share evenly go to the first ones, an element to each. A block of no
@@ -97,7 +109,7 @@ class BlockCut {
 ///         contract_error for sizes that are not whole elements or not as many as blocks.
 [[nodiscard]] inline Schedule collective(Collective collective, Algorithm algorithm,
                                          const CollectiveOptions& options) {
-  const CollectiveForm form{collective, algorithm, options.chunks, options.root, options.levels};
+  const CollectiveForm form = impl::form_of(collective, algorithm, options);
   Builder builder(text(algorithm, ' ', collective, " P=", options.ranks, " C=", options.chunks),
                   options.ranks);
   const auto p = static_cast<std::size_t>(options.ranks);
@@ -146,7 +158,9 @@ class BlockCut {
     const auto each = by_rank ? parts / static_cast<std::uint32_t>(p) : parts;
     const Bytes sum = std::accumulate(blocks.begin(), blocks.end(), Bytes{0});
     const auto sizes = by_rank ? whole : std::span(&sum, 1);
-    for (std::size_t r = 0; r < p; ++r) add(r, "data", sizes, each);
+    const bool apart = collective == Collective::all_gather && options.apart;
+    for (std::size_t r = 0; apart && r < p; ++r) add(r, "input", whole.subspan(r, 1), each);
+    for (std::size_t r = 0; r < p; ++r) add(r, apart ? "output" : "data", sizes, each);
   }
   form(builder, members, Stage{0});
   return std::move(builder).build();

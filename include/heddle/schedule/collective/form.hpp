@@ -15,6 +15,7 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/read_inputs.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
@@ -24,6 +25,8 @@ namespace heddle::inline v0::schedule {
 /// are
 /// - of all_reduce, reduce_scatter, all_gather, broadcast, reduce and barrier one range per rank,
 ///   which is changed in place;
+/// - of an all_gather whose inputs lie apart the inputs of all ranks, a block each, then their
+///   outputs;
 /// - of all_to_all the inputs of all ranks, then their outputs, each of P blocks;
 /// - of gather the inputs of all ranks, then the root's output of P blocks; of scatter the root's
 ///   input of P blocks, then the outputs of all ranks.
@@ -36,11 +39,13 @@ struct CollectiveForm {
   int chunks = 1;                       ///< messages that a block travels in, one behind the other
   Rank root = {};                       ///< member that has everything before, or after
   std::vector<GroupLevel> levels = {};  ///< of the hierarchical algorithm, innermost first
+  bool apart = false;                   ///< of all_gather: inputs are no parts of the outputs
 
   /// Number of members of so many ranks.
   [[nodiscard]] std::size_t members(std::size_t ranks) const {
     switch (collective) {
       case Collective::all_to_all: return 2 * ranks;
+      case Collective::all_gather: return apart ? 2 * ranks : ranks;
       case Collective::gather:
       case Collective::scatter: return ranks + 1;
       default: return ranks;
@@ -50,6 +55,7 @@ struct CollectiveForm {
   [[nodiscard]] std::size_t ranks(std::size_t members) const {
     switch (collective) {
       case Collective::all_to_all: return members / 2;
+      case Collective::all_gather: return apart ? members / 2 : members;
       case Collective::gather:
       case Collective::scatter: return members - 1;
       default: return members;
@@ -74,7 +80,7 @@ struct CollectiveForm {
                         text("no ", collective, " of ", p, " ranks by ", algorithm), why});
     const std::uint32_t cut = parts(members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const std::uint32_t expected = has_all_blocks(i, p) ? cut * p : cut;
+      const std::uint32_t expected = has_all_blocks(i, p) ? cut * p : apart && i < p ? cut / p : cut;
       expects(members[i].count == expected, [&] {
         return Complaint{"heddle::schedule::CollectiveForm", "a member is cut otherwise",
                          text("member ", i, " of ", members.size(), " has ", members[i].count,
@@ -83,6 +89,7 @@ struct CollectiveForm {
     }
     Rounds rounds;
     play(collective, Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
+    if (apart) read_inputs(rounds, p, blocks(p) / p);
     std::vector<Use> all(members.begin(), members.end());
     if (find_recipe(collective, algorithm).keeps)
       add_kept(builder, all, collective == Collective::gather ? 0 : 1,
@@ -95,6 +102,7 @@ struct CollectiveForm {
   [[nodiscard]] std::string why_not(std::uint32_t ranks) const {
     if (root.value >= ranks) return text("the root is rank ", root);
     if (collective == Collective::barrier && chunks > 1) return "nothing is cut in chunks";
+    if (collective != Collective::all_gather && apart) return "its inputs do not lie apart";
     return schedule::why_not(collective, hierarchy(ranks), ranks);
   }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// read_inputs(): an all-gather whose inputs are no parts of its outputs.
+
+#include <cstdint>
+
+#include <heddle/schedule/collective/rounds.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// Makes of an all-gather of `ranks` ranks in place, of `each` blocks a rank, one whose members are
+/// the inputs of all ranks and then their outputs. Whoever sends its own blocks only takes them from
+/// its input, which nobody writes, so that the message does not wait for the copy into the output:
+/// that is made behind what the first round sends.
+inline void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each) {
+  for (Round& round : rounds) {
+    for (Hop& hop : round) {
+      const std::uint32_t own = hop.from.member * each;
+      hop.to.member += ranks;
+      if (hop.from.first >= own && hop.from.first + hop.from.count <= own + each)
+        hop.from.first -= own;
+      else
+        hop.from.member += ranks;
+    }
+  }
+  if (rounds.empty()) rounds.emplace_back();
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    rounds.front().push_back({{rank, 0, each}, {ranks + rank, rank * each, each}});
+}
+
+}  // namespace heddle::inline v0::schedule
