@@ -97,10 +97,10 @@ std::string wrong(Collective collective, const Schedule& schedule,
       case Collective::reduce_scatter: right = is(BufferId{r}, at, block(total, r)); break;
       case Collective::all_gather:
         for (std::size_t b = 0; b < p; ++b)
-          right = right && (options.apart
-                                ? is(BufferId{p + r}, sum(blocks, 0, b),
-                                     part_of(before, BufferId{b}, 0, blocks[b]))
-                                : is(BufferId{r}, sum(blocks, 0, b), block(data(before, b), b)));
+          right = right &&
+                  (options.apart ? is(BufferId{p + r}, sum(blocks, 0, b),
+                                      part_of(before, BufferId{b}, 0, blocks[b]))
+                                 : is(BufferId{r}, sum(blocks, 0, b), block(data(before, b), b)));
         break;
       case Collective::all_to_all:
         for (std::size_t q = 0, to = 0; q < p; to += blocks[q * p + r], ++q)

@@ -38,7 +38,7 @@ TEST_CASE("halos that differ between ranks are refused when they are made") {
   const auto made = [](int size, const hd::schedule::HaloOptions& options = {}, int age = 0) {
     return [=](const hd::Communicator& comm) {
       const Tensor u = tensor(comm, size);
-      hd::Halo<double*, Exec> halo(u, options, age);
+      hd::Halo<double*, Exec> halo(u, options, {.age = age});
       halo.exchange(Exec{}, u);
     };
   };
@@ -46,7 +46,7 @@ TEST_CASE("halos that differ between ranks are refused when they are made") {
   CHECK_THAT(said(made(12), made(13)), ContainsSubstring("heddle::Halo") &&
                                            ContainsSubstring("layout") &&
                                            ContainsSubstring("13 on all="));
-  CHECK_THAT(said(made(12), made(12, {}, 1)), ContainsSubstring("age"));
+  CHECK_THAT(said(made(12), made(12, {}, 1)), ContainsSubstring("freshness"));
   CHECK_THAT(said(made(12), made(12, {.periodic = {true}})), ContainsSubstring("periodic"));
   CHECK_THAT(said(made(12), made(12, {.corners = false})), ContainsSubstring("corners"));
 }

@@ -84,7 +84,7 @@ TEST_CASE("a halo that failed is destroyed without waiting for what was under wa
   std::string said;
   {
     // The first rank makes calls that the others do not: two stay under way, the third fails.
-    hd::Halo halo(u, {}, 2);
+    hd::Halo halo(u, {}, {.age = 2});
     const int calls = world.rank() == hd::Rank{0} ? 5 : 2;
     try {
       for (int call = 0; call < calls; ++call)

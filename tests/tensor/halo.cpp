@@ -31,6 +31,7 @@ using Catch::Matchers::ContainsSubstring;
 using examples::Space;
 using hd::Rank;
 using hd::Shard;
+using hd::schedule::Freshness;
 using hd::test::HaloCase;
 
 namespace {
@@ -71,18 +72,20 @@ std::size_t wrong(const Tensor& tensor, const HaloCase& test, std::uint64_t seed
 
 template <class Data>
 std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std::uint64_t seed,
-                        int age) {
+                        const Freshness& freshness) {
   // Two tensors in turn, as of a stencil that reads one and writes the other.
   const hd::Sharded<Data, Space> a(comm, test.layout), b(comm, test.layout);
-  hd::Halo halo(a, test.options, age);
+  hd::Halo halo(a, test.options, freshness);
   std::size_t count = 0;
-  for (std::uint64_t step = 0; step < 5; ++step) {
+  for (std::uint64_t step = 0; step < 7; ++step) {
     const auto& tensor = step % 2 == 0 ? a : b;
     Kokkos::deep_copy(tensor.parts(), untouched);
     fill(tensor, seed + step);
     halo.exchange(Space{}, tensor);
-    const auto old = static_cast<std::uint64_t>(age);
-    count += wrong(tensor, test, seed + step, seed + (step < old ? step : step - old));
+    const int wait = std::max(freshness.age, freshness.warmup);
+    const auto age = static_cast<std::uint64_t>(freshness.age);
+    count += wrong(tensor, test, seed + step,
+                   seed + (static_cast<int>(step) < wait ? step : step - age));
   }
   return count;
 }
@@ -95,13 +98,13 @@ TEST_CASE("random halos hold what their neighbours own, or owned some steps ago"
   std::string first;
   for (std::uint64_t seed = 0; seed < 90; ++seed) {
     const HaloCase test = HaloCase::draw(seed, comm.size());
-    const int age = static_cast<int>(seed / 3 % 3);
+    const Freshness age{static_cast<int>(seed / 3 % 3), static_cast<int>(seed / 9 % 4)};
     const std::size_t count =
         test.layout.dims() == 1   ? wrong_after<std::int32_t*>(comm, test, seed, age)
         : test.layout.dims() == 2 ? wrong_after<std::int32_t**>(comm, test, seed, age)
                                   : wrong_after<std::int32_t***>(comm, test, seed, age);
     if (count != 0 && first.empty())
-      first = hd::text("seed ", seed, ", age ", age, ": ", count, " places, ", test.layout);
+      first = hd::text("seed ", seed, ", ", age, ": ", count, " places, ", test.layout);
     bad += count;
   }
   INFO(first);
@@ -119,8 +122,10 @@ TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") 
   const hd::Sharded<double**, Space> other(mesh, {3 * world.size(), 4}, {Shard{0, {}, 1}});
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.exchange(Space{}, other); }),
              ContainsSubstring("heddle::Halo::exchange: the tensor has another layout"));
-  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Halo(u, {}, -1); }),
-             ContainsSubstring("heddle::Halo: an age is at least 0 (-1)"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Halo(u, {}, {.age = -1}); }),
+             ContainsSubstring("heddle::Halo: an age is at least 0 (age = -1)"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Halo(u, {}, {.warmup = -1}); }),
+             ContainsSubstring("heddle::Halo: a warm-up is at least 0 calls (warmup = -1)"));
   if (world.size() == 1) return;
   // The same ranks, but in another order.
   const hd::Communicator reversed = world.split(0, -static_cast<int>(+world.rank()));

@@ -35,6 +35,8 @@ std::vector<Comparison> ada_grouper();
 std::vector<Comparison> pipedream_runtime();
 std::vector<Comparison> zero_bubble();
 std::vector<Comparison> dualpipe();
+std::vector<Comparison> distrifusion();
+std::vector<Comparison> pcpp();
 std::vector<Comparison> tpi_llm_star();
 std::vector<Comparison> t3();
 std::vector<Comparison> tempi();

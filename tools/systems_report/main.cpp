@@ -42,6 +42,8 @@ constexpr System systems[] = {
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
     {"unified programming model", report::unified},
+    {"DistriFusion", report::distrifusion},
+    {"PCPP", report::pcpp},
     {"T3", report::t3},
     {"flow splitting", report::flow_splitting},
     {"TEMPI", report::tempi},

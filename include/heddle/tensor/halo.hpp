@@ -25,6 +25,7 @@
 #include <heddle/execute/task.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
 #include <heddle/tensor/impl/exchange_handler.hpp>
 #include <heddle/tensor/impl/exchange_performer.hpp>
@@ -39,9 +40,10 @@ namespace heddle::inline v0 {
 ///     hd::Halo halo(u);
 ///     halo.exchange(Space{}, u);  // then u.view() holds a row of each neighbour, too
 ///
-/// With an `age` of k it does not wait for the neighbours: what they own now is sent, and the halo
-/// is filled with what they sent k calls ago, which has had k steps to come. The first k calls
-/// wait, and fill it with what is owned now.
+/// With an age of k it does not wait for the neighbours: what they own now is sent, and the halo
+/// is filled with what they sent k calls ago, which has had k steps to come. The first k calls, and
+/// those of a warm-up, wait, and fill it with what is owned now: `Halo(u, {}, {.age = 1, .warmup =
+/// 4})` is what DistriFusion does with its steps (Li et al., 2024).
 ///
 /// Making and destroying one is collective, and all ranks call it alike. The communicator outlives
 /// it.
@@ -52,17 +54,18 @@ class Halo {
   using Tensor = Sharded<Data, Space>;
 
   /// For tensors of the layout of `tensor`.
-  /// @throws contract_error for an age below 0, or what schedule::halo_exchange() refuses; at the
-  ///         contract level "communication" where ranks make another one.
+  /// @throws contract_error for an age or a warm-up below 0, or what schedule::halo_exchange()
+  ///         refuses; at the contract level "communication" where ranks make another one.
   explicit Halo(const Sharded<Data, Space>& tensor, const schedule::HaloOptions& options = {},
-                int age = 0)
-      : m_comm(&agreed(tensor, options, age)),
+                const schedule::Freshness& freshness = {})
+      : m_comm(&agreed(tensor, options, freshness)),
         m_layout(tensor.layout()),
         m_transport(m_comm->get()),
+        m_freshness(freshness),
         m_exchange(schedule::halo_exchange(m_layout, m_comm->size(), sizeof(Element), options)) {
-    const Schedule schedule =
-        schedule::to_schedule(m_exchange, text("halo of age ", age), scalar_of<Element>, age > 0);
-    for (int slot = 0; slot <= age; ++slot)
+    const Schedule schedule = schedule::to_schedule(m_exchange, text("halo of ", freshness),
+                                                    scalar_of<Element>, freshness.age > 0);
+    for (int slot = 0; slot <= freshness.age; ++slot)
       m_slots.push_back(std::make_unique<Slot>(schedule, m_transport, memory_of(tensor)));
   }
   Halo(const Halo&) = delete;
@@ -126,7 +129,8 @@ class Halo {
 
   /// Where all ranks are to make this one: before anything is made of which they must be told.
   [[nodiscard]] static const Communicator& agreed(const Tensor& tensor,
-                                                  const schedule::HaloOptions& options, int age) {
+                                                  const schedule::HaloOptions& options,
+                                                  const schedule::Freshness& freshness) {
     check_agreement(tensor.comm(), [&] {
       std::string periodic;
       for (const bool one : options.periodic) periodic += one ? '1' : '0';
@@ -134,10 +138,10 @@ class Halo {
                             {{"layout", text(tensor.layout())},
                              {"periodic", periodic},
                              {"corners", options.corners ? "filled" : "left"},
-                             {"age", text(age)},
+                             {"freshness", text(freshness)},
                              {"element", text(sizeof(Element), " bytes")}}};
     });
-    expects(age >= 0, [&] { return Complaint{where, "an age is at least 0", text(age)}; });
+    expect_valid(freshness, where);
     return tensor.comm();
   }
 
@@ -146,7 +150,7 @@ class Halo {
     std::size_t piece = 0;
     std::byte* data = nullptr;
   };
-  /// An exchange, which is under way for up to `age` calls.
+  /// An exchange, which is under way for as many calls as its age.
   struct Slot {
     Slot(const Schedule& schedule, MpiTransport& transport, const impl::ExchangeMemory& memory)
         : performer(schedule, transport, memory) {}
@@ -175,20 +179,24 @@ class Halo {
     };
   }
 
+  /// That of call `call`, counted from 1, and of others that are over.
+  [[nodiscard]] Slot& slot_of(std::int64_t call) {
+    return *m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
+  }
   template <class SpaceInstance>
   void perform(const SpaceInstance& space, const Tensor& tensor, const ExecuteOptions& options) {
-    const std::size_t slots = m_slots.size();
-    Slot& now = *m_slots[m_calls % slots];
+    const std::int64_t call = ++m_calls;
+    Slot& now = slot_of(call);
     now.performer.begin(memory_of(tensor), options);
-    if (slots == 1) {
+    if (m_slots.size() == 1) {
       now.performer.finish(handler(space));
       return;
     }
     now.arrived.clear();
     now.under_way = true;
-    const bool waits = ++m_calls < slots;
-    if (!waits) advance(space, now);
-    Slot& due = waits ? now : *m_slots[m_calls % slots];
+    const int age = m_freshness.of_call(call);
+    if (age > 0) advance(space, now);
+    Slot& due = slot_of(call - age);
     finish(space, due);
     for (const Arrived& arrived : due.arrived)
       impl::copy_blocks<false>(space, m_exchange.pieces[arrived.piece].blocks,
@@ -209,9 +217,10 @@ class Halo {
   const Communicator* m_comm;
   Layout m_layout;
   MpiTransport m_transport;
+  schedule::Freshness m_freshness;
   schedule::BlockExchange m_exchange;
   std::vector<std::unique_ptr<Slot>> m_slots;  ///< refer to the transport
-  std::size_t m_calls = 0;                     ///< of one with an age
+  std::int64_t m_calls = 0;
   int m_exceptions = std::uncaught_exceptions();
 };
 

@@ -43,8 +43,7 @@ namespace impl {
 
 [[nodiscard]] inline CollectiveForm form_of(Collective collective, Algorithm algorithm,
                                             const CollectiveOptions& options) {
-  return {collective,     algorithm,      options.chunks,
-          options.root, options.levels, options.apart};
+  return {collective, algorithm, options.chunks, options.root, options.levels, options.apart};
 }
 
 }  // namespace impl
@@ -99,8 +98,9 @@ class BlockCut {
 }  // namespace impl
 
 /// The Schedule of a collective. Its buffers, which are not transient: of all_to_all, gather,
-/// scatter and an all_gather apart those of role "input" and then those of role "output"; else one of role "data" on each
-/// rank, where the collective is done in place, rank r's block being the r-th. Numbered by rank.
+/// scatter and an all_gather apart those of role "input" and then those of role "output"; else one
+/// of role "data" on each rank, where the collective is done in place, rank r's block being the
+/// r-th. Numbered by rank.
 ///
 /// Bytes that blocks do not share evenly go to the first ones, an element to each. A block of no
 /// bytes is not sent. What a rank merges arrives in transient buffers of role "scratch".

@@ -80,7 +80,9 @@ struct CollectiveForm {
                         text("no ", collective, " of ", p, " ranks by ", algorithm), why});
     const std::uint32_t cut = parts(members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const std::uint32_t expected = has_all_blocks(i, p) ? cut * p : apart && i < p ? cut / p : cut;
+      const std::uint32_t expected = has_all_blocks(i, p) ? cut * p
+                                     : apart && i < p     ? cut / p
+                                                          : cut;
       expects(members[i].count == expected, [&] {
         return Complaint{"heddle::schedule::CollectiveForm", "a member is cut otherwise",
                          text("member ", i, " of ", members.size(), " has ", members[i].count,

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// StaleSum: sums over ranks that are some calls old, corrected by what this rank knows better.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/operations.hpp>
+#include <heddle/collective/request.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/kernel/map.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
+
+namespace heddle::inline v0 {
+
+/// The old sum, and what has become of this rank's addend since.
+struct CorrectSum {
+  /// stale + (fresh - old).
+  template <class T>
+  KOKKOS_FUNCTION T operator()(const T& stale, const T& fresh, const T& old) const {
+    return stale + (fresh - old);
+  }
+};
+
+/// Whether a StaleSum adds what has changed on this rank.
+enum class Correction : std::uint8_t {
+  none,  ///< the sum as it was
+  own    ///< this rank's addend as it is now, those of the others as they were
+};
+
+/// Sums over the ranks of a communicator for values that change slowly from call to call, such as
+/// the moments of an iteration that converges, without waiting for the other ranks: what a call
+/// begins is used `age` calls later. With Correction::own only what the other ranks have changed
+/// since is missing, which is DistriFusion's corrected group normalisation (Li et al., 2024); a
+/// variance of such moments may come out below 0, and then its caller takes that of its own part.
+///
+///     hd::StaleSum<double, Exec> sums(comm, 2, {.age = 1, .warmup = 4});
+///     sums(exec, moments);  // of this rank; then of all
+///
+/// Of age 0, and in the first calls and the warm-up, it is all_reduce(). All ranks call it alike;
+/// the communicator outlives it.
+template <class T, class Space>
+class StaleSum {
+ public:
+  /// What is summed, element by element.
+  using View = Kokkos::View<T*, typename Space::memory_space>;
+
+  /// Of `size` values on each rank.
+  /// @throws contract_error for an age or a warm-up below 0.
+  StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
+           Correction correction = Correction::own)
+      : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
+    expect_valid(freshness, where);
+    for (int slot = 0; slot <= freshness.age; ++slot)
+      m_slots.push_back({View("heddle::tensor::stale_own", size),
+                         View("heddle::tensor::stale_sum", size), Request()});
+  }
+
+  /// Replaces this rank's `values` by the sums. Waits for the work of `space` first, and returns
+  /// when they are there.
+  /// @throws contract_error for another number of values; what all_reduce() throws.
+  template <class Exec>
+  requires Kokkos::is_execution_space_v<Exec>
+  void operator()(const Exec& space, const View& values, const CallOptions& options = {}) {
+    expects(values.size() == m_slots.front().own.size(), [&] {
+      return Complaint{where, "another number of values",
+                       text(values.size(), ", expected ", m_slots.front().own.size())};
+    });
+    const std::int64_t call = ++m_calls;
+    Slot& now = slot_of(call);
+    Kokkos::deep_copy(space, now.own, values);
+    Kokkos::deep_copy(space, now.sum, values);
+    now.request = start_all_reduce(space, now.sum, Sum{}, *m_comm, options);
+    Slot& due = slot_of(call - m_freshness.of_call(call));
+    due.request.wait();
+    if (m_correction == Correction::own && &due != &now)
+      kernel::map(space, CorrectSum{}, values, due.sum, now.own, due.own);
+    else
+      Kokkos::deep_copy(space, values, due.sum);
+    space.fence("heddle::tensor::stale_sum");
+  }
+
+ private:
+  static constexpr const char* where = "heddle::StaleSum";
+
+  /// A sum that is under way.
+  struct Slot {
+    View own;  ///< this rank's addend
+    View sum;
+    Request request;
+  };
+
+  /// That of call `call`, counted from 1, and of others that are over.
+  [[nodiscard]] Slot& slot_of(std::int64_t call) {
+    return m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
+  }
+
+  const Communicator* m_comm;
+  schedule::Freshness m_freshness;
+  Correction m_correction;
+  std::vector<Slot> m_slots;
+  std::int64_t m_calls = 0;
+};
+
+}  // namespace heddle::inline v0
