@@ -8,24 +8,19 @@
 /// lines `sample WHAT VALUE`, of which this program makes the ratios.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <numeric>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <unistd.h>
 #include <vector>
 
 #include <mpi.h>
 
+#include "../../network_job.hpp"
 #include "../../support.hpp"
 #include "ranks.hpp"
 
@@ -58,26 +53,7 @@ constexpr Network networks[] = {
     {"equal", 4, "100mbit", "5ms"},
 };
 
-using Samples = std::map<std::string, std::vector<double>>;
-
-/// Runs `command`, passes on what it prints, and keeps the samples.
-/// @throws error where it does not succeed.
-void gather(const std::string& command, Samples& samples) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), &pclose);
-  std::array<char, 4096> buffer;
-  while (output != nullptr && std::fgets(buffer.data(), buffer.size(), output.get()) != nullptr) {
-    std::istringstream line(buffer.data());
-    std::string word, what;
-    double value = 0;
-    if (line >> word >> what >> value && word == "sample")
-      samples[what].push_back(value);
-    else
-      std::cout << buffer.data() << std::flush;
-  }
-  if (!samples.contains("done"))
-    throw hd::error({name, "a network did not come to its end", command});
-  samples.erase("done");
-}
+using bench::Samples;
 
 /// The geometric mean of medians, with that of the ends of their spreads.
 [[nodiscard]] bench::Summary geometric_mean(const Samples& samples) {
@@ -108,9 +84,11 @@ void all_networks(const std::string& script) {
   for (const Network& network : networks) {
     std::cout << "network " << network.name << ": " << network.nodes << " nodes of "
               << network.rates << ", " << network.delays << std::endl;
-    gather(hd::text("'", script, "' run -L hc", getpid() % 100000, " -n ", network.nodes, " -r ",
-                    network.rates, " -d ", network.delays, " -- '", self, "' ", network.name),
-           samples);
+    bench::gather(
+        name,
+        hd::text("'", script, "' run -L hc", getpid() % 100000, " -n ", network.nodes, " -r ",
+                 network.rates, " -d ", network.delays, " -- '", self, "' ", network.name),
+        samples);
   }
   bench::print_ratio(name, "openmpi_geometric_mean", geometric_mean(samples));
   bench::print_ratio(name, "openmpi_worst", worst(samples));
