@@ -43,10 +43,11 @@ std::size_t size_of_array(const Layout& layout, Rank rank) {
 TEST_CASE("a halo holds what its neighbours own, and nothing else is touched") {
   std::size_t exchanges = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    const HaloCase test = HaloCase::draw(seed, static_cast<int>(1 + seed % 8));
+    const int ranks = static_cast<int>(1 + seed % 8);
+    const HaloCase test = HaloCase::draw(seed, ranks);
     const Layout& layout = test.layout;
     INFO("seed " << seed << ": " << layout);
-    const int ranks = layout.mesh().size();
+    const std::vector<Rank>& members = layout.ranks();  // the mesh may have some of the ranks
     const BlockExchange exchange = halo_exchange(layout, ranks, sizeof(std::int32_t), test.options);
     const bool apart = seed % 3 == 0;
     const Schedule schedule = to_schedule(exchange, "halo", Scalar::i32, apart);
@@ -56,9 +57,9 @@ TEST_CASE("a halo holds what its neighbours own, and nothing else is touched") {
       if (!buffer.transient) array[+buffer.rank] = memory.size();
       memory.emplace_back(buffer.bytes / sizeof(std::int32_t), untouched);
     }
-    for (std::size_t r = 0; r < array.size() && !schedule.empty(); ++r)
+    for (std::size_t r = 0; r < members.size() && !schedule.empty(); ++r)
       test::for_each_element(layout, Rank{r}, [&](std::size_t offset, const Indices& global) {
-        memory[array[r]][offset] =
+        memory[array[+members[r]]][offset] =
             test::value_of<std::int32_t>(global, test::part_of(layout, Rank{r}), seed);
       });
     std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
@@ -88,7 +89,7 @@ TEST_CASE("a halo holds what its neighbours own, and nothing else is touched") {
       }
     }
     if (!schedule.empty()) ++exchanges;
-    for (std::size_t r = 0; r < array.size(); ++r) {
+    for (std::size_t r = 0; r < members.size(); ++r) {
       // Where nothing is exchanged there is nothing to be filled: what is not owned stays
       // untouched.
       std::set<std::size_t> owned;
@@ -98,7 +99,7 @@ TEST_CASE("a halo holds what its neighbours own, and nothing else is touched") {
       for (std::size_t place = 0; place < size_of_array(layout, Rank{r}); ++place) {
         const auto meant = test.meant<std::int32_t>(Rank{r}, place, untouched, seed);
         REQUIRE((schedule.empty() ? owned.contains(place) || meant == untouched
-                                  : memory[array[r]][place] == meant));
+                                  : memory[array[+members[r]]][place] == meant));
       }
     }
   }

@@ -26,7 +26,16 @@ struct HaloCase {
   static HaloCase draw(std::uint64_t seed, int ranks) {
     LayoutDraw draw(seed + 1000003);
     const std::vector<std::int64_t> sizes = draw.sizes(3, 7);
-    const MeshShape mesh = draw.mesh(ranks);
+    // A third of the meshes has some of the ranks, in any order.
+    std::vector<Rank> chosen;
+    if (draw.below(3) == 0) {
+      for (int r = 0; r < ranks; ++r)
+        chosen.insert(chosen.begin() + draw.below(static_cast<std::int64_t>(chosen.size()) + 1),
+                      Rank{r});
+      chosen.resize(static_cast<std::size_t>(1 + draw.below(ranks)), Rank{0});
+    }
+    const MeshShape mesh =
+        draw.mesh(chosen.empty() ? ranks : static_cast<std::int64_t>(chosen.size()));
     std::vector<Placement> placements =
         draw.placements(mesh, static_cast<std::int64_t>(sizes.size()), true);
     std::vector<std::int64_t> halo(sizes.size());
@@ -40,7 +49,7 @@ struct HaloCase {
     if (draw.below(2) == 0)
       for (std::size_t dim = 0; dim < sizes.size(); ++dim)
         options.periodic.push_back(draw.below(2) == 0);
-    return {Layout(mesh, sizes, std::move(placements)), std::move(options)};
+    return {Layout(mesh, sizes, std::move(placements), std::move(chosen)), std::move(options)};
   }
 
   /// What place `place` of the array of rank `rank` must hold: its own element, a neighbour's, or
