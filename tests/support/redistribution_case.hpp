@@ -27,10 +27,11 @@ struct RedistributionCase {
   Layout target;
 
   /// Of one mesh; of two meshes of all ranks, which they number otherwise; or of meshes of some
-  /// ranks each. Sizes are small: 1 to 4 dimensions of up to `most`.
-  static RedistributionCase draw(std::uint64_t seed, int ranks, std::int64_t most = 7) {
+  /// ranks each. Sizes are small: 1 to `most_dims` dimensions of up to `most`.
+  static RedistributionCase draw(std::uint64_t seed, int ranks, std::int64_t most = 7,
+                                 std::int64_t most_dims = 4) {
     LayoutDraw draw(seed);
-    const std::vector<std::int64_t> sizes = draw.sizes(4, most);
+    const std::vector<std::int64_t> sizes = draw.sizes(most_dims, most);
     const auto dims = static_cast<std::int64_t>(sizes.size());
     const auto merge = static_cast<Merge>(draw.below(4));
     const std::int64_t kind = draw.below(3);
