@@ -158,6 +158,45 @@ TEST_CASE("parts are summed, and are not values before") {
     CHECK(host(i) == world.size() * (world.size() + 1) / 2);
 }
 
+template <class T>
+std::size_t wrong_sums(const hd::DeviceMesh& mesh, hd::Merge merge) {
+  // On rank r element i has (i % 3 + 1) + r, small enough for 8 bits of a mantissa.
+  const hd::Sharded<T*, Space> parts(mesh, {101}, {Partial{merge}});
+  const auto part = [](std::size_t i, int rank) { return static_cast<float>(i % 3 + 1) + rank; };
+  const auto mine = hd::host_mirror(parts.parts());
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    mine(i) = static_cast<T>(part(i, static_cast<int>(+mesh.rank())));
+  Kokkos::deep_copy(parts.parts(), mine);
+  const auto rows = hd::redistribute(parts, {Shard{0}});
+  const auto host = hd::host_mirror(rows.view());
+  Kokkos::deep_copy(host, rows.view());
+  const auto first = rows.indices(0).size() == 0 ? 0 : static_cast<std::size_t>(rows.indices(0)[0]);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    float meant = part(first + i, 0);
+    for (int r = 1; r < mesh.size(); ++r)
+      meant = hd::test::merged(merge, meant, part(first + i, r));
+    const T expected = static_cast<T>(meant);
+    count += std::memcmp(&expected, &host(i), sizeof expected) == 0 ? 0u : 1u;
+  }
+  return count;
+}
+
+TEST_CASE("narrow and complex numbers are merged, too") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", world.size()}});
+  for (const hd::Merge merge : {hd::Merge::sum, hd::Merge::min, hd::Merge::max}) {
+    CHECK(wrong_sums<hd::bf16>(mesh, merge) == 0);
+    CHECK(wrong_sums<hd::f16>(mesh, merge) == 0);
+  }
+  for (const hd::Merge merge : {hd::Merge::sum, hd::Merge::product})
+    CHECK(wrong_sums<Kokkos::complex<double>>(mesh, merge) == 0);
+  using Complex = hd::Sharded<Kokkos::complex<float>*, Space>;
+  CHECK_THAT(hd::test::message_of<hd::contract_error>(
+                 [&] { Complex(mesh, {10}, {Partial{hd::Merge::min}}); }),
+             ContainsSubstring("elements of this type cannot be merged"));
+}
+
 TEST_CASE("NaNs and zeros of both signs are merged in one order, to the same bits on every rank") {
   const hd::Communicator world(MPI_COMM_WORLD);
   const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", world.size()}});
@@ -266,7 +305,7 @@ TEST_CASE("meshes of one communicator's ranks may differ, and others are refused
     float a, b;
   };
   CHECK_THAT(refusal([&] { hd::Sharded<Pair*, Space>(line, {10}, {Partial{}}); }),
-             ContainsSubstring("only elements of arithmetic types can be Partial"));
+             ContainsSubstring("elements of this type cannot be merged"));
   CHECK_THAT(refusal([&] { (void)hd::redistribute(a, {Partial{}}); }),
              ContainsSubstring("values do not become Partial"));
 }

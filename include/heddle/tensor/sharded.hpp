@@ -25,6 +25,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/tensor/impl/merge_by.hpp>
 
 namespace heddle::inline v0 {
 
@@ -67,7 +68,8 @@ class Sharded {
       : Sharded(mesh.all(), Layout(mesh.shape(), std::move(sizes), std::move(placements))) {}
   /// One with this layout, among the ranks of `comm`.
   /// @throws contract_error for a layout of another number of dimensions, of ranks that `comm` has
-  ///         not, or with parts of elements that are not of an arithmetic type.
+  ///         not, or with parts of elements that cannot be merged as it says: those that do not
+  ///         add and multiply, or that have no order.
   Sharded(const Communicator& comm, Layout layout)
       : m_comm(&comm), m_layout(std::move(layout)), m_here(m_layout.rank_here(comm.rank())) {
     expects(m_layout.dims() == dims, [&] {
@@ -79,8 +81,8 @@ class Sharded {
         return Complaint{where, "the layout has a rank that the communicator has not",
                          text("rank ", rank, " of ", comm.size(), ", ", m_layout)};
       });
-    expects(!m_layout.partial() || std::is_arithmetic_v<Element>, [&] {
-      return Complaint{where, "only elements of arithmetic types can be Partial", text(m_layout),
+    expects(!m_layout.partial() || impl::can_merge<Element>(*m_layout.partial()), [&] {
+      return Complaint{where, "elements of this type cannot be merged", text(m_layout),
                        "place it as Shard or Replicate"};
     });
     Kokkos::LayoutRight extents;

@@ -6,7 +6,6 @@
 /// ExchangeHandler: what the actions of a BlockExchange's Schedule do.
 
 #include <cstddef>
-#include <type_traits>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -54,7 +53,7 @@ class ExchangeHandler {
         copy_blocks<false>(m_exec, blocks, second.data, first.data);
     } else if (task.kind() == Kind::move) {
       copy_in<MemorySpace>(m_exec, first.data, second.data, first.bytes);
-    } else if constexpr (std::is_arithmetic_v<T>) {
+    } else if constexpr (Mergeable<T>) {
       Joiner<Exec, MemorySpace, T, MergeBy>(m_exec, MergeBy{m_merge})(task);
     }
   }
