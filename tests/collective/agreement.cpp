@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
 // space: its own
+// program: its own
 
 // Calls at the contract level "communication": what differs between ranks is named.
 

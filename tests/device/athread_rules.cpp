@@ -120,11 +120,12 @@ TEST_CASE("a scratch of 82192 bytes is refused by 64 KB of local memory and acce
     return fill.done();
   };
   REQUIRE(run(256 * 1024) == 131);
-  REQUIRE_THROWS_WITH(run(64 * 1024),
-                      ContainsSubstring("heddle::Athread: the team scratch of level 0 is too large "
-                                        "in kernel athread_test::FillScratch") &&
-                          ContainsSubstring("it is 82192 B, the most is ") &&
-                          ContainsSubstring("ask the policy for scratch_size_max"));
+  REQUIRE_THROWS_WITH(
+      run(64 * 1024),
+      ContainsSubstring("heddle::Athread: the team scratch of level 0 is too large "
+                        "in kernel test_athread_rules::athread_test::FillScratch") &&
+          ContainsSubstring("it is 82192 B, the most is ") &&
+          ContainsSubstring("ask the policy for scratch_size_max"));
 }
 
 TEST_CASE("the most scratch that a policy names can be had, and one byte more cannot") {

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4 6 8
 // timeout: 600
+// program: its own
 
 // The GPT with every stage divided along an axis of the mesh, against the same training on one
 // rank: every P x D x T, with a vocabulary and rows that do not divide.

@@ -108,6 +108,14 @@ TEST_CASE("an age below 0 is refused, as are steps") {
   CHECK(message_of<contract_error>([&] {
           (void)exchanged_steps(exchange, 3, {1, -1});
         }) == "heddle::schedule::exchanged_steps: a warm-up is at least 0 calls (warmup = -1)");
+  schedule::BlockExchange two = exchange;
+  two.steps.push_back({"again", true, {}});
+  CHECK(message_of<contract_error>([&] { (void)exchanged_steps(two, 3); }) ==
+        "heddle::schedule::exchanged_steps: the exchange is one in several steps (2)");
+  schedule::BlockExchange merging = exchange;
+  merging.steps.front().deliveries.front().parts = 2;
+  CHECK(message_of<contract_error>([&] { (void)exchanged_steps(merging, 3); }) ==
+        "heddle::schedule::exchanged_steps: the exchange merges (2 parts)");
 }
 
 }  // namespace test_exchanged_steps

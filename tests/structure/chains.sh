@@ -8,10 +8,15 @@
 set -euo pipefail
 cd "$1"
 shift
-grep -oE '^ *# *include *<[^>]+>' $(find heddle -name '*.hpp' | sort) |
-  sed -E 's/:.*</ /; s/>//' |
-  awk -v names="$*" '
-    { includes[$1] = includes[$1] " " $2 }
+awk -v names="$*" '
+    # What is included under a condition is not counted on.
+    FNR == 1 { depth = 0 }
+    /^ *# *if/ { ++depth }
+    /^ *# *endif/ { --depth }
+    depth == 0 && /^ *# *include *</ {
+      match($0, /<[^>]+>/)
+      includes[FILENAME] = includes[FILENAME] " " substr($0, RSTART + 1, RLENGTH - 2)
+    }
     # All that a header brings, itself among it: reached[root, name].
     function reach(root, name,    list, n, i) {
       if ((root, name) in reached) return
@@ -29,9 +34,11 @@ grep -oE '^ *# *include *<[^>]+>' $(find heddle -name '*.hpp' | sort) |
         }
       # Each goes to the right of the largest that it includes and that nothing stands right of yet.
       for (i = 1; i <= count; ++i) {
-        for (j = i - 1; j >= 1; --j) if (!taken[j] && (header[i], header[j]) in reached) break
+        for (j = i - 1; j >= 1; --j)
+          if (!taken[j] && (header[i], header[j]) in reached &&
+              !((header[j], header[i]) in reached)) break  # each of two that include each other is first
         if (j >= 1) { taken[j] = 1; line[i] = line[j] " " }
         line[i] = line[i] header[i]
       }
       for (i = 1; i <= count; ++i) if (!taken[i]) print line[i]
-    }'
+    }' $(find heddle -name '*.hpp' | sort)

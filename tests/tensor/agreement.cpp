@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3
 // space: its own
+// program: its own
 
 // Halos at the contract level "communication": what differs between ranks is named on all of them.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
+// program: its own
 
 // The divided layers against the undivided ones of kernel/, with uneven shares, shares of nothing
 // and both forms of rows; and the bytes that they send, as MPI is told to send them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4 8
+// program: its own
 
 // Parameters divided over replicas against the same on one rank: what travels between levels, the
 // bytes that it takes, the memory that is kept, and training by every sharding.

@@ -167,6 +167,44 @@ TEST_CASE("a stale sum is off by what was changed since, a corrected one by what
   }
 }
 
+/// Calls `call(n)` on every rank, but its second time on rank 0 only when all others have returned
+/// from theirs: who waited for the ranks in that call would wait for ever.
+template <class Call>
+void second_time_is_late(const hd::Communicator& comm, Call&& call) {
+  call(1);
+  int token = 0;
+  for (int r = 1; r < comm.size() && comm.rank() == hd::Rank{0}; ++r)
+    MPI_Recv(&token, 1, MPI_INT, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  call(2);
+  if (comm.rank() != hd::Rank{0}) MPI_Send(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+}
+
+TEST_CASE("nobody waits for a rank that is late by less than the age") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  hd::StaleSum<double, Space> sum(comm, 1, {.age = 1});
+  const Values values("heddle::test::values", 1);
+  second_time_is_late(comm, [&](int n) {
+    Kokkos::deep_copy(values, n);
+    sum(Space{}, values);
+  });
+  const auto host = hd::host_mirror(values);
+  Kokkos::deep_copy(host, values);
+  CHECK(host(0) == comm.size() + 1);  // all have put in 1, and this rank 1 more since
+
+  const hd::Layout layout(hd::MeshShape{{"patches", comm.size()}}, {size}, {hd::Shard{0, {}, 1}});
+  const hd::Sharded<double*, Space> field(comm, layout);
+  hd::Halo halo(field, {}, {.age = 1});
+  second_time_is_late(comm, [&](int n) {
+    Kokkos::deep_copy(field.parts(), n);
+    halo.exchange(Space{}, field);
+  });
+  if (comm.rank() == hd::Rank{0} && comm.size() > 1) {
+    const auto parts = hd::host_mirror(field.parts());
+    Kokkos::deep_copy(parts, field.parts());
+    CHECK(parts(parts.size() - 1) == 1);  // what the neighbour owned in the first call
+  }
+}
+
 TEST_CASE("a stale sum refuses other sizes, and ages below 0") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   hd::StaleSum<double, Space> sum(comm, 3, {.age = 1});

@@ -6,6 +6,7 @@
 /// all_gather: every rank ends with the blocks of all ranks.
 
 #include <cstddef>
+#include <functional>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -30,6 +31,8 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   using Base = CallBase<Exec, In, NoReduction>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::all_gather";
+  static constexpr bool on_host =
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Base::MemorySpace>::accessible;
   static_assert(match<In, Out>, "heddle::all_gather: the output is a View of the input's kind");
   LibraryView<In> input;
   LibraryView<Out> output;
@@ -43,7 +46,8 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   }
   [[nodiscard]] PerformerKey key() const {
     PerformerKey made = Base::key(schedule::Collective::all_gather, blocks);
-    made.apart = !in_place() && !this->options.codec;  // which changes what its sender has, too
+    // A codec changes what its sender has, too; in a device's memory copies keep kernels waiting.
+    made.apart = on_host && !this->options.codec && disjoint();
     return made;
   }
   [[nodiscard]] CallMemory memory() const { return {begin_of(output.view()), nullptr}; }
@@ -81,6 +85,13 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     return begin_of(output.view()) + blocks.first(this->rank()) * sizeof(Element);
   }
   [[nodiscard]] bool in_place() const { return begin_of(input.view()) == own(); }
+  /// Whether the input is no part of the output.
+  [[nodiscard]] bool disjoint() const {
+    const std::less_equal<const std::byte*> before;  // of any two addresses
+    const std::byte *const in = begin_of(input.view()), *const out = begin_of(output.view());
+    return before(in + input.view().size() * sizeof(Element), out) ||
+           before(out + output.view().size() * sizeof(Element), in);
+  }
 };
 
 template <class Exec, class In, class Out>

@@ -14,6 +14,7 @@
 #include <heddle/collective/all_reduce.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/request.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -55,10 +56,14 @@ class StaleSum {
   using View = Kokkos::View<T*, typename Space::memory_space>;
 
   /// Of `size` values on each rank.
-  /// @throws contract_error for an age or a warm-up below 0.
+  /// @throws contract_error for an age or a warm-up below 0; at the contract level "communication"
+  ///         where ranks make another one.
   StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
+    check_agreement(comm, [&] {
+      return CollectiveCall{where, {{"values", text(size)}, {"freshness", text(freshness)}}};
+    });
     expect_valid(freshness, where);
     for (int slot = 0; slot <= freshness.age; ++slot)
       m_slots.push_back({View("heddle::tensor::stale_own", size),

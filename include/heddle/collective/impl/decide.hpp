@@ -99,6 +99,8 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
     key.choice = call.comm->template attached<CallLines>().choose(
         *options.costs, key.collective, key.bytes, library, blocking && may_share(call, key));
     if (!key.choice.library) key.costs = options.costs;
+    // Costs put actions in order: with copies among them it might not be that of other ranks.
+    key.apart = false;
     if (!key.choice.library || library) return;
   }
   key.choice.library = library;

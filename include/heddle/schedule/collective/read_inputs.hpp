@@ -13,8 +13,8 @@ namespace heddle::inline v0::schedule {
 
 /// Makes of an all-gather of `ranks` ranks in place, of `each` blocks a rank, one whose members are
 /// the inputs of all ranks and then their outputs. Whoever sends its own blocks only takes them
-/// from its input, which nobody writes, so that the message does not wait for the copy into the
-/// output: that is made behind what the first round sends.
+/// from its input, which nobody writes: these messages wait for no copy. Own blocks are copied to
+/// the outputs behind what the first round sends.
 inline void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each) {
   for (Round& round : rounds) {
     for (Hop& hop : round) {

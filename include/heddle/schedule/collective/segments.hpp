@@ -26,7 +26,7 @@ namespace heddle::inline v0::schedule {
 [[nodiscard]] inline Schedule collective_in_segments(Collective collective, Algorithm algorithm,
                                                      const CollectiveOptions& options) {
   if (collective == Collective::all_to_all || collective == Collective::gather ||
-      collective == Collective::scatter || collective == Collective::barrier)
+      collective == Collective::scatter || collective == Collective::barrier || options.apart)
     throw infeasible({"heddle::schedule::collective_in_segments",
                       text("no ", collective, " in segments"), "its ranks have no data in place"});
   const Schedule plain = schedule::collective(collective, algorithm, options);

@@ -40,6 +40,9 @@ namespace heddle::inline v0::schedule {
     throw infeasible({where, text("no product goes with a ", collective),
                       "it has no data on every rank, or not another's",
                       "take reduce_scatter, all_reduce, all_gather or all_to_all"});
+  expects(!options.apart, [&] {
+    return Complaint{where, "what a product uses is gathered in place", "apart"};
+  });
   const Bytes element = options.element == 0 ? size_of(options.type) : options.element;
   expects(row > 0 && row % size_of(options.type) == 0, [&] {
     return Complaint{where, "a row is whole elements",

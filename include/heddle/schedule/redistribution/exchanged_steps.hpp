@@ -27,8 +27,9 @@ namespace heddle::inline v0::schedule {
 /// that as `freshness` says. Between two steps all ranks exchange, however old it will be when it
 /// is used: a cast packs, a move sends. Buffers: of each rank its "field", which is not transient,
 /// and "packed" and "arrived", with a part for each message and each exchange that is under way.
-/// The pattern of DistriFusion (Li et al., 2024), for any exchange.
-/// @throws contract_error for a negative number of steps, or what expect_valid() refuses.
+/// The pattern of DistriFusion (Li et al., 2024).
+/// @throws contract_error for a negative number of steps, an exchange in several steps or one that
+///         merges, or what expect_valid() refuses.
 [[nodiscard]] inline Schedule exchanged_steps(const BlockExchange& exchange, int steps,
                                               const Freshness& freshness = {}) {
   constexpr const char* where = "heddle::schedule::exchanged_steps";
@@ -36,6 +37,14 @@ namespace heddle::inline v0::schedule {
     return Complaint{where, "the number of steps is at least 0", text("steps = ", steps)};
   });
   expect_valid(freshness, where);
+  expects(exchange.steps.size() <= 1, [&] {
+    return Complaint{where, "the exchange is one in several steps", text(exchange.steps.size())};
+  });
+  for (const ExchangeStep& only : exchange.steps)
+    for (const Delivery& delivery : only.deliveries)
+      expects(delivery.parts == 1, [&] {
+        return Complaint{where, "the exchange merges", text(delivery.parts, " parts")};
+      });
   struct Message {
     Rank from, to;
     std::uint32_t packed, arrived;  ///< the first of its parts
@@ -57,16 +66,17 @@ namespace heddle::inline v0::schedule {
 
   Builder builder(text(steps, " steps, ", freshness), static_cast<int>(ranks));
   std::vector<BufferId> field, sent, received;
-  const auto add = [&](std::size_t rank, const char* label, std::vector<Bytes> parts) {
+  const auto add = [&](std::size_t rank, const char* label, std::vector<Bytes> parts,
+                       bool transient = true) {
     Buffer buffer{.rank = Rank{rank},
                   .stage = Stage{rank},
                   .label = builder.label(label),
-                  .transient = parts.size() != 1 || label[0] != 'f'};
+                  .transient = transient};
     heddle::impl::cut_in_parts(buffer, std::move(parts));
     return builder.add_buffer(buffer);
   };
   for (std::size_t r = 0; r < ranks; ++r) {
-    field.push_back(add(r, "field", {exchange.to[r]}));
+    field.push_back(add(r, "field", {exchange.to[r]}, false));
     sent.push_back(packed[r].empty() ? field[r] : add(r, "packed", std::move(packed[r])));
     received.push_back(arrived[r].empty() ? field[r] : add(r, "arrived", std::move(arrived[r])));
   }
@@ -75,9 +85,11 @@ namespace heddle::inline v0::schedule {
   for (int step = 0; step < steps; ++step) {
     for (std::size_t r = 0; r < ranks; ++r) {
       uses.assign(1, update(field[r]));
-      const auto slot = static_cast<std::uint32_t>((step - 1 - freshness.of_call(step)) % slots);
-      for (const Message& message : messages)
-        if (step > 0 && +message.to == r) uses.push_back(read(received[r], message.arrived + slot));
+      if (step > 0) {
+        const auto slot = static_cast<std::uint32_t>((step - 1 - freshness.of_call(step)) % slots);
+        for (const Message& message : messages)
+          if (+message.to == r) uses.push_back(read(received[r], message.arrived + slot));
+      }
       builder.add(
           {.kind = Kind::F, .queue = builder.local(Rank{r}), .stage = Stage{r}, .item = Item{step}},
           uses);
