@@ -90,8 +90,7 @@ class StreamCrew {
   /// One thread takes so many tokens through all stages.
   void alone(std::uint64_t tokens) {
     if (m_ended) return;
-    std::uint64_t made = 0;
-    while (made < tokens && m_stages.pass_one()) ++made;
+    const std::uint64_t made = m_stages.pass(tokens);
     m_ended = made < tokens;
     m_made += made;
   }

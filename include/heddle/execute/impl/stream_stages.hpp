@@ -92,12 +92,18 @@ class StreamStages {
   /// The bytes of a slot.
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return begin_of<count - 1>(); }
 
-  /// Takes a token from the source through all functions. False where there was none.
-  bool pass_one() {
-    const auto token = (*m_source)();
-    if (!token) return false;
-    pass<1>(*token);
-    return true;
+  /// Takes `most` tokens from the source, at least 1, or fewer where it ends, through all
+  /// functions. Returns how many there were.
+  [[nodiscard]] std::uint64_t pass(std::uint64_t most) {
+    // In a loop that begins with the functions, what the last one writes can stay in registers.
+    auto token = (*m_source)();
+    if (!token) return 0;
+    for (std::uint64_t passed = 1;; ++passed) {
+      hand<1>(*token);
+      if (passed == most) return passed;
+      token = (*m_source)();
+      if (!token) return passed;
+    }
   }
 
   /// Fills the slot from the source. Returns the tokens: fewer than batch() where it has ended.
@@ -122,10 +128,10 @@ class StreamStages {
 
  private:
   template <std::size_t S, class T>
-  void pass(const T& token) {
+  void hand(const T& token) {
     auto& function = std::get<S - 1>(m_functions);
     if constexpr (S + 1 < count)
-      pass<S + 1>(function(token));
+      hand<S + 1>(function(token));
     else
       function(token);
   }
