@@ -26,7 +26,8 @@ template <class View>
       view.label().empty() ? "heddle::device::mirror" : view.label() + "_mirror";
   const Mirror mirror(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), view.layout());
   if constexpr (std::is_trivially_copyable_v<Element>) {
-    if (mirror.span() > 0) std::memset(mirror.data(), 0xff, mirror.span() * sizeof(Element));
+    void* const bytes = mirror.data();
+    if (mirror.span() > 0) std::memset(bytes, 0xff, mirror.span() * sizeof(Element));
   }
   return mirror;
 }
