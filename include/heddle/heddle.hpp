@@ -10,6 +10,7 @@
 #include <heddle/device.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/kernel.hpp>
+#include <heddle/memory.hpp>
 #include <heddle/pattern.hpp>
 #include <heddle/pipeline.hpp>
 #include <heddle/tensor.hpp>

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The room memory/: resources that give blocks of memory, adaptors, pools, Views out of them, and
+/// traces of a run.
+
+#include <heddle/memory/any_resource.hpp>
+#include <heddle/memory/arena.hpp>
+#include <heddle/memory/coloured.hpp>
+#include <heddle/memory/execution_events.hpp>
+#include <heddle/memory/fallback.hpp>
+#include <heddle/memory/free_ranges.hpp>
+#include <heddle/memory/from_space.hpp>
+#include <heddle/memory/ipc_safe.hpp>
+#include <heddle/memory/label.hpp>
+#include <heddle/memory/ldm.hpp>
+#include <heddle/memory/limit.hpp>
+#include <heddle/memory/mapped.hpp>
+#include <heddle/memory/pages.hpp>
+#include <heddle/memory/polymorphic.hpp>
+#include <heddle/memory/pool.hpp>
+#include <heddle/memory/replay.hpp>
+#include <heddle/memory/resource.hpp>
+#include <heddle/memory/segment.hpp>
+#include <heddle/memory/space.hpp>
+#include <heddle/memory/stats.hpp>
+#include <heddle/memory/stream_ordered.hpp>
+#include <heddle/memory/trace.hpp>
+#include <heddle/memory/tracking.hpp>
+#include <heddle/memory/view.hpp>

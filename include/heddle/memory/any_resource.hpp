@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// AnyResource: a resource of a type that is not in the type.
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// A handle of any Resource, for interfaces that are compiled once: a virtual call each time.
+/// Copies share the resource, which lasts as long as one of them. Views out of it are in the host's
+/// memory, so its blocks are, too.
+class AnyResource {
+ public:
+  /// Owns a resource that is given as a temporary, refers to another; see UpstreamOf.
+  template <class R>
+  requires(!std::same_as<std::remove_cvref_t<R>, AnyResource> &&
+           Resource<UpstreamOf<R>>) explicit AnyResource(R&& resource)
+      : m_holder(
+            std::make_shared<Holder<UpstreamOf<R>>>(UpstreamOf<R>(std::forward<R>(resource)))) {}
+
+  /// Of the resource.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    return m_holder->allocate(bytes, alignment);
+  }
+  /// To the resource.
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    m_holder->deallocate(block, bytes, alignment);
+  }
+  /// Whether both are handles of one resource.
+  friend bool operator==(const AnyResource&, const AnyResource&) = default;
+
+ private:
+  struct Interface {
+    Interface() = default;
+    Interface(const Interface&) = delete;
+    Interface& operator=(const Interface&) = delete;
+    virtual ~Interface() = default;
+    virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
+    virtual void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept = 0;
+  };
+  template <class R>
+  struct Holder final : Interface {
+    explicit Holder(R held) : resource(std::move(held)) {}
+    void* allocate(std::size_t bytes, std::size_t alignment) override {
+      return resource.allocate(bytes, alignment);
+    }
+    void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept override {
+      resource.deallocate(block, bytes, alignment);
+    }
+    R resource;
+  };
+
+  std::shared_ptr<Interface> m_holder;
+};
+
+static_assert(Resource<AnyResource>);
+
+}  // namespace heddle::inline v0::memory

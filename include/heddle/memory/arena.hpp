@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Arena: blocks that all come back at once, for what lives as long as a step does.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/pages.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Blocks one behind the other in chunks of its upstream, each chunk twice as large as the one
+/// before, or as large as a block needs. A block that is given back is free at once if it is the
+/// last one, as when all come back in the reverse order, and else with reset(). One thread at a
+/// time.
+template <Resource Up>
+class Arena {
+ public:
+  using Upstream = Up;  ///< where its chunks come from
+
+  /// The first chunk is of `chunk` bytes, and taken with the first block.
+  /// @throws contract_error for none.
+  template <class Given>
+  requires std::constructible_from<Up, Given> Arena(Given&& upstream, std::size_t chunk)
+      : m_upstream(std::forward<Given>(upstream)), m_next_chunk(chunk) {
+    expects(chunk > 0, [] { return Complaint{"heddle::memory::Arena", "chunks of 0 B"}; });
+  }
+  /// As long as no other thread uses either.
+  Arena(Arena&&) = default;
+  ~Arena() { release(); }
+
+  /// The next bytes of a chunk. @throws what the upstream throws, std::bad_alloc for what it
+  /// remembers.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (bytes == 0) return nullptr;
+    std::size_t current = m_current;
+    while (current < m_chunks.size() && !m_chunks[current].fits(bytes, alignment)) ++current;
+    if (current == m_chunks.size()) grow(bytes, alignment);
+    Chunk& chunk = m_chunks[current];
+    std::byte* const block = chunk.begin + chunk.used + chunk.gap(alignment);
+    if (chunk.gap(alignment) > 0) m_gaps.push_back({block, chunk.used});
+    chunk.used = static_cast<std::size_t>(block - chunk.begin) + bytes;
+    m_current = current;
+    return block;
+  }
+  /// Free with its alignment's gap if it is the last, else with reset().
+  void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
+    if (block == nullptr) return;
+    Chunk& chunk = m_chunks[m_current];
+    if (static_cast<std::byte*>(block) + bytes != chunk.begin + chunk.used) return;
+    chunk.used -= bytes;
+    if (!m_gaps.empty() && m_gaps.back().end == block) {
+      chunk.used = m_gaps.back().used_before;
+      m_gaps.pop_back();
+    }
+    while (m_chunks[m_current].used == 0 && m_current > 0) --m_current;
+  }
+  /// Whether it lies in one of the chunks.
+  [[nodiscard]] bool owns(const void* address) const noexcept {
+    return std::any_of(m_chunks.begin(), m_chunks.end(), [&](const Chunk& chunk) {
+      return reinterpret_cast<std::uintptr_t>(address) -
+                 reinterpret_cast<std::uintptr_t>(chunk.begin) <
+             chunk.bytes;
+    });
+  }
+
+  /// Takes all blocks back, and keeps the chunks for others. Blocks of before are not to be used
+  /// or given back any more.
+  void reset() noexcept {
+    for (Chunk& chunk : m_chunks) chunk.used = 0;
+    m_gaps.clear();
+    m_current = 0;
+  }
+  /// Likewise, and gives the chunks back to the upstream.
+  void release() noexcept {
+    reset();
+    for (; !m_chunks.empty(); m_chunks.pop_back())
+      m_upstream.deallocate(m_chunks.back().begin, m_chunks.back().bytes,
+                            m_chunks.back().alignment);
+  }
+
+  /// Bytes up to the last block, with gaps.
+  [[nodiscard]] std::size_t used() const noexcept {
+    std::size_t sum = 0;
+    for (const Chunk& chunk : m_chunks) sum += chunk.used;
+    return sum;
+  }
+  /// Bytes of the chunks.
+  [[nodiscard]] std::size_t reserved() const noexcept {
+    std::size_t sum = 0;
+    for (const Chunk& chunk : m_chunks) sum += chunk.bytes;
+    return sum;
+  }
+  /// Where its chunks come from.
+  [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
+
+  /// "5 B of 4096 B used, chunks: 1".
+  friend std::ostream& operator<<(std::ostream& out, const Arena& arena) {
+    return out << arena.used() << " B of " << arena.reserved()
+               << " B used, chunks: " << arena.m_chunks.size();
+  }
+
+ private:
+  struct Chunk {
+    std::byte* begin;
+    std::size_t bytes;
+    std::size_t alignment;
+    std::size_t used = 0;
+
+    // Bytes to the next multiple of `alignment`.
+    [[nodiscard]] std::size_t gap(std::size_t multiple) const noexcept {
+      return -(reinterpret_cast<std::uintptr_t>(begin) + used) & (multiple - 1);
+    }
+    [[nodiscard]] bool fits(std::size_t wanted, std::size_t multiple) const noexcept {
+      const std::size_t left = bytes - used;
+      return wanted <= left && gap(multiple) <= left - wanted;
+    }
+  };
+  // Bytes that a block's alignment has left out.
+  struct Gap {
+    const void* end;
+    std::size_t used_before;
+  };
+
+  void grow(std::size_t bytes, std::size_t alignment) {
+    m_chunks.reserve(m_chunks.size() + 1);
+    alignment = std::max<std::size_t>(alignment, 64);
+    std::size_t size = std::max(bytes, m_next_chunk);
+    void* begin = nullptr;
+    try {
+      begin = m_upstream.allocate(size, alignment);
+    } catch (const out_of_memory&) {
+      // What is there may do for this block.
+      if (size == bytes) throw;
+      size = bytes;
+      begin = m_upstream.allocate(size, alignment);
+    }
+    m_chunks.push_back({static_cast<std::byte*>(begin), size, alignment});
+    if (size <= std::numeric_limits<std::size_t>::max() / 2)
+      m_next_chunk = std::max(m_next_chunk, 2 * size);
+  }
+
+  Up m_upstream;
+  std::size_t m_next_chunk;
+  std::vector<Chunk> m_chunks;
+  std::size_t m_current = 0;  // the chunk of the last block; those behind it are empty
+  std::vector<Gap> m_gaps;    // from the first block to the last
+};
+
+/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+template <class Given>
+Arena(Given&&, std::size_t) -> Arena<UpstreamOf<Given>>;
+
+static_assert(OwningResource<Arena<Pages>>);
+
+}  // namespace heddle::inline v0::memory

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// ExecutionEvents: when the work of a Kokkos execution space instance is over, for StreamOrdered.
+
+#include <memory>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/error.hpp>
+#include <heddle/memory/resource.hpp>
+#include <heddle/memory/stream_ordered.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Events of `Exec`. Where the device has none that we know, a mark is over only when it is waited
+/// for, by a fence of the instance.
+template <class Exec>
+struct ExecutionEvents {
+  static_assert(Kokkos::is_execution_space_v<Exec>);
+  /// The instance.
+  struct Mark {
+    Exec exec;  ///< whose work it is
+  };
+  /// The end of what was launched so far.
+  [[nodiscard]] static Mark record(const Exec& exec) { return {exec}; }
+  /// Whether that is known to be over.
+  [[nodiscard]] static bool done(const Mark&) { return false; }
+  /// Until it is.
+  static void wait(const Mark& mark) { mark.exec.fence("heddle::memory::event"); }
+};
+
+namespace impl {
+
+/// Of host spaces whose launches return when the work is done.
+template <class Exec>
+struct DoneAtOnce {
+  struct Mark {};
+  [[nodiscard]] static Mark record(const Exec&) { return {}; }
+  [[nodiscard]] static bool done(const Mark&) { return true; }
+  static void wait(const Mark&) {}
+};
+
+}  // namespace impl
+
+#if defined(KOKKOS_ENABLE_SERIAL)
+/// Its launches return when the work is done.
+template <>
+struct ExecutionEvents<Kokkos::Serial> : impl::DoneAtOnce<Kokkos::Serial> {};
+#endif
+#if defined(KOKKOS_ENABLE_OPENMP)
+/// Likewise.
+template <>
+struct ExecutionEvents<Kokkos::OpenMP> : impl::DoneAtOnce<Kokkos::OpenMP> {};
+#endif
+#if defined(KOKKOS_ENABLE_THREADS)
+/// Likewise.
+template <>
+struct ExecutionEvents<Kokkos::Threads> : impl::DoneAtOnce<Kokkos::Threads> {};
+#endif
+
+#if defined(KOKKOS_ENABLE_CUDA)
+/// CUDA's events, without times.
+template <>
+struct ExecutionEvents<Kokkos::Cuda> {
+  /// An event of the device.
+  using Mark = std::shared_ptr<std::remove_pointer_t<cudaEvent_t>>;
+  /// The end of what was launched so far. @throws error where CUDA makes none.
+  [[nodiscard]] static Mark record(const Kokkos::Cuda& exec) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    Mark mark(event, [](cudaEvent_t made) { static_cast<void>(cudaEventDestroy(made)); });
+    check(cudaEventRecord(event, exec.cuda_stream()));
+    return mark;
+  }
+  /// Whether that is over.
+  [[nodiscard]] static bool done(const Mark& mark) {
+    return cudaEventQuery(mark.get()) == cudaSuccess;
+  }
+  /// Until it is.
+  static void wait(const Mark& mark) { check(cudaEventSynchronize(mark.get())); }
+
+ private:
+  static void check(cudaError_t status) {
+    if (status != cudaSuccess)
+      throw error(
+          {"heddle::memory::ExecutionEvents", "CUDA refuses an event", cudaGetErrorString(status)});
+  }
+};
+#endif
+
+#if defined(KOKKOS_ENABLE_HIP)
+/// HIP's events, without times.
+template <>
+struct ExecutionEvents<Kokkos::HIP> {
+  /// An event of the device.
+  using Mark = std::shared_ptr<std::remove_pointer_t<hipEvent_t>>;
+  /// The end of what was launched so far. @throws error where HIP makes none.
+  [[nodiscard]] static Mark record(const Kokkos::HIP& exec) {
+    hipEvent_t event = nullptr;
+    check(hipEventCreateWithFlags(&event, hipEventDisableTiming));
+    Mark mark(event, [](hipEvent_t made) { static_cast<void>(hipEventDestroy(made)); });
+    check(hipEventRecord(event, exec.hip_stream()));
+    return mark;
+  }
+  /// Whether that is over.
+  [[nodiscard]] static bool done(const Mark& mark) {
+    return hipEventQuery(mark.get()) == hipSuccess;
+  }
+  /// Until it is.
+  static void wait(const Mark& mark) { check(hipEventSynchronize(mark.get())); }
+
+ private:
+  static void check(hipError_t status) {
+    if (status != hipSuccess)
+      throw error(
+          {"heddle::memory::ExecutionEvents", "HIP refuses an event", hipGetErrorString(status)});
+  }
+};
+#endif
+
+/// StreamOrdered for instances of a Kokkos execution space.
+template <class Exec, Resource Up>
+using Ordered = StreamOrdered<Up, Exec, ExecutionEvents<Exec>>;
+
+}  // namespace heddle::inline v0::memory

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// FromSpace: memory of a Kokkos memory space, so of every device that Kokkos has.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Memory of an instance of a Kokkos memory space. Tools see each block, with the label
+/// "heddle::memory::block". What Kokkos does when it frees memory happens for each block that goes
+/// back: it waits for all work of all execution spaces.
+///
+/// Kokkos gives addresses that are multiples of 64; for more than that a longer block is taken, and
+/// where it began is noted beside it, not in it. Copies are one resource.
+///
+/// Kokkos is initialised when a block is taken, and not finalised before all are back.
+template <class MemorySpace = Kokkos::HostSpace>
+requires Kokkos::is_memory_space_v<MemorySpace>
+class FromSpace {
+ public:
+  using memory_space = MemorySpace;  ///< whose memory it is
+
+  /// Of `space`.
+  explicit FromSpace(MemorySpace space = MemorySpace())
+      : m_space(std::move(space)), m_longer(std::make_shared<Longer>()) {}
+
+  /// A block of the space. @throws out_of_memory where it has none.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (bytes == 0) return nullptr;
+    if (bytes > most || alignment > most)
+      throw out_of_memory({where, text("no address space holds ", bytes, " B"),
+                           text("at a multiple of ", alignment)});
+    try {
+      return alignment <= given ? plain(bytes, alignment) : longer(bytes, alignment);
+    } catch (const contract_error&) {
+      throw;
+    } catch (const std::exception& error) {  // what Kokkos and back ends throw has no common base
+      throw out_of_memory(
+          {where, text(MemorySpace::name(), " has no ", bytes, " B"), error.what()});
+    }
+  }
+  /// Back to the space.
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (block == nullptr) return;
+    if (alignment <= given) {
+      m_space.deallocate(label, block, bytes);
+      return;
+    }
+    void* begin = nullptr;
+    {
+      const std::lock_guard lock(m_longer->mutex);
+      begin = m_longer->begins.extract(block).mapped();
+    }
+    m_space.deallocate(label, begin, bytes + alignment - given);
+  }
+
+ private:
+  static constexpr const char* where = "heddle::memory::FromSpace";
+  static constexpr const char* label = "heddle::memory::block";
+  static constexpr std::size_t given = 64;  ///< what addresses are multiples of
+
+  /// Of bytes and of alignments, so that the sum of both is a number.
+  static constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / 4;
+
+  /// Where blocks begin that are longer than was asked for.
+  struct Longer {
+    std::mutex mutex;
+    std::unordered_map<void*, void*> begins;
+  };
+
+  [[nodiscard]] void* plain(std::size_t bytes, std::size_t alignment) {
+    void* const block = m_space.allocate(label, bytes);
+    if (reinterpret_cast<std::uintptr_t>(block) % alignment != 0) {
+      m_space.deallocate(label, block, bytes);
+      expects(false, [&] {
+        return Complaint{where, text(MemorySpace::name(),
+                                     " gave an address that is no multiple of ", alignment)};
+      });
+    }
+    return block;
+  }
+
+  [[nodiscard]] void* longer(std::size_t bytes, std::size_t alignment) {
+    const std::size_t size = bytes + alignment - given;
+    auto* const begin = static_cast<std::byte*>(plain(size, given));
+    const std::size_t before =
+        (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
+    try {
+      const std::lock_guard lock(m_longer->mutex);
+      m_longer->begins.emplace(begin + before, begin);
+    } catch (...) {
+      m_space.deallocate(label, begin, size);
+      throw;
+    }
+    return begin + before;
+  }
+
+  MemorySpace m_space;
+  std::shared_ptr<Longer> m_longer;
+};
+
+static_assert(Resource<FromSpace<Kokkos::HostSpace>>);
+
+}  // namespace heddle::inline v0::memory

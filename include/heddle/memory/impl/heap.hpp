@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Heap: the free ranges of some chunks of memory, which are found by their size and joined with
+/// their neighbours. What it knows of them lies beside the memory, which it never touches.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/impl/metadata.hpp>
+#include <heddle/memory/impl/size_classes.hpp>
+#include <heddle/memory/pages.hpp>
+
+namespace heddle::inline v0::memory::impl {
+
+/// Best fit over ranges of whole granules. A range is listed in the bin of its size: one for each
+/// size below 64 granules, eight in every octave above. Where a free range begins and where it ends
+/// is written in an array beside its chunk, so that a range which comes back finds its neighbours
+/// at once. Ranges of two chunks are never joined. For one thread at a time.
+class Heap {
+ public:
+  /// Of chunks that grow or do not.
+  explicit Heap(bool growing)
+      : m_accounts(HugePages::no, growing ? std::size_t{2} << 30 : 0),
+        m_chunks(most_chunks),
+        m_order(most_chunks) {}
+
+  /// A free chunk, of whole granules, which overlaps none that is there.
+  /// @throws out_of_memory where there is no memory to keep account of it; nothing is changed.
+  void add(std::uintptr_t begin, std::size_t bytes) {
+    if (m_count == most_chunks)
+      throw out_of_memory({"heddle::memory", text("a heap has at most ", m_count, " chunks")});
+    std::uint32_t slot = 0;
+    while (m_chunks[slot].granules != 0) ++slot;
+    Chunk& chunk = m_chunks[slot];
+    chunk = {
+        begin, bytes / granule,
+        static_cast<Range*>(m_accounts.allocate(bytes / granule * sizeof(Range), alignof(Range)))};
+    std::uint32_t* const place = behind(begin);
+    std::copy_backward(place, m_order.data() + m_count, m_order.data() + m_count + 1);
+    *place = slot;
+    ++m_count;
+    m_bytes += bytes;
+    list(chunk, 0, chunk.granules);
+  }
+
+  /// The chunk that begins at the address has so many bytes more, of whole granules. False where
+  /// there is no memory to keep account of them.
+  [[nodiscard]] bool extend(std::uintptr_t begin, std::size_t bytes) {
+    Chunk& chunk = m_chunks[behind(begin)[-1]];
+    const std::size_t end = chunk.granules, more = bytes / granule;
+    if (!m_accounts.extend(chunk.ranges, end * sizeof(Range), more * sizeof(Range))) return false;
+    chunk.granules += more;
+    m_bytes += bytes;
+    give(begin + end * granule, bytes);
+    return true;
+  }
+
+  /// The bytes of the chunk that begins at the address.
+  [[nodiscard]] std::size_t chunk_bytes(std::uintptr_t begin) const {
+    return m_chunks[behind(begin)[-1]].granules * granule;
+  }
+  /// The free bytes at the end of the chunk that begins at the address.
+  [[nodiscard]] std::size_t end_of(std::uintptr_t begin) const {
+    const Chunk& chunk = m_chunks[behind(begin)[-1]];
+    return chunk.ranges[chunk.granules - 1].granules * granule;
+  }
+
+  /// The address of so many bytes, of whole granules, which is a multiple of `alignment`: in the
+  /// smallest free range that holds them, as nearly as is worth looking for. 0 where none does.
+  [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment = granule) {
+    const std::size_t granules = bytes / granule;
+    if (m_free < granules) return 0;
+    Fit best = find(granules, alignment, 8);
+    if (best.range == nullptr) best = find(granules, alignment, m_free);  // whatever it takes
+    if (best.range == nullptr) return 0;
+    Chunk& chunk = *best.range->chunk;
+    const auto first = static_cast<std::size_t>(best.range - chunk.ranges);
+    const std::size_t length = best.range->granules;
+    unlist(chunk, first);
+    if (best.skip > 0) list(chunk, first, best.skip);
+    if (const std::size_t used = best.skip + granules; used < length)
+      list(chunk, first + used, length - used);
+    return chunk.begin + (first + best.skip) * granule;
+  }
+
+  /// What take() gave comes back.
+  void give(std::uintptr_t address, std::size_t bytes) {
+    Chunk& chunk = m_chunks[behind(address)[-1]];
+    std::size_t first = (address - chunk.begin) / granule;
+    std::size_t length = bytes / granule;
+    if (const std::size_t end = first + length; end < chunk.granules)
+      if (const std::size_t next = chunk.ranges[end].granules; next != 0) {
+        unlist(chunk, end);
+        length += next;
+      }
+    if (first > 0)
+      if (const std::size_t last = chunk.ranges[first - 1].granules; last != 0) {
+        first -= last;
+        unlist(chunk, first);
+        length += last;
+      }
+    list(chunk, first, length);
+  }
+
+  /// As long as `keep` bytes are left: removes chunks that are free as a whole, those at the
+  /// highest addresses first, for each of which it calls `release(address, bytes)`; and what is
+  /// free at the end of others, if `shorten(address, bytes, less)` says that it may.
+  template <class Release, class Shorten>
+  void trim(std::size_t keep, Release&& release, Shorten&& shorten) {
+    for (std::size_t c = m_count; c-- > 0;) {
+      Chunk& chunk = m_chunks[m_order[c]];
+      const std::size_t end = chunk.ranges[chunk.granules - 1].granules;
+      const std::size_t spare = std::min(end, (m_bytes - std::min(m_bytes, keep)) / granule);
+      if (spare == 0) continue;
+      const std::size_t bytes = chunk.granules * granule;
+      if (spare == chunk.granules) {
+        unlist(chunk, 0);
+        std::copy(m_order.data() + c + 1, m_order.data() + m_count, m_order.data() + c);
+        --m_count;
+        release(forget(chunk), bytes);
+      } else if (shorten(chunk.begin, bytes, spare * granule)) {
+        unlist(chunk, chunk.granules - end);
+        m_accounts.shrink(chunk.ranges, chunk.granules * sizeof(Range), spare * sizeof(Range));
+        chunk.granules -= spare;
+        if (end > spare) list(chunk, chunk.granules - (end - spare), end - spare);
+      } else {
+        continue;
+      }
+      m_bytes -= spare * granule;
+    }
+  }
+
+  /// Calls `release(address, bytes)` for every chunk, free or not, and forgets them all.
+  template <class Release>
+  void release_all(Release&& release) {
+    for (std::size_t c = 0; c < m_count; ++c) {
+      Chunk& chunk = m_chunks[m_order[c]];
+      const std::size_t bytes = chunk.granules * granule;
+      release(forget(chunk), bytes);
+    }
+    m_count = m_bytes = m_free = 0;
+    m_bins = {};
+    m_filled = {};
+  }
+
+  /// Whether the address lies in a chunk.
+  [[nodiscard]] bool owns(std::uintptr_t address) const {
+    const std::uint32_t* const next = behind(address);
+    if (next == m_order.data()) return false;
+    const Chunk& chunk = m_chunks[next[-1]];
+    return address - chunk.begin < chunk.granules * granule;
+  }
+  /// Of all chunks.
+  [[nodiscard]] std::size_t bytes() const noexcept { return m_bytes; }
+  /// Of all free ranges.
+  [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free * granule; }
+
+ private:
+  static constexpr std::size_t most_chunks = std::size_t{1} << 16;
+  static constexpr std::size_t exact = 64;  ///< sizes with a bin of their own
+  static constexpr std::size_t bins = exact + 8 * 48;
+
+  struct Chunk;
+  /// Of the first and of the last granule of a free range; of others nothing.
+  struct Range {
+    std::size_t granules;  ///< of the range, 0 where none begins or ends
+    Chunk* chunk;          ///< at its first granule, as are those after and before it in its bin
+    Range* next;
+    Range* previous;
+  };
+  struct Chunk {
+    std::uintptr_t begin = 0;
+    std::size_t granules = 0;  ///< 0 of no chunk
+    Range* ranges = nullptr;   ///< of each granule
+  };
+  struct Fit {
+    Range* range = nullptr;
+    std::size_t skip = 0;  ///< granules before the first that is aligned
+  };
+
+  [[nodiscard]] static std::size_t bin_of(std::size_t granules) noexcept {
+    if (granules < exact) return granules;
+    const auto octave = static_cast<std::size_t>(std::bit_width(granules)) - 4;
+    return exact + (octave - 3) * 8 + (granules >> octave) - 8;
+  }
+
+  /// The place in m_order behind the chunk that begins at the address, or last before it.
+  [[nodiscard]] std::uint32_t* behind(std::uintptr_t address) const {
+    return std::upper_bound(
+        m_order.data(), m_order.data() + m_count, address,
+        [&](std::uintptr_t at, std::uint32_t slot) { return at < m_chunks[slot].begin; });
+  }
+
+  void list(Chunk& chunk, std::size_t first, std::size_t granules) {
+    Range* const range = &chunk.ranges[first];
+    chunk.ranges[first + granules - 1].granules = granules;
+    const std::size_t bin = bin_of(granules);
+    *range = {granules, &chunk, m_bins[bin], nullptr};
+    if (m_bins[bin] != nullptr) m_bins[bin]->previous = range;
+    m_bins[bin] = range;
+    m_filled[bin / 64] |= std::uint64_t{1} << bin % 64;
+    m_free += granules;
+  }
+  void unlist(Chunk& chunk, std::size_t first) {
+    Range* const range = &chunk.ranges[first];
+    const std::size_t granules = range->granules;
+    const std::size_t bin = bin_of(granules);
+    if (range->next != nullptr) range->next->previous = range->previous;
+    (range->previous != nullptr ? range->previous->next : m_bins[bin]) = range->next;
+    if (m_bins[bin] == nullptr) m_filled[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+    range->granules = chunk.ranges[first + granules - 1].granules = 0;
+    m_free -= granules;
+  }
+
+  /// Returns where it began.
+  [[nodiscard]] std::uintptr_t forget(Chunk& chunk) {
+    m_accounts.deallocate(chunk.ranges, chunk.granules * sizeof(Range), alignof(Range));
+    return std::exchange(chunk, {}).begin;
+  }
+
+  /// The smallest range that fits, and of such the one at the lowest address, among the first
+  /// `most` of a bin, in the first bin where one does.
+  [[nodiscard]] Fit find(std::size_t granules, std::size_t alignment, std::size_t most) const {
+    for (std::size_t bin = filled_from(bin_of(granules)); bin < bins; bin = filled_from(bin + 1)) {
+      Fit best;
+      std::uintptr_t lowest = 0;
+      std::size_t looked = 0;
+      for (Range* range = m_bins[bin]; range != nullptr && looked < most;
+           range = range->next, ++looked) {
+        const Chunk& chunk = *range->chunk;
+        const std::uintptr_t begin =
+            chunk.begin + static_cast<std::size_t>(range - chunk.ranges) * granule;
+        const std::size_t skip = (alignment - begin % alignment) % alignment / granule;
+        if (range->granules < granules + skip) continue;
+        if (best.range == nullptr || range->granules < best.range->granules ||
+            (range->granules == best.range->granules && begin < lowest)) {
+          best = {range, skip};
+          lowest = begin;
+          if (range->granules == granules) break;  // no other is smaller
+        }
+      }
+      if (best.range != nullptr) return best;
+    }
+    return {};
+  }
+
+  /// The first bin from `bin` on that lists a range.
+  [[nodiscard]] std::size_t filled_from(std::size_t bin) const noexcept {
+    if (bin >= bins) return bins;
+    std::size_t word = bin / 64;
+    std::uint64_t filled = m_filled[word] & ~std::uint64_t{0} << bin % 64;
+    while (filled == 0)
+      if (++word == m_filled.size())
+        return bins;
+      else
+        filled = m_filled[word];
+    return word * 64 + static_cast<std::size_t>(std::countr_zero(filled));
+  }
+
+  Pages m_accounts;  ///< of ranges of chunks
+  Metadata<Chunk> m_chunks;
+  Metadata<std::uint32_t> m_order;  ///< of chunks by address
+  std::size_t m_count = 0;
+  std::array<Range*, bins> m_bins = {};
+  std::array<std::uint64_t, bins / 64> m_filled = {};
+  std::size_t m_bytes = 0;
+  std::size_t m_free = 0;  ///< granules
+};
+
+}  // namespace heddle::inline v0::memory::impl

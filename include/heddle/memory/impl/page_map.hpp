@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// PageMap: a word for every granule of the address space.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <heddle/memory/impl/metadata.hpp>
+#include <heddle/memory/impl/size_classes.hpp>
+
+namespace heddle::inline v0::memory::impl {
+
+/// Words of granules, 0 unless they were set: a table of tables of 2^20 words each, 4 GiB, which
+/// take memory where they are used. Reading needs no lock; one thread at a time sets.
+class PageMap {
+ public:
+  PageMap() : m_tables(tables) {}
+  PageMap(const PageMap&) = delete;
+  PageMap& operator=(const PageMap&) = delete;
+  ~PageMap() {
+    for (std::size_t t = 0; t < tables; ++t)
+      if (Word* const table = table_of(t).load(std::memory_order_relaxed); table != nullptr)
+        const Metadata<Word> owner(table, words);
+  }
+
+  /// The word of the granule that the address lies in.
+  [[nodiscard]] std::uintptr_t operator[](std::uintptr_t address) const noexcept {
+    const std::uintptr_t page = address / granule;
+    if (page / words >= tables) return 0;
+    const Word* const table = table_of(page / words).load(std::memory_order_acquire);
+    return table == nullptr ? 0 : table[page % words];
+  }
+
+  /// Makes room for the words of a range, so that set() cannot fail. @throws out_of_memory.
+  void reserve(std::uintptr_t begin, std::size_t bytes) {
+    for (std::uintptr_t t = begin / granule / words; t <= (begin + bytes - 1) / granule / words;
+         ++t) {
+      if (t >= tables) throw out_of_memory({"heddle::memory", "an address of more than 52 bits"});
+      if (table_of(t).load(std::memory_order_relaxed) == nullptr)
+        table_of(t).store(Metadata<Word>(words).release(), std::memory_order_release);
+    }
+  }
+  /// Sets the words of all granules of a range that has room.
+  void set(std::uintptr_t begin, std::size_t bytes, std::uintptr_t word) noexcept {
+    for (std::uintptr_t page = begin / granule; page < (begin + bytes) / granule; ++page)
+      table_of(page / words).load(std::memory_order_relaxed)[page % words] = word;
+  }
+
+ private:
+  using Word = std::uintptr_t;
+  static constexpr std::size_t words = std::size_t{1} << 20;
+  static constexpr std::size_t tables = std::size_t{1} << 22;
+
+  [[nodiscard]] std::atomic_ref<Word*> table_of(std::size_t index) const noexcept {
+    return std::atomic_ref<Word*>(m_tables[index]);
+  }
+
+  Metadata<Word*> m_tables;
+};
+
+}  // namespace heddle::inline v0::memory::impl

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Which Cache a thread has of which pool, and that it goes back when either ends.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include <heddle/memory/impl/block_pool.hpp>
+
+namespace heddle::inline v0::memory::impl {
+
+/// A pool as threads know it.
+struct CachedPool : std::enable_shared_from_this<CachedPool> {
+  CachedPool() = default;
+  CachedPool(const CachedPool&) = delete;
+  CachedPool& operator=(const CachedPool&) = delete;
+  virtual ~CachedPool() = default;
+  [[nodiscard]] virtual Cache* new_cache() = 0;
+  virtual void retire(Cache* cache) noexcept = 0;
+
+  /// Of all pools there ever were.
+  const std::uint64_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+
+ private:
+  inline static std::atomic<std::uint64_t> next_id{1};
+};
+
+/// The caches of one thread.
+class ThreadCaches {
+ public:
+  ThreadCaches() = default;
+  ThreadCaches(const ThreadCaches&) = delete;
+  ThreadCaches& operator=(const ThreadCaches&) = delete;
+  ~ThreadCaches() {
+    state = {0, nullptr, true};
+    for (const Entry& entry : m_entries)
+      if (const std::shared_ptr<CachedPool> pool = entry.pool.lock()) pool->retire(entry.cache);
+  }
+
+  /// That of a pool; none where the thread is about to end, or memory has.
+  [[nodiscard]] static Cache* of(CachedPool& pool) noexcept {
+    if (state.id == pool.id) [[likely]]
+      return state.cache;
+    return find(pool);
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t id;
+    std::weak_ptr<CachedPool> pool;
+    Cache* cache;
+  };
+  /// What was asked for last.
+  struct State {
+    std::uint64_t id;
+    Cache* cache;
+    bool ended;
+  };
+
+  [[gnu::noinline]] static Cache* find(CachedPool& pool) noexcept {
+    if (state.ended) return nullptr;
+    try {
+      thread_local ThreadCaches caches;
+      std::vector<Entry>& entries = caches.m_entries;
+      std::erase_if(entries, [](const Entry& entry) { return entry.pool.expired(); });
+      for (const Entry& entry : entries)
+        if (entry.id == pool.id) return (state = {entry.id, entry.cache, false}).cache;
+      entries.push_back({pool.id, pool.weak_from_this(), nullptr});
+      try {
+        entries.back().cache = pool.new_cache();
+      } catch (...) {
+        entries.pop_back();
+        throw;
+      }
+      return (state = {pool.id, entries.back().cache, false}).cache;
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+  inline static thread_local constinit State state = {};
+  std::vector<Entry> m_entries;
+};
+
+}  // namespace heddle::inline v0::memory::impl

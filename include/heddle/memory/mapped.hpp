@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Mapped: memory that is a file.
+
+#include <cerrno>
+#include <concepts>
+#include <cstddef>
+#include <fcntl.h>
+#include <filesystem>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/impl/region.hpp>
+#include <heddle/memory/ipc_safe.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// A file of a fixed size as memory: what does not fit into memory goes to the disk by itself, and
+/// others who map the file see what is written. Which blocks are out is not in the file: when it is
+/// opened, all of it is free and holds what it held. Blocks are cut out as in a Segment.
+class Mapped {
+ public:
+  /// Maps all `bytes` of a file, which is created with zeros where there is none, with room on the
+  /// disk for all of it.
+  /// @throws format_error naming the file and the system's reason, also for a file that is there
+  ///         with another size; contract_error for 0 bytes.
+  Mapped(const std::filesystem::path& file, std::size_t bytes)
+      : m_region(region_of(map(file, bytes), bytes)) {}
+  /// As long as no other thread uses either.
+  Mapped(Mapped&&) = default;
+  /// The file stays, with what was written.
+  ~Mapped() {
+    if (m_region.begin() != nullptr) ::munmap(m_region.begin(), m_region.bytes());
+  }
+
+  /// Out of the file. @throws out_of_memory where no free piece is large enough.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    return m_region.allocate(bytes, alignment);
+  }
+  /// Free again.
+  void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
+    m_region.deallocate(block, bytes);
+  }
+  /// Whether it lies in the file.
+  [[nodiscard]] bool owns(const void* address) const noexcept { return m_region.owns(address); }
+
+  /// The first byte of the file, by which a block's place in it is known.
+  [[nodiscard]] std::byte* begin() const noexcept { return m_region.begin(); }
+  /// Bytes of the file.
+  [[nodiscard]] std::size_t bytes() const noexcept { return m_region.bytes(); }
+  /// Bytes of blocks that are out.
+  [[nodiscard]] std::size_t used() const { return m_region.used(); }
+
+  /// "5 B of 100 B used, the largest free piece 95 B".
+  friend std::ostream& operator<<(std::ostream& out, const Mapped& mapped) {
+    return out << mapped.m_region;
+  }
+
+ private:
+  static constexpr const char* where = "heddle::memory::Mapped";
+
+  [[nodiscard]] static impl::Region region_of(void* mapped, std::size_t bytes) {
+    try {
+      return impl::Region(where, mapped, bytes);
+    } catch (...) {
+      ::munmap(mapped, bytes);
+      throw;
+    }
+  }
+  [[nodiscard]] static void* map(const std::filesystem::path& path, std::size_t bytes) {
+    const auto refuse = [&](std::string why) {
+      throw format_error({where, text("cannot map '", path.string(), "'"), std::move(why)});
+    };
+    const auto fail = [&](const char* call, int error) {
+      refuse(text(call, ": ", std::generic_category().message(error)));
+    };
+    expects(bytes > 0 && bytes <= std::numeric_limits<::off_t>::max(), [&] {
+      return Complaint{where, text("a file of ", bytes, " B")};
+    });
+    struct File {
+      int number;
+      ~File() {
+        if (number >= 0) ::close(number);
+      }
+    };
+    const File file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)};
+    if (file.number < 0) fail("open", errno);
+    struct ::stat found {};
+    if (::fstat(file.number, &found) != 0) fail("fstat", errno);
+    if (!S_ISREG(found.st_mode)) refuse("it is not a regular file");
+    const auto size = static_cast<::off_t>(bytes);
+    if (found.st_size != 0 && found.st_size != size)
+      refuse(text("it has ", found.st_size, " B, not ", bytes, " B"));
+    // A page that finds no room on the disk when it is written would end the program.
+    if (const int error = ::posix_fallocate(file.number, 0, size); error != 0) {
+      if (found.st_size == 0) static_cast<void>(::ftruncate(file.number, 0));
+      fail("posix_fallocate", error);
+    }
+    void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
+    if (mapped == MAP_FAILED) fail("mmap", errno);
+    return mapped;
+  }
+
+  impl::Region m_region;
+};
+
+/// They are: pages of the host.
+template <>
+inline constexpr bool is_ipc_safe<Mapped> = true;
+
+static_assert(OwningResource<Mapped>);
+
+}  // namespace heddle::inline v0::memory

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Pages: memory of the host from the operating system, in whole pages.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Whether memory is to lie in huge pages, of 2 MiB, where the system has such: less work for what
+/// translates addresses, and 512 faults less; but whoever touches a byte of one has it whole.
+enum class HugePages : bool { no, yes };
+
+/// Pages of the operating system, which have no place before they are touched: it is then near the
+/// core that does, so that threads should first write what they are to use. Zero at first.
+class Pages {
+ public:
+  /// The size of a huge page.
+  static constexpr std::size_t huge = std::size_t{2} << 20;
+
+  /// Blocks of 2 MiB and more lie in huge pages if that is wanted. Blocks have `room` bytes of
+  /// addresses, or a multiple of it, where they can grow; 0 for none.
+  explicit Pages(HugePages huge_pages = HugePages::yes, std::size_t room = 0) noexcept
+      : m_huge_pages(huge_pages), m_room((room + huge - 1) / huge * huge) {}
+
+  /// The size of a page.
+  [[nodiscard]] static std::size_t page() noexcept {
+    static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    return size;
+  }
+
+  /// Whole pages. @throws out_of_memory where the system has none.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (bytes == 0) return nullptr;
+    const std::size_t aligned = std::max(alignment, in_huge_pages(bytes) ? huge : page());
+    const std::size_t size = whole(bytes), addresses = with_room(bytes);
+    const std::size_t spare = aligned > page() ? aligned - page() : 0;
+    if (size < bytes || addresses < size || addresses + spare < addresses) refuse(bytes, ENOMEM);
+    void* const mapped = ::mmap(nullptr, addresses + spare, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) refuse(bytes, errno);
+    // What lies before the first aligned address, and behind the room, goes back.
+    auto* const address = static_cast<std::byte*>(mapped);
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(address) % aligned;
+    const std::size_t before = past == 0 ? 0 : aligned - past;
+    std::byte* const begin = address + before;
+    if (before > 0) ::munmap(address, before);
+    if (spare > before) ::munmap(begin + addresses, spare - before);
+    if (!open(begin, size, in_huge_pages(bytes))) {
+      const int error = errno;
+      ::munmap(begin, addresses);
+      refuse(bytes, error);
+    }
+    return begin;
+  }
+  /// Back to the system.
+  void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
+    if (block != nullptr) ::munmap(block, with_room(bytes));
+  }
+
+  /// See ExtendableResource; false too where the room is full.
+  [[nodiscard]] bool extend(void* block, std::size_t bytes, std::size_t more) noexcept {
+    const std::size_t size = whole(bytes), larger = whole(bytes + more);
+    if (m_room == 0 || bytes + more < bytes || larger > with_room(bytes)) return false;
+    return larger == size ||
+           open(static_cast<std::byte*>(block) + size, larger - size, in_huge_pages(bytes + more));
+  }
+  /// See ExtendableResource; `less` than all.
+  void shrink(void* block, std::size_t bytes, std::size_t less) noexcept {
+    const std::size_t size = whole(bytes), smaller = whole(bytes - less);
+    const std::size_t room = with_room(bytes - less);
+    if (room < with_room(bytes))
+      ::munmap(static_cast<std::byte*>(block) + room, with_room(bytes) - room);
+    // Other pages in the place of those that go back.
+    if (const std::size_t end = std::min(size, room); smaller < end)
+      ::mmap(static_cast<std::byte*>(block) + smaller, end - smaller, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+
+ private:
+  [[nodiscard]] static std::size_t whole(std::size_t bytes) noexcept {
+    return (bytes + page() - 1) / page() * page();
+  }
+  [[nodiscard]] std::size_t with_room(std::size_t bytes) const noexcept {
+    return m_room == 0 ? whole(bytes) : (bytes + m_room - 1) / m_room * m_room;
+  }
+  [[nodiscard]] bool in_huge_pages(std::size_t bytes) const noexcept {
+    return m_huge_pages == HugePages::yes && bytes >= huge;
+  }
+  [[nodiscard]] static bool open(std::byte* begin, std::size_t bytes, bool huge_pages) noexcept {
+    if (::mprotect(begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+    if (huge_pages) ::madvise(begin, bytes, MADV_HUGEPAGE);  // where the system has such
+    return true;
+  }
+  [[noreturn]] static void refuse(std::size_t bytes, int error) {
+    throw out_of_memory(
+        {"heddle::memory::Pages", text("the system has no ", bytes, " B"), std::strerror(error)});
+  }
+
+  HugePages m_huge_pages;
+  std::size_t m_room;
+};
+
+static_assert(ExtendableResource<Pages>);
+
+}  // namespace heddle::inline v0::memory

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Pool: keeps the memory of a resource and gives it out again, for blocks of any size.
+
+#include <cstddef>
+#include <memory>
+#include <ostream>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/impl/block_pool.hpp>
+#include <heddle/memory/impl/thread_caches.hpp>
+#include <heddle/memory/pages.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// How a Pool grows, and what its threads keep. Bytes.
+struct PoolOptions {
+  std::size_t least_chunk = std::size_t{2} << 20;  ///< of what is asked of upstream at once
+  std::size_t most_growth = std::size_t{1} << 30;  ///< likewise, but for larger blocks
+  std::size_t cached = std::size_t{1} << 20;  ///< of free blocks: what a thread may have at hand
+};
+
+/// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
+/// for a sixteenth of what it has given and at least `least_chunk`; where it refuses, for the block
+/// alone. The newest chunk grows, if upstream can extend it. Chunks stay until trim() or the end.
+///
+/// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
+/// hand, for which it needs no lock. Larger ones are whole pages, best fit, joined with their
+/// neighbours when they come back. Nothing is written into memory that is free, so that it may be a
+/// device's.
+///
+/// It outlives its blocks. What a thread has at hand is not there for others: of all together at
+/// most a thirty-second part of the chunks, or `cached` for each. (Magazines: Bonwick and Adams,
+/// USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
+template <Resource Up>
+class Pool {
+ public:
+  using Upstream = Up;  ///< what gives the chunks
+
+  /// Over pages of the host.
+  Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, room)) {}
+  /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
+  /// @throws contract_error for chunks of nothing.
+  template <class Given>
+  requires std::same_as<UpstreamOf<Given>, Upstream>
+  explicit Pool(Given&& upstream, const PoolOptions& options = {})
+      : m_pool(std::make_shared<Held>(UpstreamOf<Given>(std::forward<Given>(upstream)),
+                                      checked(options))) {}
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// As in Resource. @throws out_of_memory where upstream has no more.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    return m_pool->blocks.allocate(cache(), bytes, alignment);
+  }
+  /// As in Resource; by any thread.
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    m_pool->blocks.deallocate(cache(), block, bytes, alignment);
+  }
+
+  /// make_view<DataType>(*this, label, extents...), of memory/view.hpp: a plain Kokkos::View.
+  template <class DataType, class... Arguments>
+  [[nodiscard]] auto view(Arguments&&... arguments) {
+    return make_view<DataType>(*this, std::forward<Arguments>(arguments)...);
+  }
+
+  /// Gives upstream the chunks of which nothing is used, as long as `keep` bytes stay.
+  void trim(std::size_t keep = 0) noexcept { m_pool->blocks.trim(cache(), keep); }
+
+  /// Whether an address lies in a chunk.
+  [[nodiscard]] bool owns(const void* address) const { return m_pool->blocks.owns(address); }
+  /// Bytes of all chunks.
+  [[nodiscard]] std::size_t reserved() const { return m_pool->blocks.reserved(); }
+  /// Bytes of chunks that are neither in blocks nor near a thread.
+  [[nodiscard]] std::size_t idle() const { return m_pool->blocks.idle(); }
+  /// The resource that it asks.
+  [[nodiscard]] const Upstream& upstream() const noexcept { return m_pool->blocks.upstream(); }
+
+  /// As in "4194304 B reserved, 1048576 B idle".
+  friend std::ostream& operator<<(std::ostream& out, const Pool& pool) {
+    return out << pool.reserved() << " B reserved, " << pool.idle() << " B idle";
+  }
+
+ private:
+  /// Addresses that a chunk of Pages() may grow into.
+  static constexpr std::size_t room = std::size_t{64} << 30;
+
+  struct Held final : impl::CachedPool {
+    Held(Upstream upstream, const impl::PoolLimits& limits) : blocks(std::move(upstream), limits) {}
+    [[nodiscard]] impl::Cache* new_cache() override { return blocks.new_cache(); }
+    void retire(impl::Cache* cache) noexcept override { blocks.retire(cache); }
+    impl::BlockPool<Upstream> blocks;
+  };
+
+  [[nodiscard]] static impl::PoolLimits checked(const PoolOptions& options) {
+    expects(options.least_chunk > 0 && options.most_growth > 0, [&] {
+      return Complaint{
+          "heddle::memory::Pool", "a chunk has at least a byte",
+          text("least_chunk = ", options.least_chunk, ", most_growth = ", options.most_growth)};
+    });
+    return {options.least_chunk, options.most_growth, options.cached};
+  }
+  [[nodiscard]] impl::Cache* cache() noexcept { return impl::ThreadCaches::of(*m_pool); }
+
+  std::shared_ptr<Held> m_pool;
+};
+
+/// Over pages of the host.
+Pool()->Pool<Pages>;
+/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+template <class Given>
+Pool(Given&&) -> Pool<UpstreamOf<Given>>;
+/// Likewise.
+template <class Given>
+Pool(Given&&, const PoolOptions&) -> Pool<UpstreamOf<Given>>;
+
+static_assert(OwningResource<Pool<Pages>>);
+
+}  // namespace heddle::inline v0::memory

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Stats: how much memory is in use, was at most, and what for.
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <iomanip>
+#include <map>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <heddle/memory/impl/mutex.hpp>
+#include <heddle/memory/label.hpp>
+#include <heddle/memory/pages.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Blocks and their bytes, as they were asked for.
+struct Usage {
+  std::size_t bytes = 0;         ///< of the blocks that are out
+  std::size_t blocks = 0;        ///< how many are out
+  std::size_t peak = 0;          ///< the most that `bytes` was
+  std::size_t total_bytes = 0;   ///< of all blocks ever
+  std::size_t total_blocks = 0;  ///< how many there were
+
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+/// Blocks of its upstream, counted; also apart for each Label. Labels are remembered on the
+/// program's heap, blocks without one cost no memory.
+template <Resource Up>
+class Stats {
+ public:
+  using Upstream = Up;  ///< where its blocks come from
+
+  /// Of the blocks of `upstream`.
+  template <class Given>
+  requires(!std::same_as<std::remove_cvref_t<Given>, Stats> &&
+           std::constructible_from<Up, Given>) explicit Stats(Given&& upstream)
+      : m_upstream(std::forward<Given>(upstream)) {}
+
+  /// Of the upstream. @throws what that throws, or std::bad_alloc for a label.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    void* block = nullptr;
+    try {
+      block = m_upstream.allocate(bytes, alignment);
+    } catch (...) {
+      const std::lock_guard lock(m_mutex);
+      ++m_failures;
+      throw;
+    }
+    if (block == nullptr) return block;
+    try {
+      const std::lock_guard lock(m_mutex);
+      if (const std::string_view label = Label::current(); !label.empty()) {
+        auto found = m_labels.find(label);
+        if (found == m_labels.end()) found = m_labels.emplace(label, Usage{}).first;
+        m_labelled.emplace(block, &found->second);
+        count(found->second, bytes);
+      }
+      count(m_usage, bytes);
+    } catch (...) {
+      m_upstream.deallocate(block, bytes, alignment);
+      throw;
+    }
+    return block;
+  }
+  /// To the upstream.
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (block == nullptr) return;
+    {
+      const std::lock_guard lock(m_mutex);
+      if (const auto found = m_labelled.find(block); found != m_labelled.end()) {
+        discount(*found->second, bytes);
+        m_labelled.erase(found);
+      }
+      discount(m_usage, bytes);
+    }
+    m_upstream.deallocate(block, bytes, alignment);
+  }
+  /// Whether the upstream does.
+  [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
+    return m_upstream.owns(address);
+  }
+
+  /// Of all blocks.
+  [[nodiscard]] Usage usage() const {
+    const std::lock_guard lock(m_mutex);
+    return m_usage;
+  }
+  /// Of those of a label.
+  [[nodiscard]] Usage usage(std::string_view label) const {
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_labels.find(label);
+    return found == m_labels.end() ? Usage{} : found->second;
+  }
+  /// How often the upstream threw.
+  [[nodiscard]] std::size_t failures() const {
+    const std::lock_guard lock(m_mutex);
+    return m_failures;
+  }
+  /// Where its blocks come from.
+  [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
+
+  /// A line for all blocks, then one for each label, by the peak.
+  friend std::ostream& operator<<(std::ostream& out, const Stats& stats) {
+    const std::lock_guard lock(stats.m_mutex);
+    std::vector<std::pair<std::string, Usage>> rows(stats.m_labels.begin(), stats.m_labels.end());
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.second.peak > b.second.peak; });
+    rows.insert(rows.begin(), {"all", stats.m_usage});
+    std::size_t width = std::string_view("label").size();
+    for (const auto& [label, usage] : rows) width = std::max(width, label.size());
+    const auto name = [&](std::string_view label) {
+      out << label << std::string(width - label.size(), ' ');
+    };
+    name("label");
+    for (const char* const column : {"peak B", "bytes", "blocks", "total B", "total"})
+      out << std::setw(15) << column;
+    out << '\n';
+    for (const auto& [label, usage] : rows) {
+      name(label);
+      for (const std::size_t number :
+           {usage.peak, usage.bytes, usage.blocks, usage.total_bytes, usage.total_blocks})
+        out << std::setw(15) << number;
+      out << '\n';
+    }
+    return out << stats.m_failures << " failures\n";
+  }
+
+ private:
+  static void count(Usage& usage, std::size_t bytes) noexcept {
+    usage.bytes += bytes;
+    usage.blocks += 1;
+    usage.peak = std::max(usage.peak, usage.bytes);
+    usage.total_bytes += bytes;
+    usage.total_blocks += 1;
+  }
+  static void discount(Usage& usage, std::size_t bytes) noexcept {
+    usage.bytes -= bytes;
+    usage.blocks -= 1;
+  }
+
+  Up m_upstream;
+  mutable impl::Mutex m_mutex;
+  Usage m_usage;
+  std::size_t m_failures = 0;
+  std::map<std::string, Usage, std::less<>> m_labels;
+  std::unordered_map<void*, Usage*> m_labelled;
+};
+
+/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+template <class Given>
+explicit Stats(Given&&) -> Stats<UpstreamOf<Given>>;
+
+static_assert(Resource<Stats<Pages>>);
+
+}  // namespace heddle::inline v0::memory

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// make_view: plain Kokkos Views out of any resource.
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/resource.hpp>
+#include <heddle/memory/space.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Says that a View is to hold zeros: all bytes of its elements are 0.
+struct Zeroed {};
+/// Likewise.
+inline constexpr Zeroed zeroed;
+
+namespace impl {
+
+template <class DataType, class Layout, class MemorySpace>
+struct PlainView {
+  using type = Kokkos::View<DataType, Layout, MemorySpace>;
+};
+template <class DataType, class MemorySpace>
+struct PlainView<DataType, void, MemorySpace> {
+  using type = Kokkos::View<DataType, MemorySpace>;
+};
+
+/// Whether we make the record of a View ourselves, which relies on how Kokkos' own look. Elsewhere,
+/// and with HEDDLE_VIEWS_BY_SPACE, Kokkos makes it, by a Space.
+template <class MemorySpace>
+inline constexpr bool own_record =
+#if KOKKOS_VERSION < 50000 || KOKKOS_VERSION >= 50300 || defined(KOKKOS_ENABLE_DEBUG) || \
+    defined(KOKKOS_ENABLE_IMPL_VIEW_LEGACY) || defined(HEDDLE_VIEWS_BY_SPACE)
+    false;
+#elif defined(KOKKOS_ENABLE_DEBUG_BOUNDS_CHECK)
+    on_host<MemorySpace>;  // messages of devices read the label in front of the data
+#else
+    true;
+#endif
+
+/// The bytes of a View of `View`'s type with these extents, those of run time first.
+/// @throws out_of_memory where no address space holds it.
+template <class View, std::size_t Rank>
+[[nodiscard]] std::size_t bytes_of(const std::array<std::size_t, Rank>& extents,
+                                   const char* where) {
+  // Less than the whole, for what lies in front of the data.
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() - 4096;
+  std::size_t bytes = sizeof(typename View::value_type);
+  bool fits = true, any = true;
+  for (std::size_t axis = 0; axis < View::rank; ++axis) {
+    const std::size_t extent =
+        axis < View::rank_dynamic ? extents[axis] : View::static_extent(axis);
+    if (extent == 0) {
+      any = false;  // the others must fit all the same: Kokkos' strides are their products
+      continue;
+    }
+    fits = fits && bytes <= most / extent;
+    bytes *= extent;
+  }
+  if (!fits) [[unlikely]] {
+    std::string shape;
+    for (std::size_t axis = 0; axis < View::rank_dynamic; ++axis)
+      shape += text(axis == 0 ? "" : " x ", extents[axis]);
+    throw out_of_memory({where, "no address space holds so many elements",
+                         text(shape, " of ", sizeof(typename View::value_type), " B")});
+  }
+  return any ? bytes : 0;
+}
+
+/// The record of a View: on the host, in front of the data and in one block with them; of a device
+/// on the host's heap. It is what Kokkos' Views count themselves by, and ends by release(), never
+/// by its destructor, which would free memory that is not Kokkos'.
+template <class MemorySpace, class R>
+class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace, void> {
+ public:
+  using Root = Kokkos::Impl::SharedAllocationRecord<void, void>;
+
+  /// Takes the memory. @throws what the resource does; nothing is lost then.
+  [[nodiscard]] static Root* make(R&& resource, std::string_view label, std::size_t bytes,
+                                  std::size_t alignment) {
+    const bool fits = in_block && label.size() < Root::maximum_label_length;
+    std::string kept(fits ? std::string_view() : label);
+    const Place place(alignment);
+    const std::size_t size = (bytes + 7) / 8 * 8;  // as Kokkos counts
+    ViewRecord* record = nullptr;
+    if constexpr (in_block) {
+      auto* const block =
+          static_cast<std::byte*>(resource.allocate(place.data + size, place.alignment));
+      record = new (block)
+          ViewRecord(new (block + place.data - sizeof(Header)) Header, size, std::move(resource));
+      write_header(*record, fits ? label : std::string_view());
+    } else {
+      std::unique_ptr<std::byte[]> memory(new std::byte[sizeof(ViewRecord)]);
+      auto* const block =
+          static_cast<std::byte*>(resource.allocate(place.data + size, place.alignment));
+      record = new (memory.release())
+          ViewRecord(reinterpret_cast<Header*>(block + place.data - sizeof(Header)), size,
+                     std::move(resource));
+    }
+    record->m_alignment = alignment;
+    record->m_label.swap(kept);
+    if (Kokkos::Tools::profileLibraryLoaded()) [[unlikely]]
+      Kokkos::Tools::allocateData(handle(), std::string(label), record->m_alloc_ptr, size);
+    return record;
+  }
+
+  [[nodiscard]] std::string get_label() const override {
+    if constexpr (in_block)
+      if (this->m_label.empty()) return this->m_alloc_ptr->label();
+    return this->m_label;
+  }
+
+ private:
+  using Header = Kokkos::Impl::SharedAllocationHeader;
+
+  static constexpr bool in_block = on_host<MemorySpace>;
+
+  ViewRecord(Header* header, std::size_t size, R&& resource)
+      : Kokkos::Impl::SharedAllocationRecord<MemorySpace, void>(header, sizeof(Header) + size,
+                                                                &release, std::string()),
+        m_resource(std::move(resource)) {}
+
+  /// Where things lie in a block: the record at its begin, Kokkos' header ends where the data
+  /// begin.
+  struct Place {
+    explicit Place(std::size_t of_elements)
+        : alignment(std::max<std::size_t>(
+              {of_elements, in_block ? 64 : 128, in_block ? alignof(ViewRecord) : 1})),
+          data(((in_block ? sizeof(ViewRecord) : 0) + sizeof(Header) + alignment - 1) / alignment *
+               alignment) {}
+    std::size_t alignment;
+    std::size_t data;
+  };
+
+  /// What Kokkos writes in front of data on the host: the record's address and the label.
+  static void write_header(ViewRecord& record, std::string_view label) {
+    auto* const header = reinterpret_cast<char*>(record.m_alloc_ptr);
+    const Root* const root = &record;
+    std::memcpy(header, &root, sizeof root);
+    label.copy(header + sizeof root, label.size());
+    header[sizeof root + label.size()] = '\0';
+  }
+
+  [[nodiscard]] static Kokkos::Tools::SpaceHandle handle() {
+    return Kokkos::Tools::make_space_handle(MemorySpace::name());
+  }
+
+  /// What Kokkos calls when the last copy of a View dies.
+  static void release(Root* root) {
+    auto* const record = static_cast<ViewRecord*>(root);
+    wait_before_return<R>();
+    if (Kokkos::Tools::profileLibraryLoaded()) [[unlikely]]
+      Kokkos::Tools::deallocateData(handle(), record->get_label(), record->m_alloc_ptr,
+                                    record->size());
+    const Place place(record->m_alignment);
+    const std::size_t size = place.data + record->size();
+    void* const block = static_cast<std::byte*>(record->data()) - place.data;
+    R resource(std::move(record->m_resource));
+    // The members that may own memory; that of the record is taken over.
+    std::destroy_at(&record->m_resource);
+    std::destroy_at(&record->m_label);
+    if constexpr (!in_block) delete[] reinterpret_cast<std::byte*>(record);
+    resource.deallocate(block, size, place.alignment);
+  }
+
+  std::size_t m_alignment = 0;
+  R m_resource;
+};
+
+/// The View of `record`, which it counts itself by.
+template <class View, std::size_t... Axes>
+[[nodiscard]] View view_of(Kokkos::Impl::SharedAllocationRecord<void, void>* record,
+                           const std::array<std::size_t, View::rank_dynamic>& extents,
+                           std::index_sequence<Axes...>) {
+  using Mapping = typename View::mapping_type;
+  return View(typename View::data_handle_type(record),
+              Mapping(typename View::extents_type(extents[Axes]...)),
+              typename View::accessor_type{});
+}
+
+/// The same View made by Kokkos.
+template <class DataType, class View, class R, std::size_t... Axes>
+[[nodiscard]] View by_space(R&& resource, std::string_view label,
+                            const std::array<std::size_t, View::rank_dynamic>& extents,
+                            std::index_sequence<Axes...>) {
+  using S = Space<R, std::shared_ptr<R>>;
+  return Kokkos::View<DataType, typename View::array_layout, S>(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string(label),
+                         S(std::make_shared<R>(std::move(resource)))),
+      extents[Axes]...);
+}
+
+template <class T>
+struct Zero {
+  T* data;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const { data[i] = T(); }
+};
+struct ZeroBytes {
+  unsigned char* data;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const { data[i] = 0; }
+};
+
+/// Zeros in the order of `exec`.
+template <class Exec, class View>
+void fill_with_zeros(const Exec& exec, const View& view) {
+  using T = typename View::value_type;
+  const auto fill = [&](const auto& zero, std::size_t count) {
+    Kokkos::parallel_for("heddle::memory::zero",
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
+                         zero);
+  };
+  if (view.span() == 0) return;
+  if constexpr (std::is_arithmetic_v<T>)
+    fill(Zero<T>{view.data()}, view.span());
+  else
+    fill(ZeroBytes{reinterpret_cast<unsigned char*>(view.data())}, view.span() * sizeof(T));
+}
+
+template <class N>
+[[nodiscard]] std::size_t extent_of(N extent, const char* where) {
+  if constexpr (std::is_signed_v<N>)
+    expects(extent >= 0, [&] { return Complaint{where, "an extent is below 0", text(extent)}; });
+  return static_cast<std::size_t>(extent);
+}
+
+/// Uninitialised. `resource` is what the View holds of it.
+template <class DataType, class Layout, class R, class... N>
+[[nodiscard]] auto make_plain(R resource, std::string_view label, const char* where, N... n) {
+  using MemorySpace = memory_space_of<R>;
+  using View = typename PlainView<DataType, Layout, MemorySpace>::type;
+  using T = typename View::value_type;
+  static_assert(!std::is_const_v<T>,
+                "a View that is made must be writable: make one of T, it converts to const T");
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "make_view does not construct elements: for such with constructors give a Space to "
+                "Kokkos::View");
+  static_assert(std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
+                    std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>,
+                "make_view makes Views of LayoutRight and LayoutLeft");
+  static_assert(own_record<MemorySpace> || alignof(T) <= 64,
+                "Views that Kokkos makes begin at multiples of 64 B only");
+  static_assert(sizeof...(N) == View::rank_dynamic,
+                "give one extent for each * of the data type, and none for those in brackets");
+  const std::array<std::size_t, View::rank_dynamic> extents{extent_of(n, where)...};
+  const std::size_t bytes = bytes_of<View>(extents, where);
+  expects(Kokkos::is_initialized(), [&] {
+    return Complaint{where, "Kokkos is not initialised", text("View ", label)};
+  });
+  if constexpr (own_record<MemorySpace>)
+    return view_of<View>(
+        ViewRecord<MemorySpace, R>::make(std::move(resource), label, bytes, alignof(T)), extents,
+        std::index_sequence_for<N...>());
+  else
+    return by_space<DataType, View>(std::move(resource), label, extents,
+                                    std::index_sequence_for<N...>());
+}
+
+}  // namespace impl
+
+/// A plain Kokkos::View<DataType, memory_space_of<R>>, or Kokkos::View<DataType, Layout, ...>,
+/// whose memory comes from `resource` in one block and goes back to it with the last of its copies
+/// and subviews, on whichever thread that dies. (Threads may copy one View at once where Kokkos has
+/// threads: with Serial alone its counts are not atomic.) Not initialised.
+///
+///     auto u = hd::memory::make_view<double**>(pool, "u", n, m);
+///     void smooth(Kokkos::View<double**> u);  // takes it as any other
+///
+/// A resource that is given by name outlives the View; a temporary is kept in it (UpstreamOf). The
+/// label, the count, deep_copy, mirrors and tools behave as for Kokkos' own Views; what
+/// Kokkos::resize and Kokkos::realloc make of it is Kokkos' own memory again: use resize().
+///
+/// `extents` are those of the `*` in DataType, at most 8 with those in brackets; layouts are
+/// LayoutRight and LayoutLeft, without padding. Elements are trivially copyable and destructible.
+/// Data begin at a multiple of 64 B and of the alignment of their type; in front of them, in the
+/// same block, the host's Views have up to 256 B of their own. What the host does not reach is not
+/// written; the record of such a View lies on the host's heap.
+///
+/// No fence where all execution spaces have done their work when a call returns (OpenMP, Serial,
+/// Threads, heddle::Athread); elsewhere one before the block goes back, as Kokkos does, but for the
+/// form with an execution space.
+/// @throws out_of_memory for more elements than addresses, and what the resource throws; nothing is
+///         lost then. contract_error for an extent below 0, and where Kokkos is not initialised.
+template <class DataType, class Layout = void, class R, std::integral... N>
+requires(!Kokkos::is_execution_space_v<std::remove_cvref_t<R>>) &&
+    Resource<UpstreamOf<R>> [[nodiscard]] auto make_view(R&& resource, std::string_view label,
+                                                         N... extents) {
+  return impl::make_plain<DataType, Layout>(UpstreamOf<R>(std::forward<R>(resource)), label,
+                                            "heddle::memory::make_view", extents...);
+}
+
+/// Likewise, zeros: filled by the execution space of the View, and waited for.
+template <class DataType, class Layout = void, class R, std::integral... N>
+requires(!Kokkos::is_execution_space_v<std::remove_cvref_t<R>>) &&
+    Resource<UpstreamOf<R>> [[nodiscard]] auto make_view(R&& resource, std::string_view label,
+                                                         Zeroed, N... extents) {
+  const auto view = make_view<DataType, Layout>(std::forward<R>(resource), label, extents...);
+  const typename decltype(view)::execution_space exec;
+  impl::fill_with_zeros(exec, view);
+  exec.fence("heddle::memory::zero");
+  return view;
+}
+
+/// Likewise, uninitialised, taken and given back in the order of the work of `exec`, without a
+/// fence: work on `exec` may still use the View when its last copy dies. The resource outlives it.
+template <class DataType, class Layout = void, class Exec, class R, std::integral... N>
+requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
+    [[nodiscard]] auto make_view(const Exec& exec, R& resource, std::string_view label,
+                                 N... extents) {
+  return impl::make_plain<DataType, Layout>(impl::InOrder<R, Exec>(resource, exec), label,
+                                            "heddle::memory::make_view", extents...);
+}
+
+/// Likewise, zeros, filled by `exec` and not waited for.
+template <class DataType, class Layout = void, class Exec, class R, std::integral... N>
+requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
+    [[nodiscard]] auto make_view(const Exec& exec, R& resource, std::string_view label, Zeroed,
+                                 N... extents) {
+  const auto view = make_view<DataType, Layout>(exec, resource, label, extents...);
+  impl::fill_with_zeros(exec, view);
+  return view;
+}
+
+/// Makes `view` one of these extents, from `resource`, with the same label, and with what it held
+/// where both have elements; others are uninitialised. Copies of it keep the old one. Nothing where
+/// the extents are these already. Waits for the copy.
+/// @throws what make_view() does; `view` is as before then.
+template <class DataType, class... P, class R, std::integral... N>
+requires Resource<UpstreamOf<R>>
+void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
+  using View = Kokkos::View<DataType, P...>;
+  static_assert(!View::memory_traits::is_unmanaged, "an unmanaged View owns nothing to resize");
+  static_assert(
+      static_cast<bool>(Kokkos::SpaceAccessibility<typename View::memory_space,
+                                                   memory_space_of<UpstreamOf<R>>>::assignable),
+      "the memory of the resource lies in another space than the View");
+  static_assert(sizeof...(N) == View::rank_dynamic,
+                "give one extent for each * of the data type, and none for those in brackets");
+  constexpr const char* where = "heddle::memory::resize";
+  const std::array<std::size_t, View::rank_dynamic> wanted{impl::extent_of(extents, where)...};
+  const auto same = [&]<std::size_t... Axes>(std::index_sequence<Axes...>) {
+    return ((view.extent(Axes) == wanted[Axes]) && ...);
+  };
+  if (view.is_allocated() && same(std::index_sequence_for<N...>())) return;
+  const auto made = impl::make_plain<typename View::data_type, typename View::array_layout>(
+      UpstreamOf<R>(std::forward<R>(resource)), view.label(), where, extents...);
+  const auto copy = [&]<std::size_t... Axes>(std::index_sequence<Axes...>) {
+    const std::array<std::size_t, View::rank> common{
+        std::min<std::size_t>(view.extent(Axes), made.extent(Axes))...};
+    if ((common[Axes] * ...) == 0) return;
+    Kokkos::deep_copy(Kokkos::subview(made, Kokkos::make_pair(std::size_t{0}, common[Axes])...),
+                      Kokkos::subview(view, Kokkos::make_pair(std::size_t{0}, common[Axes])...));
+  };
+  if constexpr (View::rank > 0)
+    if (view.is_allocated()) copy(std::make_index_sequence<View::rank>());
+  view = made;
+}
+
+}  // namespace heddle::inline v0::memory

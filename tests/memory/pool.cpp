@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Pool over pages, and over upstreams that have little: blocks of all sizes, what comes back to
+// upstream, threads that come and go.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/memory/pages.hpp>
+#include <heddle/memory/pool.hpp>
+
+#include "conformance.hpp"
+
+namespace test_pool {
+
+namespace memory = heddle::memory;
+
+/// Pages that are counted, of which there are so many bytes.
+struct Counted {
+  std::size_t most = ~std::size_t{0};
+  std::size_t used = 0;
+  std::size_t blocks = 0;
+  std::size_t calls = 0;
+  std::size_t fails_at = 0;  ///< the call that is refused, from 1
+
+  void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (++calls == fails_at || bytes > most - used)
+      throw heddle::out_of_memory({"test", "there is no more"});
+    void* const block = memory::Pages().allocate(bytes, alignment);
+    used += bytes;
+    ++blocks;
+    return block;
+  }
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    used -= bytes;
+    --blocks;
+    memory::Pages().deallocate(block, bytes, alignment);
+  }
+};
+
+TEST_CASE("a pool keeps to what a resource does") {
+  memory::Pool pool;
+  memory_test::conforms(pool);
+  CHECK(pool.reserved() > 0);
+  pool.trim();
+}
+
+TEST_CASE("a pool of which threads have little at hand does so too") {
+  memory::Pool pool(memory::Pages(), {.cached = 0});
+  memory_test::conforms(pool);
+}
+
+TEST_CASE("all that a pool took goes back to upstream") {
+  Counted upstream;
+  {
+    memory::Pool pool(upstream);
+    memory_test::conforms(pool, std::size_t{4} << 20, false);
+    CHECK(pool.reserved() == upstream.used);
+    pool.trim();
+    CHECK(upstream.used == 0);
+    CHECK(pool.reserved() == 0);
+    void* const block = pool.allocate(1000, 8);
+    CHECK(pool.owns(block));
+    CHECK(!pool.owns(&upstream));
+    pool.trim();
+    CHECK(upstream.blocks == 1);
+    pool.deallocate(block, 1000, 8);
+  }
+  CHECK(upstream.used == 0);
+}
+
+TEST_CASE("trim keeps as much as is asked for, and what is used") {
+  Counted upstream;
+  memory::Pool pool(upstream, {.least_chunk = 1 << 20, .most_growth = 1 << 20});
+  std::vector<void*> blocks;
+  for (int b = 0; b < 8; ++b) blocks.push_back(pool.allocate(1 << 20, 64));
+  CHECK(upstream.used == std::size_t{8} << 20);
+  for (int b = 1; b < 8; ++b) pool.deallocate(blocks[static_cast<std::size_t>(b)], 1 << 20, 64);
+  pool.trim(std::size_t{3} << 20);
+  CHECK(upstream.used == std::size_t{3} << 20);
+  pool.trim();
+  CHECK(upstream.used == std::size_t{1} << 20);
+  pool.deallocate(blocks[0], 1 << 20, 64);
+}
+
+TEST_CASE("after the first step nothing is asked of upstream") {
+  Counted upstream;
+  memory::Pool pool(upstream);
+  std::size_t calls = 0;
+  for (int step = 0; step < 4; ++step) {
+    std::vector<std::pair<void*, std::size_t>> blocks;
+    for (std::size_t b = 0; b < 60; ++b) {
+      const std::size_t bytes = (b * 7919 + 13) % (std::size_t{3} << 20) + 1;
+      blocks.emplace_back(pool.allocate(bytes, 64), bytes);
+    }
+    for (const auto& [block, bytes] : blocks) pool.deallocate(block, bytes, 64);
+    if (step == 0) calls = upstream.calls;
+  }
+  CHECK(upstream.calls <= calls + 1);  // the free ranges of the first step were others
+  calls = upstream.calls;
+  void* const block = pool.allocate(std::size_t{1} << 20, 64);
+  pool.deallocate(block, std::size_t{1} << 20, 64);
+  CHECK(upstream.calls == calls);
+}
+
+TEST_CASE("where upstream refuses a larger chunk it is asked for the block alone") {
+  Counted upstream{.most = std::size_t{3} << 20};
+  memory::Pool pool(upstream, {.least_chunk = std::size_t{2} << 20});
+  void* const first = pool.allocate(std::size_t{2} << 20, 64);
+  void* const second = pool.allocate(300 << 10, 64);  // of a chunk of its own
+  CHECK(upstream.blocks == 2);
+  CHECK_THROWS_AS((void)pool.allocate(std::size_t{2} << 20, 64), heddle::out_of_memory);
+  CHECK_THROWS_AS((void)pool.allocate(std::size_t{2} << 20, 64), std::bad_alloc);
+  void* const third = pool.allocate(200 << 10, 64);
+  pool.deallocate(first, std::size_t{2} << 20, 64);
+  void* const again = pool.allocate(std::size_t{2} << 20, 64);
+  CHECK(again == first);
+  pool.deallocate(again, std::size_t{2} << 20, 64);
+  pool.deallocate(second, 300 << 10, 64);
+  pool.deallocate(third, 200 << 10, 64);
+}
+
+TEST_CASE("a refusal of upstream, whichever it is, loses nothing") {
+  for (std::size_t fails_at = 1; fails_at < 12; ++fails_at) {
+    Counted upstream{.fails_at = fails_at};
+    {
+      memory::Pool pool(upstream, {.least_chunk = 1 << 16, .most_growth = 1 << 18});
+      std::vector<memory_test::Block> blocks;
+      std::size_t refused = 0;
+      for (std::size_t b = 0; b < 200; ++b) try {
+          blocks.push_back(
+              memory_test::take(pool, (b * b * 31) % 70000 + 1, 16, static_cast<std::byte>(b)));
+        } catch (const heddle::out_of_memory&) {
+          ++refused;
+        }
+      CHECK(refused <= 1);
+      for (const memory_test::Block& block : blocks)
+        REQUIRE_NOTHROW(memory_test::give_back(pool, block));
+      pool.trim();
+      CHECK(upstream.used == 0);
+    }
+  }
+}
+
+TEST_CASE("large alignments, of all sizes") {
+  memory::Pool pool;
+  std::vector<memory_test::Block> blocks;
+  for (std::size_t alignment = 1; alignment <= std::size_t{4} << 20; alignment *= 2)
+    for (const std::size_t bytes : {1, 100, 5000, 70000, 3000000})
+      blocks.push_back(memory_test::take(pool, bytes, alignment, std::byte{3}));
+  for (const memory_test::Block& block : blocks)
+    REQUIRE_NOTHROW(memory_test::give_back(pool, block));
+}
+
+TEST_CASE("blocks of one thread are given back by another, and threads end before their pool") {
+  Counted upstream;
+  {
+    memory::Pool pool(upstream);
+    std::vector<memory_test::Block> blocks;
+    std::thread([&] {
+      for (std::size_t b = 1; b < 3000; ++b)
+        blocks.push_back(memory_test::take(pool, b * 11 % 9000 + 1, 8, std::byte{1}));
+    }).join();
+    std::thread([&] {
+      for (const memory_test::Block& block : blocks) memory_test::give_back(pool, block);
+    }).join();
+    pool.trim();
+    CHECK(upstream.used == 0);  // nothing is left with threads that ended
+  }
+}
+
+TEST_CASE("a thread uses several pools in turn, and pools that have ended") {
+  for (int round = 0; round < 3; ++round) {
+    memory::Pool first, second;
+    for (std::size_t b = 1; b < 100; ++b) {
+      const memory_test::Block a = memory_test::take(first, b * 10, 8, std::byte{1});
+      const memory_test::Block c = memory_test::take(second, b * 10, 8, std::byte{2});
+      memory_test::give_back(first, a);
+      memory_test::give_back(second, c);
+    }
+  }
+  CHECK(true);
+}
+
+TEST_CASE(
+    "threads take and give back at random, and pass blocks on, and every byte is as written") {
+  const char* const cases = std::getenv("HEDDLE_CASES");  // operations of each of four threads
+  const std::size_t operations = cases != nullptr ? std::strtoul(cases, nullptr, 10) : 20000;
+  memory::Pool pool;
+  std::mutex guard;
+  std::vector<memory_test::Block> passed;  // from thread to thread
+  std::array<std::string, 4> errors;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < errors.size(); ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<std::uint32_t>(t));
+      std::vector<memory_test::Block> own;
+      try {
+        for (std::size_t operation = 0; operation < operations; ++operation) {
+          const std::uint32_t what = random() % 16;
+          if (what < 8 && own.size() < 200) {
+            // Mostly small ones; few are larger than what threads keep.
+            const std::size_t bytes = random() % (std::size_t{1} << (4 + random() % 16)) + 1;
+            own.push_back(memory_test::take(pool, bytes, std::size_t{1} << random() % 8,
+                                            static_cast<std::byte>(random())));
+          } else if (what == 15) {
+            const std::scoped_lock lock(guard);
+            if (!own.empty()) passed.push_back(own.back());
+            if (!own.empty()) own.pop_back();
+            std::swap(own, passed);
+          } else if (!own.empty()) {
+            std::swap(own[random() % own.size()], own.back());
+            memory_test::give_back(pool, own.back());
+            own.pop_back();
+          }
+        }
+        for (const memory_test::Block& block : own) memory_test::give_back(pool, block);
+      } catch (const std::string& error) {
+        errors[t] = error;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const memory_test::Block& block : passed) memory_test::give_back(pool, block);
+  for (const std::string& error : errors) CHECK(error.empty());
+  pool.trim();
+  CHECK(pool.reserved() == 0);
+}
+
+TEST_CASE("free memory lies together again, and of what fits the smallest is taken") {
+  Counted upstream;
+  memory::Pool pool(upstream, {.least_chunk = std::size_t{16} << 20});
+  constexpr std::size_t unit = 300 << 10;
+  std::vector<void*> blocks;
+  for (int b = 0; b < 40; ++b) blocks.push_back(pool.allocate(unit, 64));
+  // A hole of two and a hole of one.
+  pool.deallocate(blocks[10], unit, 64);
+  pool.deallocate(blocks[11], unit, 64);
+  pool.deallocate(blocks[20], unit, 64);
+  void* const one = pool.allocate(unit, 64);
+  CHECK(one == blocks[20]);
+  void* const two = pool.allocate(2 * unit, 64);
+  CHECK(two == blocks[10]);
+  pool.deallocate(one, unit, 64);
+  pool.deallocate(two, 2 * unit, 64);
+  for (const std::size_t b : {10u, 11u, 20u}) blocks[b] = nullptr;
+  for (void* const block : blocks)
+    if (block != nullptr) pool.deallocate(block, unit, 64);
+  CHECK(pool.idle() == pool.reserved());
+  CHECK(upstream.calls == 1);
+}
+
+TEST_CASE("a pool prints what it has, and refuses chunks of nothing") {
+  memory::Pool pool;
+  std::ostringstream text;
+  text << pool;
+  CHECK(text.str() == "0 B reserved, 0 B idle");
+  CHECK_THROWS_AS(memory::Pool(memory::Pages(), {.least_chunk = 0}), heddle::contract_error);
+}
+
+}  // namespace test_pool
