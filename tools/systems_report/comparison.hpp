@@ -40,6 +40,7 @@ std::vector<Comparison> pcpp();
 std::vector<Comparison> tpi_llm_star();
 std::vector<Comparison> t3();
 std::vector<Comparison> tempi();
+std::vector<Comparison> sw_alloc();
 std::vector<Comparison> two_bp();
 std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();

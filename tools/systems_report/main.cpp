@@ -47,6 +47,7 @@ constexpr System systems[] = {
     {"T3", report::t3},
     {"flow splitting", report::flow_splitting},
     {"TEMPI", report::tempi},
+    {"SWAlloc", report::sw_alloc},
     {"hybrid CPU balance", report::hybrid_balance},
 };
 

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+/// @file
+/// libheddle_malloc.so: malloc() and its kin from a pool, for programs that are not compiled anew:
+///     LD_PRELOAD=libheddle_malloc.so program
+/// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system.
+/// HEDDLE_MALLOC_TRACE=FILE writes all calls to FILE.<process>, of which `memory import` makes a
+/// trace.
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <heddle/memory/impl/block_pool.hpp>
+#include <heddle/memory/pages.hpp>
+
+#include "raw_event.hpp"
+
+namespace {
+
+namespace memory = heddle::memory;
+using Blocks = memory::impl::BlockPool<memory::Pages>;
+
+constexpr std::size_t usual_alignment = alignof(std::max_align_t);
+
+/// What is asked for while the pool is at work, as by an error that it makes, does not come from
+/// it: blocks one behind the other, which do not come back. When they are used up, such an error is
+/// a std::bad_alloc of the language, which needs none.
+class Aside {
+ public:
+  void* allocate(std::size_t bytes) noexcept {
+    const std::size_t whole = (bytes / usual_alignment + 1) * usual_alignment;
+    if (whole > sizeof m_bytes) return nullptr;
+    const std::size_t begin = m_used.fetch_add(whole, std::memory_order_relaxed);
+    return begin <= sizeof m_bytes - whole ? m_bytes + begin : nullptr;
+  }
+  /// How many bytes there are from a block on; 0 of others.
+  [[nodiscard]] std::size_t rest(const void* block) const noexcept {
+    const auto past =
+        reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(m_bytes);
+    return past < sizeof m_bytes ? sizeof m_bytes - past : 0;
+  }
+
+ private:
+  alignas(usual_alignment) std::byte m_bytes[64 << 10] = {};
+  std::atomic<std::size_t> m_used{0};
+};
+
+constinit Aside aside;
+
+/// The calls of a process, in a file that is mapped: written as they are made, without a lock.
+class Events {
+ public:
+  /// The file that HEDDLE_MALLOC_TRACE names, if it does and can be made.
+  void open() noexcept {
+    const char* const name = std::getenv("HEDDLE_MALLOC_TRACE");
+    if (name == nullptr) return;
+    char path[4096];
+    const int length = std::snprintf(path, sizeof path, "%s.%d", name, ::getpid());
+    if (length < 0 || length >= static_cast<int>(sizeof path)) return;
+    m_file = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (m_file < 0) return;
+    void* mapped = MAP_FAILED;
+    if (::ftruncate(m_file, most * sizeof(RawEvent)) == 0)
+      mapped =
+          ::mmap(nullptr, most * sizeof(RawEvent), PROT_READ | PROT_WRITE, MAP_SHARED, m_file, 0);
+    if (mapped == MAP_FAILED) return;
+    std::memcpy(mapped, heddle_malloc::raw_magic.data(), sizeof(RawEvent));
+    ::clock_gettime(CLOCK_MONOTONIC, &m_begin);
+    m_events = static_cast<RawEvent*>(mapped);
+  }
+  void taken(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (m_events != nullptr) write(block, bytes, alignment);
+  }
+  void given(const void* block) noexcept {
+    if (m_events != nullptr) write(block, 0, 1);
+  }
+  /// A child of a fork has no file, it is its parent's.
+  void forget() noexcept { m_events = nullptr; }
+  void close() noexcept {
+    if (m_events == nullptr) return;
+    m_events = nullptr;
+    const std::size_t events = std::min<std::size_t>(m_next, most);
+    if (::ftruncate(m_file, static_cast<off_t>(events * sizeof(RawEvent))) != 0) return;
+  }
+
+ private:
+  using RawEvent = heddle_malloc::RawEvent;
+  static constexpr std::size_t most = std::size_t{1} << 28;
+
+  void write(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    const std::size_t at = m_next.fetch_add(1, std::memory_order_relaxed);
+    if (at >= most) return;
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    const auto time =
+        (now.tv_sec - m_begin.tv_sec) * 1000000 + (now.tv_nsec - m_begin.tv_nsec) / 1000;
+    m_events[at] = {reinterpret_cast<std::uintptr_t>(block), bytes,
+                    static_cast<std::uint32_t>(time), static_cast<std::uint32_t>(alignment)};
+  }
+
+  RawEvent* m_events = nullptr;
+  int m_file = -1;
+  timespec m_begin{};
+  std::atomic<std::size_t> m_next{1};
+};
+
+constinit Events events;
+
+/// The pool is made by the first call, which comes before constructors run, and never destroyed.
+alignas(Blocks) constinit std::byte storage[sizeof(Blocks)] = {};
+enum class State : int { none, making, made };
+constinit std::atomic<State> state{State::none};
+constinit pthread_key_t key{};
+
+/// What a thread knows.
+struct Thread {
+  memory::impl::Cache* cache;
+  bool busy;   ///< in the pool
+  bool known;  ///< it has a cache, had one, or is not to have one
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Thread self{};
+
+Blocks& made() noexcept { return *std::launder(reinterpret_cast<Blocks*>(storage)); }
+
+void retire(void* cache) noexcept {
+  self.cache = nullptr;
+  self.busy = true;
+  made().retire(static_cast<memory::impl::Cache*>(cache));
+  self.busy = false;
+}
+
+/// The pool; a null pointer where this thread is in it already.
+Blocks* pool() noexcept {
+  if (self.busy) return nullptr;
+  if (state.load(std::memory_order_acquire) == State::made) [[likely]]
+    return &made();
+  State expected = State::none;
+  if (state.compare_exchange_strong(expected, State::making)) {
+    self.busy = true;
+    new (storage) Blocks(memory::Pages(memory::HugePages::yes, std::size_t{64} << 30),
+                         {.least_chunk = std::size_t{2} << 20,
+                          .most_growth = std::size_t{1} << 30,
+                          .cached = std::size_t{1} << 20});
+    pthread_key_create(&key, retire);
+    pthread_atfork([] { made().lock(); }, [] { made().unlock(); },
+                   [] {
+                     made().unlock();
+                     events.forget();
+                   });
+    events.open();
+    self.busy = false;
+    state.store(State::made, std::memory_order_release);
+  } else {
+    while (state.load(std::memory_order_acquire) != State::made) {
+    }
+  }
+  return &made();
+}
+
+/// This thread's, which is in the pool meanwhile.
+memory::impl::Cache* cache_of(Blocks& blocks) noexcept {
+  if (!self.known) [[unlikely]] {
+    self.known = true;
+    try {
+      self.cache = blocks.new_cache();
+      pthread_setspecific(key, self.cache);
+    } catch (const std::bad_alloc&) {
+      self.cache = nullptr;
+    }
+  }
+  return self.cache;
+}
+
+void* take(std::size_t bytes, std::size_t alignment) noexcept {
+  Blocks* const blocks = pool();
+  if (blocks == nullptr) return alignment <= usual_alignment ? aside.allocate(bytes) : nullptr;
+  self.busy = true;
+  void* block = nullptr;
+  try {
+    block = blocks->allocate(cache_of(*blocks), std::max<std::size_t>(bytes, 1), alignment);
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+  }
+  self.busy = false;
+  if (block != nullptr) events.taken(block, std::max<std::size_t>(bytes, 1), alignment);
+  return block;
+}
+
+void give(void* block) noexcept {
+  if (block == nullptr) return;
+  if (aside.rest(block) > 0) return;
+  Blocks* const blocks = pool();
+  if (blocks == nullptr) return;  // what the pool itself has: it asks for nothing that it frees
+  events.given(block);
+  self.busy = true;
+  blocks->deallocate(cache_of(*blocks), block);  // not ours: from before this library was loaded
+  self.busy = false;
+}
+
+[[gnu::destructor]] void end() {
+  events.close();
+  const char* const wanted = std::getenv("HEDDLE_MALLOC_REPORT");
+  if (wanted == nullptr || std::strcmp(wanted, "1") != 0 || state != State::made) return;
+  char line[128];
+  const int length = std::snprintf(line, sizeof line, "heddle_malloc: %zu B reserved, %zu B idle\n",
+                                   made().reserved(), made().idle());
+  if (::write(STDERR_FILENO, line, static_cast<std::size_t>(length)) < 0) return;
+}
+
+bool is_alignment(std::size_t alignment) noexcept { return std::has_single_bit(alignment); }
+
+}  // namespace
+
+#define HEDDLE_EXPORT extern "C" [[gnu::visibility("default")]]
+
+HEDDLE_EXPORT void* malloc(std::size_t bytes) { return take(bytes, usual_alignment); }
+
+HEDDLE_EXPORT void free(void* block) {
+  const int kept = errno;
+  give(block);
+  errno = kept;
+}
+
+HEDDLE_EXPORT void* calloc(std::size_t count, std::size_t bytes) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  void* const block = take(all, usual_alignment);
+  if (block != nullptr) std::memset(block, 0, all);
+  return block;
+}
+
+HEDDLE_EXPORT std::size_t malloc_usable_size(void* block) {
+  return block == nullptr || aside.rest(block) > 0 ? 0 : made().size_of(block);
+}
+
+HEDDLE_EXPORT void* realloc(void* block, std::size_t bytes) {
+  if (block == nullptr) return take(bytes, usual_alignment);
+  if (bytes == 0) {
+    free(block);
+    return nullptr;
+  }
+  const std::size_t beside = aside.rest(block);
+  const std::size_t had = beside > 0 ? beside : made().size_of(block);
+  if (beside == 0 && bytes <= had && bytes >= had / 2) return block;
+  void* const other = take(bytes, usual_alignment);
+  if (other == nullptr) return nullptr;
+  std::memcpy(other, block, std::min(bytes, had));
+  free(block);
+  return other;
+}
+
+HEDDLE_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return realloc(block, all);
+}
+
+HEDDLE_EXPORT int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  if (!is_alignment(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int kept = errno;
+  void* const taken = take(bytes, alignment);
+  errno = kept;
+  if (taken == nullptr) return ENOMEM;
+  *block = taken;
+  return 0;
+}
+
+HEDDLE_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
+  if (!is_alignment(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return take(bytes, alignment);
+}
+
+HEDDLE_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return memalign(alignment, bytes);
+}
+
+HEDDLE_EXPORT void* valloc(std::size_t bytes) { return memalign(memory::Pages::page(), bytes); }
+
+HEDDLE_EXPORT void* pvalloc(std::size_t bytes) {
+  const std::size_t page = memory::Pages::page();
+  if (bytes > SIZE_MAX - page) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return memalign(page, (bytes + page - 1) / page * page);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What libheddle_malloc.so writes of a program's calls.
+
+#include <cstdint>
+#include <string_view>
+
+namespace heddle_malloc {
+
+/// One call, as it lies in the file; all zero where a program ended before it had written it.
+struct RawEvent {
+  std::uint64_t block;  ///< its address
+  std::uint64_t bytes;  ///< 0 of a block that comes back
+  std::uint32_t microseconds;
+  std::uint32_t alignment;
+};
+
+/// What a file begins with.
+inline constexpr std::string_view raw_magic = "heddle malloc events: 1\n";
+static_assert(raw_magic.size() == sizeof(RawEvent));
+
+}  // namespace heddle_malloc

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# test.sh LIBRARY COMPILER: programs that know nothing of libheddle_malloc.so print the same with it as
+# without: a shell with subshells, a compiler, and what else the machine has of python3 and git.
+set -euo pipefail
+library=$1 compiler=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+same() {  # same NAME COMMAND...
+  local name=$1
+  shift
+  "$@" > without.txt || { echo "$name fails without $library: $(cat without.txt)" >&2; exit 1; }
+  if ! LD_PRELOAD=$library HEDDLE_MALLOC_REPORT=1 "$@" > with.txt 2> report.txt; then
+    echo "$name fails with $library:" >&2
+    cat report.txt >&2
+    exit 1
+  fi
+  if ! cmp without.txt with.txt; then
+    echo "$name prints something else with $library" >&2
+    exit 1
+  fi
+  if ! grep -q '^heddle_malloc: [0-9]* B reserved' report.txt; then
+    echo "$name did not run with $library" >&2
+    exit 1
+  fi
+  echo "$name: $(sort -t' ' -k2n report.txt | grep '^heddle_malloc' | tail -1)"
+}
+
+same bash bash -c 'for i in $(seq 300); do a+=$i; done; echo ${#a}; (echo sub; echo shell) | sort; echo $(echo $(echo nested))'
+
+cat > program.cpp << 'SOURCE'
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <malloc.h>
+#include <new>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <sys/wait.h>
+#include <vector>
+
+static void expect(bool ok, const char* what) {
+  if (ok) return;
+  std::printf("not so: %s\n", what);
+  std::exit(1);
+}
+
+int main() {
+  for (std::size_t alignment = 8; alignment <= (1 << 21); alignment *= 2)
+    for (std::size_t bytes : {0, 1, 100, 4096, 70000, 3000000}) {
+      void* block = nullptr;
+      expect(posix_memalign(&block, alignment, bytes) == 0, "posix_memalign");
+      expect(reinterpret_cast<std::uintptr_t>(block) % alignment == 0, "is aligned");
+      expect(malloc_usable_size(block) >= bytes, "is as large");
+      std::memset(block, 1, bytes);
+      free(block);
+    }
+  void* nothing = nullptr;
+  expect(posix_memalign(&nothing, 24, 8) == EINVAL, "no power of two");
+  volatile std::size_t huge = SIZE_MAX / 2;
+  errno = 0;
+  expect(malloc(huge) == nullptr && errno == ENOMEM, "there is not so much");
+  expect(calloc(huge, 4) == nullptr && errno == ENOMEM, "a product that does not fit");
+  bool refused = false;
+  try {
+    char* volatile block = new char[huge];
+    delete[] block;
+  } catch (const std::bad_alloc&) {
+    refused = true;
+  }
+  expect(refused, "new throws");
+  // A calloc of memory that was written.
+  for (int round = 0; round < 100; ++round) {
+    auto* bytes = static_cast<unsigned char*>(malloc(5000));
+    std::memset(bytes, 0xff, 5000);
+    free(bytes);
+    bytes = static_cast<unsigned char*>(calloc(50, 100));
+    for (int i = 0; i < 5000; ++i) expect(bytes[i] == 0, "zero");
+    free(bytes);
+  }
+  // Growing and shrinking keeps what was there.
+  auto* grown = static_cast<unsigned char*>(malloc(1));
+  grown[0] = 42;
+  for (std::size_t had = 1, bytes = 2; bytes < (1 << 24); had = bytes, bytes = bytes * 3 / 2 + 1) {
+    grown = static_cast<unsigned char*>(realloc(grown, bytes));
+    for (std::size_t i = 0; i < had; ++i) expect(grown[i] == 42, "kept by a larger block");
+    std::memset(grown, 42, bytes);
+  }
+  for (std::size_t bytes = 1 << 23; bytes > 0; bytes /= 3) {
+    grown = static_cast<unsigned char*>(realloc(grown, bytes));
+    for (std::size_t i = 0; i < bytes; ++i) expect(grown[i] == 42, "kept by a smaller block");
+  }
+  free(grown);
+  // Threads that give back what others took, and a fork while they are at it.
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::string>> made(4);
+  for (std::size_t t = 0; t < made.size(); ++t)
+    threads.emplace_back([&made, t] {
+      for (std::size_t i = 0; i < 20000; ++i) made[t].emplace_back(i % 3000, char('a' + t));
+    });
+  for (int f = 0; f < 20; ++f) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::map<int, std::string> map;
+      for (int i = 0; i < 1000; ++i) map[i] = std::string(static_cast<std::size_t>(i), 'x');
+      _exit(map.size() == 1000 ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    expect(status == 0, "a child has memory");
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::size_t sum = 0;
+  for (const auto& strings : made)
+    for (const std::string& string : strings) sum += string.size();
+  std::printf("%zu\n", sum);
+}
+SOURCE
+same compiler "$compiler" -std=c++20 -O1 -fno-builtin -pthread program.cpp -o program
+same program ./program
+
+if command -v python3 > /dev/null; then
+  same python3 python3 -c '
+import json, subprocess, threading
+words = [str(i) * 10 for i in range(100000)]
+print(len(json.dumps(words)))
+def work():
+    blocks = [bytes(i % 5000) for i in range(20000)]
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(subprocess.run(["echo", "child"], capture_output=True, text=True).stdout)'
+fi
+if command -v git > /dev/null; then
+  git init -q repository
+  cd repository
+  for i in $(seq 40); do seq $((i * 100)) > "file$i"; done
+  git add -A
+  git -c user.name=a -c user.email=a@b commit -qm files
+  same git git -c core.pager=cat log --stat
+  same "git gc" git gc --quiet
+  same "git fsck" git fsck --full
+fi
