@@ -30,3 +30,4 @@
 #include <heddle/memory/trace.hpp>
 #include <heddle/memory/tracking.hpp>
 #include <heddle/memory/view.hpp>
+#include <heddle/memory/view_recorder.hpp>
