@@ -11,6 +11,11 @@ void gate_memory() {
   using Memory = gate::Exec::memory_space;
   heddle::memory::Pool pool(heddle::memory::FromSpace<Memory>{});
   const Kokkos::View<double**, Memory> u = pool.view<double**>("u", heddle::memory::zeroed, 3, 4);
+  struct Particle {
+    float mass, charge;
+  };
+  const Kokkos::View<Particle*, Memory> particles =
+      pool.view<Particle*>("particles", heddle::memory::zeroed, 3);
   const Kokkos::View<double*, Memory> plain = pool.view<double*>("plain", 5);
   heddle::memory::Space space(pool);
   const Kokkos::View<float*, decltype(space)> by_space(Kokkos::view_alloc("by_space", space), 7);

@@ -84,7 +84,8 @@ class StaleSum {
     Slot& now = slot_of(call);
     Kokkos::deep_copy(space, now.own, values);
     Kokkos::deep_copy(space, now.sum, values);
-    now.request = start_all_reduce(space, now.sum, Sum{}, *m_comm, options);
+    // nvcc takes the reference that is returned for a Request that nobody takes.
+    static_cast<void>(now.request = start_all_reduce(space, now.sum, Sum{}, *m_comm, options));
     Slot& due = slot_of(call - m_freshness.of_call(call));
     due.request.wait();
     if (m_correction == Correction::own && &due != &now)
