@@ -237,7 +237,9 @@ class BlockPool {
   [[gnu::noinline]] void fill(Cache& cache, std::uint32_t c) {
     const std::size_t size = SizeClasses::size(c);
     void** const blocks = cache.blocks[c].data();
-    const std::uint32_t wanted = Cache::capacity(size) / 2;
+    // Not more than is soon used: what is over the limit of the thread goes back again.
+    const auto wanted = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>((std::size_t{16} << 10) / size, 1, Cache::most / 2));
     std::uint32_t count = 0;
     if (c < small_classes) {
       count = take(c, blocks, wanted);
