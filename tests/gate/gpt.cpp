@@ -14,6 +14,9 @@
 
 using GateStage = examples::GptStage<float, gate::Exec>;
 template class examples::GptStage<float, gate::Exec>;
+// What gpt.hpp leaves to gpt_travel_float.cpp.
+template class heddle::TensorLine<float, gate::Exec>;
+template class heddle::ParameterShards<float, gate::Exec>;
 static_assert(heddle::PipelineStage<GateStage>);
 
 double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) {
