@@ -149,7 +149,7 @@ class BlockPool {
   }
   /// Its blocks go back, and it to the next thread.
   void retire(Cache* cache) noexcept {
-    for (std::uint32_t c = 0; c < SizeClasses::count; ++c) shrink(*cache, c, 0);
+    empty(*cache);
     const std::scoped_lock lock(m_heap_lock);
     cache->next = std::exchange(m_caches, cache);
     --m_threads;
@@ -159,8 +159,7 @@ class BlockPool {
   /// Gives chunks back in which nothing is used, as long as `keep` bytes stay; before that, what
   /// the calling thread has at hand.
   void trim(Cache* cache, std::size_t keep) noexcept {
-    if (cache != nullptr)
-      for (std::uint32_t c = 0; c < SizeClasses::count; ++c) shrink(*cache, c, 0);
+    if (cache != nullptr) empty(*cache);
     for (std::uint32_t c = 0; c < small_classes; ++c) {
       const std::scoped_lock lock(m_centres[c].lock);
       for (Slab* slab = m_centres[c].slabs; slab != nullptr;) {
@@ -240,13 +239,11 @@ class BlockPool {
     // Not more than is soon used: what is over the limit of the thread goes back again.
     const auto wanted = static_cast<std::uint32_t>(
         std::clamp<std::size_t>((std::size_t{16} << 10) / size, 1, Cache::most / 2));
-    std::uint32_t count = 0;
-    if (c < small_classes) {
+    std::uint32_t count = 1;
+    if (c < small_classes)
       count = take(c, blocks, wanted);
-    } else {
-      const std::scoped_lock lock(m_heap_lock);
-      blocks[count++] = range(size, granule, in_a_class);
-    }
+    else
+      blocks[0] = one(c);
     cache.counts[c] = count;
     cache.bytes += count * size;
   }
@@ -260,6 +257,11 @@ class BlockPool {
     cache.bytes -= (count - keep) * SizeClasses::size(c);
     std::copy(blocks + count - keep, blocks + count, blocks);
     count = keep;
+  }
+
+  /// All blocks go back.
+  void empty(Cache& cache) noexcept {
+    for (std::uint32_t c = 0; c < SizeClasses::count; ++c) shrink(cache, c, 0);
   }
 
   /// Halves of the stacks go back, the largest blocks first, until an eighth less than may be kept
@@ -335,9 +337,10 @@ class BlockPool {
   [[nodiscard]] Slab& new_slab(std::uint32_t c, std::size_t size) {
     const std::scoped_lock lock(m_heap_lock);
     if (m_unused_slabs == nullptr) {
-      constexpr std::size_t more = 128;
-      Slab* const slabs = Metadata<Slab>(more).release();
-      for (std::size_t s = 0; s < more; ++s)
+      // The first one of an array is none: it leads to the array before.
+      Slab* const slabs = Metadata<Slab>(slab_array).release();
+      slabs->next = std::exchange(m_slab_arrays, slabs);
+      for (std::size_t s = 1; s < slab_array; ++s)
         slabs[s].next = std::exchange(m_unused_slabs, slabs + s);
     }
     const std::size_t bytes = Slab::bytes(size);
