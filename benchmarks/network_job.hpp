@@ -37,7 +37,8 @@ inline void gather(std::string_view name, const std::string& command, Samples& s
       std::cout << buffer.data() << std::flush;
   }
   if (!samples.contains("done"))
-    throw heddle::error({std::string(name), "a network did not come to its end", command});
+    throw heddle::communication_error(
+        {std::string(name), "a network did not come to its end", command});
   samples.erase("done");
 }
 

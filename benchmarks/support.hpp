@@ -108,8 +108,9 @@ inline void print_value(std::string_view name, std::string_view what, const Summ
 template <class A, class B>
 void require_equal(std::string_view what, const A& ours, const B& theirs) {
   if (ours == theirs) return;
-  throw heddle::error({"benchmark", heddle::text(what, " differs: the work is not the same"),
-                       heddle::text(ours, " and ", theirs)});
+  throw heddle::contract_error({"benchmark",
+                                heddle::text(what, " differs: the work is not the same"),
+                                heddle::text(ours, " and ", theirs)});
 }
 
 /// Wall time of `work()`.

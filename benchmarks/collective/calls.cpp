@@ -236,7 +236,7 @@ void compare_operation(std::string_view what, Value&& value, bool prints,
       const auto a = static_cast<double>(value(7, by_mpi(i)));
       const auto b = static_cast<double>(value(7, by_us(i)));
       if (!(std::abs(a - b) <= 1e-5 * std::abs(a)))
-        throw hd::error({where, "the merges differ", hd::text(a, " and ", b, " at ", i)});
+        throw hd::contract_error({where, "the merges differ", hd::text(a, " and ", b, " at ", i)});
     }
     const Pairs pairs = take_turns(library, ours, comm);
     if (prints)

@@ -115,11 +115,12 @@ void check_work() {
     if (step == 0) first = last;
     // Float's own error, and what ten steps of Adam make of it.
     if (!(std::abs(last - expected) <= 1e-4 * expected))
-      throw hd::error({name, hd::text("the loss of step ", step, " differs from that in double"),
-                       hd::text(last, " and ", expected)});
+      throw hd::contract_error({name,
+                                hd::text("the loss of step ", step, " differs from that in double"),
+                                hd::text(last, " and ", expected)});
   }
   if (!(last < first))
-    throw hd::error({name, "the loss does not fall", hd::text(first, " to ", last)});
+    throw hd::contract_error({name, "the loss does not fall", hd::text(first, " to ", last)});
 }
 
 void run(MPI_Comm comm) {

@@ -310,7 +310,7 @@ Measured run(const Competitor& competitor, std::string_view what) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.str().c_str(), "r"), pclose);
   Measured measured{};
   if (!pipe || std::fscanf(pipe.get(), "%lg %lg", &measured.time, &measured.memory) != 2)
-    throw heddle::error({name, "a process failed", command.str()});
+    throw heddle::communication_error({name, "a process failed", command.str()});
   return measured;
 }
 

@@ -57,7 +57,7 @@ void check(const hd::Schedule& schedule) {
     bench::require_equal("the end of an action with units that suffice and without",
                          linear.spans()[i].arrival, units.spans()[i].arrival);
     if (event.spans()[i].arrival < linear.spans()[i].arrival)
-      throw hd::error({name, "an action ends earlier with ports than without"});
+      throw hd::contract_error({name, "an action ends earlier with ports than without"});
   }
 }
 

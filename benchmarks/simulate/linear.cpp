@@ -99,7 +99,7 @@ int million() {
   bench::require_equal("the step and its closed form", timeline.makespan(),
                        closed_form(stages, microbatches));
   if (timeline.schedule().size() < 1'000'000)
-    throw hd::error(
+    throw hd::contract_error(
         {name, "these are not a million actions", hd::text(timeline.schedule().size())});
   std::cout << seconds << std::endl;
   return 0;
@@ -121,7 +121,7 @@ int million(std::string_view which) {
     timeline = hd::simulate(hd::weave(orders(rounds)), {.F = forward, .I = forward, .W = forward});
   });
   if (timeline.schedule().size() < 1'000'000)
-    throw hd::error(
+    throw hd::contract_error(
         {name, "these are not a million actions", hd::text(timeline.schedule().size())});
   std::cout << seconds << std::endl;
   return 0;
@@ -137,9 +137,9 @@ struct Spent {
 /// is its own.
 Spent spawn_million(const char* program, const char* which = nullptr) {
   int ends[2];
-  if (pipe(ends) != 0) throw hd::error({name, "no pipe", std::strerror(errno)});
+  if (pipe(ends) != 0) throw hd::communication_error({name, "no pipe", std::strerror(errno)});
   const pid_t child = fork();
-  if (child < 0) throw hd::error({name, "no child process", std::strerror(errno)});
+  if (child < 0) throw hd::communication_error({name, "no child process", std::strerror(errno)});
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
@@ -156,7 +156,7 @@ Spent spawn_million(const char* program, const char* which = nullptr) {
   int status = 0;
   rusage usage{};
   if (wait4(child, &status, 0, &usage) != child || status != 0)
-    throw hd::error({name, "the child process failed", hd::text("status ", status)});
+    throw hd::communication_error({name, "the child process failed", hd::text("status ", status)});
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };

@@ -32,7 +32,8 @@ namespace examples {
 inline void expect_within(const char* what, double difference, double tolerance,
                           const std::string& where) {
   if (difference <= tolerance) return;
-  throw heddle::error({"check", what, heddle::text(where, " ", difference, " > ", tolerance)});
+  throw heddle::contract_error(
+      {"check", what, heddle::text(where, " ", difference, " > ", tolerance)});
 }
 
 /// Trains as `s` says on the ranks of `comm`, and prints what came of it on rank 0.

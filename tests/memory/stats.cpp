@@ -77,6 +77,25 @@ TEST_CASE("stats count the blocks of each label") {
   CHECK(heap.blocks() == 0);
 }
 
+TEST_CASE("what a block grows by is counted, under its label, and is no block more") {
+  const std::size_t page = memory::Pages::page();
+  memory::Stats stats(memory::Pages(memory::HugePages::no, std::size_t{1} << 30));
+  void* labelled = nullptr;
+  {
+    const memory::Label label("grows");
+    labelled = stats.allocate(page, page);
+  }
+  CHECK(stats.extend(labelled, page, 3 * page));
+  CHECK(stats.usage("grows") == memory::Usage{4 * page, 1, 4 * page, 4 * page, 1});
+  stats.shrink(labelled, 4 * page, 2 * page);
+  CHECK(stats.usage("grows") == memory::Usage{2 * page, 1, 4 * page, 4 * page, 1});
+  CHECK(stats.usage() == memory::Usage{2 * page, 1, 4 * page, 4 * page, 1});
+  CHECK_FALSE(stats.extend(labelled, 2 * page, std::size_t{2} << 30));
+  CHECK(stats.usage() == memory::Usage{2 * page, 1, 4 * page, 4 * page, 1});
+  stats.deallocate(labelled, 2 * page, page);
+  CHECK(stats.usage() == memory::Usage{0, 0, 4 * page, 4 * page, 1});
+}
+
 TEST_CASE("each thread has labels of its own") {
   memory::Stats stats(memory::Pages{});
   const memory::Label label("main");

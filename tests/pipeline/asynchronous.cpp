@@ -160,7 +160,7 @@ void expect_recurrence(Place& place, int stages, int microbatches, bool vertical
   if (versions != static_cast<std::size_t>(hd::schedule::pipedream_versions(
                       stages, static_cast<int>(+rank), microbatches, vertical_sync)))
     difference += hd::text("P=", stages, " M=", microbatches, ": ", versions, " versions; ");
-  if (!difference.empty()) throw hd::error({"recurrence", difference, {}});
+  if (!difference.empty()) throw hd::contract_error({"recurrence", difference, {}});
 }
 
 constexpr int microbatch_counts[] = {1, 2, 5, 12};

@@ -110,9 +110,10 @@ void expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
       }
     });
     if (compared == 0 || !(apart <= 1e-12 * largest))
-      throw hd::error({schedule.name(), "differs from the serial model",
-                       hd::text("step ", step, ", rank ", hd::transport_of(place).rank(), ": ",
-                                apart, " of ", largest, ", ", compared, " compared")});
+      throw hd::contract_error(
+          {schedule.name(), "differs from the serial model",
+           hd::text("step ", step, ", rank ", hd::transport_of(place).rank(), ": ", apart, " of ",
+                    largest, ", ", compared, " compared")});
   }
 }
 

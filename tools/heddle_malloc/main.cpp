@@ -212,6 +212,11 @@ void give(void* block) noexcept {
   self.busy = false;
 }
 
+/// How many bytes a block of the pool has; 0 of others.
+std::size_t size_of(const void* block) noexcept {
+  return state.load(std::memory_order_acquire) == State::made ? made().size_of(block) : 0;
+}
+
 [[gnu::destructor]] void end() {
   events.close();
   const char* const wanted = std::getenv("HEDDLE_MALLOC_REPORT");
@@ -248,7 +253,7 @@ HEDDLE_EXPORT void* calloc(std::size_t count, std::size_t bytes) {
 }
 
 HEDDLE_EXPORT std::size_t malloc_usable_size(void* block) {
-  return block == nullptr || aside.rest(block) > 0 ? 0 : made().size_of(block);
+  return block == nullptr ? 0 : size_of(block);
 }
 
 HEDDLE_EXPORT void* realloc(void* block, std::size_t bytes) {
@@ -257,8 +262,11 @@ HEDDLE_EXPORT void* realloc(void* block, std::size_t bytes) {
     free(block);
     return nullptr;
   }
-  const std::size_t beside = aside.rest(block);
-  const std::size_t had = beside > 0 ? beside : made().size_of(block);
+  const std::size_t beside = aside.rest(block), had = beside > 0 ? beside : size_of(block);
+  if (had == 0) {  // from before this library was loaded: nobody knows how much is to be kept
+    errno = ENOMEM;
+    return nullptr;
+  }
   if (beside == 0 && bytes <= had && bytes >= had / 2) return block;
   void* const other = take(bytes, usual_alignment);
   if (other == nullptr) return nullptr;

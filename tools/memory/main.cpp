@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <new>
@@ -23,6 +24,7 @@
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/replay.hpp>
+#include <heddle/memory/stats.hpp>
 #include <heddle/memory/trace.hpp>
 
 #include "picture.hpp"
@@ -59,38 +61,6 @@ struct Malloc {
   void deallocate(void* block, std::size_t, std::size_t) noexcept { std::free(block); }
 };
 
-/// Pages, of which it is counted how many bytes were out at once, and how often they were asked
-/// for.
-struct Source {
-  memory::Pages pages;
-  std::uint64_t calls = 0, bytes = 0, peak = 0;
-
-  void* allocate(std::size_t size, std::size_t alignment) {
-    void* const block = pages.allocate(size, alignment);
-    more(size);
-    return block;
-  }
-  void deallocate(void* block, std::size_t size, std::size_t alignment) noexcept {
-    if (block != nullptr) bytes -= size;
-    pages.deallocate(block, size, alignment);
-  }
-  bool extend(void* block, std::size_t size, std::size_t by) noexcept {
-    if (!pages.extend(block, size, by)) return false;
-    more(by);
-    return true;
-  }
-  void shrink(void* block, std::size_t size, std::size_t less) noexcept {
-    bytes -= less;
-    pages.shrink(block, size, less);
-  }
-
- private:
-  void more(std::size_t by) noexcept {
-    ++calls;
-    peak = std::max<std::uint64_t>(peak, bytes += by);
-  }
-};
-
 void show(const memory::Trace& trace) {
   const std::vector<std::uint64_t> live = trace.live();
   const auto at = std::max_element(live.begin(), live.end()) - live.begin();
@@ -122,41 +92,38 @@ void show(const memory::Trace& trace) {
 struct Row {
   std::string name;
   hd::Seconds seconds;
-  std::uint64_t peak, calls;  ///< of what it has from the system; 0 where that is not known
+  std::uint64_t peak, again;  ///< bytes of the system, at most and in the second; 0 if not known
 };
 
-/// `made`: calls that the second one made of all.
 template <class R>
 hd::Seconds second_replay(const memory::Trace& trace, R& resource, memory::Touch touch,
-                          const std::uint64_t& calls, std::uint64_t& made) {
+                          const std::function<void()>& between) {
   (void)memory::replay(trace, resource, touch);
-  const std::uint64_t before = calls;
-  const hd::Seconds seconds = memory::replay(trace, resource, touch).seconds;
-  made = calls - before;
-  return seconds;
+  between();
+  return memory::replay(trace, resource, touch).seconds;
 }
 
 void replay(const memory::Trace& trace, memory::Touch touch) {
   std::vector<Row> rows;
   Malloc by_malloc;
-  std::uint64_t none = 0;
-  rows.push_back({"malloc", second_replay(trace, by_malloc, touch, none, none), 0, 0});
+  rows.push_back({"malloc", second_replay(trace, by_malloc, touch, [] {}), 0, 0});
+  const auto measure = [&](const std::string& name, const auto& system, auto& resource) {
+    std::uint64_t before = 0;
+    const hd::Seconds seconds =
+        second_replay(trace, resource, touch, [&] { before = system.usage().total_bytes; });
+    const memory::Usage all = system.usage();
+    rows.push_back({name, seconds, all.peak, all.total_bytes - before});
+  };
+  memory::Stats pages(memory::Pages(memory::HugePages::no));
+  measure("Pages", pages, pages);
   for (const auto huge : {memory::HugePages::no, memory::HugePages::yes}) {
-    const char* const kind = huge == memory::HugePages::yes ? "huge Pages" : "Pages";
-    Source pages{memory::Pages(huge)};
-    std::uint64_t calls = 0;
-    if (huge == memory::HugePages::no) {
-      const hd::Seconds seconds = second_replay(trace, pages, touch, pages.calls, calls);
-      rows.push_back({kind, seconds, pages.peak, calls});
-    }
-    Source beneath{memory::Pages(huge, std::size_t{64} << 30)};
+    memory::Stats beneath(memory::Pages(huge, std::size_t{64} << 30));
     memory::Pool pool(beneath);
-    const hd::Seconds seconds = second_replay(trace, pool, touch, beneath.calls, calls);
-    rows.push_back({hd::text("Pool of ", kind), seconds, beneath.peak, calls});
+    measure(huge == memory::HugePages::yes ? "Pool of huge Pages" : "Pool of Pages", beneath, pool);
   }
   const std::uint64_t live = trace.peak();
   std::cout << trace.blocks() << " blocks, peak " << live << " B; the second of two replays\n"
-            << "composition                 time       peak B  peak/live  calls of the system\n";
+            << "composition                 time       peak B  peak/live    B of the system\n";
   const Row* best = &rows.front();
   for (const Row& row : rows) {
     std::cout << std::left << std::setw(20) << row.name << std::right << std::setw(10)
@@ -165,7 +132,7 @@ void replay(const memory::Trace& trace, memory::Touch touch) {
       std::cout << std::setw(13) << row.peak << std::setw(11)
                 << static_cast<double>(row.peak) /
                        static_cast<double>(std::max<std::uint64_t>(live, 1))
-                << std::setw(21) << row.calls;
+                << std::setw(21) << row.again;
     std::cout << '\n';
     if (row.seconds < best->seconds) best = &row;
   }

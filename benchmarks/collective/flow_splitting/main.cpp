@@ -52,7 +52,7 @@ void measure() {
   bench::print_value(name, "ecmp_over_split", bench::summarise({least}), "x");
   // For the test that this is, too, which does not read the bars: limits of its own.
   if (wrong > 0 || over_spraying > 1.02 || least < 1.5)
-    throw hd::error({name, "a limit does not hold", "see the values above"});
+    throw hd::contract_error({name, "a limit does not hold", "see the values above"});
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void threads() {
 /// Runs `command`. @throws error where it does not succeed.
 void shell(const std::string& command) {
   if (std::system(command.c_str()) != 0)
-    throw hd::error({"pipeline/adaptive", "a command failed", command});
+    throw hd::communication_error({"pipeline/adaptive", "a command failed", command});
 }
 
 /// One rank of the emulated network, on a node of its own.

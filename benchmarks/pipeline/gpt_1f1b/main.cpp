@@ -67,8 +67,8 @@ void run(MPI_Comm comm) {
     hand_time = time_step(*hand, tokens, weight, comm, hand_loss);
     if (step % 2 != 0) our_time = time_step(*ours, tokens, weight, comm, our_loss);
     if (!(std::abs(our_loss - hand_loss) <= 1e-12 * std::abs(hand_loss)))
-      throw hd::error({name, hd::text("the losses of step ", step, " differ"),
-                       hd::text("ours ", our_loss, ", by hand ", hand_loss)});
+      throw hd::contract_error({name, hd::text("the losses of step ", step, " differ"),
+                                hd::text("ours ", our_loss, ", by hand ", hand_loss)});
     if (step == 0) first_loss = our_loss;
     last_loss = our_loss;
     if (step < warm_up) continue;

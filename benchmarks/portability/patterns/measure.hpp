@@ -160,8 +160,8 @@ template <class Exec>
 inline void require_same_work(const Application& application) {
   const double worst = difference(application);
   if (!(worst <= application.tolerance))
-    throw heddle::error({"benchmark", "results differ: the work is not the same",
-                         heddle::text(application.name, ": ", worst, " relative")});
+    throw heddle::contract_error({"benchmark", "results differ: the work is not the same",
+                                  heddle::text(application.name, ": ", worst, " relative")});
 }
 
 /// Times all ways in turns, and in who goes first; checks before that they do the same.

@@ -4,11 +4,13 @@
 
 /// @file
 /// The errors that Heddle throws, and the four clauses each of them says.
-/// Catch `heddle::error` for all of them, or the derived class for one cause.
+/// Catch `heddle::error` for all of them, or the derived class for one cause. Each is a
+/// `std::runtime_error` too, but `out_of_memory`, which is a `std::bad_alloc`.
 
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace heddle::inline v0 {
@@ -30,46 +32,70 @@ struct Complaint {
   return line;
 }
 
-/// Base of every error that Heddle throws.
-class error : public std::runtime_error {
+/// What every error that Heddle throws is, besides one of the standard library's exceptions.
+class error {
  public:
-  /// Its `what()` is the complaint in one line.
-  explicit error(Complaint complaint)
-      : std::runtime_error(to_string(complaint)), m_complaint(std::move(complaint)) {}
+  virtual ~error() = default;
 
+  /// The complaint in one line.
+  [[nodiscard]] const char* what() const noexcept { return m_line.c_str(); }
   /// The clauses, apart.
   [[nodiscard]] const Complaint& complaint() const noexcept { return m_complaint; }
 
+ protected:
+  explicit error(Complaint complaint)
+      : m_complaint(std::move(complaint)), m_line(to_string(m_complaint)) {}
+
  private:
   Complaint m_complaint;
+  std::string m_line;
 };
+
+namespace impl {
+
+/// An error that is a `Standard` too. `error` itself is none: what derives from two exceptions of
+/// the standard library, `catch (const std::exception&)` lets pass.
+template <class Standard>
+class Error : public error, public Standard {
+ public:
+  explicit Error(Complaint complaint)
+      : error(std::move(complaint)), Standard(made(error::what())) {}
+  [[nodiscard]] const char* what() const noexcept final { return error::what(); }
+
+ private:
+  static Standard made(const char* line) {
+    if constexpr (std::is_constructible_v<Standard, const char*>)
+      return Standard(line);
+    else
+      return {};
+  }
+};
+
+}  // namespace impl
 
 /// The caller passed something that the function's contract excludes.
-class contract_error : public error {
-  using error::error;
+class contract_error : public impl::Error<std::runtime_error> {
+  using Error::Error;
 };
 
-/// A peer failed, stopped answering or disagrees about what is being said.
-class communication_error : public error {
-  using error::error;
+/// A peer or a device failed, stopped answering or disagrees about what is being said.
+class communication_error : public impl::Error<std::runtime_error> {
+  using Error::Error;
 };
 
 /// The request is well formed, but nothing fulfils it: no such schedule, mesh or plan exists.
-class infeasible : public error {
-  using error::error;
+class infeasible : public impl::Error<std::runtime_error> {
+  using Error::Error;
 };
 
 /// A file or text is not in the form that its reader expects, or cannot be read at all.
-class format_error : public error {
-  using error::error;
+class format_error : public impl::Error<std::runtime_error> {
+  using Error::Error;
 };
 
-/// A memory resource could not supply what was asked of it. Also a `std::bad_alloc`.
-class out_of_memory : public error, public std::bad_alloc {
- public:
-  using error::error;
-  /// The complaint in one line, whichever base it is asked through.
-  [[nodiscard]] const char* what() const noexcept override { return error::what(); }
+/// A memory resource could not supply what was asked of it.
+class out_of_memory : public impl::Error<std::bad_alloc> {
+  using Error::Error;
 };
 
 }  // namespace heddle::inline v0

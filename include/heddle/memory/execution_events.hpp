@@ -68,7 +68,7 @@ template <>
 struct ExecutionEvents<Kokkos::Cuda> {
   /// An event of the device.
   using Mark = std::shared_ptr<std::remove_pointer_t<cudaEvent_t>>;
-  /// The end of what was launched so far. @throws error where CUDA makes none.
+  /// The end of what was launched so far. @throws communication_error where CUDA makes none.
   [[nodiscard]] static Mark record(const Kokkos::Cuda& exec) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -86,7 +86,7 @@ struct ExecutionEvents<Kokkos::Cuda> {
  private:
   static void check(cudaError_t status) {
     if (status != cudaSuccess)
-      throw error(
+      throw communication_error(
           {"heddle::memory::ExecutionEvents", "CUDA refuses an event", cudaGetErrorString(status)});
   }
 };
@@ -98,7 +98,7 @@ template <>
 struct ExecutionEvents<Kokkos::HIP> {
   /// An event of the device.
   using Mark = std::shared_ptr<std::remove_pointer_t<hipEvent_t>>;
-  /// The end of what was launched so far. @throws error where HIP makes none.
+  /// The end of what was launched so far. @throws communication_error where HIP makes none.
   [[nodiscard]] static Mark record(const Kokkos::HIP& exec) {
     hipEvent_t event = nullptr;
     check(hipEventCreateWithFlags(&event, hipEventDisableTiming));
@@ -116,7 +116,7 @@ struct ExecutionEvents<Kokkos::HIP> {
  private:
   static void check(hipError_t status) {
     if (status != hipSuccess)
-      throw error(
+      throw communication_error(
           {"heddle::memory::ExecutionEvents", "HIP refuses an event", hipGetErrorString(status)});
   }
 };

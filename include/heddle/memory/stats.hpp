@@ -90,6 +90,25 @@ class Stats {
     }
     m_upstream.deallocate(block, bytes, alignment);
   }
+  /// By the upstream; the block has so many bytes more, under the label that it was taken for.
+  [[nodiscard]] bool extend(void* block, std::size_t bytes,
+                            std::size_t more) noexcept requires ExtendableResource<Up> {
+    if (!m_upstream.extend(block, bytes, more)) return false;
+    const std::lock_guard lock(m_mutex);
+    if (const auto found = m_labelled.find(block); found != m_labelled.end())
+      grow(*found->second, more);
+    grow(m_usage, more);
+    return true;
+  }
+  /// Likewise, less.
+  void shrink(void* block, std::size_t bytes,
+              std::size_t less) noexcept requires ExtendableResource<Up> {
+    m_upstream.shrink(block, bytes, less);
+    const std::lock_guard lock(m_mutex);
+    if (const auto found = m_labelled.find(block); found != m_labelled.end())
+      found->second->bytes -= less;
+    m_usage.bytes -= less;
+  }
   /// Whether the upstream does.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);
@@ -142,11 +161,14 @@ class Stats {
 
  private:
   static void count(Usage& usage, std::size_t bytes) noexcept {
-    usage.bytes += bytes;
+    grow(usage, bytes);
     usage.blocks += 1;
+    usage.total_blocks += 1;
+  }
+  static void grow(Usage& usage, std::size_t bytes) noexcept {
+    usage.bytes += bytes;
     usage.peak = std::max(usage.peak, usage.bytes);
     usage.total_bytes += bytes;
-    usage.total_blocks += 1;
   }
   static void discount(Usage& usage, std::size_t bytes) noexcept {
     usage.bytes -= bytes;
@@ -165,6 +187,6 @@ class Stats {
 template <class Given>
 explicit Stats(Given&&) -> Stats<UpstreamOf<Given>>;
 
-static_assert(Resource<Stats<Pages>>);
+static_assert(ExtendableResource<Stats<Pages>>);
 
 }  // namespace heddle::inline v0::memory
