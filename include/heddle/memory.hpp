@@ -18,6 +18,7 @@
 #include <heddle/memory/ldm.hpp>
 #include <heddle/memory/limit.hpp>
 #include <heddle/memory/mapped.hpp>
+#include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/polymorphic.hpp>
 #include <heddle/memory/pool.hpp>

@@ -19,6 +19,7 @@
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/memory/message_memory.hpp>
 
 #include "support/transport_battery.hpp"
 
@@ -40,8 +41,8 @@ TEST_CASE("it carries what any transport carries, directly and staged") {
   MpiTransport inner(MPI_COMM_WORLD);
   OverMpi transport(inner, path);
   REQUIRE_NOTHROW(heddle::test::transport_battery(transport));
-  CHECK(transport.staged() == (path == DevicePath::staged));
-  CHECK((transport.staging_bytes() > 0) == transport.staged());
+  CHECK(transport.path() == (path == DevicePath::staged ? path : DevicePath::direct));
+  CHECK((transport.staging_bytes() > 0) == (path == DevicePath::staged));
 }
 
 TEST_CASE("it carries messages of threads, too") {
@@ -97,10 +98,53 @@ TEST_CASE("blocks of host memory are used again") {
   CHECK(transport.staging_bytes() == 2 * 64);
 }
 
+TEST_CASE("owned memory of messages is handed over, other is staged") {
+  MpiTransport inner(MPI_COMM_SELF);
+  const auto carry = [](OverMpi& transport, const std::byte* from, std::byte* to) {
+    auto receive = transport.receive(Rank{0}, Lane{0}, to, 1000);
+    auto send = transport.send(Rank{0}, Lane{0}, from, 1000);
+    while (!transport.test(receive) || !transport.test(send)) continue;
+    CHECK(std::equal(from, from + 1000, to));
+  };
+  const auto filled = [](int seed) {
+    const auto made = heddle::memory::message_buffer<Kokkos::HostSpace>("filled", 1000);
+    for (int i = 0; i < 1000; ++i) made(i) = static_cast<std::byte>(i * seed);
+    return made;
+  };
+  const auto own_from = filled(3), own_to = filled(5);
+  std::vector<std::byte> from(1000, std::byte{5}), to(1000);
+  {
+    OverMpi transport(inner, DevicePath::owned);
+    CHECK(transport.path() == DevicePath::owned);
+    carry(transport, own_from.data(), own_to.data());
+    CHECK(transport.staging_bytes() == 0);
+    carry(transport, own_from.data(), to.data());  // the receive alone
+    CHECK(transport.staging_bytes() == 1000);
+    carry(transport, from.data(), own_to.data());  // by the same block
+    CHECK(transport.staging_bytes() == 1000);
+    carry(transport, from.data(), to.data());
+    CHECK(transport.staging_bytes() == 2000);
+  }
+  OverMpi transport(inner, DevicePath::owned);
+  heddle::test::transport_battery(transport);
+  CHECK(transport.staging_bytes() > 0);
+}
+
+TEST_CASE("what automatic stands for") {
+  using heddle::device_path;
+  CHECK(device_path<Kokkos::HostSpace>(DevicePath::automatic, true) == DevicePath::direct);
+  CHECK(device_path<Kokkos::HostSpace>(DevicePath::automatic, false) == DevicePath::staged);
+  for (const bool takes : {false, true})
+    for (const auto path : {DevicePath::direct, DevicePath::staged, DevicePath::owned})
+      CHECK(device_path<Kokkos::HostSpace>(path, takes) == path);
+}
+
 TEST_CASE("it says which way messages go") {
   MpiTransport inner(MPI_COMM_SELF);
   CHECK(heddle::text(OverMpi(inner, DevicePath::staged)) ==
         "messages from and to Host go through host memory");
+  CHECK(heddle::text(OverMpi(inner, DevicePath::owned)) ==
+        "messages from and to Host go through host memory where theirs is not message_memory()");
   CHECK(heddle::text(OverMpi(inner)) == "messages from and to Host are handed over as they lie");
 }
 

@@ -60,6 +60,21 @@ TEST_CASE("an address is its own as long as the block is out") {
   CHECK(segment.used() == 0);
 }
 
+TEST_CASE("what a block grows by is its own, too") {
+  const std::size_t page = memory::Pages::page();
+  memory::IpcSafe safe(memory::Pages(memory::HugePages::no, std::size_t{1} << 30));
+  auto* const block = static_cast<std::byte*>(safe.allocate(page, page));
+  CHECK_FALSE(safe.owns(block + page));
+  REQUIRE(safe.extend(block, page, page));
+  CHECK(safe.owns(block + 2 * page - 1));
+  CHECK_FALSE(safe.owns(block + 2 * page));
+  CHECK_FALSE(safe.extend(block, 2 * page, std::size_t{2} << 30));
+  safe.shrink(block, 2 * page, page);
+  CHECK(safe.owns(block + page - 1));
+  CHECK_FALSE(safe.owns(block + page));
+  safe.deallocate(block, page, page);
+}
+
 TEST_CASE("a failure below what is safe loses nothing") {
   memory::Limit limit(memory::Pages{}, 200'000);
   memory::IpcSafe safe(limit);

@@ -21,18 +21,33 @@
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/impl/host_memory.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/memory/message_memory.hpp>
 
 namespace heddle::inline v0 {
 
 /// How messages leave and reach device memory. Ranks need not choose alike.
 enum class DevicePath : std::uint8_t {
-  automatic,  ///< direct where the transport takes such pointers, which MPI is asked, else staged
+  automatic,  ///< direct where the transport takes such pointers, which MPI is asked, else staged;
+              ///< owned instead of direct where HEDDLE_CHECK_COMMUNICATION is defined
   direct,     ///< its pointers are handed to the transport
   staged,     ///< through host memory, pinned where the device has such
+  owned,      ///< direct from and to memory::message_memory(), which MPI can reach for sure; staged
+              ///< otherwise: whoever suspects the memory of a View may compare
 };
+
+/// What `automatic` stands for where a transport takes pointers to `MemorySpace`, or does not.
+template <class MemorySpace>
+[[nodiscard]] constexpr DevicePath device_path(DevicePath path, bool takes_pointers) {
+  constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
+  if (path != DevicePath::automatic) return path;
+  if (!takes_pointers) return DevicePath::staged;
+  return !on_host && contract_level == ContractLevel::communication ? DevicePath::owned
+                                                                    : DevicePath::direct;
+}
 
 /// A Transport over `inner`, which it refers to, for memory of `MemorySpace`.
 ///
@@ -83,16 +98,14 @@ class DeviceTransport {
 
   /// Over `inner`, which outlives it.
   explicit DeviceTransport(T& inner, DevicePath path = DevicePath::automatic)
-      : m_inner(&inner),
-        m_staged(path == DevicePath::staged ||
-                 (path == DevicePath::automatic && !takes_pointers())) {}
+      : m_inner(&inner), m_path(device_path<MemorySpace>(path, takes_pointers())) {}
   /// Requests go on with it.
   DeviceTransport(DeviceTransport&&) = default;  // the addresses of slots stay
   /// Likewise.
   DeviceTransport& operator=(DeviceTransport&&) = default;
 
-  /// True where messages go through host memory.
-  [[nodiscard]] bool staged() const noexcept { return m_staged; }
+  /// Which way messages go; not `automatic`.
+  [[nodiscard]] DevicePath path() const noexcept { return m_path; }
   /// Host memory that staged messages have needed so far.
   [[nodiscard]] Bytes staging_bytes() const {
     Bytes bytes = 0;
@@ -107,7 +120,7 @@ class DeviceTransport {
 
   /// Starts to send; staged, the memory is free again when it returns.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
-    if (!m_staged || bytes == 0) return Request(m_inner->send(peer, lane, data, bytes));
+    if (bytes == 0 || !staged(data)) return Request(m_inner->send(peer, lane, data, bytes));
     Slot& slot = take(bytes);
     copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
     return Request(m_inner->send(peer, lane, slot.block.data(), bytes), &slot);
@@ -115,7 +128,7 @@ class DeviceTransport {
 
   /// Starts to receive; the memory is written by the time that `test` says true.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
-    if (!m_staged || bytes == 0) return Request(m_inner->receive(peer, lane, data, bytes));
+    if (bytes == 0 || !staged(data)) return Request(m_inner->receive(peer, lane, data, bytes));
     Slot& slot = take(bytes);
     slot.target = data;
     return Request(m_inner->receive(peer, lane, slot.block.data(), bytes), &slot);
@@ -146,8 +159,13 @@ class DeviceTransport {
 
   /// "messages from and to CudaSpace go through host memory"
   friend std::ostream& operator<<(std::ostream& out, const DeviceTransport& transport) {
-    return out << "messages from and to " << MemorySpace::name()
-               << (transport.m_staged ? " go through host memory" : " are handed over as they lie");
+    out << "messages from and to " << MemorySpace::name();
+    switch (transport.m_path) {
+      case DevicePath::staged: return out << " go through host memory";
+      case DevicePath::owned:
+        return out << " go through host memory where theirs is not message_memory()";
+      default: return out << " are handed over as they lie";
+    }
   }
 
  private:
@@ -165,6 +183,11 @@ class DeviceTransport {
       return on_host;
   }
 
+  [[nodiscard]] bool staged(const std::byte* data) const {
+    return m_path == DevicePath::staged ||
+           (m_path == DevicePath::owned && !memory::message_memory<MemorySpace>().owns(data));
+  }
+
   template <class To, class From>
   void copy(const To& to, const From& from) {
     Kokkos::deep_copy(m_exec, to, from);
@@ -179,8 +202,7 @@ class DeviceTransport {
     if (chosen == m_free.end()) {
       if (m_free.empty()) m_free.push_back(&m_slots.emplace_back());
       chosen = m_free.end() - 1;
-      (*chosen)->block =
-          Block(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::comm::staging"), bytes);
+      (*chosen)->block = memory::message_buffer<HostMemory>("heddle::comm::staging", bytes);
     }
     Slot& slot = **chosen;
     m_free.erase(chosen);
@@ -190,7 +212,7 @@ class DeviceTransport {
   }
 
   T* m_inner;
-  bool m_staged;
+  DevicePath m_path;
   typename MemorySpace::execution_space m_exec{};
   std::deque<Slot> m_slots;   ///< every slot there is; addresses stay
   std::vector<Slot*> m_free;  ///< those that no message uses

@@ -34,6 +34,7 @@
 #include <heddle/kernel/pack.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
+#include <heddle/memory/message_memory.hpp>
 
 namespace heddle::inline v0 {
 
@@ -142,7 +143,7 @@ class StridedExchange {
             });
     Bytes most = 0;
     for (const StridedBlock& block : m_own_sends) most = std::max(most, block.bytes());
-    if (most > 0) m_own = Piece(unset("own"), most);
+    if (most > 0) m_own = memory::message_buffer<Memory>("heddle::comm::strided_own", most);
   }
   StridedExchange(const StridedExchange&) = delete;
   StridedExchange& operator=(const StridedExchange&) = delete;
@@ -276,9 +277,6 @@ class StridedExchange {
     }
   };
 
-  [[nodiscard]] static auto unset(const char* what) {
-    return Kokkos::view_alloc(Kokkos::WithoutInitializing, text("heddle::comm::strided_", what));
-  }
   [[nodiscard]] static std::string listed(const std::vector<StridedBlock>& blocks) {
     std::string list;
     for (const StridedBlock& block : blocks)
@@ -307,9 +305,11 @@ class StridedExchange {
       message.receives = &messages == &m_receives;
       if (message.path == StridedPath::datatype) message.type = BlockDatatype(message.block);
       if (message.path == StridedPath::direct || message.path == StridedPath::staged)
-        message.piece = Piece(unset("piece"), message.bytes);
+        message.piece =
+            memory::message_buffer<Memory>("heddle::comm::strided_piece", message.bytes);
       if (message.path == StridedPath::one_shot || message.path == StridedPath::staged)
-        message.host = HostPiece(unset("host_piece"), message.bytes);
+        message.host =
+            memory::message_buffer<HostMemory>("heddle::comm::strided_host_piece", message.bytes);
     }
   }
 

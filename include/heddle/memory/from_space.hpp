@@ -118,4 +118,16 @@ class FromSpace {
 
 static_assert(Resource<FromSpace<Kokkos::HostSpace>>);
 
+/// It is, but for memory of a device that Kokkos takes from the driver's asynchronous pools.
+template <class MemorySpace>
+inline constexpr bool is_ipc_safe<FromSpace<MemorySpace>> = true;
+#if defined(KOKKOS_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaSpace>> = false;
+#endif
+#if defined(KOKKOS_ENABLE_IMPL_HIP_MALLOC_ASYNC)
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HIPSpace>> = false;
+#endif
+
 }  // namespace heddle::inline v0::memory

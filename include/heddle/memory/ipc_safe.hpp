@@ -8,33 +8,21 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <type_traits>
 #include <utility>
 
-#include <heddle/memory/free_ranges.hpp>
 #include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory {
 
-/// Whether any process or network card may be given the memory of R: pages of the host are, device
-/// memory of a plain allocation is, that of the driver's asynchronous pools is not. False unless a
-/// source says otherwise with a specialisation; of an adaptor what it is of its upstream.
-template <class R>
-inline constexpr bool is_ipc_safe = false;
-/// Of an adaptor.
-template <class R>
-requires requires { typename R::Upstream; }
-inline constexpr bool is_ipc_safe<R> = is_ipc_safe<typename R::Upstream>;
-/// They are.
-template <>
-inline constexpr bool is_ipc_safe<Pages> = true;
-
 /// Blocks of an upstream that is_ipc_safe, which a function that sends them can ask for by type;
 /// and whether an address lies in one, whatever the upstream. It remembers each block, so that it
-/// best stands below a pool: `Pool(IpcSafe(Pages{}))`.
+/// best stands below a pool, as in message_memory().
 template <Resource Up>
 class IpcSafe {
   static_assert(is_ipc_safe<Up>,
@@ -50,14 +38,14 @@ class IpcSafe {
            std::constructible_from<Up, Given>) explicit IpcSafe(Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)) {}
 
-  /// Of the upstream. @throws what that throws, out_of_memory where there are no pages to remember
-  /// it.
+  /// Of the upstream. @throws what that throws, and std::bad_alloc where the host has no memory to
+  /// remember it.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const block = m_upstream.allocate(bytes, alignment);
     if (block == nullptr) return block;
     try {
       const std::lock_guard lock(m_mutex);
-      m_blocks.add(reinterpret_cast<std::uintptr_t>(block), bytes);
+      m_blocks.emplace(block, bytes);
     } catch (...) {
       m_upstream.deallocate(block, bytes, alignment);
       throw;
@@ -69,14 +57,35 @@ class IpcSafe {
     if (block == nullptr) return;
     {
       const std::lock_guard lock(m_mutex);
-      m_blocks.remove(reinterpret_cast<std::uintptr_t>(block));
+      m_blocks.erase(block);
     }
     m_upstream.deallocate(block, bytes, alignment);
+  }
+  /// By the upstream.
+  [[nodiscard]] bool extend(void* block, std::size_t bytes,
+                            std::size_t more) noexcept requires ExtendableResource<Up> {
+    if (!m_upstream.extend(block, bytes, more)) return false;
+    const std::lock_guard lock(m_mutex);
+    m_blocks.find(block)->second += more;
+    return true;
+  }
+  /// Likewise.
+  void shrink(void* block, std::size_t bytes,
+              std::size_t less) noexcept requires ExtendableResource<Up> {
+    {
+      const std::lock_guard lock(m_mutex);
+      m_blocks.find(block)->second -= less;
+    }
+    m_upstream.shrink(block, bytes, less);
   }
   /// Whether it lies in a block that is out.
   [[nodiscard]] bool owns(const void* address) const {
     const std::lock_guard lock(m_mutex);
-    return m_blocks.chunk_of(reinterpret_cast<std::uintptr_t>(address)).has_value();
+    const auto after = m_blocks.upper_bound(address);
+    if (after == m_blocks.begin()) return false;
+    const auto& [block, bytes] = *std::prev(after);
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(block) <
+           bytes;
   }
   /// Where its blocks come from.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
@@ -84,13 +93,13 @@ class IpcSafe {
  private:
   Up m_upstream;
   mutable impl::Mutex m_mutex;
-  FreeRanges m_blocks;  // each a chunk of its own, never cut
+  std::map<const void*, std::size_t> m_blocks;  // bytes from each address on
 };
 
 /// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
 template <class Given>
 explicit IpcSafe(Given&&) -> IpcSafe<UpstreamOf<Given>>;
 
-static_assert(OwningResource<IpcSafe<Pages>>);
+static_assert(OwningResource<IpcSafe<Pages>> && ExtendableResource<IpcSafe<Pages>>);
 
 }  // namespace heddle::inline v0::memory

@@ -115,4 +115,8 @@ class Pages {
 
 static_assert(ExtendableResource<Pages>);
 
+/// They are.
+template <>
+inline constexpr bool is_ipc_safe<Pages> = true;
+
 }  // namespace heddle::inline v0::memory

@@ -117,4 +117,14 @@ struct UpstreamOf<R&> {
 template <class Given>
 using UpstreamOf = typename impl::UpstreamOf<Given>::type;
 
+/// Whether any process or network card may be given the memory of R: pages of the host are, device
+/// memory of a plain allocation is, that of the driver's asynchronous pools is not. False unless a
+/// source says otherwise with a specialisation; of an adaptor what it is of its upstream.
+template <class R>
+inline constexpr bool is_ipc_safe = false;
+/// Of an adaptor.
+template <class R>
+requires requires { typename R::Upstream; }
+inline constexpr bool is_ipc_safe<R> = is_ipc_safe<typename R::Upstream>;
+
 }  // namespace heddle::inline v0::memory

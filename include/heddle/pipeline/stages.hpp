@@ -32,6 +32,7 @@
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/memory/message_memory.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
 #include <heddle/pipeline/partition.hpp>
@@ -165,8 +166,7 @@ class Stages {
 
   /// Called by Runner: every other buffer is a View, without initial values.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) const {
-    const Kokkos::View<std::byte*, memory_space> view(
-        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::buffer"), bytes);
+    const auto view = memory::message_buffer<memory_space>("heddle::pipeline::buffer", bytes);
     return {view.data(), [view](std::byte*) {}};
   }
 

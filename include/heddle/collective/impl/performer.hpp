@@ -24,9 +24,11 @@
 #include <heddle/collective/impl/lane_shift.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/memory/message_memory.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
@@ -124,7 +126,7 @@ class PerformerIn final : public Performer {
   PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory)
       : Performer(std::move(key)),
         m_shifted(transport),
-        m_carrier(m_shifted, chosen(this->key().path)),
+        m_carrier(m_shifted, device_path<MemorySpace>(this->key().path, gpu_aware<MemorySpace>())),
         m_memory(memory),
         m_schedule(schedule_of(this->key(), transport.size())),
         m_executor(slice(m_schedule, transport.rank(),
@@ -147,18 +149,11 @@ class PerformerIn final : public Performer {
   [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
 
  private:
-  /// A DeviceTransport asks MPI only where it sees that it stands before one.
-  [[nodiscard]] static DevicePath chosen(DevicePath path) {
-    if (path != DevicePath::automatic) return path;
-    return gpu_aware<MemorySpace>() ? DevicePath::direct : DevicePath::staged;
-  }
-
   std::byte* bind(BufferId id, const Buffer& buffer) {
     if (buffer.transient) {
       if (buffer.bytes == 0) return nullptr;
-      m_scratch.emplace_back(
-          Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::collective::scratch"),
-          buffer.bytes);
+      m_scratch.push_back(
+          memory::message_buffer<MemorySpace>("heddle::collective::scratch", buffer.bytes));
       return m_scratch.back().data();
     }
     m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);

@@ -16,6 +16,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/memory/message_memory.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/schedule.hpp>
 
@@ -62,8 +63,8 @@ class ExchangePerformer {
       m_bound.emplace_back(id, m_schedule[buffer.label] == "to" ? 1 : 0);
       return m_memory[m_bound.back().second];
     }
-    m_scratch.emplace_back(
-        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::tensor::packed"), buffer.bytes);
+    m_scratch.push_back(
+        memory::message_buffer<MemorySpace>("heddle::tensor::packed", buffer.bytes));
     return m_scratch.back().data();
   }
 
