@@ -31,6 +31,7 @@ struct CsvOptions {
   std::string name = "CSV";  ///< of the orders
   StageGraph graph = {};     ///< what a file does not say; of 0 stages: a chain over those it names
   bool old_dialect = false;  ///< B is the backward for the input and BW the whole of it
+  bool vertical_sync = false;  ///< of the orders; a file does not say it either
 };
 
 /// The first wrong cell of a schedule file, and its neighbourhood to print beside the error.
@@ -109,6 +110,7 @@ namespace impl {
   impl::CsvContent content;
   content.orders.name = options.name;
   content.orders.graph = options.graph;
+  content.orders.vertical_sync = options.vertical_sync;
   bool transfers = false;
   for (std::size_t row = 0; row < cells.size(); ++row) {
     impl::CsvReader reader(content, options.old_dialect);
