@@ -25,10 +25,11 @@ class Options {
  public:
   explicit Options(std::string about) : m_about(std::move(about)) {}
 
-  /// `--name VALUE`. A number is read whole: `--steps 10x` is an error.
+  /// `--name VALUE`. A number is read whole: `--steps 10x` is an error. A vector of one number
+  /// takes several, too: `--name 1,2,1`.
   template <class T>
   void add(std::string name, T& value, std::string help) {
-    help += heddle::text(" (default: ", value, ")");
+    help += heddle::text(" (default: ", shown(value), ")");
     m_options.push_back({std::move(name), true, std::move(help),
                          [&value, this](std::string_view argument) { read(argument, value); }});
   }
@@ -90,6 +91,15 @@ class Options {
         {"command line", heddle::text("--", m_current, ": ", what), std::move(why), "try --help"});
   }
 
+  template <class T>
+  static const T& shown(const T& value) {
+    return value;
+  }
+  template <class T>
+  static const T& shown(const std::vector<T>& values) {
+    return values.front();
+  }
+
   void read(std::string_view argument, std::string& value) const { value = argument; }
   template <class T>
   requires std::integral<T> || std::floating_point<T>
@@ -97,6 +107,17 @@ class Options {
     const char* const end = argument.data() + argument.size();
     const auto [rest, error] = std::from_chars(argument.data(), end, value);
     if (error != std::errc{} || rest != end) fail("not a number", heddle::text("'", argument, "'"));
+  }
+
+  template <class T>
+  void read(std::string_view argument, std::vector<T>& values) const {
+    values.clear();
+    for (bool more = true; more;) {
+      const std::string_view piece = argument.substr(0, argument.find(','));
+      more = piece.size() < argument.size();
+      argument.remove_prefix(piece.size() + more);
+      read(piece, values.emplace_back());
+    }
   }
 
   std::string m_about;

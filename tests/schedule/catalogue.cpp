@@ -74,6 +74,8 @@ TEST_CASE("every schedule of the catalogue heeds what it says of a shape, and no
     };
     heeds(ShapeOption::stages_per_rank, {.microbatches = 12, .stages_per_rank = 3});
     heeds(ShapeOption::group, {.microbatches = 12, .group = 3});
+    heeds(ShapeOption::pairs, {.microbatches = 12, .pairs = 2});
+    heeds(ShapeOption::most_live, {.microbatches = 12, .most_live = 2});
   }
 }
 

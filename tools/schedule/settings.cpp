@@ -32,13 +32,17 @@ examples::Options options(const Command& command, Settings& s) {
     options.add("microbatches", s.shape.microbatches, "in a step");
     options.add("stages-per-rank", s.shape.stages_per_rank, "where the schedule leaves it open");
     options.add("group", s.shape.group, "microbatches of a group, of kfkb");
+    options.add("pairs", s.shape.pairs, "pipelines in each direction, of chimera");
+    options.add("most-live", s.shape.most_live, "microbatches that fit a rank, of dapple; 0: all");
   }
   if (command.prices) {
-    options.add("F", s.F, "time of a forward");
-    options.add("I", s.I, "time of a backward for the input");
-    options.add("W", s.W, "time of a backward for the weights; a whole one takes I + W");
+    options.add("F", s.F, "time of a forward; several, 1,2,1: of each stage as it is");
+    options.add("I", s.I, "time of a backward for the input, likewise");
+    options.add("W", s.W, "of a backward for the weights, likewise; a whole one takes I + W");
     options.add("FB", s.FB, "time of a fused pair, 0: as long as both");
     options.add("latency", s.latency, "of every transfer");
+    options.add("bandwidth", s.bandwidth, "bytes of --activation per unit of time, 0: any number");
+    options.add("depth", s.depth, "results that wait to be sent while a stage goes on, -1: all");
     options.add("activation", s.activation, "bytes that a stage hands on");
     options.add("saved", s.saved, "bytes kept from forward to backward");
     options.add("parameters", s.parameters, "bytes of weights; of their gradients, too");
@@ -53,9 +57,54 @@ examples::Options options(const Command& command, Settings& s) {
   if (command.reads) {
     options.flag("old-dialect", s.old_dialect, "B is for the input and BW the whole backward");
     options.flag("replicas", s.replicas, "a stage may be on several ranks");
+    options.add("branches", s.branches, "of as many stages as ranks, with a loss that they share");
+    options.flag("vertical-sync", s.vertical_sync, "all stages use the first one's version");
   }
   return options;
 }
+
+/// Costs of every stage, and of transfers those of the first.
+class CostsOfStages {
+ public:
+  using Time = Seconds;
+
+  /// @throws contract_error as price() does. A stage has `share` of what a rank has.
+  CostsOfStages(const Settings& s, int stages, double share) : m_pair(s.FB * share) {
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto of_stage = [&](const char* name, const std::vector<double>& times) {
+        if (times.size() == 1) return times[0] * share;
+        expects(times.size() == static_cast<std::size_t>(stages), [&] {
+          return Complaint{"command line",
+                           text("--", name, " takes one time, or one for each stage"),
+                           text(times.size(), " times for ", stages, " stages")};
+        });
+        return times[static_cast<std::size_t>(stage)];
+      };
+      m_stages.push_back({.F = of_stage("F", s.F),
+                          .I = of_stage("I", s.I),
+                          .W = of_stage("W", s.W),
+                          .latency = s.latency,
+                          .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
+    }
+  }
+
+  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
+    return m_stages[+schedule[id].stage].time(schedule, id);
+  }
+  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
+    const ActionId next{+id + 1};
+    const bool pair =
+        std::minmax({schedule[id].kind, schedule[next].kind}) == std::pair(Kind::F, Kind::B);
+    return pair && m_pair > 0 ? m_pair : time(schedule, id) + time(schedule, next);
+  }
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
+    return m_stages[0].transfer(schedule, id);
+  }
+
+ private:
+  std::vector<StageCosts> m_stages;
+  double m_pair;  ///< time of a fused forward and backward; 0: as long as both
+};
 
 bool has_pairs(const Orders& orders) {
   return std::ranges::any_of(
@@ -91,10 +140,15 @@ Arguments read(std::span<char*> arguments, const Command& command) {
     throw contract_error({"command line", text("this command takes ", command.what),
                           text(names, names == 1 ? " name" : " names"), "try schedule --help"});
   const Settings& s = result.settings;
-  for (const double time : {s.F, s.I, s.W, s.FB, s.latency})
-    expects(std::isfinite(time) && time >= 0, [&] {
-      return Complaint{"command line", "times are numbers of at least 0", text("one is ", time)};
-    });
+  for (const auto& times : {s.F, s.I, s.W, {s.FB, s.latency, s.bandwidth}})
+    for (const double time : times)
+      expects(std::isfinite(time) && time >= 0, [&] {
+        return Complaint{"command line", "times and bandwidths are numbers of at least 0",
+                         text("one is ", time)};
+      });
+  if (s.bandwidth > 0 && s.activation == 0)
+    refuse("--bandwidth is for the bytes that stages hand on", "say them with --activation");
+  if (s.depth < -1) refuse("a depth is a number of results", "0 is a blocking send, -1 no bound");
   if (s.transfers && s.csv.empty())
     refuse("--transfers says what a csv file holds", "name one with --csv");
   return result;
@@ -109,8 +163,10 @@ std::vector<Orders> named_orders(const Arguments& arguments) {
     heeded.push_back(entry.heeds);
     all.push_back(entry.orders(arguments.settings.shape));
   }
-  for (const auto& [option, heeds] :
-       {std::pair{"stages-per-rank", ShapeOption::stages_per_rank}, {"group", ShapeOption::group}})
+  for (const auto& [option, heeds] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
+                                      {"group", ShapeOption::group},
+                                      {"pairs", ShapeOption::pairs},
+                                      {"most-live", ShapeOption::most_live}})
     if (given(arguments, option) && std::ranges::find(heeded, heeds) == heeded.end()) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
@@ -133,16 +189,13 @@ Priced price(Orders orders, const Settings& s) {
       priced.stages = std::max(priced.stages, static_cast<int>(+order.stage) + 1);
   const double ranks = static_cast<double>(priced.orders.ranks.size());
   const double share = ranks / priced.stages;
+  const CostsOfStages costs(s, priced.stages, share);
   priced.schedule = weave(
       priced.orders, {.activation = s.activation,
                       .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
                       .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)});
-  const double both = s.FB > 0 ? s.FB : s.F + s.I + s.W;
-  const StageCosts costs{.F = s.F * share,
-                         .I = s.I * share,
-                         .W = s.W * share,
-                         .FB = both * share,
-                         .latency = s.latency};
+  if (s.depth >= 0)
+    priced.schedule = fold_to_live(priced.schedule, static_cast<std::uint32_t>(s.depth));
   priced.timeline = simulate(priced.schedule, costs);
   for (int rank = 0; rank < priced.schedule.ranks(); ++rank)
     priced.activations.push_back(

@@ -15,19 +15,24 @@
 namespace tool {
 
 /// Times and sizes are those of one microbatch for the share of the model that a rank has when each
-/// has one, so that schedules with different numbers of stages are about the same model.
+/// has one, so that schedules with different numbers of stages are about the same model. Of F, I
+/// and W there may be several: then those of each stage as it is.
 struct Settings {
   heddle::schedule::PipelineShape shape = {};
-  double F = 1;
-  double I = 1;
-  double W = 1;
+  std::vector<double> F = {1};
+  std::vector<double> I = {1};
+  std::vector<double> W = {1};
   double FB = 0;  ///< of a fused pair; 0: as long as both
   double latency = 0;
+  double bandwidth = 0;  ///< bytes per unit of time that a channel carries; 0: any number
+  int depth = -1;        ///< results that may wait to be sent while their stage goes on; -1: all
   heddle::Bytes activation = 0;  ///< handed from stage to stage
   heddle::Bytes saved = 0;       ///< kept from forward to backward
   heddle::Bytes parameters = 0;  ///< weights
   bool old_dialect = false;
   bool replicas = false;
+  bool vertical_sync = false;
+  int branches = 1;
   bool transfers = false;
   /// Whether bytes are to be told.
   [[nodiscard]] bool sized() const { return activation + saved + parameters > 0; }
@@ -72,6 +77,7 @@ struct Priced {
   std::size_t messages = 0;  ///< between ranks
 };
 
+/// @throws contract_error where there are several times, and not one for each stage.
 [[nodiscard]] Priced price(heddle::Orders orders, const Settings& settings);
 
 /// A number with at most three decimals.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <string>
 #include <utility>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/file.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
@@ -61,12 +63,27 @@ int check(std::span<char*> arguments) {
   std::ifstream file(name, std::ios::binary);
   const std::string csv((std::istreambuf_iterator<char>(file)), {});
   if (!file) throw format_error({"schedule check", "cannot read '" + name + "'"});
+  const Settings& s = line.settings;
+  StageGraph graph;
+  if (s.branches != 1) {
+    const auto ends = std::count(csv.begin(), csv.end(), '\n');
+    const auto ranks = ends + (!csv.ends_with('\n'));
+    graph = schedule::branch_graph(static_cast<int>(ranks), s.branches);
+  }
+  graph.replicas = s.replicas;
   try {
     Orders orders = schedule::read_orders(csv, {.name = name,
-                                                .graph = {.replicas = line.settings.replicas},
-                                                .old_dialect = line.settings.old_dialect});
+                                                .graph = graph,
+                                                .old_dialect = s.old_dialect,
+                                                .vertical_sync = s.vertical_sync});
+    expects(!s.vertical_sync || csv.find("UPDATE") != std::string::npos, [] {
+      return Complaint{"command line",
+                       "--vertical-sync is about updates among the orders, and there are none",
+                       {},
+                       "leave it out"};
+    });
     refuse_price_of_no_pair(line, {orders});
-    draw(std::move(orders), line.settings);
+    draw(std::move(orders), s);
   } catch (const schedule::wrong_cell& error) {
     std::cout << error.grid();
     throw;

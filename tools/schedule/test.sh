@@ -46,8 +46,8 @@ expect 1 "takes the name of a schedule (0 names)" show
 expect 1 "takes the name of a schedule (2 names)" show gpipe 1f1b
 expect 1 "no option '--rank'" show gpipe --rank 3
 expect 1 "--ranks: not a number ('four')" show gpipe --ranks four
-expect 1 "times are numbers of at least 0 (one is -1)" show gpipe --F -1
-expect 1 "times are numbers of at least 0 (one is nan)" compare gpipe --latency nan
+expect 1 "times and bandwidths are numbers of at least 0 (one is -1)" show gpipe --F -1
+expect 1 "times and bandwidths are numbers of at least 0 (one is nan)" compare gpipe --latency nan
 
 expect 0 "" show 1f1b --svg a.svg --perfetto a.json --dot a.dot --csv a.csv
 holds a.svg "<svg xmlns"
@@ -92,6 +92,54 @@ expect 1 "--FB is the time of a fused pair, and there is none" check a.csv --FB 
 expect 0 "dualpipe" compare gpipe dualpipe --FB 2
 expect 1 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
 expect 0 "weights" show 1f1b --parameters 1000
+
+# Several times are those of the stages: 2 ranks, 1 and 3 forward, 2 and 6 backward, the second works
+# through from 1 to 19, and the first has its last backward after that.
+times=(--F 1,3 --I 1,3 --W 1,3)
+expect 0 "makespan 21 s" show 1f1b --ranks 2 --microbatches 2 "${times[@]}"
+expect 1 "--F takes one time, or one for each stage (2 times for 4 stages)" show interleaved --ranks 2 "${times[@]}"
+expect 1 "--W: not a number ('')" show 1f1b --W 1,
+expect 1 "times and bandwidths are numbers of at least 0 (one is -2)" show 1f1b --ranks 2 --I 1,-2
+# A channel is busy for bytes / bandwidth, and where nothing may wait to be sent, so is its stage: t
+# for a stage and c for a transfer, S t + (S - 1) c + (M - 1) max(t, c), or + (M - 1)(t + c).
+link=(--activation 1000 --bandwidth 4000)
+expect 0 "makespan 11.75 s" show stream "${link[@]}"
+expect 0 "makespan 11.75 s" show stream "${link[@]}" --depth 1
+expect 0 "makespan 13.5 s" show stream "${link[@]}" --depth 0
+expect 1 "--bandwidth is for the bytes that stages hand on; say them with --activation" show stream --bandwidth 1
+expect 1 "a depth is a number of results" show stream --depth -2
+expect 0 "live activations of the ranks: 3 3 3 1" show dapple --most-live 3
+expect 1 "a rank needs memory for at least one microbatch" show dapple --most-live -1
+expect 0 "f=2" show chimera --pairs 2
+expect 1 "use 4 or 8 stages" show chimera --ranks 6 --pairs 2
+expect 1 "--most-live means nothing to this schedule; it is for dapple" show 1f1b --most-live 2
+expect 1 "--pairs means nothing to this schedule; it is for chimera, chimera-doubled" show dapple --pairs 2
+
+# Files of all schedules of the list, read with what they do not say: the same but for the name.
+sizes=(--saved 1000 --parameters 1000 --activation 10)
+nameless() { sed -E 's/^[^:]*://'; }
+while read -r name _; do
+  says=()
+  case $name in
+    name) continue ;;
+    chimera* | dualpipe) says=(--replicas) ;;
+    flexpipe) says=(--branches 2) ;;
+    pipedream-vertical) says=(--vertical-sync) ;;
+  esac
+  "$program" show "$name" --csv all.csv --transfers "${sizes[@]}" | nameless > shown
+  "$program" check all.csv "${says[@]}" "${sizes[@]}" | nameless > checked
+  if ! grep -q makespan shown || ! diff shown checked; then
+    failures=$((failures + 1))
+    echo "FAILED: the file of $name is another schedule (${says[*]})"
+  fi
+done < <("$program" list)
+"$program" show flexpipe --csv all.csv > shown
+expect 1 "the orders cannot progress" check all.csv
+"$program" show pipedream-vertical --csv all.csv "${sizes[@]}" | nameless > shown
+"$program" check all.csv "${sizes[@]}" | nameless > checked
+diff -q shown checked > all && { failures=$((failures + 1)); echo "FAILED: --vertical-sync is heeded"; }
+expect 1 "--vertical-sync is about updates among the orders, and there are none" check a.csv --vertical-sync
+expect 1 "a model has at least one branch" check a.csv --branches 0
 expect 0 "most bytes kept" compare 1f1b chimera --parameters 1000
 
 "$program" gallery gallery

@@ -35,10 +35,12 @@ struct PipelineShape {
   int microbatches = 8;     ///< in a step
   int stages_per_rank = 2;  ///< heeded by the schedules that leave it open
   int group = 2;            ///< microbatches of a group, likewise
+  int pairs = 1;            ///< pipelines in each direction, likewise
+  int most_live = 0;        ///< microbatches that a rank has memory for, likewise; 0: for all
 };
 
 /// What a schedule heeds of a shape besides the ranks and microbatches.
-enum class ShapeOption : std::uint8_t { none, stages_per_rank, group };
+enum class ShapeOption : std::uint8_t { none, stages_per_rank, group, pairs, most_live };
 
 /// A schedule of the catalogue.
 struct NamedSchedule {
@@ -71,12 +73,20 @@ struct NamedSchedule {
       {"kfkb", "1F1B in groups: the transfers of a microbatch hide behind the others of its group",
        [](const Shape& s) { return kfkb_orders(s.ranks, s.microbatches, s.group); }, true, false,
        group},
-      {"dapple", "early backward after a warm-up long enough for slow transfers",
-       [](const Shape& s) { return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b); }},
+      {"dapple",
+       "early backward after the warm-up of policy B, for transfers that take as long as a stage; "
+       "policy A is 1F1B's",
+       [](const Shape& s) {
+         return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b,
+                              s.most_live == 0 ? s.microbatches : s.most_live);
+       },
+       true, false, most_live},
       {"chimera", "two pipelines in opposite directions, with two copies of the model",
-       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs); }, true, false,
+       pairs},
       {"chimera-doubled", "Chimera with forwards of two microbatches in a row",
-       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, 1, true); }},
+       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs, true); }, true,
+       false, pairs},
       {"zb-h1", "1F1B with a split backward: a smaller bubble for the same memory",
        [](const Shape& s) { return zb_h1_orders(s.ranks, s.microbatches); }},
       {"zb-h2", "twice the memory of ZB-H1, next to no bubble",
@@ -105,7 +115,9 @@ struct NamedSchedule {
        "1F1B whose weight gradients wait for idle time: 2BP's 1F1B-1 with a microbatch a rank, "
        "1F1B-2 with two",
        [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
-      {"flexpipe", "two branches of a model in opposite directions, no weights twice",
+      {"flexpipe",
+       "two branches of a model in opposite directions, no weights twice; in the order of slots, "
+       "which a search (plan::coordinate) improves",
        [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
       {"pipedream", "1F1B that updates after every backward pass and keeps versions of the weights",
        [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
