@@ -7,6 +7,7 @@
 
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/blocked_order.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/catalogue.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>

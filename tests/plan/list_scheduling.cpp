@@ -227,6 +227,23 @@ TEST_CASE("a dead end names the cap, the ranks and what they have no room for") 
                  ContainsSubstring("raise the cap, or take another priority"));
 }
 
+TEST_CASE("the first order without room in a dead end is named as a cell, and marked") {
+  try {
+    (void)plan::list_schedule(schedule::flexpipe_orders(2, 2), {.F = 1, .B = 2}, {.cap = 1});
+    FAIL("nothing was thrown");
+  } catch (const blocked_order& error) {
+    CHECK(error.fault().rank == Rank{0});
+    CHECK(error.fault().entry == 1);
+    CHECK(error.complaint().why ==
+          "rank 0, cell 2: '3F0', rank 0 keeps 1 and has no room for 3F0, "
+          "rank 1 keeps 1 and has no room for 1F0");
+    CHECK(error.grid() ==
+          "cell     1      2\n"
+          "rank 0   0F0  > 3F0 <\n"
+          "rank 1   2F0    .\n");
+  }
+}
+
 TEST_CASE("what cannot be list scheduled is refused") {
   const auto refusal = [](const Orders& orders, const plan::ListOptions& options = {}) {
     return test::message_of<contract_error>(

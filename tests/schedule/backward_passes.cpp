@@ -175,6 +175,15 @@ TEST_CASE("what cannot be filled is refused") {
              ContainsSubstring("fill_idle_with_weights(1F1B P=3 M=4)") &&
                  ContainsSubstring("a cap of 2 activations is too small") &&
                  ContainsSubstring("rank 0 keeps 2 activations at 0F2"));
+  try {
+    (void)schedule::fill_idle_with_weights(split, {.cap = 2});
+    FAIL("nothing was thrown");
+  } catch (const blocked_order& wrong) {
+    CHECK(wrong.fault().rank == Rank{0});
+    CHECK(wrong.fault().entry == 2);
+    CHECK_THAT(wrong.complaint().why, ContainsSubstring("rank 0, cell 3: '0F2', rank 0 keeps 2"));
+    CHECK_THAT(wrong.grid(), ContainsSubstring("rank 0   0F0    0F1  > 0F2 <"));
+  }
   CHECK_THAT(said(split, {.cap = -1}), ContainsSubstring("cap = -1"));
   CHECK_THAT(said(split, {.share = 1.5}),
              ContainsSubstring("a share is between 0 and 1") && ContainsSubstring("share = 1.5"));
@@ -182,6 +191,8 @@ TEST_CASE("what cannot be filled is refused") {
   std::ranges::reverse(reversed.ranks[0]);
   CHECK_THAT(said(reversed), ContainsSubstring("the orders cannot progress") &&
                                  ContainsSubstring("rank 0 keeps 0 activations at 0I3"));
+  // Not by the cap, though there is one.
+  CHECK_THAT(said(reversed, {.cap = 9}), ContainsSubstring("the orders cannot progress"));
   Orders fewer = split;
   fewer.ranks[1].pop_back();
   CHECK_THAT(said(fewer), ContainsSubstring("every I has one W on its rank") &&

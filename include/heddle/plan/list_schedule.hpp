@@ -37,7 +37,8 @@ class ListScheduler {
   /// whose inputs are there and whose activations fit under the cap. Greedy: it may be beaten, and
   /// under a cap it may lead into a dead end. Ties go to what comes first in the woven orders. A
   /// cap holds forwards back only where there are backwards.
-  /// @throws infeasible where no rank can go on within the cap; it names the cap and the ranks.
+  /// @throws blocked_order, an infeasible, where no rank can go on within the cap; it names the
+  ///         cap, the ranks, and the first order without room, which its grid marks.
   /// @throws contract_error for activations that are not one number of at least 0 for each stage,
   ///         or a negative cap.
   [[nodiscard]] Orders run(const ListOptions& options) const {
@@ -79,7 +80,7 @@ class ListScheduler {
 };
 
 /// `orders` in the order that list scheduling gives them; see ListScheduler.
-/// @throws infeasible where no rank can go on within the cap.
+/// @throws blocked_order where no rank can go on within the cap.
 template <Costs C>
 [[nodiscard]] Orders list_schedule(const Orders& orders, const C& costs,
                                    const ListOptions& options = {}, const StageSizes& sizes = {}) {

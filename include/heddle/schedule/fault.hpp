@@ -3,7 +3,9 @@
 #pragma once
 
 /// @file
-/// Fault: an entry of Orders that is wrong, as first_fault() finds it.
+/// Fault: an entry of Orders that is wrong, as first_fault() finds it. What is refused before there
+/// are any orders has no such entry: a number of microbatches that a generator cannot divide, a
+/// graph in which stages wait for each other in a circle.
 
 #include <cstddef>
 #include <string>

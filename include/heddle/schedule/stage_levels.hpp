@@ -20,7 +20,8 @@ namespace heddle::inline v0 {
 /// The number of edges on the longest way to each stage from one without inputs: 0, 1, 2, ... along
 /// a chain. Edges that end at a backward pass do not count.
 /// @throws contract_error where the forward passes of some stages wait for each other in a circle;
-///         it names them.
+///         it names them. There are no orders here to mark an entry of; first_fault() does that for
+///         orders over such a graph.
 [[nodiscard]] inline std::vector<int> stage_levels(const StageGraph& graph) {
   const auto stages = static_cast<std::size_t>(graph.stages);
   std::vector<int> levels(stages, 0);

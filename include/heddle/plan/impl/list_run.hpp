@@ -15,10 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/list_options.hpp>
+#include <heddle/schedule/blocked_order.hpp>
+#include <heddle/schedule/fault.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -37,7 +38,7 @@ class ListRun {
       if (!problem.nodes[n].moves) m_urgency[n] = options.priority(problem.candidates[n]);
   }
 
-  /// A list for every rank. @throws infeasible in a dead end, with `where` in front.
+  /// A list for every rank. @throws blocked_order in a dead end, with `where` in front.
   std::vector<std::vector<Order>> lists(const std::string& where) {
     for (std::uint32_t n = 0; n < m_inputs.size(); ++n)
       if (m_inputs[n] == 0) make_ready(n, Time{});
@@ -51,7 +52,7 @@ class ListRun {
       }
       dispatch(now);
     }
-    if (m_taken < m_problem.orders) throw infeasible(dead_end(where));
+    if (m_taken < m_problem.orders) fail(where);
     return std::move(m_lists);
   }
 
@@ -134,16 +135,23 @@ class ListRun {
     m_events.push({now + node.takes, number});
   }
 
-  [[nodiscard]] Complaint dead_end(const std::string& where) const {
-    std::string held;
+  /// The first rank that is held back has the order without room behind what it has done.
+  [[noreturn]] void fail(const std::string& where) {
+    Fault first;
+    first.what = text("a dead end under the cap of ", m_options.cap, " activations");
     for (std::size_t r = 0; r < m_ranks.size(); ++r) {
       if (m_ranks[r].forwards.empty()) continue;
-      held +=
-          text(held.empty() ? "" : ", ", "rank ", r, " keeps ", m_ranks[r].live,
-               " and has no room for ", m_problem.nodes[m_ranks[r].forwards.begin()->second].order);
+      const Order& order = m_problem.nodes[m_ranks[r].forwards.begin()->second].order;
+      if (first.why.empty()) {
+        first.rank = Rank{r};
+        first.entry = m_lists[r].size();
+        m_lists[r].push_back(order);
+      }
+      first.why += text(first.why.empty() ? "" : ", ", "rank ", r, " keeps ", m_ranks[r].live,
+                        " and has no room for ", order);
     }
-    return {where, text("a dead end under the cap of ", m_options.cap, " activations"), held,
-            "raise the cap, or take another priority"};
+    throw blocked_order(where, std::move(first), "raise the cap, or take another priority",
+                        {{}, std::move(m_lists)});
   }
 
   const ListProblem<Time>& m_problem;

@@ -17,6 +17,8 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/blocked_order.hpp>
+#include <heddle/schedule/fault.hpp>
 #include <heddle/schedule/impl/progress.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/stage_graph.hpp>
@@ -62,7 +64,7 @@ class WeightFiller {
         while (step(rank)) any = true;
     }
     for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
-      if (m_ranks[rank].head < m_orders.ranks[rank].size()) throw infeasible(stuck());
+      if (m_ranks[rank].head < m_orders.ranks[rank].size()) stuck();
       while (has_weights(m_ranks[rank])) do_weights(m_ranks[rank]);
     }
     Orders result{m_orders.name + ", idle time filled", {}, m_orders.graph};
@@ -89,9 +91,11 @@ class WeightFiller {
     std::vector<Order> list;  ///< the result
   };
 
+  [[nodiscard]] std::string where() const {
+    return text("heddle::schedule::fill_idle_with_weights(", m_orders.name, ")");
+  }
   [[nodiscard]] Complaint fail(std::string what, std::string why, std::string fix = {}) const {
-    return {text("heddle::schedule::fill_idle_with_weights(", m_orders.name, ")"), std::move(what),
-            std::move(why), std::move(fix)};
+    return {where(), std::move(what), std::move(why), std::move(fix)};
   }
 
   void read_graph(const StageGraph& graph) {
@@ -185,15 +189,13 @@ class WeightFiller {
     while (list[end - 1].fused && end < list.size()) ++end;
 
     double start = rank.clock;
-    int forwards = 0;
-    for (std::size_t i = rank.head; i < end; ++i) {
+    for (std::size_t i = rank.head; i < end; ++i)
       start = std::max(start, ready(static_cast<std::uint32_t>(number), list[i]));
-      forwards += list[i].kind == Kind::F;
-    }
-    const bool full = m_options.cap > 0 && forwards > 0 && rank.live + forwards > m_options.cap;
-    if (full && !has_weights(rank)) return false;
-    if (!full && start == never) return false;
-    if (full || (has_weights(rank) && pays(start - rank.clock, rank.weights[rank.weights_done]))) {
+    const bool no_room = full(number);
+    if (no_room && !has_weights(rank)) return false;
+    if (!no_room && start == never) return false;
+    if (no_room ||
+        (has_weights(rank) && pays(start - rank.clock, rank.weights[rank.weights_done]))) {
       do_weights(rank);
       return true;
     }
@@ -210,17 +212,37 @@ class WeightFiller {
     if (order.kind == Kind::I) rank.weights.push_back({Kind::W, order.stage, order.item});
   }
 
-  [[nodiscard]] Complaint stuck() const {
-    std::string heads;
+  /// Whether the cap keeps a rank from the head of its list with its partner.
+  [[nodiscard]] bool full(std::size_t number) const {
+    const RankState& rank = m_ranks[number];
+    const auto& list = m_orders.ranks[number];
+    int forwards = 0;
+    for (std::size_t i = rank.head; i < list.size(); ++i) {
+      forwards += list[i].kind == Kind::F;
+      if (!list[i].fused) break;
+    }
+    return m_options.cap > 0 && forwards > 0 && rank.live + forwards > m_options.cap;
+  }
+
+  /// The wrong entry is the first head that the cap holds back, or, where it holds none, the first.
+  [[noreturn]] void stuck() const {
+    Fault first;
+    bool capped = false;
     for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
       const RankState& state = m_ranks[rank];
       if (state.head == m_orders.ranks[rank].size()) continue;
-      heads += text(heads.empty() ? "" : ", ", "rank ", rank, " keeps ", state.live,
-                    " activations at ", m_orders.ranks[rank][state.head]);
+      if (first.why.empty() || (!capped && full(rank))) {
+        first.rank = Rank{rank};
+        first.entry = state.head;
+      }
+      capped |= full(rank);
+      first.why += text(first.why.empty() ? "" : ", ", "rank ", rank, " keeps ", state.live,
+                        " activations at ", m_orders.ranks[rank][state.head]);
     }
-    return fail(m_options.cap > 0 ? text("a cap of ", m_options.cap, " activations is too small")
-                                  : "the orders cannot progress",
-                heads, m_options.cap > 0 ? "raise the cap, or make orders that need less" : "");
+    first.what = capped ? text("a cap of ", m_options.cap, " activations is too small")
+                        : "the orders cannot progress";
+    throw blocked_order(where(), std::move(first),
+                        capped ? "raise the cap, or make orders that need less" : "", m_orders);
   }
 
   const Orders& m_orders;
@@ -240,7 +262,8 @@ class WeightFiller {
 /// of `options`: of microbatches that travel `transfer` each, without contention, and of fused
 /// pairs that take as long as both.
 ///
-/// @throws infeasible where the cap lets no rank go on, or the orders do not; it names the heads.
+/// @throws blocked_order, an infeasible, where the cap lets no rank go on, or the orders do not; it
+///         names the heads, and its grid marks the first that is held back.
 /// @throws contract_error where a rank has not as many W as I, for a fused W, updates among the
 ///         orders, a negative cap, a share that is none.
 [[nodiscard]] inline Orders fill_idle_with_weights(const Orders& orders,
