@@ -271,6 +271,25 @@ TEST_CASE("memory has a row of its own for every rank, all in one scale") {
   CHECK(bytes.find(">3 kB, 2 live</text>") != std::string::npos);
   CHECK(bytes.find(">2 kB, 1 live</text>") != std::string::npos);
   CHECK(bytes.find("all memory") != std::string::npos);
+  CHECK(bytes.find("weights, all versions") != std::string::npos);
+  CHECK(numbers.find("weights, all versions") == std::string::npos);
+
+  // The first of two ranks keeps two versions of its weights, the other one: a line twice as high.
+  const std::string versions = trace::to_svg(
+      simulate(schedule::pipedream({.stages = 2, .microbatches = 3, .sizes = options.sizes}),
+               {.F = 1, .B = 2}),
+      {.memory = true});
+  CHECK(flaw(versions) == "");
+  std::vector<double> high;
+  for (std::size_t end = 0; (end = versions.find("\" fill=\"none\"", end)) != std::string::npos;) {
+    const std::size_t at = versions.rfind("d=\"", end) + 3;
+    const std::string line = versions.substr(at, end++ - at);
+    const std::vector<double> levels = heights(line);
+    high.push_back(std::stod(line.substr(line.find(',') + 1)) - *std::ranges::min_element(levels));
+  }
+  REQUIRE(high.size() == 2);
+  CHECK(high[0] == Catch::Approx(2 * high[1]).margin(0.02));
+  CHECK(high[1] > 1);
 
   CHECK(flaw(trace::to_svg(Timeline{}, {.memory = true})) == "");
   const auto plain = trace::to_svg(one_f_one_b_timeline());

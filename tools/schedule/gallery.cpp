@@ -31,6 +31,11 @@ constexpr const char* head =
     "in\n"
     "those of a microbatch on such a share.\n"
     "\n"
+    "Under the ranks of a picture is what they hold over time, where the activations of a\n"
+    "microbatch and the weights take 100 MB each on such a share. The line is that of the "
+    "weights,\n"
+    "in all the versions and copies that a rank keeps.\n"
+    "\n"
     "`schedule gallery docs` writes this page and its pictures; `schedule show NAME` draws "
     "others.\n";
 
@@ -67,7 +72,7 @@ std::string overlap_section(const std::filesystem::path& folder,
 int gallery(std::span<char*> arguments) {
   const Arguments line = read(arguments, {.name = "gallery", .what = "the name of a folder"});
   if (line.help) return 0;
-  const Settings& settings = line.settings;
+  const Settings settings{.saved = 100'000'000, .parameters = 100'000'000};
   const std::filesystem::path folder = line.names[0];
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
   std::error_code ignored;  // write_file says it better
@@ -78,7 +83,7 @@ int gallery(std::span<char*> arguments) {
     const std::string file = text(entry.name, ".svg");
     const std::string title(entry.name);
     write_file(folder / pictures / file,
-               trace::to_svg(priced.timeline, {.title = title, .unit = "F"}));
+               trace::to_svg(priced.timeline, {.title = title, .unit = "F", .memory = true}));
     page += text("\n## ", entry.name, "\n\n", entry.about, "\n\n", "Makespan ",
                  number(priced.timeline.makespan()), " F, bubble ratio ",
                  percent(priced.timeline.bubble_ratio()), ", live activations ",

@@ -34,7 +34,7 @@ struct SvgOptions {
   std::string title = {};  ///< empty: the schedule's name
   std::string unit = {};   ///< what times are in; empty: seconds, shown as s, ms or us
   bool arrows = false;     ///< a thin arrow for each move between ranks
-  bool memory = false;     ///< a second row per rank: all memory it holds, and live activations
+  bool memory = false;     ///< a second row per rank: all memory, live activations, weights
 };
 
 namespace impl {
@@ -292,7 +292,10 @@ class SvgPicture {
             "darker: another stage, or the other direction");
     entry("#e9edf2", "idle");
     if (m_memory) entry(MemoryRows::activations_fill, "live activations");
-    if (m_memory && m_memory->sized()) entry(MemoryRows::all_fill, "all memory");
+    if (m_memory && m_memory->sized()) {
+      entry(MemoryRows::all_fill, "all memory");
+      entry(MemoryRows::weights_line, "weights, all versions");
+    }
     m_svg.close("g");
     return at + 16;
   }
@@ -326,8 +329,9 @@ class SvgPicture {
 /// and orange its two halves, grey update; darker for further stages of the rank, or, where all
 /// ranks have the same stages, for the microbatches of the other direction; the rank is idle where
 /// the row is light. Fused actions lie above each other. Boxes that are wide enough carry their
-/// action's text. With `memory`, what every rank holds over the same time. An SVG document in
-/// UTF-8, the same bytes for the same timeline.
+/// action's text. With `memory`, what every rank holds over the same time; where there are sizes,
+/// its weights are a line, as high as the versions that it keeps. An SVG document in UTF-8, the
+/// same bytes for the same timeline.
 [[nodiscard]] inline std::string to_svg(const Timeline& timeline, const SvgOptions& options = {}) {
   expects(options.width >= 240, [&] {
     return Complaint{"heddle::trace::to_svg", "the picture is too narrow for its labels",

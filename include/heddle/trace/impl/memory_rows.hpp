@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The rows under a picture of a timeline that show what every rank holds: all memory, and in front
-/// of it the live activations.
+/// The rows under a picture of a timeline that show what every rank holds: all memory, in front of
+/// it the live activations, and a line for the weights in all their versions.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,6 +25,7 @@ class MemoryRows {
  public:
   static constexpr const char* all_fill = "#aebccd";
   static constexpr const char* activations_fill = "#6b8fc4";
+  static constexpr const char* weights_line = "#8a3ffc";
 
   explicit MemoryRows(const Timeline& timeline) : m_ranks(memory_use(timeline)) {
     for (const MemoryUse& use : m_ranks) m_most = std::max(m_most, peak(use.all).bytes);
@@ -47,28 +48,32 @@ class MemoryRows {
   template <class X>
   void draw(SvgWriter& svg, std::size_t rank, const Box& box, X&& x) const {
     const MemoryUse& use = m_ranks[rank];
-    if (m_sized) area(svg, use.all, all_fill, box, x);
-    area(svg, use.activations, activations_fill, box, x);
+    const auto filled = [](const char* colour) { return text("fill=\"", colour, "\""); };
+    if (m_sized) curve(svg, use.all, filled(all_fill), box, x);
+    curve(svg, use.activations, filled(activations_fill), box, x);
+    if (m_sized)
+      curve(svg, use.weights,
+            text("fill=\"none\" stroke=\"", weights_line, "\" stroke-width=\"1.5\""), box, x);
   }
 
  private:
   template <class X>
-  void area(SvgWriter& svg, const MemoryCurve<Seconds>& curve, const char* fill, const Box& box,
-            X&& x) const {
-    if (curve.empty()) return;
+  void curve(SvgWriter& svg, const MemoryCurve<Seconds>& steps, const std::string& style,
+             const Box& box, X&& x) const {
+    if (steps.empty()) return;
     std::string path;
     const auto to = [&path](char command, double number) {
       append_fixed(path += command, number, 2);
     };
     const double base = box.y + box.height;
-    to('M', x(curve.front().at));
+    to('M', x(steps.front().at));
     to(',', base);
-    for (const auto& [at, holds] : curve) {
+    for (const auto& [at, holds] : steps) {
       const auto amount = static_cast<double>(m_sized ? holds.bytes : holds.parts);
       to('H', x(at));
       to('V', base - box.height * amount / static_cast<double>(m_most));
     }
-    svg.path(path + "Z", text("fill=\"", fill, "\""));
+    svg.path(path, style);
   }
 
   std::vector<MemoryUse> m_ranks;
