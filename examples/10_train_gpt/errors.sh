@@ -39,6 +39,7 @@ refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag
 refuses "schedule 'pipedream' is not synchronous" "${pipe[@]}" --schedule pipedream
 refuses "schedule 'flexpipe' is for models of several branches" "${pipe[@]}" --schedule flexpipe
 refuses "the nearest number that does is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
+refuses "a group has at least one microbatch" "${pipe[@]}" --schedule kfkb --group 0
 refuses "does not divide" "${pipe[@]}" --width 10 --heads 4
 refuses "no option '--stepz'" "${pipe[@]}" --stepz 3
 refuses "not a number" "${pipe[@]}" --layers three

@@ -44,6 +44,7 @@ Settings parse(int argc, char** argv) {
   options.add("pair", s.pair, "replicas in a pair, for --shard three-level");
   options.add("schedule", s.schedule, synchronous_names());
   options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
+  options.add("group", s.group, "microbatches of a group, of kfkb");
   options.add("microbatches", s.training.microbatches, "per replica and step");
   options.add("gradient-sum", s.gradient_sum, "ring (part of the schedule) or library (MPI)");
   options.add("layers", model.layers, "transformer blocks");
@@ -80,7 +81,8 @@ heddle::Schedule make_schedule(const Settings& s) {
   });
   return heddle::weave(entry.orders({.ranks = s.pipe,
                                      .microbatches = s.training.microbatches,
-                                     .stages_per_rank = s.stages_per_rank}));
+                                     .stages_per_rank = s.stages_per_rank,
+                                     .group = s.group}));
 }
 
 heddle::GradientSum make_gradient_sum(const Settings& s) {

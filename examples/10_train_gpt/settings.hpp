@@ -30,6 +30,7 @@ struct Settings {
   int node = 0;  ///< 0: all replicas
   int pair = 1;
   int stages_per_rank = 2;
+  int group = 2;
   int steps = 50;
   int sample = 200;
   double rate = 3e-3;
