@@ -34,7 +34,8 @@ constexpr const char* head =
     "Under the ranks of a picture is what they hold over time, where the activations of a\n"
     "microbatch and the weights take 100 MB each on such a share. The line is that of the "
     "weights,\n"
-    "in all the versions and copies that a rank keeps.\n"
+    "in all the versions and copies that a rank keeps; \"live\" counts the activations of single "
+    "stages.\n"
     "\n"
     "`schedule gallery docs` writes this page and its pictures; `schedule show NAME` draws "
     "others.\n";
