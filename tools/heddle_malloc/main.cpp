@@ -153,9 +153,8 @@ Blocks* pool() noexcept {
   if (state.compare_exchange_strong(expected, State::making)) {
     self.busy = true;
     new (storage) Blocks(memory::Pages(memory::HugePages::yes, std::size_t{64} << 30),
-                         {.least_chunk = std::size_t{2} << 20,
-                          .most_growth = std::size_t{1} << 30,
-                          .cached = std::size_t{1} << 20});
+                         {.least_chunk = std::size_t{2} << 20, .most_growth = std::size_t{1} << 30},
+                         std::size_t{1} << 20);
     pthread_key_create(&key, retire);
     pthread_atfork([] { made().lock(); }, [] { made().unlock(); },
                    [] {

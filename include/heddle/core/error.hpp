@@ -43,6 +43,7 @@ class error {
   [[nodiscard]] const Complaint& complaint() const noexcept { return m_complaint; }
 
  protected:
+  /// Of what it says.
   explicit error(Complaint complaint)
       : m_complaint(std::move(complaint)), m_line(to_string(m_complaint)) {}
 

@@ -93,19 +93,20 @@ class Pool {
   static constexpr std::size_t room = std::size_t{64} << 30;
 
   struct Held final : impl::CachedPool {
-    Held(Upstream upstream, const impl::PoolLimits& limits) : blocks(std::move(upstream), limits) {}
+    Held(Upstream upstream, const PoolOptions& options)
+        : blocks(std::move(upstream), {options.least_chunk, options.most_growth}, options.cached) {}
     [[nodiscard]] impl::Cache* new_cache() override { return blocks.new_cache(); }
     void retire(impl::Cache* cache) noexcept override { blocks.retire(cache); }
     impl::BlockPool<Upstream> blocks;
   };
 
-  [[nodiscard]] static impl::PoolLimits checked(const PoolOptions& options) {
+  [[nodiscard]] static const PoolOptions& checked(const PoolOptions& options) {
     expects(options.least_chunk > 0 && options.most_growth > 0, [&] {
       return Complaint{
           "heddle::memory::Pool", "a chunk has at least a byte",
           text("least_chunk = ", options.least_chunk, ", most_growth = ", options.most_growth)};
     });
-    return {options.least_chunk, options.most_growth, options.cached};
+    return options;
   }
   [[nodiscard]] impl::Cache* cache() noexcept { return impl::ThreadCaches::of(*m_pool); }
 

@@ -16,6 +16,10 @@ namespace heddle::inline v0::memory::impl {
 
 /// What addresses and sizes of everything but small blocks are multiples of.
 inline constexpr std::size_t granule = 1024;
+/// So many bytes in whole granules.
+[[nodiscard]] constexpr std::size_t whole(std::size_t bytes) noexcept {
+  return (bytes + granule - 1) / granule * granule;
+}
 
 /// Small blocks share slabs, middle ones are whole granules and kept by threads for a while, larger
 /// ones go back at once.

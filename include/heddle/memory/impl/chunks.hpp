@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Chunks: ranges out of chunks of an upstream, and whose each is.
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <heddle/memory/impl/heap.hpp>
+#include <heddle/memory/impl/page_map.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory::impl {
+
+/// By how much there is more at once.
+struct Growth {
+  std::size_t least_chunk;  ///< bytes
+  std::size_t most_growth;  ///< bytes of a chunk, unless a range is larger
+};
+
+/// Ranges of whole granules, each marked with a word for whoever only has an address. `lock` is
+/// held by callers of take(), give() and trim().
+template <Resource Upstream>
+class Chunks {
+ public:
+  Chunks(Upstream upstream, const Growth& growth)
+      : m_upstream(std::move(upstream)), m_growth(growth) {}
+  Chunks(const Chunks&) = delete;
+  Chunks& operator=(const Chunks&) = delete;
+  ~Chunks() {
+    m_heap.release_all([&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); });
+  }
+
+  /// The first granule is marked with `word`. @throws out_of_memory.
+  [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word) {
+    std::uintptr_t begin = m_heap.take(bytes, alignment);
+    if (begin == 0) {
+      grow(bytes + (alignment - granule));
+      m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
+      begin = m_heap.take(bytes, alignment);
+    }
+    m_map.set(begin, granule, word);
+    return begin;
+  }
+  /// Any whole granules of what was taken.
+  void give(std::uintptr_t begin, std::size_t bytes) noexcept { m_heap.give(begin, bytes); }
+
+  /// What the granule of an address was marked with; 0 of others'.
+  [[nodiscard]] std::uintptr_t operator[](std::uintptr_t address) const noexcept {
+    return m_map[address];
+  }
+  /// All granules of what was taken.
+  void mark(std::uintptr_t begin, std::size_t bytes, std::uintptr_t word) noexcept {
+    m_map.set(begin, bytes, word);
+  }
+
+  /// Chunks of which nothing is used go back, as long as `keep` bytes stay.
+  void trim(std::size_t keep) noexcept {
+    m_heap.trim(
+        keep, [&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); },
+        [&](std::uintptr_t begin, std::size_t bytes, std::size_t less) {
+          if constexpr (ExtendableResource<Upstream>)
+            m_upstream.shrink(reinterpret_cast<void*>(begin), bytes, less);
+          return ExtendableResource<Upstream>;
+        });
+    m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
+  }
+
+  /// Of all chunks, at some time.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return m_bytes.load(std::memory_order_relaxed);
+  }
+  /// Of ranges that nobody has.
+  [[nodiscard]] std::size_t free_bytes() const {
+    const std::scoped_lock locked(lock);
+    return m_heap.free_bytes();
+  }
+  [[nodiscard]] bool owns(std::uintptr_t address) const {
+    const std::scoped_lock locked(lock);
+    return m_heap.owns(address);
+  }
+  [[nodiscard]] Upstream& upstream() noexcept { return m_upstream; }
+
+  mutable std::mutex lock;
+
+ private:
+  /// So that a range of `bytes` is there: the newest chunk grows if it can, or another one comes.
+  /// By more than that the more there is, where upstream has so much.
+  void grow(std::size_t bytes) {
+    const std::size_t step =
+        whole(std::min(std::max(m_heap.bytes() / 16, m_growth.least_chunk), m_growth.most_growth));
+    if constexpr (ExtendableResource<Upstream>)
+      if (m_heap.bytes() > 0 && m_heap.owns(m_newest)) {
+        const std::size_t least = bytes - std::min(bytes, m_heap.end_of(m_newest));
+        if (extend(std::max(least, step)) || (least < step && extend(least))) return;
+      }
+    if (bytes >= step || !add(step)) add_exactly(bytes);
+  }
+  /// A chunk of `bytes`, unless upstream refuses.
+  [[nodiscard]] bool add(std::size_t bytes) {
+    try {
+      add_exactly(bytes);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
+  void add_exactly(std::size_t bytes) {
+    const auto chunk = reinterpret_cast<std::uintptr_t>(m_upstream.allocate(bytes, granule));
+    try {
+      m_map.reserve(chunk, bytes);
+      m_heap.add(chunk, bytes);
+    } catch (...) {
+      release(chunk, bytes);
+      throw;
+    }
+    m_newest = chunk;
+  }
+  /// The newest chunk by `more`, unless upstream refuses.
+  [[nodiscard]] bool extend(std::size_t more) requires ExtendableResource<Upstream> {
+    void* const chunk = reinterpret_cast<void*>(m_newest);
+    const std::size_t bytes = m_heap.chunk_bytes(m_newest);
+    if (!m_upstream.extend(chunk, bytes, more)) return false;
+    try {
+      m_map.reserve(m_newest + bytes, more);
+      if (m_heap.extend(m_newest, more)) return true;
+    } catch (const std::bad_alloc&) {  // as there is no room to keep account of it
+    }
+    m_upstream.shrink(chunk, bytes, more);
+    return false;
+  }
+  void release(std::uintptr_t begin, std::size_t bytes) noexcept {
+    m_upstream.deallocate(reinterpret_cast<void*>(begin), bytes, granule);
+  }
+
+  Upstream m_upstream;
+  Growth m_growth;
+  Heap m_heap{ExtendableResource<Upstream>};
+  PageMap m_map;
+  std::uintptr_t m_newest = 0;  ///< chunk
+  std::atomic<std::size_t> m_bytes{0};
+};
+
+}  // namespace heddle::inline v0::memory::impl

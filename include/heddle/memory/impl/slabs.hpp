@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Slabs: blocks of the small size classes.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include <heddle/memory/impl/chunks.hpp>
+#include <heddle/memory/impl/metadata.hpp>
+#include <heddle/memory/impl/size_classes.hpp>
+#include <heddle/memory/resource.hpp>
+
+namespace heddle::inline v0::memory::impl {
+
+/// Blocks of one size side by side, and which of them are free.
+struct Slab {
+  static constexpr std::size_t most = (std::size_t{32} << 10) / SizeClasses::least;
+
+  std::uintptr_t begin;
+  std::uint32_t size_class;
+  std::uint32_t blocks;
+  std::uint32_t free;
+  std::uint32_t first_word;  ///< none before it has a free block
+  Slab* next;                ///< of its class, of those that have a free block
+  Slab* previous;
+  std::array<std::uint64_t, most / 64> free_blocks;
+
+  /// Bytes of a slab of blocks of a size.
+  [[nodiscard]] static constexpr std::size_t bytes(std::size_t size) noexcept {
+    return std::max(most * SizeClasses::least, whole(8 * size));
+  }
+};
+
+/// What granules of chunks are marked with: those of a slab with its address; the first one of
+/// another range with how many there are, and with what kind of range it is.
+struct Mark {
+  static constexpr std::uintptr_t ranged = 1, in_a_class = 3;
+
+  [[nodiscard]] static constexpr std::uintptr_t of(std::size_t bytes,
+                                                   std::uintptr_t kind) noexcept {
+    return bytes / granule * 4 + kind;
+  }
+  /// Of the block that begins there; 0 of nobody's.
+  [[nodiscard]] static std::size_t bytes(std::uintptr_t word) noexcept {
+    return word % 2 == 1 || word == 0 ? word / 4 * granule
+                                      : SizeClasses::size(slab(word).size_class);
+  }
+  [[nodiscard]] static Slab& slab(std::uintptr_t word) noexcept {
+    return *reinterpret_cast<Slab*>(word);
+  }
+};
+
+/// Blocks out of slabs out of chunks. Each class has a lock, so that threads with blocks of
+/// different sizes do not wait for each other; that of the chunks is taken after it.
+template <Resource Upstream>
+class Slabs {
+ public:
+  static constexpr std::uint32_t classes = SizeClasses::of(SizeClasses::largest_small) + 1;
+
+  explicit Slabs(Chunks<Upstream>& chunks) : m_chunks(&chunks) {}
+  Slabs(const Slabs&) = delete;
+  Slabs& operator=(const Slabs&) = delete;
+  ~Slabs() {
+    while (m_arrays != nullptr) Metadata<Slab>(std::exchange(m_arrays, m_arrays->next), slab_array);
+  }
+
+  /// Up to `wanted` small blocks, at least one.
+  std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted) {
+    const std::size_t size = SizeClasses::size(c);
+    Centre& centre = m_centres[c];
+    const std::scoped_lock lock(centre.lock);
+    if (centre.slabs == nullptr) link(new_slab(c, size));
+    std::uint32_t count = 0;
+    while (count < wanted && centre.slabs != nullptr) {
+      Slab& slab = *centre.slabs;
+      while (count < wanted && slab.free > 0) {
+        std::uint64_t& word = slab.free_blocks[slab.first_word];
+        if (word == 0) {
+          ++slab.first_word;
+          continue;
+        }
+        const auto index =
+            slab.first_word * 64 + static_cast<std::uint32_t>(std::countr_zero(word));
+        word &= word - 1;
+        --slab.free;
+        blocks[count++] = reinterpret_cast<void*>(slab.begin + index * size);
+      }
+      if (slab.free == 0) unlink(slab);
+    }
+    return count;
+  }
+
+  void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
+    const std::size_t size = SizeClasses::size(c);
+    const std::scoped_lock lock(m_centres[c].lock);
+    for (std::uint32_t b = 0; b < count; ++b) {
+      const auto address = reinterpret_cast<std::uintptr_t>(blocks[b]);
+      Slab& slab = Mark::slab((*m_chunks)[address]);
+      const auto index = static_cast<std::uint32_t>((address - slab.begin) / size);
+      slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
+      slab.first_word = std::min(slab.first_word, index / 64);
+      if (slab.free++ == 0) link(slab);
+      // One that is free as a whole stays, for the next block.
+      if (slab.free == slab.blocks && (slab.next != nullptr || slab.previous != nullptr))
+        drop(slab);
+    }
+  }
+
+  /// Slabs of which nothing is used go back to the chunks.
+  void trim() noexcept {
+    for (Centre& centre : m_centres) {
+      const std::scoped_lock lock(centre.lock);
+      for (Slab* slab = centre.slabs; slab != nullptr;) {
+        Slab* const next = slab->next;
+        if (slab->free == slab->blocks) drop(*slab);
+        slab = next;
+      }
+    }
+  }
+
+  void lock() {
+    for (Centre& centre : m_centres) centre.lock.lock();
+  }
+  void unlock() {
+    for (Centre& centre : m_centres) centre.lock.unlock();
+  }
+
+ private:
+  static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
+
+  /// The slabs of a class that have a free block.
+  struct alignas(64) Centre {
+    std::mutex lock;
+    Slab* slabs = nullptr;
+  };
+
+  [[nodiscard]] Slab& new_slab(std::uint32_t c, std::size_t size) {
+    const std::scoped_lock lock(m_chunks->lock);
+    if (m_unused == nullptr) {
+      // The first one of an array is none: it leads to the array before.
+      Slab* const slabs = Metadata<Slab>(slab_array).release();
+      slabs->next = std::exchange(m_arrays, slabs);
+      for (std::size_t s = 1; s < slab_array; ++s)
+        slabs[s].next = std::exchange(m_unused, slabs + s);
+    }
+    const std::size_t bytes = Slab::bytes(size);
+    const std::uintptr_t begin = m_chunks->take(bytes, granule, 0);
+    Slab& slab = *std::exchange(m_unused, m_unused->next);
+    const auto blocks = static_cast<std::uint32_t>(bytes / size);
+    slab = {begin, c, blocks, blocks, 0, nullptr, nullptr, {}};
+    for (std::uint32_t block = 0; block < blocks; ++block)
+      slab.free_blocks[block / 64] |= std::uint64_t{1} << block % 64;
+    m_chunks->mark(begin, bytes, reinterpret_cast<std::uintptr_t>(&slab));
+    return slab;
+  }
+  /// Its class is locked.
+  void drop(Slab& slab) noexcept {
+    unlink(slab);
+    const std::scoped_lock lock(m_chunks->lock);
+    const std::size_t bytes = Slab::bytes(SizeClasses::size(slab.size_class));
+    m_chunks->mark(slab.begin, bytes, 0);
+    m_chunks->give(slab.begin, bytes);
+    slab.next = std::exchange(m_unused, &slab);
+  }
+  void link(Slab& slab) noexcept {
+    Slab*& first = m_centres[slab.size_class].slabs;
+    slab.previous = nullptr;
+    slab.next = first;
+    if (first != nullptr) first->previous = &slab;
+    first = &slab;
+  }
+  void unlink(Slab& slab) noexcept {
+    if (slab.next != nullptr) slab.next->previous = slab.previous;
+    (slab.previous != nullptr ? slab.previous->next : m_centres[slab.size_class].slabs) = slab.next;
+    slab.next = slab.previous = nullptr;
+  }
+
+  Chunks<Upstream>* m_chunks;
+  std::array<Centre, classes> m_centres;
+  Slab* m_unused = nullptr;  // under the lock of the chunks, as the next
+  Slab* m_arrays = nullptr;
+};
+
+}  // namespace heddle::inline v0::memory::impl
