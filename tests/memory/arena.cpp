@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: none
 
 // Arena: where blocks lie, what comes back when, and every failure of its upstream.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: none
 
 // Limit: so much and no more, and nothing is lost where its upstream has none.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: none
 
 // Pool over pages, and over upstreams that have little: blocks of all sizes, what comes back to
 // upstream, threads that come and go.

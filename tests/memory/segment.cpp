@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: none
 
 // Segment: one piece of memory and no more, of any upstream.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: none
 
 // StreamOrdered with instances that are asynchronous as a device's are: their work is done when the
 // test says so, and a block that somebody else has before is found out.

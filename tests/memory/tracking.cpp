@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: none
 
 // Tracking: each fault has its sentence, and the upstream sees none of them.
 
