@@ -6,6 +6,7 @@
 /// Everything of tensor/: tensors on a mesh, their redistribution and their halos; layers divided
 /// between ranks, and parameters divided between replicas.
 
+#include <heddle/tensor/among.hpp>
 #include <heddle/tensor/halo.hpp>
 #include <heddle/tensor/parallel_linear.hpp>
 #include <heddle/tensor/parameter_sharding.hpp>

@@ -6,10 +6,12 @@
 // Random redistributions, each element compared bit by bit with what it must be. HEDDLE_CASES sets
 // their number.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,8 +102,18 @@ std::size_t wrong_after_any(const hd::Communicator& comm, const RedistributionCa
     case 1: return wrong_after<double*>(comm, test, seed);
     case 2: return wrong_after<float**>(comm, test, seed);
     case 3: return wrong_after<std::int16_t***>(comm, test, seed);
-    default: return wrong_after<double****>(comm, test, seed);
+    case 4: return wrong_after<double****>(comm, test, seed);
+    case 5: return wrong_after<float*****>(comm, test, seed);
+    case 6: return wrong_after<std::int16_t******>(comm, test, seed);
+    case 7: return wrong_after<double*******>(comm, test, seed);
+    default: return wrong_after<int********>(comm, test, seed);
   }
+}
+
+std::vector<int> numbers(const std::vector<Rank>& ranks) {
+  std::vector<int> numbers;
+  for (const Rank rank : ranks) numbers.push_back(static_cast<int>(+rank));
+  return numbers;
 }
 
 std::uint64_t cases() {
@@ -124,6 +136,24 @@ TEST_CASE("random tensors come to any layout bit by bit") {
   }
   INFO(first);
   CHECK(bad == 0);
+}
+
+TEST_CASE("tensors of five to eight dimensions come to any layout bit by bit") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  std::size_t bad = 0;
+  std::array<int, 9> drawn = {};
+  std::string first;
+  for (std::uint64_t seed = 0; seed < cases() / 5; ++seed) {
+    const RedistributionCase test = RedistributionCase::draw(seed, comm.size(), 4, 8);
+    ++drawn[test.source.dims()];
+    const std::size_t count = wrong_after_any(comm, test, seed);
+    if (count != 0 && first.empty())
+      first = hd::text("seed ", seed, ": ", count, " elements, ", test.source, " to ", test.target);
+    bad += count;
+  }
+  INFO(first);
+  CHECK(bad == 0);
+  for (std::size_t dims = 5; dims <= 8; ++dims) CHECK((drawn[dims] > 0 || cases() < 1000));
 }
 
 TEST_CASE("as one writes it: rows become columns, and all of it on every rank") {
@@ -151,6 +181,11 @@ TEST_CASE("parts are summed, and are not values before") {
              ContainsSubstring("heddle::Sharded::view: these are parts of elements, not their "
                                "values") &&
                  ContainsSubstring("redistribute to Shard or Replicate, or ask for the parts()"));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { (void)parts.owned(); }),
+             ContainsSubstring("heddle::Sharded::owned: these are parts of elements, not their "
+                               "values") &&
+                 ContainsSubstring("or ask for the owned_parts()"));
+  CHECK(parts.owned_parts().extent(0) == 11);
   const auto sum = hd::redistribute(parts, {Replicate{}});
   const auto host = hd::host_mirror(sum.view());
   Kokkos::deep_copy(host, sum.view());
@@ -252,6 +287,12 @@ TEST_CASE("a halo is around what a rank owns, and stays as it is") {
   CHECK(a.view().extent(1) == 4);
   CHECK(static_cast<std::int64_t>(a.owned().extent(0)) == a.indices(0).size());
   CHECK(a.owned().data() == a.view().data() + 2 * 4);
+  // In the most dimensions.
+  const hd::Sharded<int********, Space> b(mesh, {2, 1, 3, 1, 9, 1, 2, 2}, {Shard{4, {}, 1}});
+  CHECK(b.owned().extent(2) == 3);
+  CHECK(b.view().extent(4) == b.owned().extent(4) + 2);
+  CHECK(static_cast<std::int64_t>(b.owned().extent(4)) == b.indices(4).size());
+  CHECK(b.owned().data() == b.view().data() + 1 * 1 * 2 * 2);
 }
 
 TEST_CASE("tensors move between meshes that share no rank") {
@@ -269,6 +310,130 @@ TEST_CASE("tensors move between meshes that share no rank") {
   fill(a, 3);
   const auto b = hd::redistribute(a, target);
   CHECK(wrong(b, {source, target}, 3) == 0);
+}
+
+/// Moves a random tensor from a random part of the ranks to another, on communicators of their own,
+/// and back again; elements that are wrong. `nth` of the ranks of `world` that a communicator has,
+/// in its order, are those of a Layout of so many.
+template <class Data>
+std::size_t wrong_after_moves(const hd::Communicator& world,
+                              const std::optional<hd::Communicator>& left,
+                              const std::vector<Rank>& of_left,
+                              const std::optional<hd::Communicator>& right,
+                              const std::vector<Rank>& of_right, std::uint64_t seed) {
+  using Tensor = hd::Sharded<Data, Space>;
+  hd::test::LayoutDraw draw(seed);
+  std::vector<std::int64_t> sizes;
+  for (std::size_t dim = 0; dim < Tensor::dims; ++dim) sizes.push_back(draw.below(8));
+  const auto laid = [&](std::size_t ranks, bool parts) {
+    const hd::MeshShape mesh = draw.mesh(static_cast<std::int64_t>(ranks));
+    return hd::Layout(mesh, sizes, draw.placements(mesh, Tensor::dims, parts, hd::Merge::sum));
+  };
+  const hd::Layout source = laid(of_left.size(), true), target = laid(of_right.size(), false);
+  const auto made = [](const auto& comm, const hd::Layout& layout) {
+    return comm ? std::optional<Tensor>(std::in_place, *comm, layout) : std::nullopt;
+  };
+  const auto a = made(left, source), b = made(right, target);
+  const Tensor from = hd::among(world, a), to = hd::among(world, b);
+  const RedistributionCase test{hd::impl::renumbered(source, numbers(of_left)),
+                                hd::impl::renumbered(target, numbers(of_right))};
+  CHECK(from.layout() == test.source);
+  CHECK(to.layout() == test.target);
+  std::size_t count = 0;
+  // Twice: of what is kept nothing is of the first time.
+  for (std::uint64_t time = seed; time < seed + 2; ++time) {
+    fill(from, time);
+    Kokkos::deep_copy(to.parts(), -1);
+    hd::redistribute(Space{}, from, to);
+    // The elements are those of the tensor that was given.
+    if (b) CHECK(b->view().data() == to.view().data());
+    count += wrong(to, test, time);
+  }
+  return count;
+}
+
+TEST_CASE("tensors move between communicators") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const int ranks = world.size(), me = static_cast<int>(+world.rank());
+  /// The ranks for which `has`, in the order of `key`, and their communicator.
+  struct Part {
+    std::vector<Rank> ranks;
+    std::optional<hd::Communicator> comm;
+  };
+  const auto part = [&](auto&& has, auto&& key) {
+    Part made;
+    for (int r = 0; r < ranks; ++r)
+      if (has(r)) made.ranks.emplace_back(r);
+    std::ranges::sort(made.ranks, {}, [&](Rank r) { return key(static_cast<int>(+r)); });
+    hd::Communicator split = world.split(has(me) ? 1 : 0, key(me) + ranks);
+    if (has(me)) made.comm = std::move(split);
+    return made;
+  };
+  const auto up = [](int r) { return r; };
+  const auto down = [](int r) { return -r; };
+  const auto all = [](int) { return true; };
+  const auto low = [&](int r) { return r < (ranks + 1) / 2; };
+  const auto high = [&](int r) { return r >= ranks / 2; };
+  const auto odd = [&](int r) { return r % 2 == 1 || ranks == 1; };
+  const auto last = [&](int r) { return r == ranks - 1; };
+  const Part parts[] = {part(all, up),   part(all, down), part(low, up), part(high, down),
+                        part(odd, down), part(odd, up),   part(last, up)};
+  std::uint64_t seed = 100;
+  std::size_t bad = 0;
+  for (const Part& left : parts)
+    for (const Part& right : parts)
+      for (int time = 0; time < 3; ++time) {
+        bad += wrong_after_moves<double**>(world, left.comm, left.ranks, right.comm, right.ranks,
+                                           ++seed);
+        bad += wrong_after_moves<std::int16_t***>(world, left.comm, left.ranks, right.comm,
+                                                  right.ranks, ++seed);
+      }
+  CHECK(bad == 0);
+}
+
+TEST_CASE("tensors that no common communicator has, or not as one, are refused on all ranks") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  using Tensor = hd::Sharded<double*, Space>;
+  const hd::Communicator self(MPI_COMM_SELF);
+  const hd::Layout alone(hd::MeshShape{{"self", 1}}, {10}, {Replicate{}});
+  const auto refusal = [](auto&& call) { return hd::test::message_of<hd::contract_error>(call); };
+  CHECK_THAT(refusal([&] { (void)hd::among(world, std::optional<Tensor>()); }),
+             ContainsSubstring("heddle::among: no rank has the tensor"));
+  if (world.size() == 1) return;
+  // Each rank has one of its own.
+  CHECK_THAT(refusal([&] { (void)hd::among(world, std::optional<Tensor>(Tensor(self, alone))); }),
+             ContainsSubstring("the ranks do not give one tensor (rank 1 does not give that of "
+                               "rank 0)") &&
+                 ContainsSubstring("give it on every rank of its communicator"));
+  // One that has a part gives none.
+  std::optional<Tensor> b(std::in_place, world,
+                          hd::Layout(hd::MeshShape{{"all", world.size()}}, {10}, {Shard{0}}));
+  if (world.rank() == Rank{1}) b.reset();
+  CHECK_THAT(refusal([&] { (void)hd::among(world, b); }),
+             ContainsSubstring("rank 1 does not give that of rank 0"));
+  const Tensor whole(world, hd::Layout(hd::MeshShape{{"all", world.size()}}, {10}, {Shard{0}}));
+  CHECK_THAT(refusal([&] { (void)hd::among(self, std::optional(whole)); }),
+             ContainsSubstring("the tensor is on a rank that the communicator has not") &&
+                 ContainsSubstring("take a communicator that has the ranks of both"));
+}
+
+TEST_CASE("a tensor may lie in a View that is there already") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  using Tensor = hd::Sharded<double**, Space>;
+  const hd::Layout layout(hd::MeshShape{{"all", world.size()}}, {9, 4}, {Shard{0, {}, 1}});
+  const auto extents = layout.extents(world.rank());
+  const Tensor::View mine("mine", static_cast<std::size_t>(extents[0]),
+                          static_cast<std::size_t>(extents[1]));
+  const Tensor a(world, layout, mine);
+  CHECK(a.view().data() == mine.data());
+  fill(a, 5);
+  const auto b = hd::redistribute(a, {Replicate{}});
+  CHECK(wrong(b, {a.layout(), b.layout()}, 5) == 0);
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
+               Tensor(world, layout, Tensor::View("other", mine.extent(0), mine.extent(1) + 1));
+             }),
+             ContainsSubstring("the View does not have the extents of this rank's elements "
+                               "(dimension 1: 5, expected 4"));
 }
 
 TEST_CASE("meshes of one communicator's ranks may differ, and others are refused") {
@@ -294,7 +459,7 @@ TEST_CASE("meshes of one communicator's ranks may differ, and others are refused
     const hd::Sharded<double*, Space> c(self, alone);
     CHECK_THAT(refusal([&] { hd::redistribute(Space{}, a, c); }),
                ContainsSubstring("the two tensors are among the ranks of two communicators") &&
-                   ContainsSubstring("make both on one that has the ranks of both"));
+                   ContainsSubstring("that has the ranks of both by among()"));
     CHECK_THAT(refusal([&] { hd::Sharded<double*, Space>(self, a.layout()); }),
                ContainsSubstring("heddle::Sharded: the layout has a rank that the communicator has "
                                  "not (rank 1 of 1"));

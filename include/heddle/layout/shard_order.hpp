@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <numeric>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,6 +102,19 @@ class ShardOrder {
   /// Whether it can deal out to so many.
   [[nodiscard]] bool fits(std::size_t ranks) const noexcept {
     return m_kind != Kind::weighted || m_weights.size() == ranks;
+  }
+
+  /// It as numbers, for a message: of_numbers() makes it of them.
+  [[nodiscard]] std::vector<std::int64_t> numbers() const {
+    std::vector<std::int64_t> numbers = {static_cast<std::int64_t>(m_kind), m_number};
+    numbers.insert(numbers.end(), m_weights.begin(), m_weights.end());
+    return numbers;
+  }
+  /// What numbers() of the same version of the library returned.
+  [[nodiscard]] static ShardOrder of_numbers(std::span<const std::int64_t> numbers) {
+    ShardOrder order(static_cast<Kind>(numbers[0]), numbers[1]);
+    order.m_weights.assign(numbers.begin() + 2, numbers.end());
+    return order;
   }
 
   friend bool operator==(const ShardOrder&, const ShardOrder&) = default;

@@ -116,7 +116,8 @@ class Redistributions {
 /// Waits for the work of `space` first, and returns when this rank has its elements and what it
 /// sent may be written again. All ranks of the communicator of `source` call it, which is that of
 /// `target` or one of the same ranks in the same order; the meshes of the two layouts may be any of
-/// them. The first call sets up what the communicator keeps.
+/// them. Tensors of other communicators come to one by among(). The first call sets up what the
+/// communicator keeps.
 /// @throws contract_error for tensors of other sizes, communicators of other ranks, an axis that is
 ///         to become Partial, or one View for both; at the contract level "communication" where
 ///         ranks call it with other layouts. communication_error where another rank fails, or does
@@ -133,7 +134,7 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
   expects(impl::same_ranks(source.comm(), target.comm()), [&] {
     return Complaint{where, "the two tensors are among the ranks of two communicators",
                      text(source.layout(), "; ", target.layout()),
-                     "make both on one that has the ranks of both: Layout takes which they are"};
+                     "make each one of a communicator that has the ranks of both by among()"};
   });
   expects(!source.shares(target), [&] {
     return Complaint{where, "the source is the target", text(source.layout()),

@@ -5,6 +5,7 @@
 /// @file
 /// Sharded: a tensor whose elements lie on the ranks of a mesh, each rank's in a plain View.
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -72,27 +73,28 @@ class Sharded {
   ///         add and multiply, or that have no order.
   Sharded(const Communicator& comm, Layout layout)
       : m_comm(&comm), m_layout(std::move(layout)), m_here(m_layout.rank_here(comm.rank())) {
-    expects(m_layout.dims() == dims, [&] {
-      return Complaint{where, "the layout has another number of dimensions",
-                       text(m_layout, ", expected ", dims)};
-    });
-    for (const Rank rank : m_layout.ranks())
-      expects(+rank < static_cast<std::size_t>(comm.size()), [&] {
-        return Complaint{where, "the layout has a rank that the communicator has not",
-                         text("rank ", rank, " of ", comm.size(), ", ", m_layout)};
-      });
-    expects(!m_layout.partial() || impl::can_merge<Element>(*m_layout.partial()), [&] {
-      return Complaint{where, "elements of this type cannot be merged", text(m_layout),
-                       "place it as Shard or Replicate"};
-    });
+    check();
     Kokkos::LayoutRight extents;
-    for (std::size_t dim = 0; dim < dims; ++dim) extents.dimension[dim] = 0;
-    if (m_here) {
-      const std::vector<std::int64_t> mine = m_layout.extents(*m_here);
-      for (std::size_t dim = 0; dim < dims; ++dim)
-        extents.dimension[dim] = static_cast<std::size_t>(mine[dim]);
-    }
+    std::ranges::copy(extents_here(), extents.dimension);
     m_view = View("heddle::tensor::sharded", extents);
+  }
+  /// The same of elements that are there already: this rank's, with those of a halo, lie in `mine`.
+  /// @throws contract_error as above, and on a rank whose View has other extents.
+  Sharded(const Communicator& comm, Layout layout, View mine)
+      : m_comm(&comm),
+        m_layout(std::move(layout)),
+        m_here(m_layout.rank_here(comm.rank())),
+        m_view(std::move(mine)) {
+    check();
+    const auto extents = extents_here();
+    for (std::size_t dim = 0; dim < dims; ++dim)
+      expects(m_view.extent(dim) == extents[dim], [&] {
+        return Complaint{where, "the View does not have the extents of this rank's elements",
+                         text("dimension ", dim, ": ", m_view.extent(dim), ", expected ",
+                              extents[dim], ", ", m_layout),
+                         "ask the layout for the extents() of its rank_here(); elsewhere they "
+                         "are 0"};
+      });
   }
 
   /// Which rank has what.
@@ -108,18 +110,19 @@ class Sharded {
 
   /// This rank's elements, with those of a halo. @throws contract_error where they are Partial.
   [[nodiscard]] const View& view() const {
-    expects(!m_layout.partial(), [&] {
-      return Complaint{"heddle::Sharded::view", "these are parts of elements, not their values",
-                       text(m_layout),
-                       "redistribute to Shard or Replicate, or ask for the parts()"};
-    });
+    expect_values("heddle::Sharded::view", "parts()");
     return m_view;
+  }
+  /// The same without a halo. @throws likewise.
+  [[nodiscard]] auto owned() const {
+    expect_values("heddle::Sharded::owned", "owned_parts()");
+    return owned_parts();
   }
   /// This rank's parts of elements, or the elements where none is Partial, with those of a halo:
   /// for whoever writes them, or knows.
   [[nodiscard]] const View& parts() const noexcept { return m_view; }
   /// The same without a halo.
-  [[nodiscard]] auto owned() const { return owned(std::make_index_sequence<dims>()); }
+  [[nodiscard]] auto owned_parts() const { return inner(std::make_index_sequence<dims>()); }
 
   /// The indices of dimension `dim` that this rank has: the element at position l of owned() along
   /// it is that at `indices(dim)[l]` of the tensor.
@@ -130,8 +133,39 @@ class Sharded {
  private:
   static constexpr const char* where = "heddle::Sharded";
 
+  void check() const {
+    expects(m_layout.dims() == dims, [&] {
+      return Complaint{where, "the layout has another number of dimensions",
+                       text(m_layout, ", expected ", dims),
+                       text("make a layout of ", dims, " sizes, or a Sharded of another Data")};
+    });
+    for (const Rank rank : m_layout.ranks())
+      expects(+rank < static_cast<std::size_t>(m_comm->size()), [&] {
+        return Complaint{where, "the layout has a rank that the communicator has not",
+                         text("rank ", rank, " of ", m_comm->size(), ", ", m_layout),
+                         "take a communicator that has all of them, or give Layout other ranks"};
+      });
+    expects(!m_layout.partial() || impl::can_merge<Element>(*m_layout.partial()), [&] {
+      return Complaint{where, "elements of this type cannot be merged", text(m_layout),
+                       "place it as Shard or Replicate"};
+    });
+  }
+  [[nodiscard]] std::array<std::size_t, dims> extents_here() const {
+    std::array<std::size_t, dims> extents = {};
+    if (!m_here) return extents;
+    const std::vector<std::int64_t> mine = m_layout.extents(*m_here);
+    for (std::size_t dim = 0; dim < dims; ++dim) extents[dim] = static_cast<std::size_t>(mine[dim]);
+    return extents;
+  }
+
+  void expect_values(const char* asked, const char* of_parts) const {
+    expects(!m_layout.partial(), [&] {
+      return Complaint{asked, "these are parts of elements, not their values", text(m_layout),
+                       text("redistribute to Shard or Replicate, or ask for the ", of_parts)};
+    });
+  }
   template <std::size_t... dim>
-  [[nodiscard]] auto owned(std::index_sequence<dim...>) const {
+  [[nodiscard]] auto inner(std::index_sequence<dim...>) const {
     return Kokkos::subview(m_view, inner(dim)...);
   }
   [[nodiscard]] Kokkos::pair<std::size_t, std::size_t> inner(std::size_t dim) const {
