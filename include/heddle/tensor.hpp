@@ -14,6 +14,7 @@
 #include <heddle/tensor/redistribute.hpp>
 #include <heddle/tensor/row_partial.hpp>
 #include <heddle/tensor/shard_group.hpp>
+#include <heddle/tensor/shard_place.hpp>
 #include <heddle/tensor/sharded.hpp>
 #include <heddle/tensor/stale_sum.hpp>
 #include <heddle/tensor/tensor_line.hpp>

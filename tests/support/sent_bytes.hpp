@@ -8,6 +8,7 @@
 /// too.
 
 #include <cstdint>
+#include <map>
 
 #include <mpi.h>
 
@@ -15,6 +16,27 @@ namespace heddle::test {
 
 /// Bytes of all messages so far. Set it to zero before what is counted.
 inline std::uint64_t sent_bytes = 0;
+/// The same by receiver, which is numbered as in MPI_COMM_WORLD.
+inline std::map<int, std::uint64_t> sent_to;
+
+/// Counts from zero.
+inline void count_sent_bytes() {
+  sent_bytes = 0;
+  sent_to.clear();
+}
+
+/// Counts a message to rank `to` of `comm`.
+inline void count_sent_bytes(std::uint64_t bytes, int to, MPI_Comm comm) {
+  MPI_Group of_comm = MPI_GROUP_NULL, of_all = MPI_GROUP_NULL;
+  int receiver = MPI_UNDEFINED;
+  MPI_Comm_group(comm, &of_comm);
+  MPI_Comm_group(MPI_COMM_WORLD, &of_all);
+  MPI_Group_translate_ranks(of_comm, 1, &to, of_all, &receiver);
+  MPI_Group_free(&of_comm);
+  MPI_Group_free(&of_all);
+  sent_bytes += bytes;
+  sent_to[receiver] += bytes;
+}
 
 }  // namespace heddle::test
 
@@ -22,6 +44,7 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
                          MPI_Comm comm, MPI_Request* request) {
   int size = 0;
   MPI_Type_size(type, &size);
-  heddle::test::sent_bytes += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
+  heddle::test::count_sent_bytes(
+      static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size), to, comm);
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }

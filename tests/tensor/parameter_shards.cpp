@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 1 2 3 4 8
+// ranks: 1 2 3 4 6 8
 // program: its own
 
 // Parameters divided over replicas against the same on one rank: what travels between levels, the
@@ -33,7 +33,6 @@ namespace test_parameter_shards {
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::ShardLevel;
-using hd::test::sent_bytes;
 using hd::test::world_rank;
 using hd::test::world_size;
 
@@ -60,6 +59,18 @@ void for_each_group(Visit&& visit) {
       visit(std::make_shared<const hd::ShardGroup>(world, node, pair));
     }
   }
+}
+
+/// What this rank has sent, by the links that it took: those to its pair, its node, and others.
+hd::ShardTraffic sent(const hd::ShardGroup& group) {
+  const auto pair = static_cast<int>(group.ranks(ShardLevel::pair)),
+             node = static_cast<int>(group.ranks(ShardLevel::node)), me = world_rank();
+  hd::ShardTraffic traffic;
+  for (const auto& [to, bytes] : hd::test::sent_to)
+    (to / pair == me / pair   ? traffic.pair
+     : to / node == me / node ? traffic.node
+                              : traffic.world) += bytes;
+  return traffic;
 }
 
 double value(std::size_t i) { return hd::Random(3, "values").normal(i); }
@@ -102,18 +113,18 @@ TEST_CASE("gathering and reducing between any two levels, with the bytes of the 
           const Exec exec;
           Vector block("block", all.count);
           for (std::size_t i = own.first; i < own.end(); ++i) block(i - all.first) = value(i);
-          sent_bytes = 0;
+          hd::test::count_sent_bytes();
           group.gather(exec, block.data(), count, inner, outer);
-          CHECK(sent_bytes == group.gather_traffic(count, 8, inner, outer).all());
+          CHECK(sent(group) == group.gather_traffic(count, 8, inner, outer));
           for (std::size_t i = 0; i < all.count; ++i) CHECK(block(i) == value(all.first + i));
 
           // Sums of small integers are exact in any order. The terms are of the ranks that have
           // the outer share in common and different ones of the inner level.
           for (std::size_t i = 0; i < all.count; ++i)
             block(i) = static_cast<double>(all.first + i + 1);
-          sent_bytes = 0;
+          hd::test::count_sent_bytes();
           group.reduce(exec, block.data(), count, outer, inner);
-          CHECK(sent_bytes == group.reduce_traffic(count, 8, outer, inner).all());
+          CHECK(sent(group) == group.reduce_traffic(count, 8, outer, inner));
           const auto terms =
               static_cast<double>(group.ranks(inner)) / static_cast<double>(group.ranks(outer));
           for (std::size_t i = own.first; i < own.end(); ++i)
@@ -137,10 +148,10 @@ TEST_CASE("with a codec what travels is smaller, within its bound, and all ranks
 
       Vector all("all", count);
       for (std::size_t i = own.first; i < own.end(); ++i) all(i) = value(i);
-      sent_bytes = 0;
+      hd::test::count_sent_bytes();
       group.gather(exec, all.data(), count, ShardLevel::world, ShardLevel::rank, narrow);
-      CHECK(sent_bytes ==
-            group.gather_traffic(count, 8, ShardLevel::world, ShardLevel::rank, narrow).all());
+      CHECK(sent(group) ==
+            group.gather_traffic(count, 8, ShardLevel::world, ShardLevel::rank, narrow));
       // Every line rounds by half a scale, m / 127, of numbers that rounding has made no larger
       // than m + m / 127.
       for (std::size_t i = 0; i < count; ++i)
@@ -152,10 +163,10 @@ TEST_CASE("with a codec what travels is smaller, within its bound, and all ranks
       CHECK(lowest == highest);
 
       for (std::size_t i = 0; i < count; ++i) all(i) = value(i);
-      sent_bytes = 0;
+      hd::test::count_sent_bytes();
       group.reduce(exec, all.data(), count, ShardLevel::rank, ShardLevel::world, narrow);
-      CHECK(sent_bytes ==
-            group.reduce_traffic(count, 8, ShardLevel::rank, ShardLevel::world, narrow).all());
+      CHECK(sent(group) ==
+            group.reduce_traffic(count, 8, ShardLevel::rank, ShardLevel::world, narrow));
       // Each of the terms that travel is rounded once a line; sums grow by as many as are added.
       const double terms = world_size();
       for (std::size_t i = own.first; i < own.end(); ++i)
@@ -214,7 +225,7 @@ TEST_CASE("every sharding trains as one rank does, in the memory and bytes of it
         CHECK(room->gradients.size() == (ranks->ranks(sharding.gradients) > 1 ? count : 0));
 
         for (int step = 0; step < 4; ++step) {
-          sent_bytes = 0;
+          hd::test::count_sent_bytes();
           shards.zero_gradients(exec);
           for (int m = 0; m < passes; ++m) {
             static_cast<void>(shards.forward_weights(exec));
@@ -224,7 +235,7 @@ TEST_CASE("every sharding trains as one rank does, in the memory and bytes of it
             shards.add(exec);
           }
           shards.update(exec, options);
-          CHECK(sent_bytes == shards.step_traffic(passes).all());
+          CHECK(sent(*ranks) == shards.step_traffic(passes));
         }
         // Adam divides by the root of the mean square: a difference of rounding stays one of
         // rounding, but where weights are encoded it is as large as a step.
@@ -235,6 +246,34 @@ TEST_CASE("every sharding trains as one rank does, in the memory and bytes of it
       }
     });
   }
+}
+
+TEST_CASE("on two nodes of two pairs a step of 64 numbers sends these bytes") {
+  // Blocks of 32, 16 and 8 numbers of 8 bytes, or of one and a scale: the half that a rank of a
+  // pair lacks, a pair of a node, a node.
+  using Traffic = hd::ShardTraffic;
+  const auto of = [](const hd::ParameterSharding& sharding) {
+    Traffic first;
+    for (int rank = 0; rank < 8; ++rank) {
+      const Traffic sent =
+          hd::step_traffic(sharding, hd::ShardPlace(hd::Rank{rank}, 8, 4, 2), 64, 8, 3);
+      if (rank == 0) first = sent;
+      CHECK(sent == first);
+    }
+    return first;
+  };
+  // Three passes of three gathers or sums.
+  CHECK(of(hd::zero_sharding(3)) == Traffic{9 * 256, 9 * 128, 9 * 64});
+  // Sums of gradients; a sum once a step, and new weights to all.
+  CHECK(of(hd::zero_sharding(2)) == Traffic{3 * 256 + 256, 3 * 128 + 128, 3 * 64 + 64});
+  CHECK(of(hd::zero_sharding(1)) == Traffic{256 + 256, 128 + 128, 64 + 64});
+  // A gather of three stays in the node.
+  CHECK(of(hd::zeropp_sharding({})) == Traffic{9 * 256, 9 * 128, 6 * 64});
+  CHECK(of(hd::zeropp_sharding()) ==
+        Traffic{3 * (33 + 256 + 33), 3 * (17 + 128 + 17), 3 * (9 + 9)});
+  // Gathers stay in the pair, sums in the node; once a step a sum and a gather between nodes.
+  CHECK(of(hd::three_level_sharding({})) == Traffic{9 * 256, 3 * 128 + 128, 64 + 64});
+  CHECK(of(hd::three_level_sharding()) == Traffic{9 * 33, 3 * 17 + 17, 9 + 9});
 }
 
 TEST_CASE("what does not divide, or by the wrong order, is refused with the remedy") {

@@ -44,6 +44,7 @@ std::vector<Comparison> sw_alloc();
 std::vector<Comparison> two_bp();
 std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();
+std::vector<Comparison> low_bandwidth();
 std::vector<Comparison> unified();
 
 /// One of unified()'s.

@@ -41,6 +41,7 @@ constexpr System systems[] = {
     {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
+    {"low-bandwidth partitioning", report::low_bandwidth},
     {"unified programming model", report::unified},
     {"DistriFusion", report::distrifusion},
     {"PCPP", report::pcpp},

@@ -26,6 +26,7 @@
 #include <heddle/layout/share.hpp>
 #include <heddle/tensor/parameter_sharding.hpp>
 #include <heddle/tensor/shard_group.hpp>
+#include <heddle/tensor/shard_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -112,19 +113,7 @@ class ParameterShards {
   }
   /// What one replica sends in a step of so many forward and backward passes.
   [[nodiscard]] ShardTraffic step_traffic(std::size_t passes) const {
-    using enum ShardLevel;
-    const ParameterSharding& how = m_room->sharding;
-    const ShardGroup& group = *m_room->group;
-    constexpr Bytes each = sizeof(Real);
-    const ShardTraffic forward =
-        group.gather_traffic(m_count, each, how.weights, rank, how.weight_codec);
-    const ShardTraffic backward =
-        how.backward ? group.gather_traffic(m_count, each, *how.backward, rank) : forward;
-    const ShardTraffic sums =
-        group.reduce_traffic(m_count, each, rank, how.gradients, how.gradient_codec);
-    return passes * (forward + backward + sums) +
-           group.reduce_traffic(m_count, each, how.gradients, world, how.gradient_codec) +
-           group.gather_traffic(m_count, each, world, how.weights, how.weight_codec);
+    return heddle::step_traffic(m_room->sharding, *m_room->group, m_count, sizeof(Real), passes);
   }
 
   /// Hands weights(), which all replicas have written, each its own, to where weights are kept.

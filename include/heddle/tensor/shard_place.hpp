@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// ShardPlace: where a rank is in pairs, nodes and the whole, what its shares are, and the closed
+/// forms of what it sends. Arithmetic only.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/share.hpp>
+#include <heddle/tensor/parameter_sharding.hpp>
+
+namespace heddle::inline v0 {
+
+/// Bytes that one rank sends, by the links that they take: to ranks of its pair, to others of its
+/// node, to other nodes.
+struct ShardTraffic {
+  Bytes pair = 0;   ///< within the pair
+  Bytes node = 0;   ///< between the pairs of a node
+  Bytes world = 0;  ///< between nodes
+
+  /// Over all links.
+  [[nodiscard]] Bytes all() const { return pair + node + world; }
+  /// Both.
+  friend ShardTraffic operator+(const ShardTraffic& a, const ShardTraffic& b) {
+    return {a.pair + b.pair, a.node + b.node, a.world + b.world};
+  }
+  /// So many times as much.
+  friend ShardTraffic operator*(Bytes times, const ShardTraffic& a) {
+    return {times * a.pair, times * a.node, times * a.world};
+  }
+  friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
+};
+
+/// One of some ranks in pairs, nodes and the whole, consecutive ones together. A vector of n
+/// elements is dealt out to the ranks of a pair; the share of each to the pairs of its node; what
+/// these have to the nodes: shares of one level lie in those of the level before, so that what
+/// changes level travels along three lines of ranks, one after the other, and as little as can be
+/// over the slowest.
+class ShardPlace {
+ public:
+  /// Of one rank: nothing travels.
+  ShardPlace() = default;
+  /// That of `rank`, one of `ranks`, with `pair` ranks in a pair and `node` in a node; 1 and all:
+  /// no such level.
+  /// @throws contract_error where a pair does not divide a node, or a node not the ranks.
+  ShardPlace(Rank rank, int ranks, int node, int pair) {
+    expects(pair >= 1 && node >= 1 && node % pair == 0 && ranks % node == 0, [&] {
+      return Complaint{"heddle::ShardPlace",
+                       "pairs do not make whole nodes, or nodes not all ranks",
+                       text("pairs of ", pair, ", nodes of ", node, ", ", ranks, " ranks"),
+                       "choose a node that divides the ranks, and a pair that divides the node"};
+    });
+    const auto in_pair = static_cast<std::size_t>(pair), in_node = static_cast<std::size_t>(node);
+    m_sizes = {in_pair, in_node / in_pair, static_cast<std::size_t>(ranks) / in_node};
+    m_places = {+rank % in_pair, +rank % in_node / in_pair, +rank / in_node};
+  }
+
+  /// Among how many ranks something is divided at a level.
+  [[nodiscard]] std::size_t ranks(ShardLevel level) const {
+    std::size_t product = 1;
+    for (std::size_t line = 0; line < lines(level); ++line) product *= m_sizes[line];
+    return product;
+  }
+
+  /// The rank's share of so many elements at a level.
+  [[nodiscard]] Share share(ShardLevel level, std::size_t count) const {
+    Share part{0, count};
+    for (std::size_t line = 0; line < lines(level); ++line) {
+      const Share inner = even_share(part.count, m_sizes[line], m_places[line]);
+      part = {part.first + inner.first, inner.count};
+    }
+    return part;
+  }
+
+  /// Where the share at level `inner` lies in that at level `outer`, of which it is a part.
+  [[nodiscard]] Share within(ShardLevel outer, ShardLevel inner, std::size_t count) const {
+    const Share own = share(inner, count);
+    return {own.first - share(outer, count).first, own.count};
+  }
+
+  /// What the rank sends in a gather() of `count` elements of `bytes` each: of every line all
+  /// blocks but that of the next rank.
+  [[nodiscard]] ShardTraffic gather_traffic(std::size_t count, Bytes bytes, ShardLevel from,
+                                            ShardLevel to,
+                                            const std::optional<Codec>& codec = {}) const {
+    return traffic(count, bytes, to, from, codec, 1);
+  }
+  /// What the rank sends in a reduce(): of every line all blocks but its own.
+  [[nodiscard]] ShardTraffic reduce_traffic(std::size_t count, Bytes bytes, ShardLevel from,
+                                            ShardLevel to,
+                                            const std::optional<Codec>& codec = {}) const {
+    return traffic(count, bytes, from, to, codec, 0);
+  }
+
+ protected:
+  /// The blocks of a line's ranks, and the rank's own, in its share at some level.
+  struct Steps {
+    Share outer, inner;
+    std::vector<std::size_t> counts;
+  };
+
+  /// Number of lines along which something is divided at a level.
+  [[nodiscard]] static std::size_t lines(ShardLevel level) {
+    return static_cast<std::size_t>(level);
+  }
+  /// Number of ranks of a line.
+  [[nodiscard]] std::size_t size(std::size_t line) const { return m_sizes[line]; }
+  [[nodiscard]] static ShardLevel level(std::size_t line) { return static_cast<ShardLevel>(line); }
+  [[nodiscard]] Steps steps(std::size_t line, ShardLevel in, std::size_t count) const {
+    Steps at{within(in, level(line), count), within(in, level(line + 1), count), {}};
+    for (std::size_t r = 0; r < m_sizes[line]; ++r)
+      at.counts.push_back(even_share(at.outer.count, m_sizes[line], r).count);
+    return at;
+  }
+
+ private:
+  /// All blocks but that of the rank `after` this one, of every line between two levels.
+  [[nodiscard]] ShardTraffic traffic(std::size_t count, Bytes bytes, ShardLevel outer,
+                                     ShardLevel inner, const std::optional<Codec>& codec,
+                                     std::size_t after) const {
+    std::array<Bytes, 3> sent = {};
+    for (std::size_t line = lines(outer); line < lines(inner); ++line) {
+      if (m_sizes[line] == 1) continue;
+      const Steps at = steps(line, outer, count);
+      for (std::size_t r = 0; r < m_sizes[line]; ++r)
+        if (r != (m_places[line] + after) % m_sizes[line])
+          sent[line] +=
+              codec ? encoded_bytes(codec->type, codec->block, at.counts[r]) : at.counts[r] * bytes;
+    }
+    return {sent[0], sent[1], sent[2]};
+  }
+
+  std::array<std::size_t, 3> m_sizes = {1, 1, 1};
+  std::array<std::size_t, 3> m_places = {0, 0, 0};
+};
+
+/// What the rank at `place` sends in a step of so many forward and backward passes, by messages of
+/// a ShardGroup, where `count` elements of `bytes` each are divided as `how` says.
+[[nodiscard]] inline ShardTraffic step_traffic(const ParameterSharding& how,
+                                               const ShardPlace& place, std::size_t count,
+                                               Bytes bytes, std::size_t passes) {
+  using enum ShardLevel;
+  const ShardTraffic forward =
+      place.gather_traffic(count, bytes, how.weights, rank, how.weight_codec);
+  const ShardTraffic backward =
+      how.backward ? place.gather_traffic(count, bytes, *how.backward, rank) : forward;
+  const ShardTraffic sums =
+      place.reduce_traffic(count, bytes, rank, how.gradients, how.gradient_codec);
+  return passes * (forward + backward + sums) +
+         place.reduce_traffic(count, bytes, how.gradients, world, how.gradient_codec) +
+         place.gather_traffic(count, bytes, world, how.weights, how.weight_codec);
+}
+
+}  // namespace heddle::inline v0
