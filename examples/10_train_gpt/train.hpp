@@ -67,7 +67,7 @@ void train(const Settings& s, MPI_Comm comm) {
   const int replica = mesh.coordinate("data");
   const double tokens = static_cast<double>(training.model.sequences) * training.model.context *
                         training.microbatches * training.replicas;
-  const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, training, text);
+  const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
   std::vector<double> losses;
   std::vector<Real> gradients;  // of the first step

@@ -9,10 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <mpi.h>
 
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/checksum.hpp>
@@ -62,12 +65,18 @@ void save(const std::filesystem::path& file, Gpt<Real>& model, heddle::DeviceMes
   checkpoint.save(file);
 }
 
-/// Gives `model`, which a Runner has built, what `file` holds, and returns the step to go on with.
-/// All ranks call it, and read the file. @throws format_error for a file that is not whole, or one
-/// of another model, data or type of number; the model is then as it was.
+/// What a checkpoint holds of a training, in the order of the whole model.
 template <class Real>
-[[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model,
-                         const GptTraining& training, const Text& text) {
+struct Saved {
+  std::vector<Real> weights, mean, square;
+  std::vector<std::int64_t> step;  ///< the next one, and the optimiser's
+};
+
+/// Reads `file`. @throws format_error for a file that is not whole, or one of another model, data
+/// or type of number.
+template <class Real>
+[[nodiscard]] Saved<Real> read_saved(const std::filesystem::path& file, const GptTraining& training,
+                                     const Text& text) {
   const auto checkpoint = heddle::Checkpoint::load(file);
   const std::vector<std::int64_t> ours = identity(training, text);
   static const char* const names[] = {"layers",
@@ -86,11 +95,32 @@ template <class Real>
       throw heddle::format_error({"resume", "the checkpoint is of another training",
                                   heddle::text(names[i], ": ", theirs[i], ", here ", ours[i]),
                                   "resume with the options that it was saved with"});
+  const std::size_t all = GptTable(training.model, 0, training.model.layers).size;
+  return {checkpoint.get<Real>("weights", all), checkpoint.get<Real>("mean", all),
+          checkpoint.get<Real>("square", all), checkpoint.get<std::int64_t>("step", 2)};
+}
+
+/// Gives `model`, which a Runner has built on `mesh`, what `file` holds, and returns the step to go
+/// on with. All ranks call it, and read the file. @throws format_error on all ranks where one
+/// cannot read it, see read_saved(); the model is then as it was.
+template <class Real>
+[[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model,
+                         const heddle::DeviceMesh& mesh, const GptTraining& training,
+                         const Text& text) {
+  Saved<Real> saved;
+  std::exception_ptr error;
+  try {
+    saved = read_saved<Real>(file, training, text);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  int cannot = error ? static_cast<int>(+mesh.rank()) : mesh.size();
+  MPI_Allreduce(MPI_IN_PLACE, &cannot, 1, MPI_INT, MPI_MIN, mesh.all().get());
+  if (error) std::rethrow_exception(error);
+  if (cannot < mesh.size())
+    throw heddle::format_error({"resume", heddle::text("rank ", cannot, " cannot load it"),
+                                file.string(), "put the same file where every rank can read it"});
   const GptTable whole(training.model, 0, training.model.layers);
-  const auto weights = checkpoint.get<Real>("weights", whole.size);
-  const auto mean = checkpoint.get<Real>("mean", whole.size);
-  const auto square = checkpoint.get<Real>("square", whole.size);
-  const auto step = checkpoint.get<std::int64_t>("step", 2);
   model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
     const auto [first, last] = stage.blocks();
     const GptTable part(training.model, first, last, stage.part());
@@ -100,13 +130,13 @@ template <class Real>
                      [&](std::size_t at, std::size_t place) { mine[at] = values[place]; });
       return mine;
     };
-    copy_from_host<Space>(own(weights), stage.parameters());
-    copy_from_host<Space>(own(mean), stage.shards().mean());
-    copy_from_host<Space>(own(square), stage.shards().square());
-    stage.shards().steps() = static_cast<std::uint64_t>(step[1]);
+    copy_from_host<Space>(own(saved.weights), stage.parameters());
+    copy_from_host<Space>(own(saved.mean), stage.shards().mean());
+    copy_from_host<Space>(own(saved.square), stage.shards().square());
+    stage.shards().steps() = static_cast<std::uint64_t>(saved.step[1]);
     stage.parameters_written();
   });
-  return static_cast<int>(step[0]);
+  return static_cast<int>(saved.step[0]);
 }
 
 }  // namespace examples
