@@ -26,6 +26,22 @@ std::string synchronous_names() {
   return names;
 }
 
+/// Chooses nodes and pairs that were not given, and refuses those that do not divide the replicas.
+void divide_replicas(Settings& s) {
+  if (s.shard.empty()) return;
+  const bool three_level = s.shard == "three-level", in_nodes = three_level || s.shard == "zeropp";
+  if (s.node == 0) s.node = in_nodes && s.data > 1 ? s.data / 2 : s.data;
+  if (s.pair == 0) s.pair = three_level ? 2 : 1;
+  heddle::expects(s.pair >= 1 && s.node >= 1 && s.node % s.pair == 0 && s.data % s.node == 0, [&] {
+    return heddle::Complaint{
+        "command line", "pairs do not make whole nodes, or nodes not all replicas",
+        heddle::text("--shard ", s.shard, " --data ", s.data, " --node ", s.node, " --pair ",
+                     s.pair),
+        three_level ? "give a --data that 4 divides, or a --node and a --pair that fit"
+                    : "give an even --data, or a --node that divides it"};
+  });
+}
+
 }  // namespace
 
 Settings parse(int argc, char** argv) {
@@ -40,8 +56,8 @@ Settings parse(int argc, char** argv) {
   options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
   options.add("shard", s.shard,
               "how replicas divide parameters: zero1, zero2, zero3, zeropp or three-level");
-  options.add("node", s.node, "replicas in a node, for --shard; 0: all");
-  options.add("pair", s.pair, "replicas in a pair, for --shard three-level");
+  options.add("node", s.node, "replicas in a node, for --shard; 0: half, but all for zero1 to 3");
+  options.add("pair", s.pair, "replicas in a pair, for --shard; 0: 2 for three-level, else 1");
   options.add("schedule", s.schedule, synchronous_names());
   options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
   options.add("group", s.group, "microbatches of a group, of kfkb");
@@ -64,6 +80,7 @@ Settings parse(int argc, char** argv) {
   options.flag("report", s.report, "print the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
+  divide_replicas(s);
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;

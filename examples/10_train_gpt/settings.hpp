@@ -27,8 +27,8 @@ struct Settings {
   int pipe = 1;
   int data = 1;
   int tensor = 1;
-  int node = 0;  ///< 0: all replicas
-  int pair = 1;
+  int node = 0;  ///< replicas; parse() chooses where it is 0
+  int pair = 0;  ///< likewise
   int stages_per_rank = 2;
   int group = 2;
   int steps = 50;

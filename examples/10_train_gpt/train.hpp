@@ -59,8 +59,7 @@ void train(const Settings& s, MPI_Comm comm) {
   if (!s.shard.empty()) {
     room = std::make_shared<typename GptStage<Real>::Room>();
     room->sharding = heddle::find_sharding(s.shard);
-    room->group =
-        std::make_shared<heddle::ShardGroup>(mesh["data"], s.node == 0 ? s.data : s.node, s.pair);
+    room->group = std::make_shared<heddle::ShardGroup>(mesh["data"], s.node, s.pair);
   }
   Gpt<Real> model = make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room);
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
