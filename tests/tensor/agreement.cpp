@@ -4,7 +4,8 @@
 // space: its own
 // program: its own
 
-// Halos at the contract level "communication": what differs between ranks is named on all of them.
+// Halos, redistributions and stale sums at the contract level "communication": what differs between
+// ranks is named on all of them.
 
 #define HEDDLE_CHECK_COMMUNICATION
 
@@ -62,6 +63,50 @@ TEST_CASE("a call on one rank with a tensor of another layout is named on all") 
   };
   CHECK_THAT(said(exchanged(12), exchanged(11)),
              ContainsSubstring("heddle::Halo::exchange") && ContainsSubstring("11 on all="));
+}
+
+TEST_CASE("redistributions that differ between ranks are refused") {
+  const auto moved = [](int size, const hd::ShardOrder& order) {
+    return [=](const hd::Communicator& comm) {
+      (void)hd::redistribute(tensor(comm, size), {hd::Shard{0, order}});
+    };
+  };
+  const auto usual = moved(12, hd::ShardOrder::cyclic());
+  CHECK(said(usual, usual) == "nothing");
+  CHECK_THAT(said(usual, moved(11, hd::ShardOrder::cyclic())),
+             ContainsSubstring("heddle::redistribute") && ContainsSubstring("source") &&
+                 ContainsSubstring("11 on all="));
+  CHECK_THAT(said(usual, moved(12, hd::ShardOrder::zigzag())),
+             ContainsSubstring("target") && ContainsSubstring("zigzag"));
+  CHECK_THAT(said(usual,
+                  [](const hd::Communicator& comm) {
+                    const hd::Sharded<float*, Exec> u(comm, tensor(comm, 12).layout());
+                    (void)hd::redistribute(u, {hd::Shard{0, hd::ShardOrder::cyclic()}});
+                  }),
+             ContainsSubstring("element") && ContainsSubstring("4 bytes"));
+}
+
+TEST_CASE("stale sums that differ between ranks are refused when they are made, and called") {
+  const auto made = [](std::size_t size, int age, hd::Correction correction, int calls = 1) {
+    return [=](const hd::Communicator& comm) {
+      hd::StaleSum<double, Exec> sum(comm, size, {.age = age}, correction);
+      const hd::StaleSum<double, Exec>::View values("values", size);
+      for (int call = 0; call < calls; ++call) sum(Exec{}, values);
+    };
+  };
+  using enum hd::Correction;
+  CHECK(said(made(3, 1, own), made(3, 1, own)) == "nothing");
+  CHECK_THAT(said(made(3, 1, own), made(4, 1, own)),
+             ContainsSubstring("heddle::StaleSum") && ContainsSubstring("values"));
+  CHECK_THAT(said(made(3, 1, own), made(3, 2, own)), ContainsSubstring("age 2"));
+  CHECK_THAT(said(made(3, 1, own), made(3, 1, none)), ContainsSubstring("correction"));
+  CHECK_THAT(said(made(3, 0, own),
+                  [](const hd::Communicator& comm) {
+                    hd::StaleSum<double, Exec> sum(comm, 3, {});
+                    const Kokkos::View<double*, Exec::memory_space> other("other", 3);
+                    hd::all_reduce(Exec{}, other, hd::Max{}, comm);
+                  }),
+             ContainsSubstring("reduction"));
 }
 
 }  // namespace test_agreement

@@ -62,7 +62,10 @@ class StaleSum {
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
     check_agreement(comm, [&] {
-      return CollectiveCall{where, {{"values", text(size)}, {"freshness", text(freshness)}}};
+      return CollectiveCall{where,
+                            {{"values", text(size)},
+                             {"freshness", text(freshness)},
+                             {"correction", correction == Correction::own ? "own" : "none"}}};
     });
     expect_valid(freshness, where);
     for (int slot = 0; slot <= freshness.age; ++slot)
@@ -78,7 +81,8 @@ class StaleSum {
   void operator()(const Exec& space, const View& values, const CallOptions& options = {}) {
     expects(values.size() == m_slots.front().own.size(), [&] {
       return Complaint{where, "another number of values",
-                       text(values.size(), ", expected ", m_slots.front().own.size())};
+                       text(values.size(), ", expected ", m_slots.front().own.size()),
+                       "make a StaleSum for each number of values"};
     });
     const std::int64_t call = ++m_calls;
     Slot& now = slot_of(call);
