@@ -147,7 +147,8 @@ TEST_CASE("what does not fit together is refused by name") {
         [&] { Layout(mesh, sizes, std::move(placements), std::move(ranks)); });
   };
   const Placement whole = Replicate{};
-  CHECK_THAT(refusal({}, {whole, whole}), ContainsSubstring("1 to 8 dimensions (0 sizes)"));
+  CHECK_THAT(refusal({}, {whole, whole}),
+             ContainsSubstring("1 to 8 dimensions (0 sizes); give a single number the size 1"));
   CHECK_THAT(refusal(Indices(9, 1), {whole, whole}), ContainsSubstring("(9 sizes)"));
   CHECK_THAT(refusal({4, -1}, {whole, whole}), ContainsSubstring("size -1"));
   CHECK_THAT(refusal(Indices(3, std::int64_t{1} << 30), {whole, whole}),
@@ -166,8 +167,9 @@ TEST_CASE("what does not fit together is refused by name") {
   CHECK_THAT(refusal({4}, {whole, Shard{0, ShardOrder::weighted({1, 2})}}),
              ContainsSubstring("one weight for each rank (Shard(0, weighted(1, 2)) on an axis of 3 "
                                "ranks)"));
-  CHECK_THAT(refusal({4}, {Shard{0, {}, -1}, whole}),
-             ContainsSubstring("a halo is at least 0 wide"));
+  CHECK_THAT(
+      refusal({4}, {Shard{0, {}, -1}, whole}),
+      ContainsSubstring("a halo is at least 0 wide (Shard(0, even, halo -1)); leave it out"));
   CHECK_THAT(refusal({4}, {Shard{0, ShardOrder::zigzag(), 1}, whole}),
              ContainsSubstring("a halo is around one block of neighbours (Shard(0, zigzag, halo 1) "
                                "deals out many, and dimension 0 has a halo of 1); take the order "
@@ -179,8 +181,9 @@ TEST_CASE("what does not fit together is refused by name") {
                                "after Partial(sum))"));
   CHECK_THAT(refusal({4}, {whole, whole}, {Rank{0}}),
              ContainsSubstring("every rank of the mesh is one of the communicator's (1 ranks"));
-  CHECK_THAT(refusal({4}, {whole, whole}, {Rank{0}, Rank{1}, Rank{2}, Rank{3}, Rank{1}, Rank{5}}),
-             ContainsSubstring("a rank stands for one place of the mesh (rank 1)"));
+  CHECK_THAT(
+      refusal({4}, {whole, whole}, {Rank{0}, Rank{1}, Rank{2}, Rank{3}, Rank{1}, Rank{5}}),
+      ContainsSubstring("a rank stands for one place of the mesh (rank 1); give every rank once"));
   const Layout layout(mesh, {4, 4}, {Shard{0}, Shard{1}});
   CHECK_THAT(test::message_of<contract_error>([&] { (void)layout.to_local(Rank{0}, Indices{1}); }),
              ContainsSubstring("heddle::Layout::to_local: there is one index for each dimension (1 "

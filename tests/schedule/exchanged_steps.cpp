@@ -104,10 +104,13 @@ TEST_CASE("an age below 0 is refused, as are steps") {
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(exchange, -1); }) ==
         "heddle::schedule::exchanged_steps: the number of steps is at least 0 (steps = -1)");
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(exchange, 3, {.age = -2}); }) ==
-        "heddle::schedule::exchanged_steps: an age is at least 0 (age = -2)");
+        "heddle::schedule::exchanged_steps: an age is at least 0 (age = -2); use 0 to wait "
+        "for what is new");
   CHECK(message_of<contract_error>([&] {
           (void)exchanged_steps(exchange, 3, {1, -1});
-        }) == "heddle::schedule::exchanged_steps: a warm-up is at least 0 calls (warmup = -1)");
+        }) ==
+        "heddle::schedule::exchanged_steps: a warm-up is at least 0 calls (warmup = -1); use 0 for "
+        "no more than the age takes");
   schedule::BlockExchange two = exchange;
   two.steps.push_back({"again", true, {}});
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(two, 3); }) ==

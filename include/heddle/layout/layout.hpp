@@ -183,7 +183,8 @@ class Layout {
 
   static void check_sizes(const Body& body) {
     expects(!body.sizes.empty() && body.sizes.size() <= max_dims, [&] {
-      return Complaint{where, "a tensor has 1 to 8 dimensions", text(body.sizes.size(), " sizes")};
+      return Complaint{where, "a tensor has 1 to 8 dimensions", text(body.sizes.size(), " sizes"),
+                       "give a single number the size 1, and join dimensions where there are more"};
     });
     std::int64_t elements = 1;
     for (const std::int64_t size : body.sizes)
@@ -218,11 +219,14 @@ class Layout {
     });
     expects(shard->order.fits(static_cast<std::size_t>(along.size)), [&] {
       return fail("there is one weight for each rank",
-                  text(*shard, " on an axis of ", along.size, " ranks"));
+                  text(*shard, " on an axis of ", along.size, " ranks"),
+                  text("give ", along.size, " weights, 0 for a rank without elements"));
     });
     std::int64_t& halo = body.halos[static_cast<std::size_t>(shard->dim)];
     halo = std::max(halo, shard->halo);
-    expects(shard->halo >= 0, [&] { return fail("a halo is at least 0 wide", text(*shard)); });
+    expects(shard->halo >= 0, [&] {
+      return fail("a halo is at least 0 wide", text(*shard), "leave it out for none");
+    });
     for (std::size_t other = 0; other <= axis; ++other) {
       const Shard* same = std::get_if<Shard>(&body.placements[other]);
       if (same == nullptr || same->dim != shard->dim) continue;
@@ -244,7 +248,8 @@ class Layout {
                   !__builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 1), &elements),
               [&] {
                 return Complaint{where, "64 bits hold the product of sizes with their halos",
-                                 text("size ", body.sizes[dim], ", halo ", body.halos[dim])};
+                                 text("size ", body.sizes[dim], ", halo ", body.halos[dim]),
+                                 "make the halo narrower"};
               });
     }
   }
@@ -255,20 +260,23 @@ class Layout {
       for (std::size_t r = 0; r < size; ++r) body.ranks.emplace_back(r);
     expects(body.ranks.size() == size, [&] {
       return Complaint{where, "every rank of the mesh is one of the communicator's",
-                       text(body.ranks.size(), " ranks, the mesh is ", body.mesh)};
+                       text(body.ranks.size(), " ranks, the mesh is ", body.mesh),
+                       text("give ", size, " ranks, or none for the first ones in their order")};
     });
     std::vector<Rank> sorted = body.ranks;
     std::ranges::sort(sorted);
     const auto twice = std::ranges::adjacent_find(sorted);
     expects(twice == sorted.end(), [&] {
-      return Complaint{where, "a rank stands for one place of the mesh", text("rank ", *twice)};
+      return Complaint{where, "a rank stands for one place of the mesh", text("rank ", *twice),
+                       "give every rank once, on a smaller mesh where there are too few"};
     });
   }
 
   void expect_dims(const char* what, std::size_t given) const {
     expects(given == dims(), [&] {
       return Complaint{text(where, "::", what), "there is one index for each dimension",
-                       text(given, " given, ", dims(), " dimensions")};
+                       text(given, " given, ", dims(), " dimensions"),
+                       "give all of them, the outermost first"};
     });
   }
 

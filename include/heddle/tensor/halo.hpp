@@ -98,7 +98,8 @@ class Halo {
     });
     expects(tensor.layout() == m_layout, [&] {
       return Complaint{call, "the tensor has another layout",
-                       text(tensor.layout(), ", expected ", m_layout)};
+                       text(tensor.layout(), ", expected ", m_layout),
+                       "make a Halo for each layout"};
     });
     expects(impl::same_ranks(tensor.comm(), *m_comm), [&] {
       return Complaint{call, "the tensor is among the ranks of another communicator",

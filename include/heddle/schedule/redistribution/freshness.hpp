@@ -36,10 +36,12 @@ struct Freshness {
 /// @throws contract_error, from `where`, for an age or a warm-up below 0.
 inline void expect_valid(const Freshness& freshness, const char* where) {
   expects(freshness.age >= 0, [&] {
-    return Complaint{where, "an age is at least 0", text("age = ", freshness.age)};
+    return Complaint{where, "an age is at least 0", text("age = ", freshness.age),
+                     "use 0 to wait for what is new"};
   });
   expects(freshness.warmup >= 0, [&] {
-    return Complaint{where, "a warm-up is at least 0 calls", text("warmup = ", freshness.warmup)};
+    return Complaint{where, "a warm-up is at least 0 calls", text("warmup = ", freshness.warmup),
+                     "use 0 for no more than the age takes"};
   });
 }
 

@@ -79,13 +79,14 @@ class RedistributionPlanner {
       : m_source(source), m_target(target), m_element(element) {
     expects(source.sizes() == target.sizes(), [&] {
       return Complaint{where, "the two layouts are of tensors of other sizes",
-                       text(source, "; ", target)};
+                       text(source, "; ", target), "give both the same sizes; none is reshaped"};
     });
     for (const Layout* layout : {&source, &target})
       for (const Rank rank : layout->ranks())
         expects(+rank < static_cast<std::size_t>(ranks), [&] {
           return Complaint{where, "a layout has a rank that the communicator has not",
-                           text("rank ", rank, " of ", ranks)};
+                           text("rank ", rank, " of ", ranks),
+                           "take a communicator that has all ranks, or give Layout others"};
         });
     check_partial();
     m_sources = groups_of(source, true);
