@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// A matrix that moves: from rows to columns, to rows of uneven shares, and from the ranks of one
+// half to those of the other, on communicators that have no rank in common. Each move is a plan
+// that can be read, counted and simulated before anything is sent.
+//
+//   mpiexec -n 3 example_21_redistribute     (or any other number of ranks)
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include <heddle/heddle.hpp>
+
+namespace hd = heddle;
+
+namespace {
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
+using Matrix = hd::Sharded<double**, Exec>;
+
+constexpr int rows = 7, columns = 500;
+
+/// Element (i, j), whichever rank has it.
+double element(std::int64_t i, std::int64_t j) { return static_cast<double>(1000 * i + j); }
+
+/// Calls `visit(here, there)` for each element of this rank: it, and what it is to be.
+template <class Visit>
+void for_each_element(const Matrix& matrix, Visit&& visit) {
+  const auto mine = matrix.owned();
+  for (std::size_t i = 0; i < mine.extent(0); ++i)
+    for (std::size_t j = 0; j < mine.extent(1); ++j)
+      visit(mine(i, j), element(matrix.indices(0)[static_cast<std::int64_t>(i)],
+                                matrix.indices(1)[static_cast<std::int64_t>(j)]));
+}
+
+/// Moves the elements of `from` to where `to` has them; says how, and how many are wrong then.
+void move(const Matrix& from, const Matrix& to) {
+  const hd::Communicator& comm = from.comm();
+  hd::redistribute(Exec{}, from, to);
+  long wrong = 0;
+  for_each_element(to, [&](double here, double meant) { wrong += here == meant ? 0 : 1; });
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, comm.get());
+  if (comm.rank() != hd::Rank{0}) return;
+  const auto plan =
+      hd::schedule::redistribution(from.layout(), to.layout(), comm.size(), sizeof(double));
+  const hd::Machine machine = hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9});
+  std::cout << plan << "\n  " << wrong << " of " << from.layout().elements() << " are wrong, "
+            << hd::simulate(hd::schedule::to_schedule(plan), hd::MessageCosts(machine)).makespan() *
+                   1e6
+            << " us on links of 1 us and 1 GB/s\n";
+}
+
+void run() {
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", hd::Communicator(MPI_COMM_WORLD).size()}});
+  const hd::Communicator& world = mesh.all();
+  const int ranks = world.size(), half = ranks / 2;
+
+  const Matrix by_rows(mesh, {rows, columns}, {hd::Shard{0}});
+  for_each_element(by_rows, [](double& here, double meant) { here = meant; });
+  const Matrix by_columns(mesh, {rows, columns}, {hd::Shard{1}});
+  move(by_rows, by_columns);
+
+  // Rank r has r + 1 parts of the rows, and some ranks may have none.
+  std::vector<std::int64_t> parts;
+  for (int r = 0; r < ranks; ++r) parts.push_back(r + 1);
+  const Matrix uneven(mesh, {rows, columns}, {hd::Shard{0, hd::ShardOrder::weighted(parts)}});
+  move(by_columns, uneven);
+
+  // Ranks that know nothing of each other's tensors: a half has one by columns, the other one by
+  // rows in turn. The ranks that have none give none.
+  if (ranks == 1) return;
+  const bool left = static_cast<int>(+world.rank()) < half;
+  const hd::Communicator mine = world.split(left ? 0 : 1, static_cast<int>(+world.rank()));
+  const hd::MeshShape shape{{"half", mine.size()}};
+  std::optional<Matrix> ours, theirs;
+  if (left) {
+    ours.emplace(mine, hd::Layout(shape, {rows, columns}, {hd::Shard{1}}));
+    for_each_element(*ours, [](double& here, double meant) { here = meant; });
+  } else {
+    theirs.emplace(mine,
+                   hd::Layout(shape, {rows, columns}, {hd::Shard{0, hd::ShardOrder::cyclic()}}));
+  }
+  move(hd::among(world, ours), hd::among(world, theirs));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const hd::Environment env(argc, argv);
+    run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "redistribute: " << error.what() << '\n';
+    return 1;
+  }
+}
