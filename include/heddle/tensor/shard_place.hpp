@@ -103,10 +103,11 @@ class ShardPlace {
   }
 
  protected:
-  /// The blocks of a line's ranks, and the rank's own, in its share at some level.
+  /// What travels along a line of ranks, in the rank's share at some level.
   struct Steps {
-    Share outer, inner;
-    std::vector<std::size_t> counts;
+    Share outer;                      ///< all that the line divides
+    Share inner;                      ///< of it the rank's own
+    std::vector<std::size_t> counts;  ///< elements of each of its ranks
   };
 
   /// Number of lines along which something is divided at a level.
@@ -115,7 +116,7 @@ class ShardPlace {
   }
   /// Number of ranks of a line.
   [[nodiscard]] std::size_t size(std::size_t line) const { return m_sizes[line]; }
-  [[nodiscard]] static ShardLevel level(std::size_t line) { return static_cast<ShardLevel>(line); }
+  /// That of a line in the rank's share at level `in` of `count` elements.
   [[nodiscard]] Steps steps(std::size_t line, ShardLevel in, std::size_t count) const {
     Steps at{within(in, level(line), count), within(in, level(line + 1), count), {}};
     for (std::size_t r = 0; r < m_sizes[line]; ++r)
@@ -124,6 +125,9 @@ class ShardPlace {
   }
 
  private:
+  /// What a line divides is shared at this level.
+  [[nodiscard]] static ShardLevel level(std::size_t line) { return static_cast<ShardLevel>(line); }
+
   /// All blocks but that of the rank `after` this one, of every line between two levels.
   [[nodiscard]] ShardTraffic traffic(std::size_t count, Bytes bytes, ShardLevel outer,
                                      ShardLevel inner, const std::optional<Codec>& codec,
