@@ -49,5 +49,6 @@ refuses "no gradient sum 'tree'" "${pipe[@]}" --gradient-sum tree
 refuses "cannot write" "${pipe[@]}" --trace "$folder/no/such/folder/trace.json"
 refuses "give a --data that 4 divides, or a --node and a --pair that fit" --data 2 --shard three-level
 refuses "--shard zeropp --data 2 --node 3 --pair 1" --data 2 --shard zeropp --node 3
+refuses "a sharding that encodes its messages needs whole layers" --tensor 2 --shard zeropp --node 1
 refuses "no sharding 'zero4'" --data 2 --shard zero4
 exit $((failures > 0))

@@ -40,6 +40,12 @@ void divide_replicas(Settings& s) {
         three_level ? "give a --data that 4 divides, or a --node and a --pair that fit"
                     : "give an even --data, or a --node that divides it"};
   });
+  // What ranks that divide a layer have in common would be rounded by each in its own way.
+  heddle::expects(!in_nodes || s.tensor == 1, [&] {
+    return heddle::Complaint{
+        "command line", "a sharding that encodes its messages needs whole layers",
+        heddle::text("--shard ", s.shard, " --tensor ", s.tensor), "use zero1, zero2 or zero3"};
+  });
 }
 
 }  // namespace
