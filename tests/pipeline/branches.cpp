@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Models of two branches over ranks: stages in opposite directions, a joint loss whose two sides
-// are derived on two ranks, and what is refused. In whole numbers, so that equal means equal.
+// Models of two branches over ranks: stages in opposite directions, interactions between them, a
+// joint loss whose two sides are derived on two ranks, and what is refused. In whole numbers, so
+// that equal means equal.
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -53,12 +56,7 @@ class ProductStage {
   double* parameters() { return m_weights.data(); }
   double* gradients() { return m_gradients.data(); }
   void forward(hd::Item m, const double* input, double* output, double* saved) {
-    double x = m_takes_data ? datum(m_branch, static_cast<int>(+m)) : *input;
-    for (std::size_t l = 0; l < m_count; ++l) {
-      saved[l] = x;
-      x *= m_weights[l];
-    }
-    *output = x;
+    run(m_takes_data ? data(m) : *input, output, saved);
   }
   void backward_input(hd::Item, const double*, const double*, const double* beyond,
                       double* input_grad, double* delta) {
@@ -77,6 +75,16 @@ class ProductStage {
   void update() {}
   void fence() {}
 
+ protected:
+  double data(hd::Item m) const { return datum(m_branch, static_cast<int>(+m)); }
+  void run(double x, double* output, double* saved) {
+    for (std::size_t l = 0; l < m_count; ++l) {
+      saved[l] = x;
+      x *= m_weights[l];
+    }
+    *output = x;
+  }
+
  private:
   std::size_t m_count;
   int m_branch;
@@ -84,6 +92,114 @@ class ProductStage {
   std::vector<double> m_weights, m_gradients;
 };
 static_assert(hd::PipelineStage<ProductStage>);
+
+/// Branches whose stages take what stages of the other branch hand on: x + 3 times each of those,
+/// in the order of the graph, so that neither inputs nor gradients may change places.
+class CrossStage : public ProductStage {
+ public:
+  CrossStage(int first, int last, int layers, std::size_t crossing)
+      : ProductStage(first, last, layers),
+        m_own(ProductStage::input_size()),
+        m_crossing(crossing) {}
+
+  std::size_t input_size() const { return m_own + m_crossing; }
+  void forward(hd::Item m, const double* input, double* output, double* saved) {
+    double x = m_own == 0 ? data(m) : input[0];
+    for (std::size_t c = 0; c < m_crossing; ++c) x += factor(c) * input[m_own + c];
+    run(x, output, saved);
+  }
+  void backward_input(hd::Item m, const double* input, const double* saved, const double* beyond,
+                      double* input_grad, double* delta) {
+    double above;
+    ProductStage::backward_input(m, input, saved, beyond, &above, delta);
+    if (m_own == 1) input_grad[0] = above;
+    for (std::size_t c = 0; c < m_crossing; ++c) input_grad[m_own + c] = factor(c) * above;
+  }
+  /// By which the c-th of the other branch's outputs counts.
+  static double factor(std::size_t c) { return 3 + 2 * static_cast<double>(c); }
+
+ private:
+  std::size_t m_own, m_crossing;
+};
+static_assert(hd::PipelineStage<CrossStage>);
+
+/// A model of two branches of `ranks` stages of one layer, but that the first has `extra` more.
+struct Crossed {
+  int ranks, extra;
+  std::vector<hd::schedule::Interaction> interactions;
+
+  [[nodiscard]] int layers() const { return ranks + extra; }
+  [[nodiscard]] std::vector<int> per_stage() const {
+    std::vector<int> counts(static_cast<std::size_t>(2 * ranks), 1);
+    counts[0] += extra;
+    counts[static_cast<std::size_t>(ranks)] += extra;
+    return counts;
+  }
+  /// The stages whose outputs a stage takes from the other branch.
+  [[nodiscard]] std::vector<int> taken_by(int stage) const {
+    std::vector<int> from;
+    for (const auto& [a, s, b, t] : interactions)
+      if (b * ranks + t == stage) from.push_back(a * ranks + s);
+    return from;
+  }
+  [[nodiscard]] int stage_of(int first_layer) const {
+    const int within = first_layer % layers();
+    return first_layer / layers() * ranks + (within == 0 ? 0 : within - extra);
+  }
+  [[nodiscard]] hd::Stages<CrossStage> stages(hd::StagesOptions options = {}) const {
+    options.layers_per_stage = per_stage();
+    return {2 * layers(),
+            [model = *this](int first, int last) {
+              return CrossStage(first, last, model.layers(),
+                                model.taken_by(model.stage_of(first)).size());
+            },
+            options};
+  }
+
+  /// The gradients of all stages, by recursion over the paths: no orders, no buffers.
+  [[nodiscard]] std::vector<std::vector<double>> serial(int microbatches) const {
+    std::vector<CrossStage> all;
+    std::vector<std::vector<double>> gradients;
+    int layer = 0;
+    for (const int count : per_stage()) {
+      const int stage = stage_of(layer);
+      all.emplace_back(layer, layer + count, layers(), taken_by(stage).size());
+      layer += count;
+    }
+    const int last = ranks - 1;
+    for (int m = 0; m < microbatches; ++m) {
+      const hd::Item item{m};
+      std::vector<double> out(all.size());
+      std::vector<std::vector<double>> in(all.size()), saved(all.size());
+      const auto value = [&](auto&& self, int s) -> double {
+        const auto i = static_cast<std::size_t>(s);
+        if (!saved[i].empty()) return out[i];
+        if (s % ranks != 0) in[i].push_back(self(self, s - 1));
+        for (const int from : taken_by(s)) in[i].push_back(self(self, from));
+        saved[i].resize(all[i].saved_size());
+        all[i].forward(item, in[i].data(), &out[i], saved[i].data());
+        return out[i];
+      };
+      const double loss_sides[] = {value(value, last), value(value, ranks + last)};
+      // Every path from a stage to an end of a branch adds its share.
+      const auto push = [&](auto&& self, int s, double beyond) -> void {
+        const auto i = static_cast<std::size_t>(s);
+        std::vector<double> in_grad(in[i].size() + 1), delta(all[i].delta_size());
+        all[i].backward_input(item, in[i].data(), saved[i].data(), &beyond, in_grad.data(),
+                              delta.data());
+        all[i].backward_weight(item, in[i].data(), saved[i].data(), &beyond, delta.data());
+        std::size_t next = 0;
+        if (s % ranks != 0) self(self, s - 1, in_grad[next++]);
+        for (const int from : taken_by(s)) self(self, from, in_grad[next++]);
+      };
+      push(push, last, loss_sides[1]);
+      push(push, ranks + last, loss_sides[0]);
+    }
+    for (CrossStage& stage : all)
+      gradients.emplace_back(stage.gradients(), stage.gradients() + stage.parameter_count());
+    return gradients;
+  }
+};
 
 /// d(sum of u v)/d(weight of a layer) = (sum of u v) / weight.
 double expected(int layer, int layers, int microbatches) {
@@ -132,6 +248,66 @@ hd::Orders split(hd::Orders orders) {
   return orders;
 }
 
+/// Throws where the gradients of this rank's stages are not the serial model's.
+template <class Place>
+void expect_crossed(Place& place, const hd::Schedule& schedule, const Crossed& crossed,
+                    int microbatches, int replicas = 1, hd::StagesOptions options = {}) {
+  hd::Stages<CrossStage> model = crossed.stages(std::move(options));
+  hd::Runner run(model, schedule, place);
+  std::vector<std::vector<double>> reference = crossed.serial(microbatches);
+  for (auto& gradients : reference)
+    for (double& each : gradients) each *= replicas;  // all of which have the same data
+  for (int step = 0; step < 2; ++step) {
+    run.step();
+    model.for_each([&](hd::Stage number, CrossStage& stage) {
+      const std::vector<double> found(stage.gradients(),
+                                      stage.gradients() + stage.parameter_count());
+      if (found != reference[+number])
+        throw hd::contract_error({schedule.name(), "differs from the serial model",
+                                  hd::text("step ", step, ", stage ", number, ": ", found[0],
+                                           ", not ", reference[+number][0])});
+    });
+  }
+}
+
+/// Models whose branches interact, for a number of ranks, uneven ones too.
+std::vector<Crossed> crossed_models(int ranks) {
+  std::vector<Crossed> models;
+  for (const int extra : {0, 1}) {
+    for (int s = 0; s + 1 < ranks; ++s) models.push_back({ranks, extra, {{0, s, 1, s}}});
+    if (ranks < 2) continue;
+    models.push_back({ranks, extra, {{1, 0, 0, ranks - 1}}});
+    // To one stage twice, from one stage twice, both ways.
+    models.push_back({ranks, extra, {{0, 0, 1, ranks - 1}, {0, ranks - 2, 1, ranks - 1}}});
+    models.push_back({ranks, extra, {{0, 0, 1, ranks - 1}, {0, 0, 1, 0}}});
+    if (ranks < 3) continue;
+    models.push_back({ranks, extra, {{0, 0, 1, 1}, {1, 1, 0, 2}, {0, 1, 1, 2}}});
+  }
+  return models;
+}
+
+/// Calls `visit(orders, crossed, microbatches)` for orders by slots and planned ones.
+template <class Visit>
+void for_each_crossed(int ranks, Visit&& visit) {
+  for (const Crossed& crossed : crossed_models(ranks)) {
+    for (const int microbatches : {1, 3, 8}) {
+      visit(hd::schedule::flexpipe_orders(ranks, microbatches, 2, crossed.interactions), crossed,
+            microbatches);
+      const auto planned = hd::plan::flexpipe(
+          {.ranks = ranks, .microbatches = microbatches, .interactions = crossed.interactions},
+          {.F = 1, .B = 2, .latency = 0.1});
+      visit(planned.orders, crossed, microbatches);
+    }
+  }
+}
+
+std::string named(const hd::Orders& orders, const Crossed& crossed) {
+  std::string name = hd::text(orders.name, ", ", crossed.extra, " layers more");
+  for (const auto& [a, s, b, t] : crossed.interactions)
+    name += hd::text(", ", a, '.', s, " to ", b, '.', t);
+  return name;
+}
+
 }  // namespace
 
 TEST_CASE("gradients of two branches with a joint loss are those of the serial model") {
@@ -150,6 +326,56 @@ TEST_CASE("gradients of two branches with a joint loss are those of the serial m
       expect_gradients(planned.orders, per_stage, layers, microbatches);
     }
   }
+}
+
+TEST_CASE("branches that interact have the gradients of the serial model over MPI ranks") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  for_each_crossed(ranks, [&](const hd::Orders& orders, const Crossed& crossed, int count) {
+    INFO(named(orders, crossed));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::weave(orders), crossed, count));
+  });
+}
+
+TEST_CASE("branches that interact have the gradients of the serial model over threads") {
+  if (world_size() > 1) return;
+  for (const int ranks : {2, 3, 4})
+    for_each_crossed(ranks, [&](const hd::Orders& orders, const Crossed& crossed, int count) {
+      INFO(named(orders, crossed));
+      CHECK_NOTHROW(hd::run_threads(ranks, [&](hd::ThreadTransport& transport) {
+        expect_crossed(transport, hd::weave(orders), crossed, count);
+      }));
+    });
+}
+
+TEST_CASE("passes leave the gradients of branches that interact as they are") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  for_each_crossed(ranks, [&](const hd::Orders& orders, const Crossed& crossed, int count) {
+    using namespace hd::schedule;
+    INFO(named(orders, crossed));
+    const auto run = [&](const hd::Orders& changed) {
+      CHECK_NOTHROW(expect_crossed(mesh, hd::weave(changed), crossed, count));
+    };
+    run(split(orders));
+    run(split_backward(orders));
+    run(two_bp(orders));
+    run(fuse(orders));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::recompute(hd::weave(orders)), crossed, count));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::recompute(hd::weave(two_bp(orders))), crossed, count));
+  });
+}
+
+TEST_CASE("replicas of branches that interact sum their gradients, at the end or at once") {
+  if (world_size() % 2 != 0) return;
+  const int pipe = world_size() / 2;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", 2}});
+  for_each_crossed(pipe, [&](const hd::Orders& orders, const Crossed& crossed, int count) {
+    INFO(named(orders, crossed));
+    for (const bool eager : {false, true})
+      CHECK_NOTHROW(
+          expect_crossed(mesh, hd::weave(orders), crossed, count, 2, {.eager_sum = eager}));
+  });
 }
 
 TEST_CASE("a stage with two inputs, and one whose output two others use") {
