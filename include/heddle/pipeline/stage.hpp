@@ -20,7 +20,8 @@ namespace heddle::inline v0 {
 /// kernels end; `fence` waits for all of them.
 ///
 /// - Sizes are in elements per microbatch and constant. `input_size` is 0 for the stage that takes
-///   the data itself, `output_size` 0 for the one that computes the loss.
+///   the data itself, `output_size` 0 for the one that computes the loss. In inference the last
+///   stage may have an output, which is the result.
 /// - `forward(m, input, output, saved)` leaves in `saved` what the backward calls need.
 /// - `backward_input(m, input, saved, output_grad, input_grad, delta)` computes the gradient of the
 ///   input and leaves in `delta` what `backward_weight` needs; `input_grad` is null where

@@ -33,6 +33,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/memory/message_memory.hpp>
+#include <heddle/pipeline/impl/lent_memory.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
 #include <heddle/pipeline/partition.hpp>
@@ -107,6 +108,9 @@ concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters)
 /// as its input_size counts them, copied together; so is the gradient that it leaves. Where several
 /// stages use its output, the gradient that it gets is the sum of theirs, in the same order.
 ///
+/// With a schedule of forwards alone, as stream() and energon(), nothing is saved for long, and a
+/// last stage may have an output: output(stage, item) is what it made.
+///
 /// Arguments of Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)`
 /// contributes to the StepResult. Buffers lie in the stages' memory space; which way messages go
 /// from there is told to ExecuteOptions::log when a Runner is made.
@@ -146,6 +150,7 @@ class Stages {
     build(schedule, transport.rank());
     find_forwards(schedule, transport.rank());
     schedule = sized(schedule, transport, options);
+    m_lent = {schedule, transport.rank(), [this](Stage number) -> const S& { return at(number); }};
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
@@ -223,8 +228,9 @@ class Stages {
     const Item item = task.item();
     const scalar_type* const input = m_joint.joined(take_all(ends.inputs));
     if (kind == Kind::F) {
-      scalar_type* const output = ends.outputs > 0 ? take() : nullptr;
-      scalar_type* const saved = take();
+      scalar_type* const output =
+          ends.outputs > 0 ? take() : m_lent.output(task.stage(), item).data();
+      scalar_type* const saved = ends.saves ? take() : m_lent.saved();
       use_parameters(stage, take());
       stage.forward(item, input, output, saved);
       return stage.fence();
@@ -256,6 +262,19 @@ class Stages {
   template <class Visit>
   void for_each(Visit&& visit) {
     for (Entry& entry : m_stages) visit(entry.number, *entry.stage);
+  }
+
+  /// What stage `number`, of this rank, made of a microbatch of the last step: its output_size()
+  /// elements, in memory_space, valid until the next step. For schedules of forwards alone.
+  /// @throws contract_error where the schedule has no such microbatch, or hands the output on.
+  [[nodiscard]] std::span<const scalar_type> output(Stage number, Item item) const {
+    const std::span<const scalar_type> made = m_lent.output(number, item);
+    expects(!made.empty(), [&] {
+      return Complaint{"heddle::Stages::output", "no output of this stage is kept here",
+                       text("stage ", number),
+                       "ask for that of a last stage, after forwards alone, on a rank that has it"};
+    });
+    return made;
   }
 
   /// Number of layers of the whole model.
@@ -421,6 +440,7 @@ class Stages {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
   std::vector<Kokkos::View<std::byte*, memory_space>> m_residuals;
   Elements m_delta;  ///< of a B, between its two halves
+  impl::LentMemory<scalar_type, memory_space> m_lent;
   impl::Joint<scalar_type, memory_space> m_joint;
   const Communicator* m_replicas = nullptr;
   /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.

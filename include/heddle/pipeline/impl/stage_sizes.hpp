@@ -6,6 +6,7 @@
 /// The buffers of a schedule get the sizes that its stages say, if those fit each other. For
 /// Stages; looks at nothing that differs between ranks, so that all of them refuse alike.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -64,8 +65,12 @@ class SizesOfRanks {
 }
 
 /// Refuses schedules in which a stage has other inputs and outputs than its sizes say, or does not
-/// keep what its backward calls need.
+/// keep what its backward calls need. Without backward passes it keeps nothing, and where it hands
+/// on to nobody its output is the result.
 inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
+  const bool trains = std::ranges::any_of(schedule.actions(), [](const Action& action) {
+    return action.kind == Kind::I || action.kind == Kind::B;
+  });
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     if (action.kind > Kind::B) continue;
@@ -75,16 +80,15 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
     const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
     const bool more = (stage.input == 0 && ends.inputs > 0) || (stage.output == 0 && beyond > 0) ||
                       (ends.partners > 0 && beyond > 1);
-    const bool fewer =
-        (stage.input > 0 && ends.inputs == 0) || (stage.output > 0 && beyond == 0) || !ends.saves;
+    const bool fewer = (stage.input > 0 && ends.inputs == 0) ||
+                       (trains && ((stage.output > 0 && beyond == 0) || !ends.saves));
     expects(!more && !fewer, [&] {
       return complaint_of_stage(
           schedule, ActionId{i},
           text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
           more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
                  "one partner in the loss"
-               : "input_size is 0 for the first stage, output_size for the last; forwards alone "
-                 "keep nothing");
+               : "input_size is 0 for the first stage, output_size for the last");
     });
   }
 }

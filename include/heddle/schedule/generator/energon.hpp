@@ -28,6 +28,9 @@ struct EnergonOptions {
 /// With t for a stage and an occupancy of c for a transfer, M requests through S > 1 stages take
 /// S t + (S - 1) c + (M - 1) max(t, c) for depth >= 1, and S t + (S - 1) c + (M - 1)(t + c) for
 /// depth 0.
+///
+/// A Runner folds again, to RunOptions::slack + 1 places where there are more: give it the depth as
+/// slack where that is above 1.
 /// @throws contract_error for a depth below 0.
 [[nodiscard]] inline Schedule energon(const EnergonOptions& options) {
   expects(options.depth >= 0, [&] {

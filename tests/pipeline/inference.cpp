@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Stages run forward only: EnergonAI's pipeline and others over ranks and threads, bitwise as the
+// whole model on one rank.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/complaint.hpp"
+#include "support/mlp_stage.hpp"
+#include "support/world.hpp"
+
+namespace test_inference {
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using hd::test::MlpStage;
+using hd::test::world_size;
+
+namespace {
+
+/// A stage of a model of `layers` layers that ends in its loss, or in the output of the last layer.
+MlpStage stage_of(int first, int last, int layers, bool has_loss) {
+  return {first, last, has_loss ? layers : layers + 1, 0.5};
+}
+
+/// What the whole model makes of microbatch `item`; with a loss, that.
+std::vector<double> serial(int layers, bool has_loss, int step, int first, int item) {
+  MlpStage whole = stage_of(0, layers, layers, has_loss);
+  whole.begin_step(step, first, 1.0);
+  std::vector<double> output(MlpStage::activation), saved(whole.saved_size());
+  whole.forward(hd::Item{item}, nullptr, output.data(), saved.data());
+  return has_loss ? std::vector{whole.loss(hd::Item{item})} : output;
+}
+
+/// Two steps on `place`, whose microbatches begin with number `first`; throws where an output of
+/// this rank or the sum of the losses is not the serial model's.
+template <class Place>
+void expect_serial(Place& place, const hd::Schedule& schedule, int stages, int items, bool has_loss,
+                   int replicas = 1, int first = 0) {
+  const int layers = stages + stages / 2;  // some stages have two
+  hd::Stages<MlpStage> model(
+      layers, [=](int begin, int end) { return stage_of(begin, end, layers, has_loss); });
+  hd::Runner run(model, schedule, place, {.slack = 3});
+  for (int step = 0; step < 2; ++step) {
+    const double loss = run.step(step, first, 1.0).loss;
+    double expected = 0;
+    for (int item = 0; has_loss && item < replicas * items; ++item)
+      expected += serial(layers, true, step, 0, item)[0];
+    bool equal = replicas == 1 ? loss == expected : std::abs(loss - expected) <= 1e-14 * expected;
+    model.for_each([&](hd::Stage number, MlpStage&) {
+      if (static_cast<int>(+number) + 1 != stages || has_loss) return;
+      for (int item = 0; item < items; ++item)
+        equal = equal && std::ranges::equal(model.output(number, hd::Item{item}),
+                                            serial(layers, false, step, first, item));
+    });
+    if (!equal) throw hd::contract_error({schedule.name(), "differs from the serial model"});
+  }
+}
+
+/// Every stage of a chain on rank s mod `ranks`: each microbatch goes around several times.
+hd::Orders looped(int ranks, int stages, int items) {
+  hd::Orders orders{"looped", {}, hd::StageGraph::chain(stages)};
+  orders.ranks.resize(static_cast<std::size_t>(ranks));
+  for (int s = 0; s < stages; ++s)
+    for (int m = 0; m < items; ++m)
+      orders.ranks[static_cast<std::size_t>(s % ranks)].push_back(
+          {hd::Kind::F, hd::Stage{s}, hd::Item{m}});
+  return orders;
+}
+
+/// Calls `visit(schedule, stages, items)` for schedules over so many ranks.
+template <class Visit>
+void for_each_schedule(int ranks, Visit&& visit) {
+  for (const int items : {1, 2, 7}) {
+    for (const int depth : {0, 1, 3})
+      visit(hd::schedule::energon({.stages = ranks, .requests = items, .depth = depth}), ranks,
+            items);
+    visit(hd::schedule::stream({.stages = ranks, .microbatches = items}), ranks, items);
+    visit(hd::weave(looped(ranks, 2 * ranks + 1, items)), 2 * ranks + 1, items);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("forwards alone over MPI ranks make what the serial model makes, bit for bit") {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  for_each_schedule(world_size(), [&](const hd::Schedule& schedule, int stages, int items) {
+    INFO(schedule.name());
+    for (const bool has_loss : {false, true})
+      CHECK_NOTHROW(expect_serial(mesh, schedule, stages, items, has_loss));
+  });
+}
+
+TEST_CASE("forwards alone over threads make what the serial model makes, bit for bit") {
+  if (world_size() > 1) return;
+  for (const int ranks : {1, 2, 3, 4})
+    for_each_schedule(ranks, [&](const hd::Schedule& schedule, int stages, int items) {
+      INFO(schedule.name());
+      CHECK_NOTHROW(hd::run_threads(ranks, [&](hd::ThreadTransport& transport) {
+        expect_serial(transport, schedule, stages, items, false);
+      }));
+    });
+}
+
+TEST_CASE("replicas of a pipeline infer requests of their own") {
+  if (world_size() % 2 != 0) return;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size() / 2}, {"data", 2}});
+  for_each_schedule(world_size() / 2, [&](const hd::Schedule& schedule, int stages, int items) {
+    INFO(schedule.name());
+    for (const bool has_loss : {false, true})
+      CHECK_NOTHROW(expect_serial(mesh, schedule, stages, items, has_loss, 2,
+                                  mesh.coordinate("data") * items));
+  });
+}
+
+TEST_CASE("a Runner keeps EnergonAI's places for results as far as its slack goes") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  for (const int depth : {0, 1, 3}) {
+    hd::Stages<MlpStage> model(
+        ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
+    hd::Runner run(model, hd::schedule::energon({.stages = ranks, .requests = 6, .depth = depth}),
+                   mesh, {.slack = static_cast<std::uint32_t>(std::max(depth, 1))});
+    for (const hd::Buffer& buffer : run.schedule().buffers()) {
+      const std::string& label = run.schedule()[buffer.label];
+      if (label == hd::role::output) CHECK(buffer.parts == static_cast<unsigned>(depth) + 1);
+      CHECK(label != hd::role::saved);
+    }
+  }
+}
+
+TEST_CASE("an output that is not kept is refused") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  hd::Stages<MlpStage> model(
+      ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
+  hd::Runner run(model, hd::schedule::stream({.stages = ranks, .microbatches = 2}), mesh);
+  static_cast<void>(run.step(0, 0, 1.0));
+  const auto refusal = [&](int stage, int item) {
+    return hd::test::message_of<hd::contract_error>(
+        [&] { static_cast<void>(model.output(hd::Stage{stage}, hd::Item{item})); });
+  };
+  CHECK_THAT(refusal(ranks, 0), ContainsSubstring("no output of this stage is kept here") &&
+                                    ContainsSubstring(hd::text("stage ", ranks)));
+  const int rank = static_cast<int>(+mesh.rank());
+  if (rank + 1 < ranks)
+    CHECK_THAT(refusal(rank, 0), ContainsSubstring("no output of this stage is kept here"));
+  else
+    CHECK_THAT(refusal(rank, 2), ContainsSubstring("there is no such microbatch") &&
+                                     ContainsSubstring("microbatch 2 of 2"));
+}
+
+}  // namespace test_inference
