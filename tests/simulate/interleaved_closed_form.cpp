@@ -113,6 +113,21 @@ Rational makespan(int p, int v, int m, Rational forward, Rational backward) {
   return simulate(pipeline, costs).makespan();
 }
 
+/// Whether rank r of P keeps at most `closed_form(r)` activations at once, and no fewer, by the
+/// timeline and by the orders.
+template <class ClosedForm>
+bool peaks_equal(const Orders& orders, ClosedForm&& closed_form) {
+  const auto timeline = simulate(weave(orders), BasicStageCosts<int>{.F = 2, .I = 3, .W = 1});
+  const auto counted = live_activations(orders);
+  for (std::size_t r = 0; r < orders.ranks.size(); ++r) {
+    const int expected = closed_form(static_cast<int>(r));
+    if (static_cast<int>(peak_parts(timeline, Rank{r}, role::saved)) != expected ||
+        counted[r] != expected)
+      return false;
+  }
+  return true;
+}
+
 /// Every allowed M in [1, most]: the closed form for M >= P, the longest path for M < P.
 void check(int p, int v, int most, Rational forward, Rational backward) {
   for (int m = 1; m <= most; ++m) {
@@ -148,6 +163,36 @@ TEST_CASE("the bubble of interleaved 1F1B is that of the theory") {
     CHECK(timeline.bubble_ratio() == Rational(p - 1, v * m + p - 1));
     CHECK(schedule::bubble_ratio(p, m, v) == (p - 1.0) / (v * m + p - 1.0));
   }
+}
+
+TEST_CASE("interleaved 1F1B keeps min(MV, (V-1)R + 2(P-1-r) + 1) activations on rank r") {
+  for (int p = 1; p <= 9; ++p)
+    for (int v = 1; v <= 5; ++v)
+      for (int m = 1; m <= 40; ++m) {
+        if (!divides(p, m)) continue;
+        const int round = m / std::max(1, m / p);
+        if (!peaks_equal(schedule::interleaved_orders(p, v, m), [&](int r) {
+              return std::min(m * v, (v - 1) * round + 2 * (p - 1 - r) + 1);
+            }))
+          FAIL("P=" << p << " V=" << v << " M=" << m);
+      }
+  // Those of a rank's V stages together, on the first of 8 ranks, where 1F1B keeps 8.
+  CHECK(Rational(live_activations(schedule::interleaved_orders(8, 2, 16))[0], 2) ==
+        Rational(23, 2));
+  CHECK(Rational(live_activations(schedule::interleaved_orders(8, 4, 16))[0], 4) ==
+        Rational(39, 4));
+}
+
+TEST_CASE("interleaved ZB1P keeps min(MV, (V-1)R + P) activations on every rank") {
+  for (int p = 1; p <= 9; ++p)
+    for (int v = 1; v <= 5; ++v)
+      for (int m = 1; m <= 40; ++m) {
+        if (!divides(p, m)) continue;
+        const int round = m / std::max(1, m / p);
+        if (!peaks_equal(schedule::interleaved_zb1p_orders(p, v, m),
+                         [&](int) { return std::min(m * v, (v - 1) * round + p); }))
+          FAIL("P=" << p << " V=" << v << " M=" << m);
+      }
 }
 
 TEST_CASE("a number of microbatches that does not divide is infeasible, and the nearest is named") {

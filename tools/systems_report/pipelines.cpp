@@ -166,6 +166,21 @@ std::vector<Comparison> interleaved() {
     ours += hd::text(comma, in_units(simulated));
   }
 
+  // Counted in chunks, as whole numbers, and printed in those of a rank, V of them.
+  std::string expected_peaks;
+  std::string peaks;
+  bool peaks_equal = true;
+  for (const int v : {2, 4}) {
+    const int keeps = (v - 1) * 8 + 2 * (8 - 1) + 1;
+    const auto timeline = hd::simulate(
+        hd::schedule::interleaved({.ranks = 8, .stages_per_rank = v, .microbatches = 16}), whole);
+    const auto kept = static_cast<int>(hd::peak_parts(timeline, hd::Rank{0}, hd::role::saved));
+    peaks_equal = peaks_equal && kept == keeps;
+    const char* comma = peaks.empty() ? "" : ", ";
+    expected_peaks += hd::text(comma, static_cast<double>(keeps) / v);
+    peaks += hd::text(comma, static_cast<double>(kept) / v);
+  }
+
   constexpr int p = 8;
   constexpr int m = 16;
   const auto gain = [&](Time transfer) {
@@ -179,6 +194,9 @@ std::vector<Comparison> interleaved() {
   return {
       {"simulated bubble in F of a rank for (P,M,V) = (4,8,2), (8,16,2), (8,16,4), (4,16,2)",
        hd::text("(P-1)(F+B)/V = ", expected), ours, "all equal", verdict(equal)},
+      {"most activations of the first rank at P=8 M=16 for V = 2, 4, in those of all its stages",
+       hd::text("((V-1)P + 2(P-1) + 1)/V = ", expected_peaks), peaks, "all equal",
+       verdict(peaks_equal)},
       {"simulated speed-up over 1F1B at P=8 M=16 V=2 with free transfers", "up to 1.10 (measured)",
        hd::text(free), "at least 1.10", verdict(free >= 1.10)},
       {"the same where a transfer takes 4 F: V times the transfers cost more", "(no figure)",

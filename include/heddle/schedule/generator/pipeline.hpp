@@ -125,7 +125,8 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
 /// Interleaved 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU
 /// clusters", SC'21, in the generalisation of torch.distributed.pipelining): the microbatches run
 /// in rounds of R = M / max(1, M div P); in a round every chunk of a rank takes its turn. Bubble (P
-/// - 1)(F + B) / V for M >= P, with F and B of the V chunks of a rank together.
+/// - 1)(F + B) / V for M >= P, with F and B of the V chunks of a rank together. Live activations of
+/// chunks, each 1/V of a rank's, min(M V, (V - 1) R + 2 (P - 1 - r) + 1) on rank r.
 ///
 /// @throws infeasible where M is not a multiple of M div P; it names the nearest M that is.
 [[nodiscard]] inline Orders interleaved_orders(int ranks, int stages_per_rank, int microbatches) {

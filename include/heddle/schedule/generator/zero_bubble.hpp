@@ -71,7 +71,8 @@ inline Orders zero_bubble(std::string name, int ranks, int stages_per_rank, int 
 }
 
 /// Interleaved ZB1P, the InterleavedZeroBubble of torch.distributed.pipelining: ZB-H1 with several
-/// stages on every rank, in the rounds of interleaved_orders().
+/// stages on every rank, in the rounds of interleaved_orders(). Live activations of chunks, each
+/// 1/V of a rank's, min(M V, (V - 1) R + P) on every rank: the memory of 1F1B where P divides M.
 ///
 /// @throws infeasible where M is not a multiple of M div P; it names the nearest M that is.
 [[nodiscard]] inline Orders interleaved_zb1p_orders(int ranks, int stages_per_rank,
