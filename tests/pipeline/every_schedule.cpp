@@ -3,13 +3,14 @@
 // ranks: 1 2 3 4
 // timeout: 300
 
-// Every synchronous schedule of the catalogue executed, over MPI ranks and over threads, and after
-// every pass, against the whole model on one rank: gradients, losses, and weights through the next
-// step.
+// Every synchronous schedule of the catalogue, and more of Chimera's, executed, over MPI ranks and
+// over threads, and after every pass, against the whole model on one rank: gradients, losses, and
+// weights through the next step.
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +72,11 @@ struct Setting {
   int replicas = 1;  ///< of the whole pipeline
   int replica = 0;   ///< that this rank belongs to
   hd::GradientSum sum = hd::GradientSum::ring;
+  std::function<hd::Schedule(const hd::Schedule&)> pass = {};  ///< over all that is woven
+  /// Of a gradient, in the largest one. The sums have the same terms in another order: some 40 of
+  /// them, none larger than the largest gradient by much, so this is two orders more than rounding
+  /// can do.
+  double tolerance = 1e-12;
 };
 
 int stages_of(const hd::Schedule& schedule) {
@@ -80,21 +86,21 @@ int stages_of(const hd::Schedule& schedule) {
   return stages;
 }
 
-/// Trains two steps on `place`; throws where a gradient of this rank or a loss is not the serial
-/// model's. The sums have the same terms in another order: some 40 of them, none larger than the
-/// largest gradient by much, so 1e-12 of that is two orders more than rounding can do.
+/// Trains two steps on `place`, and returns how far apart the gradients and losses are, in the
+/// largest gradient; throws where a gradient of this rank or a loss is not the serial model's.
 template <class Place>
-void expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
-                   const Setting& setting = {}) {
+double expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
+                     const Setting& setting = {}) {
   const int stages = stages_of(schedule);
   const int layers = stages + 1 + (stages - 1) / 2;  // never a multiple of the stages, but for one
   const auto ranges = hd::partition_layers(layers, stages);
   hd::Stages<MlpStage> model(
       layers, [layers](int first, int last) { return MlpStage(first, last, layers, rate); },
-      {.gradient_sum = setting.sum});
+      {.gradient_sum = setting.sum, .pass = setting.pass});
   hd::Runner run(model, schedule, place);
   const int all = microbatches * setting.replicas;
   const auto serial = Serial::steps(layers, all, 2);
+  double furthest = 0;
   for (int step = 0; step < 2; ++step) {
     const Serial& reference = serial[static_cast<std::size_t>(step)];
     const double loss = run.step(step, setting.replica * microbatches, 1.0 / all).loss;
@@ -109,12 +115,14 @@ void expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
         if (!(difference <= apart)) apart = difference;  // also what is not a number
       }
     });
-    if (compared == 0 || !(apart <= 1e-12 * largest))
+    if (compared == 0 || !(apart <= setting.tolerance * largest))
       throw hd::contract_error(
           {schedule.name(), "differs from the serial model",
            hd::text("step ", step, ", rank ", hd::transport_of(place).rank(), ": ", apart, " of ",
                     largest, ", ", compared, " compared")});
+    furthest = std::max(furthest, apart / largest);
   }
+  return furthest;
 }
 
 /// The orders of `entry` for a shape; none where it does not exist for it.
@@ -148,6 +156,11 @@ template <class Visit>
 std::string for_each_orders(int ranks, Visit&& visit) {
   std::string nowhere;
   for (const int microbatches : {1, 4, 7}) visit(both_ways(ranks, microbatches), microbatches);
+  for (const int microbatches : {1, 6, 2 * ranks, 4 * ranks}) {
+    if (ranks % 4 != 0) continue;
+    for (const bool doubled : {false, true})
+      visit(hd::schedule::chimera_orders(ranks, microbatches, 2, doubled), microbatches);
+  }
   for (const NamedSchedule& entry : hd::schedule::catalogue()) {
     if (!entry.synchronous || entry.branches) continue;  // branches: see branches.cpp
     bool somewhere = false;
@@ -162,9 +175,20 @@ std::string for_each_orders(int ranks, Visit&& visit) {
   return nowhere;
 }
 
-bool has_groups(const hd::Schedule& schedule) {
-  return std::ranges::any_of(
-      schedule.actions(), [](const hd::Action& action) { return action.kind == hd::Kind::group; });
+bool has(hd::Kind kind, const hd::Schedule& schedule) {
+  return std::ranges::any_of(schedule.actions(),
+                             [kind](const hd::Action& action) { return action.kind == kind; });
+}
+bool has_fused(const hd::Orders& orders) {
+  return std::ranges::any_of(orders.ranks, [](const std::vector<hd::Order>& list) {
+    return std::ranges::any_of(list, [](const hd::Order& order) { return order.fused; });
+  });
+}
+
+/// Every message between ranks in single precision.
+hd::Schedule narrow(const hd::Schedule& schedule) {
+  return hd::cast_at_cut(schedule, hd::Codec{.type = hd::Scalar::f32},
+                         [](hd::Rank, hd::Rank) { return true; });
 }
 
 }  // namespace
@@ -191,9 +215,28 @@ TEST_CASE("every synchronous schedule over threads has the gradients of the seri
     });
 }
 
+TEST_CASE("Chimera with halved microbatches, where it is the choice, has the serial gradients") {
+  const int ranks = world_size();
+  for (const int microbatches : {4, 8}) {
+    const auto choice = hd::plan::choose_chimera({.stages = 4, .microbatches = microbatches},
+                                                 hd::StageCosts{.F = 1, .B = 2});
+    REQUIRE(choice.halved);
+    const hd::Schedule schedule = hd::weave(choice.orders);
+    if (ranks == 4) {
+      hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+      CHECK_NOTHROW(expect_serial(mesh, schedule, 2 * microbatches));
+    }
+    if (ranks == 1)
+      CHECK_NOTHROW(hd::run_threads(4, [&](hd::ThreadTransport& transport) {
+        expect_serial(transport, schedule, 2 * microbatches);
+      }));
+  }
+}
+
 TEST_CASE("passes over every synchronous schedule leave the gradients as they are") {
   const int ranks = world_size();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  int fused = 0;
   for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
     using namespace hd::schedule;
     INFO(orders.name);
@@ -203,10 +246,32 @@ TEST_CASE("passes over every synchronous schedule leave the gradients as they ar
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(filled), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(two_bp(orders)), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(group(orders, 2)), 2 * count));
+    const hd::Orders pairs = fuse(merge_backward(orders));
+    fused += has_fused(pairs);
+    CHECK_NOTHROW(expect_serial(mesh, hd::weave(pairs), count));
     const hd::Schedule schedule = hd::weave(orders);
     CHECK_NOTHROW(expect_serial(mesh, hd::recompute(schedule), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::eager_sums(schedule), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::lazy_sums(schedule), count));
+  });
+  CHECK(fused > 0);
+}
+
+TEST_CASE("messages in single precision change the gradients by their rounding and no more") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
+    INFO(orders.name);
+    // A message errs by 2^-24 of what it holds; layers and steps carry that on, by far less than a
+    // coarser type would.
+    const double single = 1e-5;
+    const hd::Schedule schedule = hd::weave(orders);
+    CHECK(has(hd::Kind::cast, narrow(schedule)) == has(hd::Kind::move, schedule));
+    double apart = 0;
+    CHECK_NOTHROW(apart = expect_serial(mesh, narrow(schedule), count, {.tolerance = single}));
+    CHECK((apart > 1e-12) == has(hd::Kind::move, schedule));
+    // And those of the sums over replicas.
+    CHECK_NOTHROW(expect_serial(mesh, schedule, count, {.pass = narrow, .tolerance = single}));
   });
 }
 
@@ -229,7 +294,7 @@ TEST_CASE("the MPI library sums over replicas of the pipeline; those of stages i
   for_each_orders(pipe, [&](const hd::Orders& orders, int count) {
     INFO(orders.name);
     const hd::Schedule schedule = hd::weave(orders);
-    if (has_groups(schedule))
+    if (has(hd::Kind::group, schedule))
       CHECK_THAT(hd::test::message_of<hd::infeasible>(
                      [&] { expect_serial(mesh, schedule, count, setting); }),
                  ContainsSubstring("the library sums gradients over an axis of the mesh only") &&
