@@ -178,6 +178,42 @@ TEST_CASE("costs are the medians of what the actions took") {
   }
 }
 
+TEST_CASE("a fused pair is recorded as one, and a table prices it") {
+  const Orders orders{"pair",
+                      {{{Kind::F, Stage{0}, Item{0}},
+                        {Kind::F, Stage{0}, Item{1}, true},
+                        {Kind::B, Stage{0}, Item{0}},
+                        {Kind::B, Stage{0}, Item{1}}},
+                       {{Kind::F, Stage{1}, Item{0}},
+                        {Kind::B, Stage{1}, Item{0}},
+                        {Kind::F, Stage{1}, Item{1}},
+                        {Kind::B, Stage{1}, Item{1}}}}};
+  run_threads(2, [&](ThreadTransport& transport) {
+    // As where both halves are done at the second call, in less than they take alone.
+    const auto nap = [](const Task& task) {
+      const Schedule& schedule = task.schedule();
+      const bool first = (schedule[task.id()].flags & flag::with_next) != 0;
+      const bool second =
+          +task.id() > 0 && (schedule[ActionId{+task.id() - 1}].flags & flag::with_next) != 0;
+      if (task.kind() == Kind::update || first) return;
+      const int milliseconds = second ? 3 : task.kind() == Kind::F ? 2 : 20;
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    };
+    Runner run(nap, weave(orders), transport, {.execute = {.record = true}});
+    for (int step = 0; step < 3; ++step) run.step();
+    TableCosts costs = run.costs();
+    const Seconds pair = costs.at(Kind::F, Stage{0}, Kind::B, Stage{0});
+    if (!(pair >= 0.003 && pair < 0.02 && costs.at(Kind::F, Stage{0}) >= 0.002 &&
+          costs.at(Kind::B, Stage{0}) >= 0.02))
+      throw contract_error({"pair", "not what was slept", text(pair)});
+    const Timeline predicted = simulate(run.schedule(), costs);
+    for (std::size_t i = 0; i + 1 < run.schedule().size(); ++i)
+      if (run.schedule()[ActionId{i}].flags & flag::with_next)
+        if (predicted[ActionId{i}].arrival - predicted[ActionId{i}].start != pair)
+          throw contract_error({"pair", "is not priced as one", text(pair)});
+  });
+}
+
 TEST_CASE("stamps of an executor are in list order; without recording there are none") {
   const Schedule pipeline =
       schedule::one_f_one_b({.stages = 2, .microbatches = 6, .sizes = {.activation = 8}});

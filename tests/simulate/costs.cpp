@@ -96,6 +96,25 @@ TEST_CASE("a table has a cost per kind and stage, and refuses stages that it lac
              ContainsSubstring("no such stage") && ContainsSubstring("stage 2 of 2"));
 }
 
+TEST_CASE("a table prices a fused pair as one where it has a cost for it") {
+  const Schedule pair = weave(Orders{"pair",
+                                     {{{Kind::F, Stage{0}, Item{0}},
+                                       {Kind::F, Stage{0}, Item{1}, true},
+                                       {Kind::B, Stage{0}, Item{0}},
+                                       {Kind::B, Stage{0}, Item{1}}}}});
+  TableCosts table(Machine::uniform(1, {}, {}), 1);
+  table.at(Kind::F, Stage{0}) = 1;
+  table.at(Kind::B, Stage{0}) = 2;
+  CHECK(simulate(pair, table).makespan() == 6);
+  table.at(Kind::B, Stage{0}, Kind::F, Stage{0}) = 100;  // of the other order
+  CHECK(simulate(pair, table).makespan() == 6);
+  table.at(Kind::F, Stage{0}, Kind::B, Stage{0}) = 2.5;
+  CHECK(simulate(pair, table).makespan() == 5.5);
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { (void)table.at(Kind::F, Stage{0}, Kind::B, Stage{1}); }),
+             ContainsSubstring("no such stage") && ContainsSubstring("stage 1 of 1"));
+}
+
 TEST_CASE("a machine with fewer ranks than the schedule is refused") {
   const TableCosts table(Machine::uniform(1, {}, {}), 3);
   const Schedule pipeline = schedule::gpipe({.stages = 3, .microbatches = 1});

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -100,16 +103,20 @@ template <Transport T>
   return {program.schedule, std::move(spans)};
 }
 
-/// Durations seen per (kind, stage) on this rank.
+/// Durations seen per (kind, stage), and per fused pair of them, on this rank.
 class CostSamples {
  public:
-  /// Adds those of one recorded step.
+  /// Adds those of one recorded step. A pair is one sample, that of its two halves together.
   void add(const Program& program, std::span<const Stamp> stamps) {
     for (std::size_t i = 0; i < stamps.size(); ++i) {
       if (program.steps[i].does != Step::Does::run) continue;
-      const Action& action = program.schedule[program.steps[i].action];
-      auto& [samples, added] = m_samples[{action.kind, action.stage}];
-      const Ticks ticks = stamps[i].end - stamps[i].start;
+      const Key key(program.schedule, program.steps[i].action);
+      auto& [samples, added] = m_samples[key];
+      Ticks ticks = stamps[i].end - stamps[i].start;
+      if (key.fused) {
+        ++i;  // its partner
+        ticks += stamps[i].end - stamps[i].start;
+      }
       if (samples.size() < most)
         samples.push_back(ticks);
       else
@@ -118,15 +125,14 @@ class CostSamples {
     }
   }
 
-  /// The median per (kind, stage), averaged over the ranks that have it. A group's time holds the
-  /// wait for its other members. All ranks must call it.
+  /// The median per (kind, stage) and per fused pair, averaged over the ranks that have it. A
+  /// group's time holds the wait for its other members. All ranks must call it.
   /// @throws contract_error on every rank, where nothing was recorded of a kind in the schedule.
   template <Transport T>
   [[nodiscard]] TableCosts costs(T& transport, const Schedule& schedule, const Clock& clock,
                                  const ExecuteOptions& options = {}) const {
     struct Entry {
-      Kind kind;
-      Stage stage;
+      Key key;
       Seconds median;
     };
     std::vector<Entry> mine;
@@ -134,39 +140,67 @@ class CostSamples {
       std::vector<Ticks> sorted = seen.ticks;
       const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
       std::nth_element(sorted.begin(), middle, sorted.end());
-      mine.push_back({key.first, key.second, clock.seconds(*middle) - clock.seconds(0)});
+      mine.push_back({key, clock.seconds(*middle) - clock.seconds(0)});
     }
     std::uint32_t stages = 1;
     for (const Action& action : schedule.actions())
       stages = std::max(stages, action.stage.value + 1);
     TableCosts table(Machine::uniform(transport.size(), {}, {}), static_cast<int>(stages));
-    std::map<std::pair<Kind, Stage>, std::pair<Seconds, int>> sums;
+    std::map<Key, std::pair<Seconds, int>> sums;
     for (const auto& entries : all_gather_values<Entry>(transport, mine, options)) {
       for (const Entry& entry : entries) {
-        auto& [sum, count] = sums[{entry.kind, entry.stage}];
+        auto& [sum, count] = sums[entry.key];
         sum += entry.median;
         ++count;
       }
     }
-    for (const Action& action : schedule.actions())
-      expects(action.kind == Kind::move || sums.contains({action.kind, action.stage}), [&] {
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Key key(schedule, ActionId{i});
+      expects(key.kind == Kind::move || sums.contains(key), [&] {
+        std::string what = text("nothing was recorded of ", key.kind, " on stage ", key.stage);
+        if (key.fused) what += text(" fused with ", key.next, " on stage ", key.next_stage);
         return Complaint{"heddle::Runner::costs",
-                         text("nothing was recorded of ", action.kind, " on stage ", action.stage),
+                         std::move(what),
                          {},
                          "run a step with ExecuteOptions::record first"};
       });
-    for (const auto& [key, sum] : sums) table.at(key.first, key.second) = sum.first / sum.second;
+      if (key.fused) ++i;
+    }
+    for (const auto& [key, sum] : sums) {
+      Seconds& cost = key.fused ? table.at(key.kind, key.stage, key.next, key.next_stage)
+                                : table.at(key.kind, key.stage);
+      cost = sum.first / sum.second;
+    }
     return table;
   }
 
  private:
   static constexpr std::size_t most = 4096;
+  /// An action, or one and that which it is fused with.
+  struct Key {
+    Kind kind = Kind::user;
+    Stage stage = {};
+    bool fused = false;
+    Kind next = Kind::user;
+    Stage next_stage = {};
+
+    Key() = default;
+    Key(const Schedule& schedule, ActionId id)
+        : kind(schedule[id].kind),
+          stage(schedule[id].stage),
+          fused((schedule[id].flags & flag::with_next) != 0) {
+      if (!fused) return;
+      next = schedule[ActionId{+id + 1}].kind;
+      next_stage = schedule[ActionId{+id + 1}].stage;
+    }
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
   /// The latest durations of one key: a ring once it is full.
   struct Seen {
     std::vector<Ticks> ticks;
     std::size_t added = 0;
   };
-  std::map<std::pair<Kind, Stage>, Seen> m_samples;
+  std::map<Key, Seen> m_samples;
 };
 
 }  // namespace heddle::inline v0

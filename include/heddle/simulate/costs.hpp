@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -178,7 +180,8 @@ class MachineCosts {
 };
 static_assert(SharingCosts<MachineCosts> && FusedCosts<MachineCosts>);
 
-/// A cost per (kind, stage), as profiled; moves by the links of a Machine.
+/// A cost per (kind, stage), and per fused pair of them, as profiled; moves by the links of a
+/// Machine.
 class TableCosts {
  public:
   using Time = Seconds;  ///< what costs are in
@@ -190,6 +193,11 @@ class TableCosts {
 
   /// The cost of one action of `kind` on `stage`.
   [[nodiscard]] Seconds& at(Kind kind, Stage stage) { return m_table[index(kind, stage)]; }
+  /// That of two fused ones together, `kind` on `stage` first. Until it is set such a pair takes as
+  /// long as its two parts.
+  [[nodiscard]] Seconds& at(Kind kind, Stage stage, Kind next, Stage next_stage) {
+    return m_pairs[{index(kind, stage), index(next, next_stage)}];
+  }
   /// Whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// Prices moves by another machine from now on.
@@ -199,6 +207,13 @@ class TableCosts {
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
     return m_table[index(action.kind, action.stage)];
+  }
+  /// The cost of a fused pair. @throws contract_error for a stage beyond the table.
+  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
+    const ActionId next{+id + 1};
+    const auto found = m_pairs.find({index(schedule[id].kind, schedule[id].stage),
+                                     index(schedule[next].kind, schedule[next].stage)});
+    return found != m_pairs.end() ? found->second : time(schedule, id) + time(schedule, next);
   }
   /// The cost of a move, by the link between its two ranks.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
@@ -222,7 +237,8 @@ class TableCosts {
 
   Machine m_machine;
   std::vector<Seconds> m_table;
+  std::map<std::pair<std::size_t, std::size_t>, Seconds> m_pairs;  ///< by places in the table
 };
-static_assert(SharingCosts<TableCosts>);
+static_assert(SharingCosts<TableCosts> && FusedCosts<TableCosts>);
 
 }  // namespace heddle::inline v0
