@@ -115,6 +115,13 @@ class CrossStage : public ProductStage {
     if (m_own == 1) input_grad[0] = above;
     for (std::size_t c = 0; c < m_crossing; ++c) input_grad[m_own + c] = factor(c) * above;
   }
+  void forward_and_backward(const hd::ForwardCall<double>& ahead, CrossStage& other,
+                            const hd::BackwardCall<double>& back) {
+    other.backward_input(back.item, back.input, back.saved, back.output_grad, back.input_grad,
+                         back.delta);
+    forward(ahead.item, ahead.input, ahead.output, ahead.saved);
+    other.backward_weight(back.item, back.input, back.saved, back.output_grad, back.delta);
+  }
   /// By which the c-th of the other branch's outputs counts.
   static double factor(std::size_t c) { return 3 + 2 * static_cast<double>(c); }
 
@@ -282,6 +289,8 @@ std::vector<Crossed> crossed_models(int ranks) {
     models.push_back({ranks, extra, {{0, 0, 1, ranks - 1}, {0, 0, 1, 0}}});
     if (ranks < 3) continue;
     models.push_back({ranks, extra, {{0, 0, 1, 1}, {1, 1, 0, 2}, {0, 1, 1, 2}}});
+    // Two stages of rank 1.
+    models.push_back({ranks, extra, {{0, 0, 1, ranks - 2}, {1, 0, 0, 1}}});
   }
   return models;
 }

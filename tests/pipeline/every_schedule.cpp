@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -38,6 +39,30 @@ using hd::test::world_size;
 namespace {
 
 constexpr double rate = 0.5;
+
+/// The same stage, which does a fused pair at once, and counts.
+struct PairedStage : MlpStage {
+  using MlpStage::MlpStage;
+  int pairs = 0;
+
+  void forward_and_backward(const hd::ForwardCall<double>& ahead, PairedStage& other,
+                            const hd::BackwardCall<double>& back) {
+    other.backward_input(back.item, back.input, back.saved, back.output_grad, back.input_grad,
+                         back.delta);
+    forward(ahead.item, ahead.input, ahead.output, ahead.saved);
+    other.backward_weight(back.item, back.input, back.saved, back.output_grad, back.delta);
+    ++pairs;
+  }
+};
+static_assert(hd::PipelineStage<PairedStage>);
+
+/// Pairs in which a forward comes first that this rank does in a step.
+int pairs_of(const hd::Schedule& schedule, hd::Rank rank) {
+  return static_cast<int>(std::ranges::count_if(schedule.actions(), [&](const hd::Action& action) {
+    return (action.flags & hd::flag::with_next) != 0 && action.kind == hd::Kind::F &&
+           schedule[action.queue].from == rank;
+  }));
+}
 
 /// The whole model, microbatch after microbatch.
 struct Serial {
@@ -88,15 +113,15 @@ int stages_of(const hd::Schedule& schedule) {
 
 /// Trains two steps on `place`, and returns how far apart the gradients and losses are, in the
 /// largest gradient; throws where a gradient of this rank or a loss is not the serial model's.
-template <class Place>
+template <class S = MlpStage, class Place>
 double expect_serial(Place& place, const hd::Schedule& schedule, int microbatches,
                      const Setting& setting = {}) {
   const int stages = stages_of(schedule);
   const int layers = stages + 1 + (stages - 1) / 2;  // never a multiple of the stages, but for one
   const auto ranges = hd::partition_layers(layers, stages);
-  hd::Stages<MlpStage> model(
-      layers, [layers](int first, int last) { return MlpStage(first, last, layers, rate); },
-      {.gradient_sum = setting.sum, .pass = setting.pass});
+  hd::Stages<S> model(layers,
+                      [layers](int first, int last) { return S(first, last, layers, rate); },
+                      {.gradient_sum = setting.sum, .pass = setting.pass});
   hd::Runner run(model, schedule, place);
   const int all = microbatches * setting.replicas;
   const auto serial = Serial::steps(layers, all, 2);
@@ -108,7 +133,7 @@ double expect_serial(Place& place, const hd::Schedule& schedule, int microbatche
     for (const double gradient : reference.gradients)
       largest = std::max(largest, std::abs(gradient));
     std::size_t compared = 0;
-    model.for_each([&](hd::Stage number, MlpStage& stage) {
+    model.for_each([&](hd::Stage number, S& stage) {
       const auto first = static_cast<std::size_t>(ranges[+number].first) * MlpStage::per_layer;
       for (std::size_t i = 0; i < stage.parameter_count(); ++i, ++compared) {
         const double difference = std::abs(stage.gradients()[i] - reference.gradients[first + i]);
@@ -121,6 +146,14 @@ double expect_serial(Place& place, const hd::Schedule& schedule, int microbatche
            hd::text("step ", step, ", rank ", hd::transport_of(place).rank(), ": ", apart, " of ",
                     largest, ", ", compared, " compared")});
     furthest = std::max(furthest, apart / largest);
+  }
+  if constexpr (std::same_as<S, PairedStage>) {
+    int pairs = 0;
+    model.for_each([&](hd::Stage, PairedStage& stage) { pairs += stage.pairs; });
+    const int expected = 2 * pairs_of(run.schedule(), hd::transport_of(place).rank());
+    if (pairs != expected)
+      throw hd::contract_error(
+          {schedule.name(), "pairs were not done at once", hd::text(pairs, " of ", expected)});
   }
   return furthest;
 }
@@ -255,6 +288,27 @@ TEST_CASE("passes over every synchronous schedule leave the gradients as they ar
     CHECK_NOTHROW(expect_serial(mesh, hd::lazy_sums(schedule), count));
   });
   CHECK(fused > 0);
+}
+
+TEST_CASE("a stage that does fused pairs at once gets them all, and the serial gradients") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  using namespace hd::schedule;
+  for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
+    INFO(orders.name);
+    const hd::Schedule pairs = hd::weave(fuse(merge_backward(orders)));
+    CHECK_NOTHROW(expect_serial<PairedStage>(mesh, pairs, count));
+    CHECK_NOTHROW(expect_serial<PairedStage>(mesh, hd::recompute(pairs), count));
+  });
+  if (ranks != 1) return;
+  for (const int threads : {2, 3, 4})
+    for_each_orders(threads, [&](const hd::Orders& orders, int count) {
+      INFO(orders.name);
+      const hd::Schedule pairs = hd::weave(fuse(merge_backward(orders)));
+      CHECK_NOTHROW(hd::run_threads(threads, [&](hd::ThreadTransport& transport) {
+        expect_serial<PairedStage>(transport, pairs, count);
+      }));
+    });
 }
 
 TEST_CASE("messages in single precision change the gradients by their rounding and no more") {

@@ -233,8 +233,9 @@ class Runner {
                         m_options.execute);
   }
 
-  /// The median cost per (kind, stage) over the profiled steps, for simulate(). Transfers are free
-  /// until a Machine is given. All ranks must call it.
+  /// The median cost per (kind, stage) over the profiled steps, for simulate(). A fused pair has a
+  /// cost of its own, and does not count for those of its halves. Transfers are free until a
+  /// Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() {
     m_clock.settle();
     return m_samples.costs(transport(), schedule(), m_clock, m_options.execute);

@@ -27,7 +27,8 @@ struct BoundUse {
   Access access = Access::read;  ///< how the action touches them
 };
 
-/// One action of this rank. Valid during the call that receives it.
+/// One action of this rank. Valid during the call that receives it; the first of a fused pair until
+/// the call with the second is over, by when both must be done.
 class Task {
  public:
   /// Made by the executor; refers to the schedule and the uses.

@@ -12,6 +12,26 @@
 
 namespace heddle::inline v0 {
 
+/// What PipelineStage::forward takes, as one.
+template <class T>
+struct ForwardCall {
+  Item item = {};            ///< the microbatch
+  const T* input = nullptr;  ///< input_size() elements, null where that is 0
+  T* output = nullptr;       ///< output_size() elements, null where that is 0
+  T* saved = nullptr;        ///< saved_size() elements
+};
+
+/// What PipelineStage::backward_input and backward_weight take, as one.
+template <class T>
+struct BackwardCall {
+  Item item = {};                  ///< the microbatch
+  const T* input = nullptr;        ///< as its forward had it
+  const T* saved = nullptr;        ///< what its forward left there
+  const T* output_grad = nullptr;  ///< output_size() elements, null where that is 0
+  T* input_grad = nullptr;         ///< input_size() elements, null where that is 0
+  T* delta = nullptr;              ///< delta_size() elements
+};
+
 /// Consecutive layers of a model on one rank, with their parameters.
 ///
 /// All memory is the caller's: pointers to elements of `scalar_type` in `memory_space` (a Kokkos
@@ -35,6 +55,11 @@ namespace heddle::inline v0 {
 ///   values in it, which all calls read and `update` steps. Schedules that update while
 ///   microbatches are under way need it: they keep several versions of the parameters.
 /// - `loss(m) -> double`: the loss of a microbatch of this step, after its forward.
+/// - `forward_and_backward(forward, other, backward)`: a ForwardCall, a stage of the same type (or
+///   itself) and a BackwardCall: `forward` here, and `backward_input` and `backward_weight` of
+///   `other`, in whatever order suits, so that one computes while the other communicates. Called
+///   for an F that a schedule has fused with the B after it; without it they are done one after the
+///   other.
 template <class S>
 concept PipelineStage = std::movable<S> &&
     requires(S& stage, const S& constant, Item item, const typename S::scalar_type* in,

@@ -35,6 +35,7 @@
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/pipeline/impl/lent_memory.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
+#include <heddle/pipeline/impl/stage_calls.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
@@ -87,11 +88,6 @@ concept StageBeginsSteps = requires(S& stage, const Arguments&... arguments) {
 template <class S>
 concept HasLoss = requires(const S& stage) {
   stage.loss(Item{});
-};
-/// A stage that can compute with parameters which lie elsewhere.
-template <class S>
-concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters) {
-  stage.use_parameters(parameters);
 };
 
 }  // namespace impl
@@ -150,7 +146,7 @@ class Stages {
     build(schedule, transport.rank());
     find_forwards(schedule, transport.rank());
     schedule = sized(schedule, transport, options);
-    m_lent = {schedule, transport.rank(), [this](Stage number) -> const S& { return at(number); }};
+    m_calls = {schedule, transport.rank(), [this](Stage number) -> S& { return at(number); }};
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
@@ -215,39 +211,8 @@ class Stages {
       return Complaint{"heddle::Stages", "stages do not know this kind of action",
                        action_text(task.schedule(), task.id())};
     });
-    S& stage = at(task.stage());
-    const auto uses = task.uses();
-    if (kind == Kind::update) return update(stage, uses);
-    const impl::StageEnds ends = impl::stage_ends(task.schedule(), task.id());
-    std::size_t next = 0;
-    const auto take_all = [&](std::size_t count) {
-      next += count;
-      return uses.subspan(next - count, count);
-    };
-    const auto take = [&] { return reinterpret_cast<scalar_type*>(uses[next++].data); };
-    const Item item = task.item();
-    const scalar_type* const input = m_joint.joined(take_all(ends.inputs));
-    if (kind == Kind::F) {
-      scalar_type* const output =
-          ends.outputs > 0 ? take() : m_lent.output(task.stage(), item).data();
-      scalar_type* const saved = ends.saves ? take() : m_lent.saved();
-      use_parameters(stage, take());
-      stage.forward(item, input, output, saved);
-      return stage.fence();
-    }
-    const scalar_type* const saved = take();
-    const scalar_type* const output_grad = m_joint.summed(take_all(ends.returned + ends.partners));
-    use_parameters(stage, take());
-    const auto input_grads = take_all(kind != Kind::W ? ends.inputs : 0);
-    scalar_type* const delta = kind == Kind::B ? m_delta.data() : take();
-    if (kind != Kind::W)
-      stage.backward_input(item, input, saved, output_grad, m_joint.undivided(input_grads), delta);
-    if (kind != Kind::I) {
-      if (uses.back().access == Access::write) stage.zero_gradients();
-      stage.backward_weight(item, input, saved, output_grad, delta);
-    }
-    stage.fence();
-    m_joint.divide(input_grads);
+    if (kind == Kind::update) return update(at(task.stage()), task.uses());
+    m_calls(task, [this](Stage number) -> S& { return at(number); });
   }
 
   /// The stage `number`. @throws contract_error where it is on another rank.
@@ -268,7 +233,7 @@ class Stages {
   /// elements, in memory_space, valid until the next step. For schedules of forwards alone.
   /// @throws contract_error where the schedule has no such microbatch, or hands the output on.
   [[nodiscard]] std::span<const scalar_type> output(Stage number, Item item) const {
-    const std::span<const scalar_type> made = m_lent.output(number, item);
+    const std::span<const scalar_type> made = m_calls.output(number, item);
     expects(!made.empty(), [&] {
       return Complaint{"heddle::Stages::output", "no output of this stage is kept here",
                        text("stage ", number),
@@ -341,7 +306,6 @@ class Stages {
     const auto ranges = partition_layers(m_layers, count, m_options.layers_per_stage);
     // A stage that has the same layers as before goes on with what it has learned.
     std::vector<Entry> before = std::exchange(m_stages, {});
-    std::size_t delta = 0;
     for (std::size_t s = 0; s < ranges.size(); ++s) {
       const bool here = std::any_of(schedule.buffers().begin(), schedule.buffers().end(),
                                     [&](const Buffer& buffer) {
@@ -358,10 +322,7 @@ class Stages {
       else
         m_stages.push_back(
             {Stage{s}, ranges[s], std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
-      delta = std::max(delta, m_stages.back().stage->delta_size());
     }
-    m_delta =
-        Elements(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::delta"), delta);
   }
 
   /// The schedule with the sizes of all stages, which every rank tells the others: parts of a stage
@@ -390,15 +351,10 @@ class Stages {
         Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::versions"),
         count * buffer.parts);
     copy(versions.data(), stage.parameters(), count);
-    use_parameters(stage, versions.data());
+    impl::use_parameters(stage, versions.data());
     for (Entry& entry : m_stages)
       if (entry.number == buffer.stage) entry.versions = versions;
     return versions.data();
-  }
-
-  static void use_parameters(S& stage, scalar_type* parameters) {
-    if constexpr (impl::UsesParameters<S>)
-      if (parameters != stage.parameters()) stage.use_parameters(parameters);
   }
 
   static void copy(scalar_type* to, const scalar_type* from, std::size_t count) {
@@ -414,7 +370,7 @@ class Stages {
     auto* const weights = reinterpret_cast<scalar_type*>(uses.back().data);
     if (uses.size() > 2)
       copy(weights, reinterpret_cast<const scalar_type*>(uses[1].data), stage.parameter_count());
-    use_parameters(stage, weights);
+    impl::use_parameters(stage, weights);
     stage.update();
     stage.fence();
   }
@@ -439,9 +395,7 @@ class Stages {
   std::vector<Entry> m_stages;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
   std::vector<Kokkos::View<std::byte*, memory_space>> m_residuals;
-  Elements m_delta;  ///< of a B, between its two halves
-  impl::LentMemory<scalar_type, memory_space> m_lent;
-  impl::Joint<scalar_type, memory_space> m_joint;
+  impl::StageCalls<S> m_calls;
   const Communicator* m_replicas = nullptr;
   /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.
   std::function<void(const Task& task, Seconds since)> m_look_up;

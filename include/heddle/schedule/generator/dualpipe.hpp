@@ -4,8 +4,8 @@
 
 /// @file
 /// DualPipe and DualPipeV: microbatches enter at both ends, or at one end of a pipeline folded to a
-/// V, and where two meet, the forward of one is fused with the backward of the other, so that each
-/// computes while the other communicates.
+/// V, and where two meet, the forward of one is fused with the backward of the other, so that a
+/// stage can let one compute while the other communicates. See fuse() for what a pair is.
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// fuse(): a forward and the backward after it computed together, so that each works while the
-/// other communicates. What DualPipe does, for any orders.
+/// fuse(): a forward and the backward after it as a pair, which a stage can interleave, so that one
+/// computes while the other communicates. What DualPipe does, for any orders.
 
 #include <cstddef>
 #include <map>
@@ -81,6 +81,10 @@ class Fuser {
 /// a B never goes with a forward that it needs, be it by way of other ranks. Pairs that there are
 /// stay. What a pair takes is up to the costs (FusedCosts); where it takes as long as its halves,
 /// fusing is no gain, and later forwards may cost time: simulate() tells.
+///
+/// An executor calls its handler for one half after the other, each once it can start, and sends
+/// what they made when both are done. Stages that have forward_and_backward() (see PipelineStage)
+/// are called once, for both.
 ///
 /// Split backwards stay as they are: merge_backward() first, where they are to be fused.
 ///

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// From a task's uses, in the order that weave() states, to the calls of its stage.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/execute/task.hpp>
+#include <heddle/pipeline/impl/lent_memory.hpp>
+#include <heddle/pipeline/impl/stage_ends.hpp>
+#include <heddle/pipeline/stage.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// A stage that does a forward and a backward pass at once.
+template <class S>
+concept InterleavesPasses = requires(S& stage, const ForwardCall<typename S::scalar_type>& forward,
+                                     const BackwardCall<typename S::scalar_type>& backward) {
+  stage.forward_and_backward(forward, stage, backward);
+};
+/// A stage that can compute with parameters which lie elsewhere.
+template <class S>
+concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters) {
+  stage.use_parameters(parameters);
+};
+
+/// From now on `stage` computes with `parameters`.
+template <class S>
+void use_parameters(S& stage, typename S::scalar_type* parameters) {
+  if constexpr (UsesParameters<S>)
+    if (parameters != stage.parameters()) stage.use_parameters(parameters);
+}
+
+/// The uses of a task, one after the other.
+template <class T>
+class UseReader {
+ public:
+  explicit UseReader(std::span<const BoundUse> uses) : m_left(uses) {}
+
+  [[nodiscard]] std::span<const BoundUse> take(std::size_t count) {
+    const auto taken = m_left.first(count);
+    m_left = m_left.subspan(count);
+    return taken;
+  }
+  [[nodiscard]] T* take() { return reinterpret_cast<T*>(take(1)[0].data); }
+
+ private:
+  std::span<const BoundUse> m_left;
+};
+
+/// An F: the call, and the parameters to make it with.
+template <class T>
+struct BoundForward {
+  ForwardCall<T> call;
+  T* weights = nullptr;
+};
+
+/// The call of `task`, an F. Memory that the schedule has no buffers for is lent.
+template <class T, class MemorySpace>
+[[nodiscard]] BoundForward<T> bind_forward(const Task& task, Joint<T, MemorySpace>& joint,
+                                           const LentMemory<T, MemorySpace>& lent) {
+  const StageEnds ends = stage_ends(task.schedule(), task.id());
+  UseReader<T> uses(task.uses());
+  BoundForward<T> bound;
+  bound.call.item = task.item();
+  bound.call.input = joint.joined(uses.take(ends.inputs));
+  bound.call.output =
+      ends.outputs > 0 ? uses.take() : lent.output(task.stage(), task.item()).data();
+  bound.call.saved = ends.saves ? uses.take() : lent.saved();
+  bound.weights = uses.take();
+  return bound;
+}
+
+/// An I, W or B: the calls, the parameters to make them with, and what is to do around them.
+template <class T>
+struct BoundBackward {
+  BackwardCall<T> call;
+  T* weights = nullptr;
+  bool begins_gradients = false;                   ///< zero before backward_weight()
+  std::span<const BoundUse> input_gradients = {};  ///< to divide afterwards
+};
+
+/// The calls of `task`, which leaves what W needs in `delta` where it is a B.
+template <class T, class MemorySpace>
+[[nodiscard]] BoundBackward<T> bind_backward(const Task& task, Joint<T, MemorySpace>& joint,
+                                             T* delta) {
+  const StageEnds ends = stage_ends(task.schedule(), task.id());
+  const Kind kind = task.kind();
+  UseReader<T> uses(task.uses());
+  BoundBackward<T> bound;
+  bound.call.item = task.item();
+  bound.call.input = joint.joined(uses.take(ends.inputs));
+  bound.call.saved = uses.take();
+  bound.call.output_grad = joint.summed(uses.take(ends.returned + ends.partners));
+  bound.weights = uses.take();
+  bound.input_gradients = uses.take(kind != Kind::W ? ends.inputs : 0);
+  bound.call.input_grad = joint.undivided(bound.input_gradients);
+  bound.call.delta = kind == Kind::B ? delta : uses.take();
+  bound.begins_gradients = kind != Kind::I && task.uses().back().access == Access::write;
+  return bound;
+}
+
+/// Makes the calls of one rank's stages, and has the memory for it that the schedule does not hold.
+template <class S>
+class StageCalls {
+  using T = typename S::scalar_type;
+  using MemorySpace = typename S::memory_space;
+
+ public:
+  /// Of no schedule.
+  StageCalls() = default;
+  /// For the actions of `rank`; `stage_at(number)` is a stage of it.
+  template <class StageAt>
+  StageCalls(const Schedule& schedule, Rank rank, StageAt&& stage_at)
+      : m_lent(schedule, rank, stage_at) {
+    std::size_t delta = 0;
+    for (const Action& action : schedule.actions())
+      if (action.kind == Kind::B && schedule[action.queue].from == rank)
+        delta = std::max<std::size_t>(delta, stage_at(action.stage).delta_size());
+    m_delta = Kokkos::View<T*, MemorySpace>(
+        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::delta"), delta);
+  }
+
+  /// Performs an F, I, W or B. Of a fused F and B, where the stages can do such two at once, it
+  /// holds the F back, and does both when the B comes: nobody sees what either made before that.
+  template <class StageAt>
+  void operator()(const Task& task, StageAt&& stage_at) {
+    if constexpr (InterleavesPasses<S>) {
+      if (m_first) return together(*std::exchange(m_first, std::nullopt), task, stage_at);
+      if (begins_pair(task)) {
+        m_first = task;
+        return;
+      }
+    }
+    alone(task, stage_at(task.stage()));
+  }
+
+  /// See LentMemory.
+  [[nodiscard]] std::span<T> output(Stage number, Item item) const {
+    return m_lent.output(number, item);
+  }
+
+ private:
+  /// Whether `task` is an F fused with a B after it. In the other order F may write where B reads,
+  /// for then a fold counts on B to be done.
+  [[nodiscard]] static bool begins_pair(const Task& task) {
+    return (task.action().flags & flag::with_next) != 0 && task.kind() == Kind::F &&
+           task.schedule()[ActionId{+task.id() + 1}].kind == Kind::B;
+  }
+
+  void alone(const Task& task, S& stage) {
+    const Kind kind = task.kind();
+    if (kind == Kind::F) {
+      const auto& [call, weights] = bind_forward(task, m_forwards, m_lent);
+      use_parameters(stage, weights);
+      stage.forward(call.item, call.input, call.output, call.saved);
+      return stage.fence();
+    }
+    const BoundBackward<T> bound = bind_backward(task, m_backwards, m_delta.data());
+    const BackwardCall<T>& call = bound.call;
+    use_parameters(stage, bound.weights);
+    if (kind != Kind::W)
+      stage.backward_input(call.item, call.input, call.saved, call.output_grad, call.input_grad,
+                           call.delta);
+    if (bound.begins_gradients) stage.zero_gradients();
+    if (kind != Kind::I)
+      stage.backward_weight(call.item, call.input, call.saved, call.output_grad, call.delta);
+    stage.fence();
+    m_backwards.divide(bound.input_gradients);
+  }
+
+  template <class StageAt>
+  void together(const Task& first, const Task& second, StageAt&& stage_at) {
+    S& stage = stage_at(first.stage());
+    S& other = stage_at(second.stage());
+    const auto forward = bind_forward(first, m_forwards, m_lent);
+    const auto backward = bind_backward(second, m_backwards, m_delta.data());
+    if (&stage == &other && forward.weights != backward.weights) {  // it has one version at a time
+      alone(first, stage);
+      return alone(second, stage);
+    }
+    use_parameters(stage, forward.weights);
+    use_parameters(other, backward.weights);
+    if (backward.begins_gradients) other.zero_gradients();
+    stage.forward_and_backward(forward.call, other, backward.call);
+    stage.fence();
+    other.fence();
+    m_backwards.divide(backward.input_gradients);
+  }
+
+  LentMemory<T, MemorySpace> m_lent;
+  Kokkos::View<T*, MemorySpace> m_delta;  ///< of a B, between its two halves
+  Joint<T, MemorySpace> m_forwards, m_backwards;
+  std::optional<Task> m_first;  ///< the F of a fused pair, until its B comes
+};
+
+}  // namespace heddle::inline v0::impl
