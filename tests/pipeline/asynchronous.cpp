@@ -6,6 +6,7 @@
 // w(t+1) = w(t) - eta grad f(w_1(t - P + 1), ..., w_P(t)), bit for bit.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ namespace test_asynchronous {
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using hd::test::MlpStage;
+using hd::test::PairedMlpStage;
 using hd::test::world_size;
 
 namespace {
@@ -111,19 +113,20 @@ struct Seen {
   hd::Bytes versions = 0;  ///< bytes of them on this rank
 };
 
-[[nodiscard]] hd::Stages<MlpStage> make_model(int layers, hd::StagesOptions options = {}) {
-  return {layers, [layers](int first, int last) { return MlpStage(first, last, layers, rate); },
+template <class S = MlpStage>
+[[nodiscard]] hd::Stages<S> make_model(int layers, hd::StagesOptions options = {}) {
+  return {layers, [layers](int first, int last) { return S(first, last, layers, rate); },
           std::move(options)};
 }
 
-template <class Place>
+template <class S, class Place>
 [[nodiscard]] Seen train(Place& place, const hd::Schedule& schedule, int layers) {
-  auto model = make_model(layers);
+  auto model = make_model<S>(layers);
   hd::Runner run(model, schedule, place);
   Seen seen;
   for (int step = 0; step < steps; ++step) {
     seen.losses.push_back(run.step(step, 0, 1.0).loss);
-    model.for_each([&](hd::Stage, MlpStage& stage) {
+    model.for_each([&](hd::Stage, S& stage) {
       seen.weights.emplace_back(stage.parameters(), stage.parameters() + stage.parameter_count());
     });
   }
@@ -134,15 +137,14 @@ template <class Place>
   return seen;
 }
 
-/// Trains on `place`, whose ranks are the stages, and compares with the recurrence.
-template <class Place>
+/// Trains on `place`, whose ranks are the stages, and compares with the recurrence. Stages that do
+/// pairs at once train fused.
+template <class S = MlpStage, class Place>
 void expect_recurrence(Place& place, int stages, int microbatches, bool vertical_sync) {
   const int layers = stages + 2;  // uneven, but for one stage
-  const Seen seen =
-      train(place,
-            hd::schedule::pipedream(
-                {.stages = stages, .microbatches = microbatches, .vertical_sync = vertical_sync}),
-            layers);
+  hd::Orders orders = hd::schedule::pipedream_orders(stages, microbatches, vertical_sync);
+  if (std::same_as<S, PairedMlpStage>) orders = hd::schedule::fuse(orders);
+  const Seen seen = train<S>(place, hd::weave(orders), layers);
   const auto rank = hd::transport_of(place).rank();
   const hd::Stage mine{+rank};
   Reference reference(stages, layers);
@@ -182,6 +184,14 @@ TEST_CASE("PipeDream over threads of one process equals its recurrence bit for b
         CHECK_NOTHROW(hd::run_threads(stages, [&](hd::ThreadTransport& transport) {
           expect_recurrence(transport, stages, microbatches, vertical_sync);
         }));
+}
+
+TEST_CASE("a pair of one stage with two versions of its weights is done in turn") {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  for (const int microbatches : microbatch_counts)
+    for (const bool vertical_sync : {false, true})
+      CHECK_NOTHROW(
+          expect_recurrence<PairedMlpStage>(mesh, world_size(), microbatches, vertical_sync));
 }
 
 TEST_CASE("the recurrence tells the versions apart") {

@@ -34,27 +34,12 @@ using Catch::Matchers::ContainsSubstring;
 using hd::schedule::NamedSchedule;
 using hd::schedule::PipelineShape;
 using hd::test::MlpStage;
+using hd::test::PairedMlpStage;
 using hd::test::world_size;
 
 namespace {
 
 constexpr double rate = 0.5;
-
-/// The same stage, which does a fused pair at once, and counts.
-struct PairedStage : MlpStage {
-  using MlpStage::MlpStage;
-  int pairs = 0;
-
-  void forward_and_backward(const hd::ForwardCall<double>& ahead, PairedStage& other,
-                            const hd::BackwardCall<double>& back) {
-    other.backward_input(back.item, back.input, back.saved, back.output_grad, back.input_grad,
-                         back.delta);
-    forward(ahead.item, ahead.input, ahead.output, ahead.saved);
-    other.backward_weight(back.item, back.input, back.saved, back.output_grad, back.delta);
-    ++pairs;
-  }
-};
-static_assert(hd::PipelineStage<PairedStage>);
 
 /// Pairs in which a forward comes first that this rank does in a step.
 int pairs_of(const hd::Schedule& schedule, hd::Rank rank) {
@@ -147,9 +132,9 @@ double expect_serial(Place& place, const hd::Schedule& schedule, int microbatche
                     largest, ", ", compared, " compared")});
     furthest = std::max(furthest, apart / largest);
   }
-  if constexpr (std::same_as<S, PairedStage>) {
+  if constexpr (std::same_as<S, PairedMlpStage>) {
     int pairs = 0;
-    model.for_each([&](hd::Stage, PairedStage& stage) { pairs += stage.pairs; });
+    model.for_each([&](hd::Stage, PairedMlpStage& stage) { pairs += stage.pairs; });
     const int expected = 2 * pairs_of(run.schedule(), hd::transport_of(place).rank());
     if (pairs != expected)
       throw hd::contract_error(
@@ -297,8 +282,8 @@ TEST_CASE("a stage that does fused pairs at once gets them all, and the serial g
   for_each_orders(ranks, [&](const hd::Orders& orders, int count) {
     INFO(orders.name);
     const hd::Schedule pairs = hd::weave(fuse(merge_backward(orders)));
-    CHECK_NOTHROW(expect_serial<PairedStage>(mesh, pairs, count));
-    CHECK_NOTHROW(expect_serial<PairedStage>(mesh, hd::recompute(pairs), count));
+    CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, pairs, count));
+    CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, hd::recompute(pairs), count));
   });
   if (ranks != 1) return;
   for (const int threads : {2, 3, 4})
@@ -306,7 +291,7 @@ TEST_CASE("a stage that does fused pairs at once gets them all, and the serial g
       INFO(orders.name);
       const hd::Schedule pairs = hd::weave(fuse(merge_backward(orders)));
       CHECK_NOTHROW(hd::run_threads(threads, [&](hd::ThreadTransport& transport) {
-        expect_serial<PairedStage>(transport, pairs, count);
+        expect_serial<PairedMlpStage>(transport, pairs, count);
       }));
     });
 }

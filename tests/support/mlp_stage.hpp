@@ -157,4 +157,20 @@ class MlpStage {
 };
 static_assert(PipelineStage<MlpStage>);
 
+/// The same stage, which does the passes of a fused pair at once, and counts them.
+struct PairedMlpStage : MlpStage {
+  using MlpStage::MlpStage;
+  int pairs = 0;
+
+  void forward_and_backward(const ForwardCall<double>& ahead, PairedMlpStage& other,
+                            const BackwardCall<double>& back) {
+    other.backward_input(back.item, back.input, back.saved, back.output_grad, back.input_grad,
+                         back.delta);
+    forward(ahead.item, ahead.input, ahead.output, ahead.saved);
+    other.backward_weight(back.item, back.input, back.saved, back.output_grad, back.delta);
+    ++pairs;
+  }
+};
+static_assert(PipelineStage<PairedMlpStage>);
+
 }  // namespace heddle::test
