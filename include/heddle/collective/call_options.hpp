@@ -27,7 +27,9 @@ namespace heddle::inline v0 {
 ///   agreement where a call only reads its input, a progress thread below MPI_THREAD_MULTIPLE;
 ///   where ranks give different parts of a SharedView; and at the contract level "communication"
 ///   where they make different calls;
-/// - infeasible for an algorithm that does not perform the collective among so many ranks;
+/// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
+///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
+///   them do, and perform a reduce_scatter then, too;
 /// - communication_error where another rank fails, or does not come within the watchdog's time, or
 ///   MPI reports an error: the communicator is spent then;
 /// - what a reduction throws, on the rank where it does; std::system_error where a progress thread

@@ -71,11 +71,11 @@ template <class T, Reduction<T> R>
 requires std::is_empty_v<R> && std::default_initializable<R>
 class MpiOperation {
  public:
-  /// Tells MPI that it is commutative.
+  /// Tells MPI whether it commutes.
   MpiOperation() {
     check(MPI_Type_contiguous(sizeof(T), MPI_BYTE, &m_type), "heddle::MpiOperation");
     check(MPI_Type_commit(&m_type), "heddle::MpiOperation");
-    check(MPI_Op_create(&merge, 1, &m_operation), "heddle::MpiOperation");
+    check(MPI_Op_create(&merge, commutes<R> ? 1 : 0, &m_operation), "heddle::MpiOperation");
   }
   MpiOperation(const MpiOperation&) = delete;
   MpiOperation& operator=(const MpiOperation&) = delete;
@@ -94,7 +94,15 @@ class MpiOperation {
     const T* const source = static_cast<const T*>(from);
     T* const target = static_cast<T*>(into);
     HEDDLE_INDEPENDENT
-    for (int i = 0; i < *count; ++i) R{}.join(target[i], source[i]);
+    for (int i = 0; i < *count; ++i) {
+      if constexpr (commutes<R>) {
+        R{}.join(target[i], source[i]);
+      } else {  // MPI's order: from, into
+        T merged = source[i];
+        R{}.join(merged, target[i]);
+        target[i] = merged;
+      }
+    }
   }
 
   MPI_Datatype m_type = MPI_DATATYPE_NULL;

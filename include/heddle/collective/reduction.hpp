@@ -18,13 +18,25 @@ namespace heddle::inline v0 {
 /// Kokkos's reducers (`Kokkos::MinLoc<double, int>`, with T its value_type), whose result is not
 /// touched. Elements travel as bytes. Algorithms merge in an order of their own, which is the same
 /// on all ranks: a merge that depends on the order (by rounding, or which of equal places MinLoc
-/// finds) gives the same result everywhere, but not that of another number of ranks.
+/// finds) gives the same result everywhere, but not that of another number of ranks. One that means
+/// something else in another order must say so, see commutes.
 template <class R, class T>
 concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R> &&
     requires(const R& reduction, T& into, const T& from) {
   reduction.join(into, from);
   reduction.init(into);
 };
+
+/// Whether the order of what `R` merges does not matter. A reduction of which it does (a product of
+/// matrices) has `static constexpr bool commutes = false`: calls then merge rank 0, 1, ..., P - 1
+/// in this order, by way of rank 0, and refuse an algorithm that does not.
+template <class R>
+inline constexpr bool commutes = [] {
+  if constexpr (requires { R::commutes; })
+    return static_cast<bool>(R::commutes);
+  else
+    return true;
+}();
 
 /// The identity of `reduction` among elements of type T: what a rank puts in that has nothing to
 /// say.

@@ -46,7 +46,7 @@ template <class Call>
          {"bytes of blocks", blocks},
          {"type", key.element == 0 ? text(key.type) : text(key.element, " bytes")},
          {"reduction", typeid(call.reduction).name()},
-         {"root", text(key.root)},
+         {"root", text(call.key().root)},
          {"algorithm", text(key.choice)},
          {"chunks", text(key.chunks)},
          {"levels", levels},

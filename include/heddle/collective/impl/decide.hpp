@@ -5,15 +5,20 @@
 /// @file
 /// By whom a collective call is made, and how, where that is not said.
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/collective/reduction.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/collective.hpp>
@@ -73,16 +78,45 @@ template <class Call>
   return call.comm->template attached<SharedPlace>().views()->place(call.memory()[0]);
 }
 
+/// Whether an algorithm merges the ranks in their order, with root 0.
+[[nodiscard]] inline bool keeps_order(schedule::Algorithm algorithm,
+                                      const std::vector<schedule::GroupLevel>& levels) {
+  using enum schedule::Algorithm;
+  const auto keeps = [](schedule::Algorithm each) { return each == star || each == binomial_tree; };
+  return algorithm == hierarchical
+             ? std::ranges::all_of(levels, keeps, &schedule::GroupLevel::algorithm)
+             : keeps(algorithm);
+}
+
+/// Makes the key of a call whose merge does not commute that of one by way of rank 0. Where another
+/// rank wants the result, or a part of it, all ranks get it.
+inline void merge_in_order(PerformerKey& key) {
+  using enum schedule::Collective;
+  if (key.collective == reduce_scatter || (key.collective == reduce && key.root != Rank{}))
+    key.collective = all_reduce;
+  key.root = {};
+}
+
 /// Completes the key of a call: by whom it is made, and how, `blocking` or not.
 template <class Call>
 void decide(const Call& call, PerformerKey& key, bool blocking) {
   const CallOptions& options = call.options;
+  constexpr bool in_order = !commutes<decltype(Call::reduction)>;
+  if (in_order) merge_in_order(key);
   key.codec = options.codec;
   key.in_place = blocking && in_shared_view(call, key);
   if (options.algorithm) {
+    if (in_order && !keeps_order(*options.algorithm, options.levels))
+      throw infeasible({Call::where,
+                        "the merge does not commute, and the algorithm does not keep its order",
+                        text(*options.algorithm), "name star or binomial_tree, or none"});
     key.choice.algorithm = *options.algorithm;
     key.chunks = options.chunks;
     key.levels = options.levels;
+    return;
+  }
+  if (in_order) {
+    key.choice.algorithm = schedule::Algorithm::binomial_tree;
     return;
   }
   if (key.in_place) {
