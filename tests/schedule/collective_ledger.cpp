@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +31,28 @@ struct Traffic {
 };
 using Link = std::pair<int, int>;
 
+/// The blocks of an algorithm, C parts each, from the first on and around.
+struct Cut {
+  int c;
+  std::vector<Bytes> parts;
+
+  [[nodiscard]] int blocks() const { return static_cast<int>(parts.size()) / c; }
+  [[nodiscard]] Bytes sum(int first, int count) const {
+    Bytes bytes = 0;
+    for (int i = first; i < first + count; ++i)
+      bytes += parts[static_cast<std::size_t>(i) % parts.size()];
+    return bytes;
+  }
+  /// Of so many blocks.
+  [[nodiscard]] Bytes bytes(int first, int count) const { return sum(first * c, count * c); }
+  /// In which they travel: C of as many parts each, but for those without a byte.
+  [[nodiscard]] int messages(int first, int count) const {
+    int sent = 0;
+    for (int k = 0; k < c; ++k) sent += sum(first * c + k * count, count) != 0;
+    return sent;
+  }
+};
+
 /// What every link carries; those that carry nothing are not listed.
 class Ledger {
  public:
@@ -41,19 +62,27 @@ class Ledger {
     link.messages += messages;
     link.bytes += bytes;
   }
-  /// C messages with some bytes; none where there are none.
-  void send(int from, int to, int chunks, Bytes bytes) {
-    add(from, to, bytes == 0 ? 0 : chunks, bytes);
+  /// Blocks that lie beside each other where they are sent from, as one run.
+  void run(int from, int to, const Cut& cut, int first, int count) {
+    add(from, to, cut.messages(first, count), cut.bytes(first, count));
+  }
+  /// Blocks of the whole: two runs where they lie around its end.
+  void send(int from, int to, const Cut& cut, int first, int count) {
+    const int ahead = std::min(count, cut.blocks() - first);
+    run(from, to, cut, first, ahead);
+    run(from, to, cut, 0, count - ahead);
+  }
+  /// All of them.
+  void send(int from, int to, const Cut& cut) { run(from, to, cut, 0, cut.blocks()); }
+  /// What another one carries, too.
+  void add(const Ledger& other) {
+    for (const auto& [link, traffic] : other.links())
+      add(link.first, link.second, traffic.messages, traffic.bytes);
   }
   [[nodiscard]] Bytes sent_by(int rank) const {
     Bytes all = 0;
     for (const auto& [link, traffic] : m_links)
       if (link.first == rank) all += traffic.bytes;
-    return all;
-  }
-  [[nodiscard]] Bytes bytes() const {
-    Bytes all = 0;
-    for (const auto& [link, traffic] : m_links) all += traffic.bytes;
     return all;
   }
   [[nodiscard]] const std::map<Link, Traffic>& links() const { return m_links; }
@@ -74,52 +103,65 @@ Ledger ledger_of(const Schedule& schedule) {
   return ledger;
 }
 
-/// Sizes for which every block has whole chunks, or is empty: block b of P has so many bytes.
+/// Bytes of the block of each of P ranks, and in how many chunks a block travels.
 struct Sizes {
   int p;
   int c;
   std::vector<Bytes> blocks;
 
-  [[nodiscard]] Bytes all() const {
-    Bytes bytes = 0;
-    for (const Bytes block : blocks) bytes += block;
-    return bytes;
+  /// What ranks have blocks of: each in `each` blocks.
+  [[nodiscard]] Cut by_rank(int each = 1) const {
+    Cut cut{c, {}};
+    for (const Bytes block : blocks) deal(cut, block, each * c);
+    return cut;
   }
-  [[nodiscard]] Bytes block(int b) const {
-    return blocks[static_cast<std::size_t>((b % p + p) % p)];
+  /// What is only one whole: in `count` blocks.
+  [[nodiscard]] Cut whole(int count = 1) const {
+    Cut cut{c, {}};
+    Bytes all = 0;
+    for (const Bytes block : blocks) all += block;
+    deal(cut, all, count * c);
+    return cut;
   }
-  [[nodiscard]] bool are_even() const { return std::ranges::count(blocks, blocks[0]) == p; }
-  /// Of `count` blocks from `first` on, around.
-  [[nodiscard]] Bytes range(int first, int count) const {
-    Bytes bytes = 0;
-    for (int b = first; b < first + count; ++b) bytes += block(b);
-    return bytes;
+
+ private:
+  /// Elements that parts do not share evenly go to the first ones.
+  static void deal(Cut& cut, Bytes bytes, int parts) {
+    const auto count = static_cast<Bytes>(parts);
+    for (Bytes part = 0; part < count; ++part)
+      cut.parts.push_back((bytes / 8 / count + (part < bytes / 8 % count ? 1 : 0)) * 8);
   }
 };
 
+/// Even blocks, uneven ones, some of which are empty, and fewer elements than parts.
 template <class Check>
 void for_sizes(Check&& check) {
   for (const int p : {1, 2, 3, 4, 5, 7, 8, 16}) {
     for (const int c : {1, 3}) {
-      const auto chunk = static_cast<Bytes>(2 * 8 * c);
-      std::vector<Bytes> even, uneven;
+      std::vector<Bytes> even, uneven, few;
       for (int b = 0; b < p; ++b) {
-        even.push_back(5 * chunk);
-        uneven.push_back(static_cast<Bytes>(b * b % 4) * chunk);
+        even.push_back(80 * static_cast<Bytes>(c));
+        uneven.push_back(static_cast<Bytes>(b * b % 4) * 56);
+        few.push_back(b % 3 == 1 ? 8 : 0);
       }
       check(Sizes{p, c, even});
       check(Sizes{p, c, uneven});
+      check(Sizes{p, c, few});
     }
   }
 }
 
 void expect_links(Collective collective, Algorithm algorithm, const Sizes& sizes,
-                  const Ledger& expected, Rank root = {}) {
-  const Schedule list = schedule::collective(
-      collective, algorithm,
-      {.ranks = sizes.p, .blocks = sizes.blocks, .chunks = sizes.c, .root = root});
+                  const Ledger& expected, Rank root = {},
+                  const std::vector<schedule::GroupLevel>& levels = {}) {
+  const Schedule list = schedule::collective(collective, algorithm,
+                                             {.ranks = sizes.p,
+                                              .blocks = sizes.blocks,
+                                              .chunks = sizes.c,
+                                              .root = root,
+                                              .levels = levels});
   const Ledger found = ledger_of(list);
-  INFO(list.name());
+  INFO(list.name() << ", root " << root);
   for (const auto& [link, traffic] : expected.links()) {
     INFO("link " << link.first << " -> " << link.second);
     const auto entry = found.links().find(link);
@@ -130,45 +172,52 @@ void expect_links(Collective collective, Algorithm algorithm, const Sizes& sizes
   REQUIRE(found.links().size() == expected.links().size());
 }
 
-int next(int r, const Sizes& sizes) { return (r + 1) % sizes.p; }
-
 }  // namespace
 
 TEST_CASE("rings carry every block but one over every link") {
   for_sizes([](const Sizes& sizes) {
     using enum Collective;
-    Ledger reduces, gathers, both, two_ways;
+    const auto all_but = [&](Ledger& ledger, int from, int to, const Cut& cut, int without) {
+      for (int b = 0; b < sizes.p; ++b)
+        if (b != without) ledger.send(from, to, cut, b, 1);
+    };
+    // The second half of every block goes round the other way.
+    const auto halves_but = [&](Ledger& ledger, int from, int to, const Cut& cut, int half,
+                                int without) {
+      for (int b = 0; b < sizes.p; ++b)
+        if (b != without) ledger.send(from, to, cut, 2 * b + half, 1);
+    };
+    Ledger reduces, gathers, both, reduces_halves, gathers_halves, both_halves;
+    const Cut blocks = sizes.by_rank(), even = sizes.whole(sizes.p);
+    const Cut halves = sizes.by_rank(2), even_halves = sizes.whole(2 * sizes.p);
     for (int r = 0; r < sizes.p; ++r) {
-      for (int b = 0; b < sizes.p; ++b) {
-        const int to = next(r, sizes);
-        const int before = (r + sizes.p - 1) % sizes.p;
-        if (b != r) {
-          reduces.send(r, to, sizes.c, sizes.block(b));
-          both.send(r, to, sizes.c, sizes.block(b));
-          two_ways.send(r, to, sizes.c, sizes.block(b) / 2);
-          two_ways.send(r, before, sizes.c, sizes.block(b) / 2);
-        }
-        if (b != to) {
-          gathers.send(r, to, sizes.c, sizes.block(b));
-          both.send(r, to, sizes.c, sizes.block(b));
-          two_ways.send(r, to, sizes.c, sizes.block(b) / 2);
-        }
-        if (b != before) two_ways.send(r, before, sizes.c, sizes.block(b) / 2);
-      }
+      const int to = (r + 1) % sizes.p, before = (r + sizes.p - 1) % sizes.p;
+      all_but(reduces, r, to, blocks, r);
+      all_but(gathers, r, to, blocks, to);
+      all_but(both, r, to, even, r);
+      all_but(both, r, to, even, to);
+      halves_but(reduces_halves, r, to, halves, 0, r);
+      halves_but(reduces_halves, r, before, halves, 1, r);
+      halves_but(gathers_halves, r, to, halves, 0, to);
+      halves_but(gathers_halves, r, before, halves, 1, before);
+      halves_but(both_halves, r, to, even_halves, 0, r);
+      halves_but(both_halves, r, before, even_halves, 1, r);
+      halves_but(both_halves, r, to, even_halves, 0, to);
+      halves_but(both_halves, r, before, even_halves, 1, before);
     }
     expect_links(reduce_scatter, Algorithm::ring, sizes, reduces);
     expect_links(all_gather, Algorithm::ring, sizes, gathers);
-    if (sizes.are_even()) {
-      expect_links(all_reduce, Algorithm::ring, sizes, both);
-      expect_links(all_reduce, Algorithm::bidirectional_ring, sizes, two_ways);
-    }
+    expect_links(all_reduce, Algorithm::ring, sizes, both);
+    expect_links(reduce_scatter, Algorithm::bidirectional_ring, sizes, reduces_halves);
+    expect_links(all_gather, Algorithm::bidirectional_ring, sizes, gathers_halves);
+    expect_links(all_reduce, Algorithm::bidirectional_ring, sizes, both_halves);
 
     for (int root = 0; root < sizes.p; ++root) {
       Ledger down, up;
       for (int k = 0; k + 1 < sizes.p; ++k) {
-        const int r = (root + k) % sizes.p;
-        down.send(r, next(r, sizes), sizes.c, sizes.all());
-        up.send(next(r, sizes), r, sizes.c, sizes.all());
+        const int r = (root + k) % sizes.p, next = (r + 1) % sizes.p;
+        down.send(r, next, sizes.whole());
+        up.send(next, r, sizes.whole());
       }
       expect_links(broadcast, Algorithm::ring, sizes, down, Rank{root});
       expect_links(reduce, Algorithm::ring, sizes, up, Rank{root});
@@ -181,27 +230,28 @@ TEST_CASE(
   for_sizes([](const Sizes& sizes) {
     using enum Collective;
     Ledger reduces, gathers, both;
+    const Cut blocks = sizes.by_rank(), even = sizes.whole(sizes.p);
     for (int r = 0; r < sizes.p; ++r) {
       for (int q = 0; q < sizes.p; ++q) {
-        reduces.send(r, q, sizes.c, sizes.block(q));
-        both.send(r, q, sizes.c, sizes.block(q));
-        gathers.send(r, q, sizes.c, sizes.block(r));
-        both.send(r, q, sizes.c, sizes.block(r));
+        reduces.send(r, q, blocks, q, 1);
+        gathers.send(r, q, blocks, r, 1);
+        both.send(r, q, even, q, 1);
+        both.send(r, q, even, r, 1);
       }
     }
     expect_links(reduce_scatter, Algorithm::direct, sizes, reduces);
     expect_links(all_gather, Algorithm::direct, sizes, gathers);
-    if (sizes.are_even()) expect_links(all_reduce, Algorithm::direct, sizes, both);
+    expect_links(all_reduce, Algorithm::direct, sizes, both);
     for (int root = 0; root < sizes.p; ++root) {
       Ledger in, out, star, gathered, scattered;
       for (int r = 0; r < sizes.p; ++r) {
-        in.send(r, root, sizes.c, sizes.all());
-        out.send(root, r, sizes.c, sizes.all());
-        star.send(r, root, sizes.c, sizes.all());
-        star.send(root, r, sizes.c, sizes.all());
-        gathered.send(r, root, sizes.c, sizes.block(r));
-        scattered.send(root, r, sizes.c, sizes.block(r));
+        in.send(r, root, sizes.whole());
+        out.send(root, r, sizes.whole());
+        gathered.send(r, root, blocks, r, 1);
+        scattered.send(root, r, blocks, r, 1);
       }
+      star.add(in);
+      star.add(out);
       expect_links(reduce, Algorithm::star, sizes, in, Rank{root});
       expect_links(broadcast, Algorithm::star, sizes, out, Rank{root});
       expect_links(all_reduce, Algorithm::star, sizes, star, Rank{root});
@@ -213,16 +263,19 @@ TEST_CASE(
 
 TEST_CASE("an all-to-all carries over every link what is for that rank") {
   for (const int p : {1, 2, 3, 4, 7}) {
-    CollectiveOptions options{.ranks = p, .type = Scalar::byte};
-    Ledger expected;
-    for (int r = 0; r < p; ++r) {
-      for (int q = 0; q < p; ++q) {
-        options.blocks.push_back(static_cast<Bytes>((r * 3 + q) % 5));
-        expected.send(r, q, 1, options.blocks.back());
+    for (const int c : {1, 2}) {
+      CollectiveOptions options{.ranks = p, .type = Scalar::byte, .chunks = c};
+      Ledger expected;
+      for (int r = 0; r < p; ++r) {
+        for (int q = 0; q < p; ++q) {
+          options.blocks.push_back(static_cast<Bytes>((r * 3 + q) % 5));
+          expected.add(r, q, std::min(c, (r * 3 + q) % 5), options.blocks.back());
+        }
       }
+      const Schedule list =
+          schedule::collective(Collective::all_to_all, Algorithm::direct, options);
+      CHECK(ledger_of(list).links() == expected.links());
     }
-    const Schedule list = schedule::collective(Collective::all_to_all, Algorithm::direct, options);
-    CHECK(ledger_of(list).links() == expected.links());
   }
 }
 
@@ -234,11 +287,11 @@ TEST_CASE(
       for (int v = 1; v < sizes.p; ++v) {
         const int child = (v + root) % sizes.p;
         const int parent = ((v & (v - 1)) + root) % sizes.p;
-        down.send(parent, child, sizes.c, sizes.all());
-        up.send(child, parent, sizes.c, sizes.all());
-        both.send(parent, child, sizes.c, sizes.all());
-        both.send(child, parent, sizes.c, sizes.all());
+        down.send(parent, child, sizes.whole());
+        up.send(child, parent, sizes.whole());
       }
+      both.add(down);
+      both.add(up);
       expect_links(Collective::broadcast, Algorithm::binomial_tree, sizes, down, Rank{root});
       expect_links(Collective::reduce, Algorithm::binomial_tree, sizes, up, Rank{root});
       expect_links(Collective::all_reduce, Algorithm::binomial_tree, sizes, both, Rank{root});
@@ -248,19 +301,66 @@ TEST_CASE(
 
 TEST_CASE("gather and scatter along a tree carry the blocks of each child's tree over its edge") {
   for_sizes([](const Sizes& sizes) {
-    if (!sizes.are_even()) return;  // blocks of no bytes cut messages otherwise
+    const Cut blocks = sizes.by_rank();
     for (int root = 0; root < sizes.p; ++root) {
       Ledger up, down;
       for (int v = 1; v < sizes.p; ++v) {
         const int child = (v + root) % sizes.p;
         const int parent = ((v & (v - 1)) + root) % sizes.p;
         const int count = std::min(v & -v, sizes.p - v);
-        const bool split = parent == root && child + count > sizes.p;  // around the end
-        up.add(child, parent, split ? 2 * sizes.c : sizes.c, sizes.range(child, count));
-        down.add(parent, child, split ? 2 * sizes.c : sizes.c, sizes.range(child, count));
+        // The root has them around the end; others keep them one behind the other.
+        if (parent == root) {
+          up.send(child, parent, blocks, child, count);
+          down.send(parent, child, blocks, child, count);
+        } else {
+          up.run(child, parent, blocks, child, count);
+          down.run(parent, child, blocks, child, count);
+        }
       }
       expect_links(Collective::gather, Algorithm::binomial_tree, sizes, up, Rank{root});
       expect_links(Collective::scatter, Algorithm::binomial_tree, sizes, down, Rank{root});
+    }
+  });
+}
+
+TEST_CASE("two trees carry half of everything each over their edges") {
+  // In the first tree of n members, of numbers from 1 on, the parent of a number has its last one
+  // moved up by a place, again where there is no such member; 0: it is the root. The second one is
+  // the first mirrored, or shifted by one where n is odd.
+  const auto for_edges = [](int n, auto&& edge) {
+    for (const int tree : {0, 1}) {
+      const auto at = [&](int number) {
+        return tree == 0 ? number - 1 : n % 2 == 0 ? n - number : (number - 2 + n) % n;
+      };
+      const int root = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
+      edge(tree, -1, at(root));
+      for (int i = 1; i <= n; ++i) {
+        if (i == root) continue;
+        int parent = i;
+        do {
+          parent = (parent & (parent - 1)) | ((parent & -parent) << 1);
+        } while (parent > n);
+        edge(tree, at(parent), at(i));
+      }
+    }
+  };
+  for_sizes([&](const Sizes& sizes) {
+    const Cut halves = sizes.whole(2);
+    Ledger both;
+    for_edges(sizes.p, [&](int tree, int parent, int child) {
+      if (parent < 0) return;
+      both.send(child, parent, halves, tree, 1);
+      both.send(parent, child, halves, tree, 1);
+    });
+    expect_links(Collective::all_reduce, Algorithm::double_tree, sizes, both);
+    for (int root = 0; root < sizes.p; ++root) {
+      Ledger down;
+      const auto member = [&](int other) { return (root + 1 + other) % sizes.p; };
+      if (sizes.p > 1)  // the root feeds the roots of two trees of the others
+        for_edges(sizes.p - 1, [&](int tree, int parent, int child) {
+          down.send(parent < 0 ? root : member(parent), member(child), halves, tree, 1);
+        });
+      expect_links(Collective::broadcast, Algorithm::double_tree, sizes, down, Rank{root});
     }
   });
 }
@@ -284,13 +384,9 @@ TEST_CASE("nobody has children in both of two trees, which carry half of everyth
       CHECK(halves[r].size() <= 1);
       CHECK(children[r] <= 2 * 3);
     }
-    const Ledger ledger = ledger_of(list);
-    CHECK(ledger.bytes() == 2 * static_cast<Bytes>(p - 1) * bytes);
-
     const Ledger down = ledger_of(
         schedule::collective(Collective::broadcast, Algorithm::double_tree,
                              {.ranks = p, .bytes = bytes, .chunks = 3, .root = Rank{p / 2}}));
-    CHECK(down.bytes() == static_cast<Bytes>(p - 1) * bytes);
     for (int r = 0; r < p; ++r) CHECK(down.sent_by(r) <= bytes);
   }
 }
@@ -301,36 +397,37 @@ TEST_CASE("partners of recursive doubling and halving exchange what the closed f
     const int corners = static_cast<int>(std::bit_floor(static_cast<unsigned>(sizes.p)));
     const int surplus = sizes.p - corners;
     const auto first = [&](int v) { return v < surplus ? 2 * v : v + surplus; };
+    const Cut whole = sizes.whole(), blocks = sizes.by_rank(), even = sizes.whole(sizes.p);
     Ledger all, gathers, reduces, halves;
     for (int v = 0; v < surplus; ++v) {
       const int corner = 2 * v, other = 2 * v + 1;
-      for (Ledger* each : {&all, &reduces, &halves})
-        each->send(other, corner, sizes.c, sizes.all());
-      for (Ledger* each : {&all, &halves}) each->send(corner, other, sizes.c, sizes.all());
-      reduces.send(corner, other, sizes.c, sizes.block(other));
-      gathers.send(other, corner, sizes.c, sizes.block(other));
-      // Around the end of the buffer: two runs of blocks.
-      gathers.send(corner, other, sizes.c, sizes.range(0, other));
-      gathers.send(corner, other, sizes.c, sizes.range(other + 1, sizes.p - other - 1));
+      all.send(other, corner, whole);
+      all.send(corner, other, whole);
+      halves.send(other, corner, even);
+      halves.send(corner, other, even);
+      reduces.send(other, corner, blocks);
+      reduces.send(corner, other, blocks, other, 1);
+      gathers.send(other, corner, blocks, other, 1);
+      gathers.run(corner, other, blocks, 0, other);
+      gathers.run(corner, other, blocks, other + 1, sizes.p - other - 1);
     }
     for (int v = 0; v < corners; ++v) {
       for (int d = 1; d < corners; d *= 2) {
-        const int partner = v ^ d;
-        const auto group = [&](int of) {
+        const int from = first(v), partner = first(v ^ d);
+        const auto group = [&](Ledger& ledger, const Cut& cut, int of) {
           const int begin = of & ~(d - 1);
-          return sizes.range(first(begin), first(begin + d) - first(begin));
+          ledger.send(from, partner, cut, first(begin), first(begin + d) - first(begin));
         };
-        all.send(first(v), first(partner), sizes.c, sizes.all());
-        gathers.send(first(v), first(partner), sizes.c, group(v));
-        reduces.send(first(v), first(partner), sizes.c, group(partner));
-        halves.send(first(v), first(partner), sizes.c, group(v));
-        halves.send(first(v), first(partner), sizes.c, group(partner));
+        all.send(from, partner, whole);
+        group(gathers, blocks, v);
+        group(reduces, blocks, v ^ d);
+        group(halves, even, v);
+        group(halves, even, v ^ d);
       }
     }
-    // Messages of several blocks are cut at blocks: with uneven ones some may be empty.
-    if (!sizes.are_even()) return;
     expect_links(all_reduce, Algorithm::recursive_doubling, sizes, all);
     expect_links(all_gather, Algorithm::recursive_doubling, sizes, gathers);
+    expect_links(all_gather, Algorithm::recursive_halving, sizes, gathers);
     expect_links(reduce_scatter, Algorithm::recursive_halving, sizes, reduces);
     expect_links(all_reduce, Algorithm::recursive_halving, sizes, halves);
   });
@@ -339,56 +436,93 @@ TEST_CASE("partners of recursive doubling and halving exchange what the closed f
 TEST_CASE("Bruck's rounds carry min(d, P - d) blocks at distance d, the barrier nothing") {
   for_sizes([](const Sizes& sizes) {
     using enum Collective;
-    if (!sizes.are_even()) return;
-    Ledger gathers, reduces, told;
+    const Cut blocks = sizes.by_rank(), even = sizes.whole(sizes.p);
+    Ledger gathers, reduces, both, told;
     for (int r = 0; r < sizes.p; ++r) {
       for (int d = 1; d < sizes.p; d *= 2) {
         const int count = std::min(d, sizes.p - d);
         // Blocks [r, r + count) go d back, or come from there to be merged.
         const int to = (r + sizes.p - d) % sizes.p;
-        const int messages = r + count > sizes.p ? 2 * sizes.c : sizes.c;
-        const Bytes bytes = sizes.range(r, count);
-        gathers.add(r, to, messages, bytes);
-        reduces.add(to, r, messages, bytes);
+        gathers.send(r, to, blocks, r, count);
+        reduces.send(to, r, blocks, r, count);
+        both.send(r, to, even, r, count);
+        both.send(to, r, even, r, count);
         told.add(r, (r + d) % sizes.p, 1, 0);
       }
     }
     expect_links(all_gather, Algorithm::bruck, sizes, gathers);
     expect_links(reduce_scatter, Algorithm::bruck, sizes, reduces);
+    expect_links(all_reduce, Algorithm::bruck, sizes, both);
     CHECK(ledger_of(schedule::collective(barrier, Algorithm::bruck, {.ranks = sizes.p})).links() ==
           told.links());
-    for (int r = 0; r < sizes.p; ++r)
-      REQUIRE(gathers.sent_by(r) == static_cast<Bytes>(sizes.p - 1) * sizes.block(0));
   });
 }
 
 TEST_CASE("of n levels each link carries its level's share only") {
   // 24 ranks: 3 in a node, 4 nodes in a rack, 2 racks. Rings at every level: inside of a node
-  // 2 (n-1) / n m, across nodes that of m / 3, across racks that of m / 12.
-  const int nodes = 3, racks = 12, p = 24;
-  const Bytes bytes = 8 * 5 * p;
+  // (n-1) / n m either way, across nodes that of m / 3, across racks that of m / 12.
+  constexpr int p = 24;
   const std::vector<schedule::GroupLevel> levels = {{3}, {4}, {2}};
-  const auto share = [&](int n, Bytes of) {
-    return static_cast<Bytes>(n - 1) * of / static_cast<Bytes>(n);
-  };
-  const auto check = [&](Collective collective, Bytes times) {
-    const Ledger ledger = ledger_of(schedule::collective(
-        collective, Algorithm::hierarchical, {.ranks = p, .bytes = bytes, .levels = levels}));
-    for (int r = 0; r < p; ++r) {
-      Bytes level[3] = {};
-      for (const auto& [link, traffic] : ledger.links())
-        if (link.first == r)
-          level[link.second / nodes == r / nodes   ? 0
-                : link.second / racks == r / racks ? 1
-                                                   : 2] += traffic.bytes;
-      CHECK(level[0] == times * share(3, bytes));
-      CHECK(level[1] == times * share(4, bytes / 3));
-      CHECK(level[2] == times * share(2, bytes / 12));
+  for (const int c : {1, 3}) {
+    const Bytes block = 8 * 5 * 3;
+    const Sizes sizes{p, c, std::vector<Bytes>(p, block)};
+    // A share of neighbours is one message of C chunks; of every n-th block, one for each.
+    const auto rings = [&](int ways, bool neighbours) {
+      Ledger ledger;
+      for (int r = 0; r < p; ++r) {
+        const int node = r - r % 3, rack = r - r % 12;
+        const auto pass = [&](int to, int n, int blocks) {
+          const int times = ways * (n - 1);
+          ledger.add(r, to, times * c * (neighbours ? 1 : blocks),
+                     static_cast<Bytes>(times * blocks) * block);
+        };
+        pass(node + (r + 1) % 3, 3, 8);
+        pass(rack + (r - rack + 3) % 12, 4, 2);
+        pass((r + 12) % p, 2, 1);
+      }
+      return ledger;
+    };
+    expect_links(Collective::all_reduce, Algorithm::hierarchical, sizes, rings(2, true), {},
+                 levels);
+    expect_links(Collective::reduce_scatter, Algorithm::hierarchical, sizes, rings(1, false), {},
+                 levels);
+    expect_links(Collective::all_gather, Algorithm::hierarchical, sizes, rings(1, false), {},
+                 levels);
+  }
+}
+
+TEST_CASE("from and to a root a level carries all of it, to one member of each of its groups") {
+  // The same 24 ranks: stars in nodes, binomial trees across nodes, a chain across racks.
+  constexpr int p = 24;
+  const std::vector<schedule::GroupLevel> levels = {
+      {3, Algorithm::star}, {4, Algorithm::binomial_tree}, {2, Algorithm::ring}};
+  // An all-reduce has no chain.
+  std::vector<schedule::GroupLevel> trees = levels;
+  trees[2].algorithm = Algorithm::binomial_tree;
+  for (const int c : {1, 3}) {
+    const Sizes sizes{p, c, std::vector<Bytes>(p, 8)};
+    for (int root = 0; root < p; ++root) {
+      Ledger down, up, both;
+      const auto edge = [&](int parent, int child) {
+        down.send(parent, child, sizes.whole());
+        up.send(child, parent, sizes.whole());
+        both.send(parent, child, sizes.whole(p));  // cut for levels that share it
+        both.send(child, parent, sizes.whole(p));
+      };
+      for (int node = 0; node < p; node += 3)
+        for (int place = 0; place < 3; ++place)
+          if (place != root % 3) edge(node + root % 3, node + place);
+      const int first = root / 3 % 4;  // of the nodes of a rack
+      for (int rack = 0; rack < p; rack += 12)
+        for (int v = 1; v < 4; ++v)
+          edge(rack + ((v & (v - 1)) + first) % 4 * 3 + root % 3,
+               rack + (v + first) % 4 * 3 + root % 3);
+      edge(root, (root + 12) % p);
+      expect_links(Collective::broadcast, Algorithm::hierarchical, sizes, down, Rank{root}, levels);
+      expect_links(Collective::reduce, Algorithm::hierarchical, sizes, up, Rank{root}, levels);
+      expect_links(Collective::all_reduce, Algorithm::hierarchical, sizes, both, Rank{root}, trees);
     }
-  };
-  check(Collective::all_reduce, 2);
-  check(Collective::reduce_scatter, 1);
-  check(Collective::all_gather, 1);
+  }
 }
 
 TEST_CASE("what has no bytes is not sent, unless sizes are still to come") {
