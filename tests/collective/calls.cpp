@@ -69,22 +69,30 @@ std::vector<std::size_t> dealt(std::size_t total, std::size_t ranks) {
   return counts;
 }
 
-/// Calls `test(options)` for the library, and for every algorithm of ours in one chunk and in two.
+/// Calls `test(options)` for the library, and for every algorithm of ours in one chunk and in two:
+/// among all ranks, and in pairs or what else they divide into, with a ring or a tree across.
 void in_every_way(const hd::Communicator& comm, Collective collective,
                   const std::vector<std::size_t>& counts,
                   const std::function<void(const hd::CallOptions&)>& test) {
   test({.counts = counts});
   int ours = 0;
-  for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a) {
-    const auto algorithm = static_cast<Algorithm>(a);
+  const auto by = [&](Algorithm algorithm, const std::vector<hd::schedule::GroupLevel>& levels) {
     for (const int chunks : {1, 2}) {
       if (!hd::schedule::applicable(collective, algorithm,
-                                    {.ranks = comm.size(), .chunks = chunks}))
+                                    {.ranks = comm.size(), .chunks = chunks, .levels = levels}))
         continue;
       ++ours;
-      INFO(collective << " by " << algorithm << ", chunks " << chunks);
-      test({.algorithm = algorithm, .chunks = chunks, .counts = counts});
+      INFO(collective << " by " << algorithm << " of " << levels.size() << " levels, chunks "
+                      << chunks);
+      test({.algorithm = algorithm, .chunks = chunks, .levels = levels, .counts = counts});
     }
+  };
+  const int inside = comm.size() % 2 == 0 ? 2 : comm.size();
+  for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a) {
+    const auto algorithm = static_cast<Algorithm>(a);
+    by(algorithm, {});
+    for (const Algorithm across : {Algorithm::ring, Algorithm::binomial_tree})
+      by(Algorithm::hierarchical, {{inside, algorithm}, {comm.size() / inside, across}});
   }
   REQUIRE(ours > 0);
 }

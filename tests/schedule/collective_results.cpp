@@ -161,6 +161,18 @@ TEST_CASE("every algorithm leaves what its collective says") {
   });
 }
 
+TEST_CASE("so it does with much data") {
+  for_all([](Collective collective, Algorithm algorithm) {
+    for (const int p : {7, 8})
+      expect_right(collective, algorithm,
+                   {.ranks = p,
+                    .bytes = Bytes{8} * 20011,
+                    .type = Scalar::i64,
+                    .chunks = 3,
+                    .root = Rank{p - 2}});
+  });
+}
+
 TEST_CASE("levels of groups leave the same, each by any algorithm that can") {
   using schedule::GroupLevel;
   const auto all = [](auto&& check) {
