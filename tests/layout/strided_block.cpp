@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <span>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -46,8 +47,17 @@ struct Both {
     block = block.shifted(by);
     for (std::int64_t& byte : bytes) byte += by;
   }
+  /// Every rule that applies takes just one of the loops away: the one that this writes.
   void repeat(std::uint64_t count, std::int64_t stride) {
+    const std::span<const StridedLoop> loops = block.loops();
+    const std::int64_t goes_on_at =
+        loops.empty() ? static_cast<std::int64_t>(block.run())
+                      : loops[0].stride * static_cast<std::int64_t>(loops[0].count);
+    const bool nothing = count == 0 || block.run() == 0;
+    const bool applies = count == 1 || goes_on_at == stride;
+    const std::size_t written = loops.size() + 1;
     block = block.repeated(count, stride);
+    REQUIRE(block.loops().size() == (nothing ? 0 : written - applies));
     std::vector<std::int64_t> all;
     for (std::uint64_t turn = 0; turn < count; ++turn)
       for (const std::int64_t byte : bytes)
