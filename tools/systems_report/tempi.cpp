@@ -114,7 +114,7 @@ std::vector<Comparison> tempi() {
        verdict(face.unpack >= 1)},
       {"packing on a device; a halo of 3072 processes", "up to 242,000x; 917x", "", "none",
        "not reproducible: they measure how bad one MPI library's path for datatypes in memory of "
-       "GPUs was; ours is for host memory"},
+       "GPUs was; our ways through it are run on host memory only"},
   };
 }
 
