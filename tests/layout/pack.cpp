@@ -165,6 +165,10 @@ TEST_CASE("a table is read as it was written") {
   text << table;
   CHECK(text.str() == "heddle-pack-table 1\nbytes 8 32\n256 1.5 2\n65536 0.25 3\n1048576 4 5\n");
   CHECK(read_pack_table(text) == table);
+  const PackTable measured({100}, {8, 64}, {1.0 / 3, 98765.4321});
+  std::stringstream digits;
+  digits << measured;
+  CHECK(read_pack_table(digits) == measured);
 }
 
 TEST_CASE("what is no table is refused") {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// PathTable: the path with the largest gain, and what is no table.
+// PathTable: the path with the largest gain, the text that is read back, and what is no table.
 
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -39,8 +41,43 @@ TEST_CASE("a table of gains of packing chooses between packing and datatypes") {
   CHECK(PathTable(PackTable({1}, {1}, {1.0})).choose(5, 5) == StridedPath::datatype);  // as fast
 }
 
-TEST_CASE("a table of paths prints, and one of none or of one twice is refused") {
-  CHECK(text(PathTable(StridedPath::staged)) == "staged\nheddle-pack-table 1\nbytes 1\n1 1\n");
+TEST_CASE("a table of paths is read as it was written") {
+  const PathTable table({{StridedPath::staged, PackTable({1}, {1}, {1.0})},
+                         {StridedPath::one_shot, PackTable({64, 100}, {8}, {2.0 / 3, 1e-300})},
+                         {StridedPath::datatype, PackTable({7}, {3, 5}, {0.1, 12345678.9})}});
+  std::stringstream file;
+  file << table;
+  CHECK(
+      file.str().starts_with("heddle-path-table 1\nstaged\nheddle-pack-table 1\nbytes 1\n1 1\n"
+                             "one_shot\nheddle-pack-table 1\n"));
+  CHECK(read_path_table(file) == table);
+}
+
+TEST_CASE("what is no table of paths is refused") {
+  const auto refusal = [](const std::string& content) {
+    return test::message_of<format_error>([&] {
+      std::istringstream in(content);
+      (void)read_path_table(in);
+    });
+  };
+  const std::string head = "heddle-path-table 1\n", gains = "heddle-pack-table 1\nbytes 8\n64 2\n";
+  CHECK_THAT(refusal(""), ContainsSubstring("heddle::read_path_table: the first line must be "
+                                            "\"heddle-path-table 1\" (\"\")"));
+  CHECK_THAT(refusal("heddle-path-table 2\ndirect\n" + gains), ContainsSubstring("first line"));
+  CHECK_THAT(refusal(head), ContainsSubstring("there must be a path to choose"));
+  CHECK_THAT(refusal(head + gains), ContainsSubstring("the second line must name a path "
+                                                      "(\"heddle-pack-table 1\")"));
+  CHECK_THAT(refusal(head + "direct\n" + gains + "sideways\n" + gains),
+             ContainsSubstring("the gains of direct are no table"));
+  CHECK_THAT(refusal(head + "staged\n" + gains + "direct\n"),
+             ContainsSubstring("the gains of direct are no table") &&
+                 ContainsSubstring("the first line must be \"heddle-pack-table 1\""));
+  CHECK_THAT(
+      refusal(head + "direct\n" + gains + "direct\n" + gains),
+      ContainsSubstring("the paths are no table") && ContainsSubstring("direct is there twice"));
+}
+
+TEST_CASE("a table of no path or of one twice is refused") {
   CHECK(text(StridedPath::datatype, ' ', StridedPath::direct, ' ', StridedPath::one_shot) ==
         "datatype direct one_shot");
   CHECK(name_of(StridedPath(9)) == "unknown");

@@ -2,15 +2,18 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// The program `measure`: times collectives on the ranks that it is started on and writes the table
-/// that calls choose from. `mpiexec -n 8 measure costs.txt all_reduce broadcast`.
+/// The program `measure`: times collectives, or strided messages, on the ranks that it is started
+/// on and writes the table that calls, or a StridedExchange, choose from. `mpiexec -n 8 measure
+/// costs.txt all_reduce broadcast`, `mpiexec -n 2 measure paths.txt paths`.
 
 #include <exception>
-#include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 #include <heddle/collective/measure_collectives.hpp>
@@ -25,8 +28,9 @@ namespace {
 
 constexpr std::string_view usage =
     "usage: mpiexec -n RANKS measure FILE [COLLECTIVE...]\n"
-    "writes what collectives take on these ranks, all_reduce if none is named; FILE - shows it "
-    "only\n";
+    "       mpiexec -n RANKS measure FILE paths\n"
+    "writes what collectives take on these ranks, all_reduce if none is named; or by which paths\n"
+    "strided messages between ranks 0 and 1 are fastest; FILE - shows it only\n";
 
 Collective named(std::string_view name) {
   for (std::size_t c = 0; c < hd::schedule::collective_count; ++c)
@@ -49,6 +53,25 @@ void show(const hd::CostTable& table, const std::vector<Collective>& collectives
   }
 }
 
+void measure_collectives(const std::string& file, const std::vector<Collective>& collectives) {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  hd::CollectiveMeasureOptions options;
+  if (!collectives.empty()) options.collectives = collectives;
+  const hd::CostTable table = hd::measure_collectives(comm, options);
+  if (comm.rank() != hd::Rank{0}) return;
+  show(table, options.collectives);
+  if (file != "-") table.write(file);
+}
+
+/// From and to memory of the default execution space.
+void measure_paths(const std::string& file) {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const hd::PathTable table = hd::measure_paths<Kokkos::DefaultExecutionSpace>(comm);
+  if (comm.rank() != hd::Rank{0}) return;
+  std::cout << table;
+  if (file != "-") hd::write_file(file, hd::text(table));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -60,14 +83,13 @@ int main(int argc, char** argv) {
       if (rank == 0) std::cerr << usage;
       return 2;
     }
-    hd::CollectiveMeasureOptions options;
-    if (argc > 2) options.collectives.clear();
-    for (int i = 2; i < argc; ++i) options.collectives.push_back(named(argv[i]));
-    const hd::CostTable table = hd::measure_collectives(hd::Communicator(MPI_COMM_WORLD), options);
-    if (rank == 0) {
-      show(table, options.collectives);
-      if (std::string_view(argv[1]) != "-") table.write(argv[1]);
+    if (argc == 3 && argv[2] == std::string_view("paths")) {
+      measure_paths(argv[1]);
+      return 0;
     }
+    std::vector<Collective> collectives;
+    for (int i = 2; i < argc; ++i) collectives.push_back(named(argv[i]));
+    measure_collectives(argv[1], collectives);
   } catch (const std::exception& error) {
     std::cerr << "measure: " << error.what() << '\n';
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -30,3 +30,9 @@ grep -q '^heddle-costs 1 ' "$folder/costs" || fail "the file is not a table of c
 grep -q '^time barrier 0 [^ ]* library$' "$folder/costs" || fail "the barrier is not in the table"
 grep -q '^all_reduce 8 bytes: library ' "$folder/out" || fail "the table is not shown"
 "$program" - all_reduce | grep -q '^all_reduce 1048576 bytes: ' || fail "- shows no table"
+
+if "$program" "$folder/paths" paths > "$folder/out" 2> "$folder/error"; then
+  fail "paths are measured on one rank"
+fi
+grep -q "two ranks are needed" "$folder/error" || fail "the error does not say that two are needed"
+[[ ! -e $folder/paths ]] || fail "a table of paths was written all the same"

@@ -6,6 +6,7 @@
 /// PackTable: whether strided bytes are better packed before they are sent, as measured.
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -74,14 +75,19 @@ class PackTable {
 
   friend bool operator==(const PackTable&, const PackTable&) = default;
 
-  /// A line of runs, and one for every size, as read_pack_table() reads it.
+  /// A line of runs, and one for every size, as read_pack_table() reads it, without loss.
   friend std::ostream& operator<<(std::ostream& out, const PackTable& table) {
     out << "heddle-pack-table 1\nbytes";
     for (const Bytes run : table.m_runs) out << ' ' << run;
     for (std::size_t s = 0; s < table.m_sizes.size(); ++s) {
       out << '\n' << table.m_sizes[s];
-      for (std::size_t r = 0; r < table.m_runs.size(); ++r)
-        out << ' ' << table.m_gains[s * table.m_runs.size() + r];
+      for (std::size_t r = 0; r < table.m_runs.size(); ++r) {
+        std::array<char, 32> digits;  // the fewest that are read as the same number
+        const double gain = table.m_gains[s * table.m_runs.size() + r];
+        const char* const end =
+            std::to_chars(digits.data(), digits.data() + digits.size(), gain).ptr;
+        out << ' ' << std::string_view(digits.data(), end);
+      }
     }
     return out << '\n';
   }

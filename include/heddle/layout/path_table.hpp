@@ -8,12 +8,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <istream>
+#include <optional>
 #include <ostream>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/pack_table.hpp>
@@ -46,8 +51,8 @@ inline std::ostream& operator<<(std::ostream& out, StridedPath path) {
 }
 
 /// The fastest path for messages of any size in runs of any length: the one with the largest gain,
-/// of equal ones the first. Of memory of one kind, as measure_paths() measures it. It lasts for a
-/// run: `<<` is for people to read, and of tables only a PackTable is read back.
+/// of equal ones the first. Of memory of one kind, as measure_paths() measures it, and
+/// tools/measure writes it to a file.
 class PathTable {
  public:
   /// A path and its gains over any way to send, the same for all paths of a table.
@@ -94,8 +99,9 @@ class PathTable {
 
   friend bool operator==(const PathTable&, const PathTable&) = default;
 
-  /// A line with the name of each path, then its gains.
+  /// A line with the name of each path, then its gains, as read_path_table() reads it.
   friend std::ostream& operator<<(std::ostream& out, const PathTable& table) {
+    out << "heddle-path-table 1\n";
     for (const Entry& entry : table.m_entries) out << entry.path << '\n' << entry.gains;
     return out;
   }
@@ -103,5 +109,45 @@ class PathTable {
  private:
   std::vector<Entry> m_entries;
 };
+
+/// What `<<` has written of a table. @throws format_error where it is not one.
+[[nodiscard]] inline PathTable read_path_table(std::istream& in) {
+  const auto wrong = [](std::string what, std::string why) {
+    return format_error({"heddle::read_path_table", std::move(what), std::move(why)});
+  };
+  const auto path_of = [](std::string_view name) -> std::optional<StridedPath> {
+    for (const StridedPath path :
+         {StridedPath::datatype, StridedPath::direct, StridedPath::one_shot, StridedPath::staged})
+      if (name == name_of(path)) return path;
+    return {};
+  };
+  std::string line;
+  std::getline(in, line);
+  if (line != "heddle-path-table 1")
+    throw wrong("the first line must be \"heddle-path-table 1\"", '"' + line + '"');
+  std::vector<std::pair<StridedPath, std::string>> tables;  // and their lines
+  while (std::getline(in, line)) {
+    if (const std::optional<StridedPath> path = path_of(line))
+      tables.emplace_back(*path, "");
+    else if (tables.empty())
+      throw wrong("the second line must name a path", '"' + line + '"');
+    else
+      tables.back().second += line + '\n';
+  }
+  std::vector<PathTable::Entry> entries;
+  for (const auto& [path, lines] : tables) {
+    try {
+      std::istringstream gains(lines);
+      entries.push_back({path, read_pack_table(gains)});
+    } catch (const format_error& error) {
+      throw wrong(text("the gains of ", path, " are no table"), error.what());
+    }
+  }
+  try {
+    return PathTable(std::move(entries));
+  } catch (const contract_error& error) {
+    throw wrong("the paths are no table", error.what());
+  }
+}
 
 }  // namespace heddle::inline v0
