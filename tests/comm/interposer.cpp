@@ -442,32 +442,40 @@ TEST_CASE("nothing is kept of datatypes that are gone") {
   const Ring ring;
   const unsigned long before = heddle_mpi_held();
   std::vector<double> data = numbers(300, 1), got(300);
-  const auto thousand_cycles = [&] {
-    for (int cycle = 0; cycle < 1000; ++cycle) {
-      MPI_Datatype type = vector_type(1 + cycle % 97, 1, 3);
-      MPI_Datatype twice = MPI_DATATYPE_NULL;
-      MPI_Type_contiguous(2, type, &twice);
-      MPI_Type_commit(&twice);
-      MPI_Type_commit(&twice);
-      CHECK(heddle_mpi_held() >= before + (cycle % 97 == 0 ? 0 : 2));
-      MPI_Request request = MPI_REQUEST_NULL;
-      MPI_Isend(data.data(), 1, type, ring.next(), 0, ring.comm(), &request);
-      MPI_Recv(got.data(), 1, type, ring.last(), 0, ring.comm(), MPI_STATUS_IGNORE);
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
-      MPI_Type_free(&type);
-      MPI_Type_free(&twice);
-    }
-    CHECK(heddle_mpi_held() == before);
-  };
-  // The MPI library may take more memory for itself now and then, but a leak is there every time.
-  std::size_t least_growth = ~std::size_t{0};
-  for (int time = 0; time < 3; ++time) {
-    const std::size_t held = allocated();
-    thousand_cycles();
-    const std::size_t now = allocated();
-    least_growth = std::min(least_growth, now > held ? now - held : 0);
+  for (int cycle = 0; cycle < 1000; ++cycle) {
+    MPI_Datatype type = vector_type(1 + cycle % 97, 1, 3);
+    MPI_Datatype twice = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(2, type, &twice);
+    MPI_Type_commit(&twice);
+    MPI_Type_commit(&twice);
+    CHECK(heddle_mpi_held() >= before + (cycle % 97 == 0 ? 0 : 2));
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(data.data(), 1, type, ring.next(), 0, ring.comm(), &request);
+    MPI_Recv(got.data(), 1, type, ring.last(), 0, ring.comm(), MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Type_free(&type);
+    MPI_Type_free(&twice);
   }
-  CHECK(least_growth < 1000);  // not a byte of a cycle
+  CHECK(heddle_mpi_held() == before);
+}
+
+TEST_CASE("no byte of the heap is kept of them that the library does not keep itself") {
+  const Ring ring;
+  // MPICH 4.0 keeps 64 bytes of a datatype in some processes.
+  const auto growth = [](decltype(&MPI_Type_commit) commit, decltype(&MPI_Type_free) free) {
+    const std::size_t held = allocated();
+    for (int cycle = 0; cycle < 1000; ++cycle) {
+      MPI_Datatype type = MPI_DATATYPE_NULL;
+      MPI_Type_vector(2 + cycle % 97, 1, 3, MPI_DOUBLE, &type);
+      commit(&type);
+      free(&type);
+    }
+    const std::size_t now = allocated();
+    return now > held ? now - held : 0;
+  };
+  static_cast<void>(growth(MPI_Type_commit, MPI_Type_free));  // what is taken once
+  CHECK(growth(MPI_Type_commit, MPI_Type_free) <
+        growth(PMPI_Type_commit, PMPI_Type_free) + 1000);  // less than a byte of each
 }
 
 TEST_CASE("requests may be freed before their messages are there, and receives cancelled") {
