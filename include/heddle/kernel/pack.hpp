@@ -33,6 +33,11 @@ struct Copy {
   }
 };
 
+/// What one instruction copies.
+struct alignas(16) Word16 {
+  std::uint64_t low, high;
+};
+
 /// The words of a block as rows: of its runs, or of the innermost loop where a run is one word. The
 /// View `strided` of the walk is the block, the other one is its bytes in one piece.
 template <class Word, std::size_t strided>
@@ -124,7 +129,10 @@ void copy_block(const char* where, const Exec& exec, const StridedBlock& block, 
     const auto address = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); };
     const std::uintptr_t aligned =
         address(first) | address(packed) | block.shifted(-block.start()).word();
-    if (aligned % 8 == 0)
+    // Of rows of several words those of 8 bytes are as fast, and faster where rows are short.
+    if (aligned % 16 == 0 && block.run() == 16)
+      by(Word16{});
+    else if (aligned % 8 == 0)
       by(std::uint64_t{});
     else if (aligned % 4 == 0)
       by(std::uint32_t{});
