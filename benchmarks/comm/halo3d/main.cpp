@@ -4,10 +4,10 @@
 // ranks: 2
 
 /// @file
-/// The six faces of a cube of doubles, to the other rank and from it: a program with subarray
-/// datatypes as it is with libheddle_mpi.so in front of the MPI library, the same without, and one
-/// that packs with Heddle itself. And what the interposer costs a program that has no strided
-/// datatype.
+/// The six faces of a cube of doubles, to the other rank and from it: by subarray datatypes with
+/// libheddle_mpi.so in front of the MPI library, by the same calls past it, and packed with Heddle
+/// itself, all in one process; halo3d_preloaded starts a program that has nothing of Heddle. And
+/// what the interposer costs messages without strided datatypes.
 
 #include <array>
 #include <cstddef>
