@@ -45,7 +45,7 @@ struct SumIn {
   }
 };
 
-/// a * b.
+/// a * b, of numbers: of what does not commute write a reduction that says so.
 struct Product {
   /// into * from.
   template <class T>

@@ -31,12 +31,10 @@ concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R
 /// matrices) has `static constexpr bool commutes = false`: calls then merge rank 0, 1, ..., P - 1
 /// in this order, by way of rank 0, and refuse an algorithm that does not.
 template <class R>
-inline constexpr bool commutes = [] {
-  if constexpr (requires { R::commutes; })
-    return static_cast<bool>(R::commutes);
-  else
-    return true;
-}();
+inline constexpr bool commutes = true;
+/// Likewise.
+template <class R>
+requires(!R::commutes) inline constexpr bool commutes<R> = false;
 
 /// The identity of `reduction` among elements of type T: what a rank puts in that has nothing to
 /// say.
