@@ -33,8 +33,6 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/memory/message_memory.hpp>
-#include <heddle/pipeline/impl/lent_memory.hpp>
-#include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
 #include <heddle/pipeline/partition.hpp>
