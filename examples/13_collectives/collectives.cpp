@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Collectives on Views: a softmax over logits that lie on several ranks, a sum that goes on while
-// the rank computes, the moments of a sample, blocks of uneven sizes, and what a Schedule of one
-// is.
+// the rank computes, the moments of a sample, blocks of uneven sizes, a table of what calls take,
+// shared memory, and what a Schedule of one is.
 //
 //   mpiexec -n 3 example_13_collectives     (or any other number of ranks)
 
@@ -73,6 +73,21 @@ void run(hd::Environment& env) {
   for (std::size_t i = 0; i < all.size(); ++i) mean += all(i) / static_cast<double>(all.size());
   if (speaks)
     std::cout << "mean " << moments(0).mean << ", of the values gathered " << mean << '\n';
+
+  // What calls take here, measured once, or read from a file of the program `measure`: each call
+  // then goes the fastest way, the library's own among them.
+  const hd::CostTable costs = hd::measure_collectives(
+      comm,
+      {.collectives = {hd::schedule::Collective::all_reduce}, .sizes = {8, 8192}, .budget = 0.1});
+  Kokkos::deep_copy(sum, static_cast<double>(me + 1));
+  hd::all_reduce(Exec{}, sum, hd::Sum{}, comm, {.costs = &costs});
+  if (speaks) std::cout << "the fastest way, a sum of " << sum(0) << '\n';
+
+  // Memory that the ranks of a host share: large Views in it are summed in place.
+  const hd::SharedView<double*> shared(comm, 100'000);
+  Kokkos::deep_copy(shared.view(), static_cast<double>(me + 1));
+  hd::all_reduce(Exec{}, shared.view(), hd::Sum{}, comm);
+  if (speaks) std::cout << "in shared memory, a sum of " << shared.view()(99'999) << '\n';
 
   // A collective of ours is a Schedule: it can be read, counted and simulated.
   auto prepared = hd::prepare_all_reduce(Exec{}, sum, hd::Max{}, comm,

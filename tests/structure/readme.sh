@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# readme.sh README ROOT: what the README shows is what the repository has.
+# readme.sh README ROOT: what the README, or another page, shows is what the repository has.
 #   - Every ```cpp and ```cmake block follows a line <!-- from: FILE -->, and its lines stand in that
 #     file, one after another; blanks at a line's begin do not count, and a comment line of three dots
 #     (`// ...` or `# ...`) in the block stands for lines left out.
 #   - In ```sh blocks, scripts/NAME is a script, and example_NN_NAME has a folder in examples.
-#   - Links to files of the repository lead to one.
+#   - Links to files of the repository lead to one, from the folder of the page.
 set -euo pipefail
 readme=$1
 root=$2
@@ -70,8 +70,9 @@ while read -r line language from; do
       ;;
     sh)
       while read -r name; do
-        [[ -x $root/$name ]] || complain "$line: there is no script $name"
-      done < <(grep -oE 'scripts/[a-z_-]+' "$block" | sort -u)
+        [[ -x $root/$name || ($name == *.sh && -e $root/$name) ]] ||
+          complain "$line: there is no script $name"
+      done < <(grep -oE 'scripts/[a-z_-]+(\.sh)?' "$block" | sort -u)
       while read -r name; do
         [[ -d $root/examples/${name#example_} ]] || complain "$line: there is no examples/${name#example_}"
       done < <(grep -oE 'example_[0-9]+_[a-z0-9_]+' "$block" | sort -u)
@@ -82,7 +83,7 @@ done < "$work/blocks"
 while IFS=: read -r line link; do
   link=${link#](}
   link=${link%)}
-  [[ $link == http* || $link == \#* || -e $root/${link%%#*} ]] || complain "$line: there is no $link"
+  [[ $link == http* || $link == \#* || -e $(dirname "$readme")/${link%%#*} ]] || complain "$line: there is no $link"
 done < <(awk '/^```/ { open = !open } { print open ? "" : $0 }' "$readme" |
   grep -noE '\]\([^)]+\)')
 echo "$(wc -l < "$work/blocks") blocks"
