@@ -35,11 +35,14 @@ struct Cache {
   Cache* older;       ///< of all of the pool
   std::array<std::array<void*, most>, SizeClasses::count> blocks;
 
-  /// The most blocks of a size.
-  [[nodiscard]] static constexpr std::uint32_t capacity(std::size_t size) noexcept {
-    return static_cast<std::uint32_t>(
-        std::clamp<std::size_t>((std::size_t{512} << 10) / size, 8, most));
-  }
+  /// The most blocks of each class.
+  static constexpr auto capacities = [] {
+    std::array<std::uint8_t, SizeClasses::count> all{};
+    for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
+      all[c] = static_cast<std::uint8_t>(
+          std::clamp<std::size_t>((std::size_t{512} << 10) / SizeClasses::size(c), 8, most));
+    return all;
+  }();
 };
 
 /// Threads call it with a Cache of their own, or with none, which takes longer.
@@ -76,7 +79,7 @@ class BlockPool {
       if (cache == nullptr) return put_back(c, &block, 1);
       std::uint32_t& count = cache->counts[c];
       const std::size_t size = SizeClasses::size(c);
-      if (count == Cache::capacity(size)) [[unlikely]]
+      if (count == Cache::capacities[c]) [[unlikely]]
         shrink(*cache, c, count / 2);
       if (cache->bytes + size > m_most_cached.load(std::memory_order_relaxed)) [[unlikely]] {
         share_cached();  // of more memory, perhaps

@@ -33,6 +33,17 @@ struct Slab {
   Slab* previous;
   std::array<std::uint64_t, most / 64> free_blocks;
 
+  /// The number of the block that begins so many bytes behind the first one: a division, done as a
+  /// multiplication, which is exact for numbers of 16 bits.
+  [[nodiscard]] static std::uint32_t index(std::uint32_t size_class, std::size_t offset) noexcept {
+    static constexpr auto inverses = [] {
+      std::array<std::uint64_t, SizeClasses::count> all{};
+      for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
+        all[c] = ((std::uint64_t{1} << 32) + SizeClasses::size(c) - 1) / SizeClasses::size(c);
+      return all;
+    }();
+    return static_cast<std::uint32_t>(offset * inverses[size_class] >> 32);
+  }
   /// Bytes of a slab of blocks of a size.
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t size) noexcept {
     return std::max(most * SizeClasses::least, whole(8 * size));
@@ -99,12 +110,11 @@ class Slabs {
   }
 
   void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
-    const std::size_t size = SizeClasses::size(c);
     const std::scoped_lock lock(m_centres[c].lock);
     for (std::uint32_t b = 0; b < count; ++b) {
       const auto address = reinterpret_cast<std::uintptr_t>(blocks[b]);
       Slab& slab = Mark::slab((*m_chunks)[address]);
-      const auto index = static_cast<std::uint32_t>((address - slab.begin) / size);
+      const std::uint32_t index = Slab::index(c, address - slab.begin);
       slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
       slab.first_word = std::min(slab.first_word, index / 64);
       if (slab.free++ == 0) link(slab);
