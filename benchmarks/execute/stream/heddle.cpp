@@ -18,7 +18,9 @@ Result run(const Case& work, const Stage& stage, const Middle& middle) {
   std::vector<heddle::Seconds> begun(stamped ? work.tokens / batch : 0);
   const heddle::Seconds start = now();
   heddle::stream(
-      {.threads = threads, .batch = batch, .waiting = lines - threads},
+      {.threads = work.threads,
+       .batch = batch,
+       .waiting = lines - static_cast<std::uint32_t>(work.threads)},
       [&]() -> std::optional<std::uint64_t> {
         if (next == work.tokens) return std::nullopt;
         if constexpr (stamped)

@@ -6,7 +6,8 @@
 /// A pipeline of four stages over two threads of one process: heddle::stream() against oneTBB's
 /// parallel_pipeline and Taskflow's Pipeline, all with batches of 64 tokens and at most 16 batches
 /// under way, with stages that do nothing and such that take 0.1, 1 and 10 us for a batch, which is
-/// what all of them hand over. The stages in the middle are serial for all, and then parallel.
+/// what all of them hand over. The stages in the middle are serial for all, and then parallel. Once
+/// more with twice as many threads as there are cores, of which some always wait.
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -68,9 +70,12 @@ heddle::Seconds median(std::vector<heddle::Seconds> values) {
 /// All competitors take turns, `rounds` times, Heddle first. Latencies are taken in rounds of their
 /// own, of which every fourth is one.
 void compare(std::string_view stage, heddle::Seconds seconds, std::uint64_t tokens, int rounds,
-             bool parallel, const std::vector<Competitor>& competitors) {
-  streams::Case work{tokens / streams::batch * streams::batch, turns_for(seconds), parallel};
-  bench::print_value(name, heddle::text(stage, parallel ? "_parallel" : "_serial", "_stage"),
+             bool parallel, const std::vector<Competitor>& competitors, int threads = 2) {
+  streams::Case work{tokens / streams::batch * streams::batch, turns_for(seconds), parallel,
+                     threads};
+  const std::string kind =
+      heddle::text(parallel ? "_parallel" : "_serial", threads > 2 ? "_crowded" : "");
+  bench::print_value(name, heddle::text(stage, kind, "_stage"),
                      bench::summarise({stage_time(work.turns) * 1e6}), "us");
   std::vector<std::vector<double>> times(competitors.size());
   std::vector<std::vector<double>> latencies(competitors.size());
@@ -90,8 +95,7 @@ void compare(std::string_view stage, heddle::Seconds seconds, std::uint64_t toke
     }
   }
   for (std::size_t c = 0; c < competitors.size(); ++c) {
-    const std::string what =
-        heddle::text(stage, '_', competitors[c].name, parallel ? "_parallel" : "_serial");
+    const std::string what = heddle::text(stage, '_', competitors[c].name, kind);
     if (times[c].empty()) {
       std::cout << "skip " << name << " a library to compare with was not found: " << what << '\n';
       continue;
@@ -120,5 +124,7 @@ int main() {
       compare("1us", 1e-6, 1'280'000, 31, parallel, competitors);
       compare("10us", 10e-6, 128'000, 31, parallel, competitors);
     }
+    const int crowd = 2 * static_cast<int>(std::max(std::thread::hardware_concurrency(), 2u));
+    compare("1us", 1e-6, 1'280'000, 31, false, competitors, crowd);
   });
 }

@@ -8,6 +8,7 @@
 
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_pipeline.h>
+#include <oneapi/tbb/task_arena.h>
 
 namespace streams {
 
@@ -16,7 +17,10 @@ namespace {
 template <bool stamped, class Stage>
 Result run(const Case& work, const Stage& stage) {
   namespace tbb = oneapi::tbb;
-  const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
+  const tbb::global_control control(tbb::global_control::max_allowed_parallelism,
+                                    static_cast<std::size_t>(work.threads));
+  tbb::task_arena arena(work.threads);
+  arena.initialize();
   const tbb::filter_mode middle =
       work.parallel ? tbb::filter_mode::parallel : tbb::filter_mode::serial_in_order;
   std::array<Batch, lines> batches;
@@ -27,25 +31,27 @@ Result run(const Case& work, const Stage& stage) {
     return taken;
   };
   const heddle::Seconds start = now();
-  tbb::parallel_pipeline(
-      lines,
-      tbb::make_filter<void, Batch*>(tbb::filter_mode::serial_in_order,
-                                     [&](tbb::flow_control& flow) -> Batch* {
-                                       if (next == work.tokens) {
-                                         flow.stop();
-                                         return nullptr;
-                                       }
-                                       Batch& made = batches[next / batch % lines];
-                                       if constexpr (stamped) made.begun = now();
-                                       for (std::uint64_t& x : made.tokens) x = stage(next++);
-                                       return &made;
-                                     }) &
-          tbb::make_filter<Batch*, Batch*>(middle, work_on) &
-          tbb::make_filter<Batch*, Batch*>(middle, work_on) &
-          tbb::make_filter<Batch*, void>(tbb::filter_mode::serial_in_order, [&](Batch* taken) {
-            for (const std::uint64_t x : taken->tokens) result.gathered(stage(x));
-            if constexpr (stamped) result.latencies.push_back(now() - taken->begun);
-          }));
+  arena.execute([&] {
+    tbb::parallel_pipeline(
+        lines,
+        tbb::make_filter<void, Batch*>(tbb::filter_mode::serial_in_order,
+                                       [&](tbb::flow_control& flow) -> Batch* {
+                                         if (next == work.tokens) {
+                                           flow.stop();
+                                           return nullptr;
+                                         }
+                                         Batch& made = batches[next / batch % lines];
+                                         if constexpr (stamped) made.begun = now();
+                                         for (std::uint64_t& x : made.tokens) x = stage(next++);
+                                         return &made;
+                                       }) &
+            tbb::make_filter<Batch*, Batch*>(middle, work_on) &
+            tbb::make_filter<Batch*, Batch*>(middle, work_on) &
+            tbb::make_filter<Batch*, void>(tbb::filter_mode::serial_in_order, [&](Batch* taken) {
+              for (const std::uint64_t x : taken->tokens) result.gathered(stage(x));
+              if constexpr (stamped) result.latencies.push_back(now() - taken->begun);
+            }));
+  });
   result.seconds = now() - start;
   return result;
 }

@@ -6,6 +6,8 @@
 
 #ifdef HEDDLE_HAS_TASKFLOW
 
+#include <cstddef>
+#include <map>
 #include <taskflow/algorithm/pipeline.hpp>
 #include <taskflow/taskflow.hpp>
 
@@ -15,7 +17,9 @@ namespace {
 
 template <bool stamped, class Stage>
 Result run(const Case& work, const Stage& stage) {
-  static tf::Executor executor(threads);
+  static std::map<int, tf::Executor> executors;
+  tf::Executor& executor =
+      executors.try_emplace(work.threads, static_cast<std::size_t>(work.threads)).first->second;
   const tf::PipeType middle = work.parallel ? tf::PipeType::PARALLEL : tf::PipeType::SERIAL;
   std::array<Batch, lines> batches;
   alignas(apart) Result result;

@@ -20,7 +20,6 @@
 namespace streams {
 
 inline constexpr std::uint32_t batch = 64;
-inline constexpr int threads = 2;
 inline constexpr std::uint32_t lines = 16;  ///< batches under way at most
 inline constexpr std::size_t apart = 64;    ///< alignment of what first and last stages write
 
@@ -28,6 +27,7 @@ struct Case {
   std::uint64_t tokens = 0;  ///< a multiple of batch
   std::uint32_t turns = 0;   ///< of a stage, for each token
   bool parallel = false;     ///< the stages in the middle may take several batches at once
+  int threads = 2;           ///< of all competitors
   bool stamped = false;      ///< batches have their latencies taken, for which the time suffers
 };
 
