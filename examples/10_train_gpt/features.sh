@@ -32,7 +32,7 @@ trains "DualPipeV P=2 M=4" --pipe 2 --schedule dualpipe-v
 trains "mesh: pipe=1 x data=1 x tensor=2" --tensor 2
 trains "mesh: pipe=1 x data=2 x tensor=1" --data 2 --gradient-sum library
 for shard in zero1 zero2 zero3; do
-  trains "mesh: pipe=1 x data=2 x tensor=1" --data 2 --shard "$shard"
+  trains "sharding: $shard, nodes of 2, pairs of 1" --data 2 --shard "$shard"
 done
 # What a pipeline has saved, replicas and a divided layer go on with.
 trains "mesh: pipe=2 x data=1 x tensor=1" --pipe 2 --save "$folder/checkpoint"

@@ -86,7 +86,7 @@ Settings parse(int argc, char** argv) {
   options.flag("report", s.report, "print the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
-  divide_replicas(s);
+  if (!s.help) divide_replicas(s);
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;

@@ -60,6 +60,9 @@ void train(const Settings& s, MPI_Comm comm) {
     room = std::make_shared<typename GptStage<Real>::Room>();
     room->sharding = heddle::find_sharding(s.shard);
     room->group = std::make_shared<heddle::ShardGroup>(mesh["data"], s.node, s.pair);
+    if (speaks)
+      std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of "
+                << s.pair << '\n';
   }
   Gpt<Real> model = make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room);
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});

@@ -130,13 +130,22 @@ TEST_CASE("owned memory of messages is handed over, other is staged") {
   CHECK(transport.staging_bytes() > 0);
 }
 
-TEST_CASE("what automatic stands for") {
+TEST_CASE("what each path stands for") {
+  using enum DevicePath;
+  using heddle::ContractLevel;
   using heddle::device_path;
-  CHECK(device_path<Kokkos::HostSpace>(DevicePath::automatic, true) == DevicePath::direct);
-  CHECK(device_path<Kokkos::HostSpace>(DevicePath::automatic, false) == DevicePath::staged);
-  for (const bool takes : {false, true})
-    for (const auto path : {DevicePath::direct, DevicePath::staged, DevicePath::owned})
-      CHECK(device_path<Kokkos::HostSpace>(path, takes) == path);
+  for (const auto level : {ContractLevel::local, ContractLevel::communication})
+    for (const bool on_host : {false, true}) {
+      CHECK(device_path(automatic, on_host, false, level) == staged);
+      CHECK(device_path(owned, on_host, false, level) == staged);
+      CHECK(device_path(direct, on_host, false, level) == direct);
+      for (const auto path : {direct, staged, owned})
+        CHECK(device_path(path, on_host, true, level) == path);
+    }
+  CHECK(device_path(automatic, true, true, ContractLevel::local) == direct);
+  CHECK(device_path(automatic, false, true, ContractLevel::local) == direct);
+  CHECK(device_path(automatic, true, true, ContractLevel::communication) == direct);
+  CHECK(device_path(automatic, false, true, ContractLevel::communication) == owned);
 }
 
 TEST_CASE("it says which way messages go") {

@@ -10,6 +10,13 @@
 
 #include "support.hpp"
 
+/// Compositions of x -> a + x, written as a merge that does not commute.
+struct InOrder {
+  static constexpr bool commutes = false;
+  KOKKOS_FUNCTION void join(double& into, const double& from) const { into = into + from; }
+  KOKKOS_FUNCTION void init(double& value) const { value = 0; }
+};
+
 void gate_collective(const heddle::Communicator& comm) {
   using heddle::all_reduce;
   const gate::Exec exec{};
@@ -30,6 +37,7 @@ void gate_collective(const heddle::Communicator& comm) {
   all_reduce(exec, gate::vector<heddle::SoftmaxPartial<float>>(), heddle::OnlineSoftmax{}, comm);
   all_reduce(exec, gate::vector<heddle::MeanPartial<double>>(), heddle::WeightedMean{}, comm);
   all_reduce(exec, gate::vector<heddle::MomentsPartial<double>>(), heddle::Moments{}, comm);
+  all_reduce(exec, values, InOrder{}, comm);
   auto sum = heddle::prepare_all_reduce(exec, values, heddle::Sum{}, comm, ours);
   sum();
 }

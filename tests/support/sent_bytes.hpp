@@ -14,7 +14,7 @@
 
 namespace heddle::test {
 
-/// Bytes of all messages so far. Set it to zero before what is counted.
+/// Bytes of all messages since count_sent_bytes().
 inline std::uint64_t sent_bytes = 0;
 /// The same by receiver, which is numbered as in MPI_COMM_WORLD.
 inline std::map<int, std::uint64_t> sent_to;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -407,7 +408,7 @@ TEST_CASE("tensors that no common communicator has, or not as one, are refused o
   CHECK_THAT(refusal([&] { (void)hd::among(world, b); }),
              ContainsSubstring("rank 1 does not give that of rank 0"));
   const Tensor whole(world, hd::Layout(hd::MeshShape{{"all", world.size()}}, {10}, {Shard{0}}));
-  CHECK_THAT(refusal([&] { (void)hd::among(self, std::optional(whole)); }),
+  CHECK_THAT(refusal([&] { (void)hd::among(self, whole); }),
              ContainsSubstring("the tensor is on a rank that the communicator has not") &&
                  ContainsSubstring("take a communicator that has the ranks of both"));
 }
@@ -429,6 +430,17 @@ TEST_CASE("a tensor may lie in a View that is there already") {
              }),
              ContainsSubstring("the View does not have the extents of this rank's elements "
                                "(dimension 1: 5, expected 4"));
+  // What has gaps is not what messages are packed from.
+  const Tensor::View wide("wide", mine.extent(0), mine.extent(1) + 2);
+  const auto part = Kokkos::subview(wide, Kokkos::ALL, Kokkos::make_pair(1, 5));
+  if constexpr (std::same_as<typename decltype(part)::array_layout, Kokkos::LayoutRight>)
+    CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { Tensor(world, layout, part); }),
+               ContainsSubstring("the elements of the View are not dense"));
+  // Nor can it lie where it comes from.
+  const Tensor again(world, layout, mine);
+  CHECK_FALSE(a.shares(again));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::redistribute(Space{}, a, again); }),
+             ContainsSubstring("the source is the target"));
 }
 
 TEST_CASE("meshes of one communicator's ranks may differ, and others are refused") {

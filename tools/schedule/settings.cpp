@@ -39,7 +39,9 @@ examples::Options options(const Command& command, Settings& s) {
     options.add("F", s.F, "time of a forward; several, 1,2,1: of each stage as it is");
     options.add("I", s.I, "time of a backward for the input, likewise");
     options.add("W", s.W, "of a backward for the weights, likewise; a whole one takes I + W");
-    options.add("FB", s.FB, "time of a fused pair, 0: as long as both");
+    options.add(
+        "FB", s.FB,
+        "time of a fused pair, as it is where there are several of these; 0: as long as both");
     options.add("latency", s.latency, "of every transfer");
     options.add("bandwidth", s.bandwidth, "bytes of --activation per unit of time, 0: any number");
     options.add("depth", s.depth, "results that wait to be sent while a stage goes on, -1: all");
@@ -69,7 +71,8 @@ class CostsOfStages {
   using Time = Seconds;
 
   /// @throws contract_error as price() does. A stage has `share` of what a rank has.
-  CostsOfStages(const Settings& s, int stages, double share) : m_pair(s.FB * share) {
+  CostsOfStages(const Settings& s, int stages, double share)
+      : m_pair(std::max({s.F.size(), s.I.size(), s.W.size()}) == 1 ? s.FB * share : s.FB) {
     for (int stage = 0; stage < stages; ++stage) {
       const auto of_stage = [&](const char* name, const std::vector<double>& times) {
         if (times.size() == 1) return times[0] * share;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// preloads: heddle_mpi
 
 /// @file
 /// The halo of an MPI program that has nothing of Heddle, program.cpp, started on two ranks with
@@ -28,15 +29,10 @@ constexpr std::size_t pairs = 11;
 void run() {
   const std::string what = name + ("_" + bench::mpi_library());
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path library = self.parent_path() / "../tools/libheddle_mpi.so";
-  if (!std::filesystem::exists(library)) {
-    std::cout << "skip " << what << " there is no " << library.string() << std::endl;
-    return;
-  }
   const char* const launcher = std::getenv("MPIEXEC");
   const auto command = [&](bool preloaded) {
     return heddle::text(launcher != nullptr ? launcher : "mpiexec", " -n 2 env ",
-                        preloaded ? "LD_PRELOAD=" + library.string() : "HEDDLE_MPI_OFF=1", " '",
+                        preloaded ? "LD_PRELOAD='" HEDDLE_PRELOADED "'" : "HEDDLE_MPI_OFF=1", " '",
                         self.string(), "' rank < /dev/null");
   };
   bench::Samples with, without;

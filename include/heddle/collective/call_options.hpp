@@ -38,7 +38,8 @@ namespace heddle::inline v0 {
 /// prepared, by its performance.
 struct CallOptions {
   /// One of ours, as a Schedule. None: what `costs` say, or without them the MPI library's own call
-  /// where it knows the reduction and the elements, else one of ours.
+  /// where it knows the reduction and the elements, else one of ours. Merges that do not commute
+  /// go along a binomial tree, whatever the costs; to another root than 0 by way of an all-reduce.
   std::optional<schedule::Algorithm> algorithm = {};
   /// Messages that a block travels in, one behind the other, by the algorithm above.
   int chunks = 1;

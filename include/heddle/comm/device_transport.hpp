@@ -32,22 +32,37 @@ namespace heddle::inline v0 {
 /// How messages leave and reach device memory. Ranks need not choose alike.
 enum class DevicePath : std::uint8_t {
   automatic,  ///< direct where the transport takes such pointers, which MPI is asked, else staged;
-              ///< owned instead of direct where HEDDLE_CHECK_COMMUNICATION is defined
+              ///< of a device owned instead of direct where HEDDLE_CHECK_COMMUNICATION is defined
   direct,     ///< its pointers are handed to the transport
   staged,     ///< through host memory, pinned where the device has such
-  owned,      ///< direct from and to memory::message_memory(), which MPI can reach for sure; staged
-              ///< otherwise: whoever suspects the memory of a View may compare
+  owned,      ///< direct from and to memory::message_memory(), where the transport takes pointers;
+              ///< staged otherwise: whoever suspects the memory of a View may compare
 };
 
-/// What `automatic` stands for where a transport takes pointers to `MemorySpace`, or does not.
-template <class MemorySpace>
-[[nodiscard]] constexpr DevicePath device_path(DevicePath path, bool takes_pointers) {
-  constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
-  if (path != DevicePath::automatic) return path;
-  if (!takes_pointers) return DevicePath::staged;
-  return !on_host && contract_level == ContractLevel::communication ? DevicePath::owned
-                                                                    : DevicePath::direct;
+/// The path that `path` stands for, not `automatic`, for memory that the host reaches or does not,
+/// on a transport that takes its pointers or does not.
+[[nodiscard]] constexpr DevicePath device_path(DevicePath path, bool on_host, bool takes_pointers,
+                                               ContractLevel level = contract_level) {
+  const bool chosen = path == DevicePath::automatic;
+  if (!takes_pointers && (chosen || path == DevicePath::owned)) return DevicePath::staged;
+  if (!chosen) return path;
+  return !on_host && level == ContractLevel::communication ? DevicePath::owned : DevicePath::direct;
 }
+
+namespace impl {
+
+template <class MemorySpace>
+inline constexpr bool host_reaches =
+    Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
+
+/// Whether a message from or to `data` is that pointer's, by a path that is not `automatic`.
+template <class MemorySpace>
+[[nodiscard]] bool handed_over(DevicePath path, const void* data) {
+  return path == DevicePath::direct ||
+         (path == DevicePath::owned && memory::message_memory<MemorySpace>().owns(data));
+}
+
+}  // namespace impl
 
 /// A Transport over `inner`, which it refers to, for memory of `MemorySpace`.
 ///
@@ -60,8 +75,7 @@ class DeviceTransport {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,
                 "heddle::DeviceTransport: name the Kokkos memory space of the buffers");
 
-  static constexpr bool on_host =
-      Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
+  static constexpr bool on_host = impl::host_reaches<MemorySpace>;
   using HostMemory = impl::HostMemoryBeside<MemorySpace>;
   using Block = Kokkos::View<std::byte*, HostMemory>;
 
@@ -98,7 +112,7 @@ class DeviceTransport {
 
   /// Over `inner`, which outlives it.
   explicit DeviceTransport(T& inner, DevicePath path = DevicePath::automatic)
-      : m_inner(&inner), m_path(device_path<MemorySpace>(path, takes_pointers())) {}
+      : m_inner(&inner), m_path(device_path(path, on_host, takes_pointers())) {}
   /// Requests go on with it.
   DeviceTransport(DeviceTransport&&) = default;  // the addresses of slots stay
   /// Likewise.
@@ -120,28 +134,32 @@ class DeviceTransport {
 
   /// Starts to send; staged, the memory is free again when it returns.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
-    if (bytes == 0 || !staged(data)) return Request(m_inner->send(peer, lane, data, bytes));
-    Slot& slot = take(bytes);
-    copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
-    return Request(m_inner->send(peer, lane, slot.block.data(), bytes), &slot);
+    if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
+      return Request(m_inner->send(peer, lane, data, bytes));
+    return through(bytes, [&](Slot& slot) {
+      copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
+      return m_inner->send(peer, lane, slot.block.data(), bytes);
+    });
   }
 
   /// Starts to receive; the memory is written by the time that `test` says true.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
-    if (bytes == 0 || !staged(data)) return Request(m_inner->receive(peer, lane, data, bytes));
-    Slot& slot = take(bytes);
-    slot.target = data;
-    return Request(m_inner->receive(peer, lane, slot.block.data(), bytes), &slot);
+    if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
+      return Request(m_inner->receive(peer, lane, data, bytes));
+    return through(bytes, [&](Slot& slot) {
+      slot.target = data;
+      return m_inner->receive(peer, lane, slot.block.data(), bytes);
+    });
   }
 
   /// Whether the message is complete. Furthers all others.
   [[nodiscard]] bool test(Request& request) {
     if (!m_inner->test(request.m_inner)) return false;
     if (Slot* const slot = std::exchange(request.m_slot, nullptr)) {
+      m_free.push_back(slot);
       if (slot->target != nullptr)
         copy(DeviceBytes(slot->target, slot->bytes),
              ConstHostBytes(slot->block.data(), slot->bytes));
-      m_free.push_back(slot);
     }
     return true;
   }
@@ -183,20 +201,17 @@ class DeviceTransport {
       return on_host;
   }
 
-  [[nodiscard]] bool staged(const std::byte* data) const {
-    return m_path == DevicePath::staged ||
-           (m_path == DevicePath::owned && !memory::message_memory<MemorySpace>().owns(data));
-  }
-
   template <class To, class From>
   void copy(const To& to, const From& from) {
     Kokkos::deep_copy(m_exec, to, from);
     m_exec.fence("heddle::comm::staged");
   }
 
-  /// A free slot for `bytes`. Messages of a program have few sizes: any block that is large enough
-  /// will do, and where there is none a free one grows.
-  Slot& take(Bytes bytes) {
+  /// `start(slot)`'s message through a slot for `bytes`, which stays free where that throws.
+  /// Messages of a program have few sizes: any block that is large enough will do, and where there
+  /// is none a free one grows.
+  template <class Start>
+  [[nodiscard]] Request through(Bytes bytes, Start&& start) {
     auto chosen = m_free.begin();
     while (chosen != m_free.end() && (*chosen)->block.size() < bytes) ++chosen;
     if (chosen == m_free.end()) {
@@ -205,10 +220,11 @@ class DeviceTransport {
       (*chosen)->block = memory::message_buffer<HostMemory>("heddle::comm::staging", bytes);
     }
     Slot& slot = **chosen;
-    m_free.erase(chosen);
     slot.bytes = bytes;
     slot.target = nullptr;
-    return slot;
+    Request request(start(slot), &slot);
+    m_free.erase(chosen);
+    return request;
   }
 
   T* m_inner;

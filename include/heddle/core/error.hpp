@@ -32,7 +32,8 @@ struct Complaint {
   return line;
 }
 
-/// What every error that Heddle throws is, besides one of the standard library's exceptions.
+/// What every error that Heddle throws is, besides one of the standard library's exceptions. Errors
+/// of your own derive from one of those below.
 class error {
  public:
   virtual ~error() = default;

@@ -118,9 +118,17 @@ class FromSpace {
 
 static_assert(Resource<FromSpace<Kokkos::HostSpace>>);
 
-/// It is, but for memory of a device that Kokkos takes from the driver's asynchronous pools.
+/// It is, but for managed memory, and a device's that Kokkos takes from asynchronous pools.
 template <class MemorySpace>
 inline constexpr bool is_ipc_safe<FromSpace<MemorySpace>> = true;
+#if defined(KOKKOS_ENABLE_CUDA)
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaUVMSpace>> = false;
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HIPManagedSpace>> = false;
+#endif
 #if defined(KOKKOS_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
 template <>
 inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaSpace>> = false;

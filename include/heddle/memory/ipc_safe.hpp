@@ -27,7 +27,8 @@ template <Resource Up>
 class IpcSafe {
   static_assert(is_ipc_safe<Up>,
                 "heddle::memory::IpcSafe: other processes and network cards cannot reach the "
-                "memory of this resource; take one for which is_ipc_safe holds");
+                "memory of this resource; take one for which is_ipc_safe holds (for messages of "
+                "Heddle: specialise memory::MessageSource)");
 
  public:
   using Upstream = Up;  ///< where its blocks come from

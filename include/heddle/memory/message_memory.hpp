@@ -22,26 +22,42 @@
 namespace heddle::inline v0::memory {
 
 /// Where message_memory() has the memory of a space from: the host's from the system, others' from
-/// Kokkos. Specialise it for a space of which Kokkos gives memory that messages must not lie in.
+/// Kokkos. Specialise it for a device of which Kokkos takes memory from asynchronous pools.
 template <class MemorySpace>
 struct MessageSource {
-  using type = FromSpace<MemorySpace>;  ///< a Resource that is_ipc_safe
+  /// A Resource.
+  using type = FromSpace<MemorySpace>;
+  /// One of these.
+  [[nodiscard]] static type make() { return type(); }
 };
-/// The host's.
+/// The host's, of which a chunk can grow.
 template <>
 struct MessageSource<Kokkos::HostSpace> {
-  using type = Pages;  ///< of the system
+  /// The system's.
+  using type = Pages;
+  /// With addresses for 64 GiB.
+  [[nodiscard]] static type make() { return Pages(HugePages::yes, std::size_t{64} << 30); }
 };
 
+namespace impl {
+
+/// IpcSafe, but of memory that the host reaches, as managed memory: MPI copies that itself.
+template <class MemorySpace, class Source = typename MessageSource<MemorySpace>::type>
+using MessageUpstream =
+    std::conditional_t<is_ipc_safe<Source> || !on_host<MemorySpace>, IpcSafe<Source>, Source>;
+
+}  // namespace impl
+
 /// The pool of `MemorySpace` that Heddle takes the memory of its own messages from; programs may
-/// too. One for a process, of what is_ipc_safe. It lasts until Kokkos is finalised; the host's
-/// until the process ends. By any thread.
+/// too. One for a process, by any thread, of what is_ipc_safe. It keeps what has come back for what
+/// comes next, until `message_memory<MemorySpace>().trim()`; what is free goes back when Kokkos is
+/// finalised, the host's when the process ends. Views of it end before Kokkos does, as all do.
 template <class MemorySpace>
-[[nodiscard]] Pool<IpcSafe<typename MessageSource<MemorySpace>::type>>& message_memory() {
-  using Source = IpcSafe<typename MessageSource<MemorySpace>::type>;
-  // Never destroyed: objects that end later than any other may hold Views of it.
-  static Pool<Source>* const pool = [] {
-    auto* const made = new Pool<Source>(Source(typename MessageSource<MemorySpace>::type()));
+[[nodiscard]] auto& message_memory() {
+  using Pool = memory::Pool<impl::MessageUpstream<MemorySpace>>;
+  static Pool* const pool = [] {
+    auto* const made =
+        new Pool(impl::MessageUpstream<MemorySpace>(MessageSource<MemorySpace>::make()));
     if constexpr (!std::same_as<MemorySpace, Kokkos::HostSpace>)
       Kokkos::push_finalize_hook([made] { made->trim(); });
     return made;

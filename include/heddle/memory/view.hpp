@@ -120,7 +120,12 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     record->m_alignment = alignment;
     record->m_label.swap(kept);
     if (Kokkos::Tools::profileLibraryLoaded()) [[unlikely]]
-      Kokkos::Tools::allocateData(handle(), std::string(label), record->m_alloc_ptr, size);
+      try {
+        Kokkos::Tools::allocateData(handle(), std::string(label), record->m_alloc_ptr, size);
+      } catch (...) {
+        release(record);
+        throw;
+      }
     return record;
   }
 

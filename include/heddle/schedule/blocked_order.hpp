@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// blocked_order: the error of those who put Orders together under a cap and find no way on.
+/// blocked_order: the error of those who put Orders together, under a cap or not, and find no way
+/// on.
 
 #include <string>
 #include <utility>
@@ -16,8 +17,8 @@
 
 namespace heddle::inline v0 {
 
-/// The first order that a cap holds back while no rank can go on, and its neighbourhood to print
-/// beside the error.
+/// The first order that is held back, by a cap or by what must come before it, while no rank can go
+/// on: fault() says by which. And its neighbourhood, to print beside the error.
 class blocked_order : public infeasible {
  public:
   /// `fault` is of an entry of `orders`; a message names its rank and its cell, counted from 1.

@@ -109,4 +109,11 @@ template <class Data, class Space>
   return {all, std::move(there), tensor->parts()};
 }
 
+/// Where every rank of `all` has it.
+template <class Data, class Space>
+[[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
+                                         const Sharded<Data, Space>& tensor) {
+  return among(all, std::optional(tensor));
+}
+
 }  // namespace heddle::inline v0

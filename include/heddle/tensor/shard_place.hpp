@@ -52,8 +52,13 @@ class ShardPlace {
   ShardPlace() = default;
   /// That of `rank`, one of `ranks`, with `pair` ranks in a pair and `node` in a node; 1 and all:
   /// no such level.
-  /// @throws contract_error where a pair does not divide a node, or a node not the ranks.
+  /// @throws contract_error where a pair does not divide a node, or a node not the ranks; and where
+  ///         there is no such rank.
   ShardPlace(Rank rank, int ranks, int node, int pair) {
+    expects(ranks >= 1 && +rank < static_cast<std::size_t>(ranks), [&] {
+      return Complaint{"heddle::ShardPlace", "there is no such rank",
+                       text("rank ", rank, " of ", ranks)};
+    });
     expects(pair >= 1 && node >= 1 && node % pair == 0 && ranks % node == 0, [&] {
       return Complaint{"heddle::ShardPlace",
                        "pairs do not make whole nodes, or nodes not all ranks",

@@ -32,7 +32,7 @@ namespace heddle::inline v0 {
 
 /// A tensor of 1 to 8 dimensions over the ranks of a communicator, as its Layout says: `Data` is
 /// that of a View, `double**` for two; `Space` is where it lies. Each rank has its elements in a
-/// View that it made, zero at first. Copies share it, as those of a View do.
+/// View that it made, zero at first, or was given. Copies share it, as those of a View do.
 ///
 ///     hd::Sharded<double**, Space> a(mesh, {rows, columns}, {hd::Shard{0}, hd::Replicate{}});
 ///
@@ -79,7 +79,8 @@ class Sharded {
     m_view = View("heddle::tensor::sharded", extents);
   }
   /// The same of elements that are there already: this rank's, with those of a halo, lie in `mine`.
-  /// @throws contract_error as above, and on a rank whose View has other extents.
+  /// @throws contract_error as above, and on a rank whose View has other extents, or elements that
+  ///         are not dense, as a subview's.
   Sharded(const Communicator& comm, Layout layout, View mine)
       : m_comm(&comm),
         m_layout(std::move(layout)),
@@ -95,6 +96,11 @@ class Sharded {
                          "ask the layout for the extents() of its rank_here(); elsewhere they "
                          "are 0"};
       });
+    expects(m_view.span_is_contiguous(), [&] {
+      return Complaint{where, "the elements of the View are not dense",
+                       text(m_view.span(), " places for ", m_view.size(), " elements"),
+                       "copy them into a View of their own"};
+    });
   }
 
   /// Which rank has what.
@@ -103,7 +109,8 @@ class Sharded {
   [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
   /// This rank's place on the layout's mesh; none: it has no elements.
   [[nodiscard]] std::optional<Rank> here() const noexcept { return m_here; }
-  /// Whether the two are copies of one tensor. All ranks say the same, also those without elements.
+  /// Whether the two are copies of one Sharded. All ranks say the same, also those without
+  /// elements.
   [[nodiscard]] bool shares(const Sharded& other) const noexcept {
     return m_identity == other.m_identity;
   }

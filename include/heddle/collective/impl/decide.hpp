@@ -97,39 +97,16 @@ inline void merge_in_order(PerformerKey& key) {
   key.root = {};
 }
 
-/// Completes the key of a call: by whom it is made, and how, `blocking` or not.
+/// Chooses for a call that names no algorithm and may merge in any order.
 template <class Call>
-void decide(const Call& call, PerformerKey& key, bool blocking) {
+void choose(const Call& call, PerformerKey& key, bool blocking) {
   const CallOptions& options = call.options;
-  constexpr bool in_order = !commutes<decltype(Call::reduction)>;
-  if (in_order) merge_in_order(key);
-  key.codec = options.codec;
-  key.in_place = blocking && in_shared_view(call, key);
-  if (options.algorithm) {
-    if (in_order && !keeps_order(*options.algorithm, options.levels))
-      throw infeasible({Call::where,
-                        "the merge does not commute, and the algorithm does not keep its order",
-                        text(*options.algorithm), "name star or binomial_tree, or none"});
-    key.choice.algorithm = *options.algorithm;
-    key.chunks = options.chunks;
-    key.levels = options.levels;
-    return;
-  }
-  if (in_order) {
-    key.choice.algorithm = schedule::Algorithm::binomial_tree;
-    return;
-  }
   if (key.in_place) {
     key.choice = {.piece = shared_piece, .shared = true};
     return;
   }
   const bool library = !options.progress_thread && !options.codec && call.knows();
   if (options.costs != nullptr) {
-    expects(options.costs->machine().ranks() == call.comm->size(), [&] {
-      return Complaint{Call::where, "the cost table is not one of these ranks",
-                       text("of ", options.costs->machine().ranks(),
-                            " ranks, the communicator has ", call.comm->size())};
-    });
     key.choice = call.comm->template attached<CallLines>().choose(
         *options.costs, key.collective, key.bytes, library, blocking && may_share(call, key));
     if (!key.choice.library) key.costs = options.costs;
@@ -141,6 +118,35 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
   if (library) return;
   key.usual = true;
   key.choice.algorithm = usual(key.collective, key.bytes, call.comm->size(), key.root);
+}
+
+/// Completes the key of a call: by whom it is made, and how, `blocking` or not.
+template <class Call>
+void decide(const Call& call, PerformerKey& key, bool blocking) {
+  const CallOptions& options = call.options;
+  constexpr bool in_order = !commutes<decltype(Call::reduction)>;
+  if constexpr (in_order) merge_in_order(key);
+  key.codec = options.codec;
+  key.in_place = blocking && in_shared_view(call, key);
+  if (options.algorithm) {
+    if (in_order && !keeps_order(*options.algorithm, options.levels))
+      throw infeasible(
+          {Call::where, "the merge does not commute, and the algorithm does not keep its order",
+           text(*options.algorithm), "name star, binomial_tree, levels of these, or none"});
+    key.choice.algorithm = *options.algorithm;
+    key.chunks = options.chunks;
+    key.levels = options.levels;
+    return;
+  }
+  expects(options.costs == nullptr || options.costs->machine().ranks() == call.comm->size(), [&] {
+    return Complaint{Call::where, "the cost table is not one of these ranks",
+                     text("of ", options.costs->machine().ranks(), " ranks, the communicator has ",
+                          call.comm->size())};
+  });
+  if constexpr (in_order)
+    key.choice.algorithm = schedule::Algorithm::binomial_tree;
+  else
+    choose(call, key, blocking);
 }
 
 }  // namespace impl

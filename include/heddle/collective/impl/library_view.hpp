@@ -11,6 +11,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/impl/views.hpp>
+#include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 
 namespace heddle::inline v0 {
@@ -31,7 +32,9 @@ class LibraryView {
   template <class Exec>
   void fetch(const Exec& exec, bool reads, bool computes) {
     if constexpr (!on_host) {
-      if (!computes && gpu_aware<typename View::memory_space>()) return;
+      using Space = typename View::memory_space;
+      const DevicePath path = device_path(DevicePath::automatic, on_host, gpu_aware<Space>());
+      if (!computes && handed_over<Space>(path, begin_of(m_view))) return;
       if (!m_copied) m_mirror = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, m_view);
       m_copied = true;
       if (reads) Kokkos::deep_copy(exec, m_mirror, m_view);
