@@ -106,6 +106,8 @@ TEST_CASE("a table prices a fused pair as one where it has a cost for it") {
   table.at(Kind::F, Stage{0}) = 1;
   table.at(Kind::B, Stage{0}) = 2;
   CHECK(simulate(pair, table).makespan() == 6);
+  CHECK(table.at(Kind::F, Stage{0}, Kind::B, Stage{0}) == 3);  // reading makes nothing free
+  CHECK(simulate(pair, table).makespan() == 6);
   table.at(Kind::B, Stage{0}, Kind::F, Stage{0}) = 100;  // of the other order
   CHECK(simulate(pair, table).makespan() == 6);
   table.at(Kind::F, Stage{0}, Kind::B, Stage{0}) = 2.5;

@@ -193,10 +193,11 @@ class TableCosts {
 
   /// The cost of one action of `kind` on `stage`.
   [[nodiscard]] Seconds& at(Kind kind, Stage stage) { return m_table[index(kind, stage)]; }
-  /// That of two fused ones together, `kind` on `stage` first. Until it is set such a pair takes as
-  /// long as its two parts.
+  /// That of two fused ones together, `kind` on `stage` first. Until this is called such a pair
+  /// takes as long as its two parts; the first call finds what they take then.
   [[nodiscard]] Seconds& at(Kind kind, Stage stage, Kind next, Stage next_stage) {
-    return m_pairs[{index(kind, stage), index(next, next_stage)}];
+    const std::size_t first = index(kind, stage), second = index(next, next_stage);
+    return m_pairs.try_emplace({first, second}, m_table[first] + m_table[second]).first->second;
   }
   /// Whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
