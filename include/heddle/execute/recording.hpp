@@ -125,8 +125,10 @@ class CostSamples {
     }
   }
 
-  /// The median per (kind, stage) and per fused pair, averaged over the ranks that have it. A
-  /// group's time holds the wait for its other members. All ranks must call it.
+  /// The median per (kind, stage) and per fused pair, averaged over the ranks that have it. Of a
+  /// half that was nowhere alone an estimate: its part of the pair's time, by what the two halves
+  /// take alone, there or else on average over the stages; the half of it where that is not known.
+  /// A group's time holds the wait for its other members. All ranks must call it.
   /// @throws contract_error on every rank, where nothing was recorded of a kind in the schedule.
   template <Transport T>
   [[nodiscard]] TableCosts costs(T& transport, const Schedule& schedule, const Clock& clock,
@@ -146,13 +148,9 @@ class CostSamples {
     for (const Action& action : schedule.actions())
       stages = std::max(stages, action.stage.value + 1);
     TableCosts table(Machine::uniform(transport.size(), {}, {}), static_cast<int>(stages));
-    std::map<Key, std::pair<Seconds, int>> sums;
+    std::map<Key, Sum> sums;
     for (const auto& entries : all_gather_values<Entry>(transport, mine, options)) {
-      for (const Entry& entry : entries) {
-        auto& [sum, count] = sums[entry.key];
-        sum += entry.median;
-        ++count;
-      }
+      for (const Entry& entry : entries) sums[entry.key].add(entry.median);
     }
     for (std::size_t i = 0; i < schedule.size(); ++i) {
       const Key key(schedule, ActionId{i});
@@ -166,10 +164,11 @@ class CostSamples {
       });
       if (key.fused) ++i;
     }
+    add_halves(sums);
     for (const auto& [key, sum] : sums) {
       Seconds& cost = key.fused ? table.at(key.kind, key.stage, key.next, key.next_stage)
                                 : table.at(key.kind, key.stage);
-      cost = sum.first / sum.second;
+      cost = sum.mean();
     }
     return table;
   }
@@ -185,6 +184,7 @@ class CostSamples {
     Stage next_stage = {};
 
     Key() = default;
+    Key(Kind alone, Stage at) : kind(alone), stage(at) {}
     Key(const Schedule& schedule, ActionId id)
         : kind(schedule[id].kind),
           stage(schedule[id].stage),
@@ -195,6 +195,40 @@ class CostSamples {
     }
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  /// Of medians.
+  struct Sum {
+    Seconds all = 0;
+    int count = 0;
+
+    void add(Seconds each) {
+      all += each;
+      ++count;
+    }
+    [[nodiscard]] Seconds mean() const { return all / count; }
+  };
+
+  /// Adds estimates of the halves of pairs that were nowhere alone.
+  static void add_halves(std::map<Key, Sum>& sums) {
+    std::map<Kind, Sum> kinds;  // alone
+    for (const auto& [key, sum] : sums)
+      if (!key.fused) kinds[key.kind].add(sum.mean());
+    std::map<Key, Sum> halves;
+    for (const auto& [key, sum] : sums) {
+      if (!key.fused) continue;
+      const Key first(key.kind, key.stage), second(key.next, key.next_stage);
+      const auto usual = [&](const Key& half) -> Seconds {
+        if (const auto alone = sums.find(half); alone != sums.end()) return alone->second.mean();
+        const auto others = kinds.find(half.kind);
+        return others != kinds.end() ? others->second.mean() : 0;
+      };
+      const Seconds one = usual(first), other = usual(second);
+      const double part = one > 0 && other > 0 ? one / (one + other) : 0.5;
+      if (!sums.contains(first)) halves[first].add(part * sum.mean());
+      if (!sums.contains(second)) halves[second].add((1 - part) * sum.mean());
+    }
+    sums.merge(halves);
+  }
+
   /// The latest durations of one key: a ring once it is full.
   struct Seen {
     std::vector<Ticks> ticks;

@@ -234,8 +234,9 @@ class Runner {
   }
 
   /// The median cost per (kind, stage) over the profiled steps, for simulate(). A fused pair has a
-  /// cost of its own, and does not count for those of its halves. Transfers are free until a
-  /// Machine is given. All ranks must call it.
+  /// cost of its own, and counts for those of its halves only where a half was nowhere alone: that
+  /// gets its part of the pair as an estimate. Transfers are free until a Machine is given. All
+  /// ranks must call it.
   [[nodiscard]] TableCosts costs() {
     m_clock.settle();
     return m_samples.costs(transport(), schedule(), m_clock, m_options.execute);
