@@ -111,7 +111,30 @@ struct Seen {
   std::vector<double> losses;
   std::vector<std::vector<double>> weights;
   hd::Bytes versions = 0;  ///< bytes of them on this rank
+  int at_once = 0;         ///< pairs that stages of this rank did at once
 };
+
+/// How many pairs of a schedule compute with one version of the weights, and with two.
+struct Pairs {
+  int one = 0, two = 0;
+};
+
+/// Those of all ranks for which `here(rank)`.
+template <class Here>
+[[nodiscard]] Pairs pairs_of(const hd::Schedule& schedule, Here&& here) {
+  const auto version = [&](hd::ActionId id) {
+    for (const hd::Use& use : schedule.uses(id))
+      if (schedule[schedule[use.buffer].label] == hd::role::weights) return use.first;
+    throw hd::contract_error({"pairs", "an action without weights", {}});
+  };
+  Pairs pairs;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const hd::Action& action = schedule[hd::ActionId{i}];
+    if ((action.flags & hd::flag::with_next) == 0 || !here(schedule[action.queue].from)) continue;
+    ++(version(hd::ActionId{i}) == version(hd::ActionId{i + 1}) ? pairs.one : pairs.two);
+  }
+  return pairs;
+}
 
 template <class S = MlpStage>
 [[nodiscard]] hd::Stages<S> make_model(int layers, hd::StagesOptions options = {}) {
@@ -130,6 +153,8 @@ template <class S, class Place>
       seen.weights.emplace_back(stage.parameters(), stage.parameters() + stage.parameter_count());
     });
   }
+  if constexpr (std::same_as<S, PairedMlpStage>)
+    model.for_each([&](hd::Stage, S& stage) { seen.at_once += stage.pairs; });
   for (const hd::Buffer& buffer : run.schedule().buffers())
     if (buffer.rank == hd::transport_of(place).rank() &&
         run.schedule()[buffer.label] == hd::role::weights)
@@ -138,13 +163,14 @@ template <class S, class Place>
 }
 
 /// Trains on `place`, whose ranks are the stages, and compares with the recurrence. Stages that do
-/// pairs at once train fused.
+/// pairs at once train fused; returns how many pairs of all ranks they had to do in turn.
 template <class S = MlpStage, class Place>
-void expect_recurrence(Place& place, int stages, int microbatches, bool vertical_sync) {
+int expect_recurrence(Place& place, int stages, int microbatches, bool vertical_sync) {
   const int layers = stages + 2;  // uneven, but for one stage
   hd::Orders orders = hd::schedule::pipedream_orders(stages, microbatches, vertical_sync);
   if (std::same_as<S, PairedMlpStage>) orders = hd::schedule::fuse(orders);
-  const Seen seen = train<S>(place, hd::weave(orders), layers);
+  const hd::Schedule schedule = hd::weave(orders);
+  const Seen seen = train<S>(place, schedule, layers);
   const auto rank = hd::transport_of(place).rank();
   const hd::Stage mine{+rank};
   Reference reference(stages, layers);
@@ -162,7 +188,12 @@ void expect_recurrence(Place& place, int stages, int microbatches, bool vertical
   if (versions != static_cast<std::size_t>(hd::schedule::pipedream_versions(
                       stages, static_cast<int>(+rank), microbatches, vertical_sync)))
     difference += hd::text("P=", stages, " M=", microbatches, ": ", versions, " versions; ");
+  const Pairs here = pairs_of(schedule, [&](hd::Rank of) { return of == rank; });
+  if (seen.at_once != steps * here.one)
+    difference += hd::text("P=", stages, " M=", microbatches, ": ", seen.at_once, " pairs of ",
+                           steps * here.one, " at once; ");
   if (!difference.empty()) throw hd::contract_error({"recurrence", difference, {}});
+  return pairs_of(schedule, [](hd::Rank) { return true; }).two;
 }
 
 constexpr int microbatch_counts[] = {1, 2, 5, 12};
@@ -189,9 +220,13 @@ TEST_CASE("PipeDream over threads of one process equals its recurrence bit for b
 TEST_CASE("a pair of one stage with two versions of its weights is done in turn") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   for (const int microbatches : microbatch_counts)
-    for (const bool vertical_sync : {false, true})
-      CHECK_NOTHROW(
-          expect_recurrence<PairedMlpStage>(mesh, world_size(), microbatches, vertical_sync));
+    for (const bool vertical_sync : {false, true}) {
+      INFO(microbatches << " microbatches" << (vertical_sync ? ", vertical sync" : ""));
+      int in_turn = 0;
+      CHECK_NOTHROW(in_turn = expect_recurrence<PairedMlpStage>(mesh, world_size(), microbatches,
+                                                                vertical_sync));
+      CHECK((in_turn > 0) == (world_size() > 1 && microbatches >= 5));
+    }
 }
 
 TEST_CASE("the recurrence tells the versions apart") {
