@@ -36,8 +36,9 @@ struct BackwardCall {
 ///
 /// All memory is the caller's: pointers to elements of `scalar_type` in `memory_space` (a Kokkos
 /// memory space). Several microbatches are in flight at once, each with its own input, output and
-/// saved memory. Calls come from one thread, in the schedule's order, and may return before their
-/// kernels end; `fence` waits for all of them.
+/// saved memory, but that forwards without backward passes share one `saved`. Calls come from one
+/// thread, in the schedule's order, and may return before their kernels end; `fence` waits for all
+/// of them.
 ///
 /// - Sizes are in elements per microbatch and constant. `input_size` is 0 for the stage that takes
 ///   the data itself, `output_size` 0 for the one that computes the loss. In inference the last
@@ -57,9 +58,11 @@ struct BackwardCall {
 /// - `loss(m) -> double`: the loss of a microbatch of this step, after its forward.
 /// - `forward_and_backward(forward, other, backward)`: a ForwardCall, a stage of the same type (or
 ///   itself) and a BackwardCall: `forward` here, and `backward_input` and `backward_weight` of
-///   `other`, in whatever order suits, so that one computes while the other communicates. Called
-///   for an F that a schedule has fused with the B after it; without it they are done one after the
-///   other.
+///   `other`, in whatever order suits, so that one computes while the other communicates;
+///   `other.zero_gradients()` has come before it where the gradients begin with this pair. Called
+///   for an F that a schedule has fused with the B after it, unless both are of one stage with two
+///   versions of its parameters. Such pairs, those whose B is first, and all where a stage has no
+///   such function, are done one after the other.
 template <class S>
 concept PipelineStage = std::movable<S> &&
     requires(S& stage, const S& constant, Item item, const typename S::scalar_type* in,

@@ -83,8 +83,8 @@ class Fuser {
 /// fusing is no gain, and later forwards may cost time: simulate() tells.
 ///
 /// An executor calls its handler for one half after the other, each once it can start, and sends
-/// what they made when both are done. Stages that have forward_and_backward() (see PipelineStage)
-/// are called once, for both.
+/// what they made when both are done. Stages that have forward_and_backward() are called
+/// once, for both, where PipelineStage says so.
 ///
 /// Split backwards stay as they are: merge_backward() first, where they are to be fused.
 ///
