@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -152,14 +153,127 @@ TEST_CASE("an output that is not kept is refused") {
     return hd::test::message_of<hd::contract_error>(
         [&] { static_cast<void>(model.output(hd::Stage{stage}, hd::Item{item})); });
   };
-  CHECK_THAT(refusal(ranks, 0), ContainsSubstring("no output of this stage is kept here") &&
-                                    ContainsSubstring(hd::text("stage ", ranks)));
+  CHECK_THAT(refusal(ranks, 0), ContainsSubstring("this output is not kept here") &&
+                                    ContainsSubstring(hd::text("microbatch 0 of stage ", ranks)));
   const int rank = static_cast<int>(+mesh.rank());
   if (rank + 1 < ranks)
-    CHECK_THAT(refusal(rank, 0), ContainsSubstring("no output of this stage is kept here"));
+    CHECK_THAT(refusal(rank, 0),
+               ContainsSubstring(hd::text("stage ", rank, ", of which the last step kept 0")));
   else
-    CHECK_THAT(refusal(rank, 2), ContainsSubstring("there is no such microbatch") &&
-                                     ContainsSubstring("microbatch 2 of 2"));
+    CHECK_THAT(refusal(rank, 2),
+               ContainsSubstring(hd::text("microbatch 2 of stage ", rank,
+                                          ", of which the last step kept 2 microbatches")));
+}
+
+TEST_CASE("an output is had from the rank that made it, where two ranks hold the last stage") {
+  const int ranks = world_size();
+  const int items = 5;
+  hd::Orders orders{"both ways", {}, hd::StageGraph::replicated_chain(ranks)};
+  orders.ranks.resize(static_cast<std::size_t>(ranks));
+  for (int m = 0; m < items; ++m)
+    for (int r = 0; r < ranks; ++r)
+      orders.ranks[static_cast<std::size_t>(r)].push_back(
+          {hd::Kind::F, hd::Stage{m % 2 == 0 ? r : ranks - 1 - r}, hd::Item{m}});
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  hd::Stages<MlpStage> model(
+      ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
+  hd::Runner run(model, hd::weave(orders), mesh);
+  const hd::Stage last{ranks - 1};
+  const auto output = [&](int item) { return model.output(last, hd::Item{item}); };
+  CHECK_THROWS_AS(output(0), hd::contract_error);  // no step yet
+  static_cast<void>(run.step(0, 0, 1.0));
+  const int rank = static_cast<int>(+mesh.rank());
+  for (int item = 0; item < items; ++item)
+    if (rank == (item % 2 == 0 ? ranks - 1 : 0))
+      CHECK(std::ranges::equal(output(item), serial(ranks, false, 0, 0, item)));
+    else
+      CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { (void)output(item); }),
+                 ContainsSubstring(hd::text("microbatch ", item, " of stage ", last)) &&
+                     ContainsSubstring("on the rank that ran it"));
+}
+
+TEST_CASE("a schedule that trains and keeps nothing for its backward calls is refused") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const hd::Schedule whole = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 2});
+  hd::Builder builder = hd::Builder::like(whole, [](const hd::Buffer& buffer) { return buffer; });
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const hd::Action& action = whole[hd::ActionId{i}];
+    std::vector<hd::Use> uses;
+    for (const hd::Use& use : whole.uses(hd::ActionId{i}))
+      if (whole[whole[use.buffer].label] != hd::role::saved) uses.push_back(use);
+    builder.add(
+        {.kind = action.kind, .queue = action.queue, .stage = action.stage, .item = action.item},
+        uses);
+  }
+  const hd::Schedule forgetful = std::move(builder).build();
+  hd::Stages<MlpStage> model(
+      ranks, [=](int first, int last) { return stage_of(first, last, ranks, true); });
+  CHECK_THAT(
+      hd::test::message_of<hd::contract_error>([&] { hd::Runner run(model, forgetful, mesh); }),
+      ContainsSubstring("keeps nothing for a stage's backward call") && ContainsSubstring("0F0") &&
+          ContainsSubstring("role 'saved'"));
+}
+
+TEST_CASE("Runners of several schedules take turns with one model, as each with its own") {
+  const int ranks = world_size();
+  const int layers = ranks + 1;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const auto make = [=] {
+    return hd::Stages<MlpStage>(
+        layers, [=](int first, int last) { return stage_of(first, last, layers, true); });
+  };
+  using Stages = hd::Stages<MlpStage>;
+  using Runner = hd::Runner<Stages&, hd::DeviceMesh&>;
+  const hd::Schedule training = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 4});
+  for (const int requests : {2, 7}) {
+    const hd::Schedule inference =
+        hd::schedule::stream({.stages = ranks, .microbatches = requests});
+    for (const bool trains_first : {false, true}) {
+      Stages both = make(), trained = make(), inferred = make();
+      std::optional<Runner> train, infer;
+      if (trains_first) train.emplace(both, training, mesh);
+      infer.emplace(both, inference, mesh);
+      if (!trains_first) train.emplace(both, training, mesh);
+      Runner train_alone(trained, training, mesh), infer_alone(inferred, inference, mesh);
+      for (int step = 0; step < 4; ++step) {
+        if (step == 2)  // asked while they run
+          (void)Runner::prepare(both, hd::schedule::zb_h1({.stages = ranks, .microbatches = 3}),
+                                mesh, {});
+        CHECK(train->step(step, 0, 1.0).loss == train_alone.step(step, 0, 1.0).loss);
+        inferred.for_each([&](hd::Stage number, MlpStage& stage) {
+          std::copy_n(trained.at(number).parameters(), stage.parameter_count(), stage.parameters());
+        });
+        CHECK(infer->step(step, 50, 1.0).loss == infer_alone.step(step, 50, 1.0).loss);
+      }
+      both.for_each([&](hd::Stage number, MlpStage& stage) {
+        CHECK(std::equal(stage.parameters(), stage.parameters() + stage.parameter_count(),
+                         trained.at(number).parameters()));
+      });
+    }
+  }
+}
+
+TEST_CASE("two lengths of inference take turns, and keep their own outputs") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  hd::Stages<MlpStage> model(
+      ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
+  hd::Runner many(model, hd::schedule::stream({.stages = ranks, .microbatches = 5}), mesh);
+  hd::Runner few(model, hd::schedule::energon({.stages = ranks, .requests = 2}), mesh);
+  const hd::Stage last{ranks - 1};
+  const bool has_it = +mesh.rank() == +last;
+  for (int step = 0; step < 3; ++step) {
+    for (const int items : {5, 2}) {
+      static_cast<void>(items == 5 ? many.step(step, 0, 1.0) : few.step(step, 0, 1.0));
+      for (int item = 0; has_it && item < 5; ++item)
+        if (item < items)
+          CHECK(std::ranges::equal(model.output(last, hd::Item{item}),
+                                   serial(ranks, false, step, 0, item)));
+        else
+          CHECK_THROWS_AS(model.output(last, hd::Item{item}), hd::contract_error);
+    }
+  }
 }
 
 }  // namespace test_inference

@@ -161,7 +161,7 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   /// The Schedule as a Runner of these would run it: prepared by the model, folded as the options
-  /// say. Its buffers have their sizes, so that it tells the memory it needs before there is any.
+  /// say. Its buffers have their sizes, so that it tells what they take before they are allocated.
   /// All ranks must call it. @throws what the constructor does.
   [[nodiscard]] static Schedule prepare(ModelType& model, Schedule schedule, PlaceType& place,
                                         const RunOptions& options) {

@@ -105,6 +105,9 @@ concept HasLoss = requires(const S& stage) {
 /// With a schedule of forwards alone, as stream() and energon(), nothing is saved for long, and a
 /// last stage may have an output: output(stage, item) is what it made.
 ///
+/// Several Runners may take turns with one model, to train and to infer for instance, as long as
+/// their schedules give this rank the same layers and weights of one version.
+///
 /// Arguments of Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)`
 /// contributes to the StepResult. Buffers lie in the stages' memory space; which way messages go
 /// from there is told to ExecuteOptions::log when a Runner is made.
@@ -122,7 +125,6 @@ class Stages {
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
-    m_residuals.clear();
     check(schedule);
     if constexpr (std::same_as<P, DeviceMesh>) {
       schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis, m_options.shard_axes);
@@ -142,30 +144,27 @@ class Stages {
       });
     };
     build(schedule, transport.rank());
-    find_forwards(schedule, transport.rank());
     schedule = sized(schedule, transport, options);
-    m_calls = {schedule, transport.rank(), [this](Stage number) -> S& { return at(number); }};
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
 
   /// Called by Runner: weights and gradients are the stages' own. Where weights have several
-  /// versions, Stages holds them all, and a stage's parameters() lie there from then on. What
-  /// messages at cuts lose begins at zero.
+  /// versions, Stages holds them all, and a stage's parameters() lie there from then on.
   [[nodiscard]] std::byte* memory(const Schedule& schedule, BufferId id) {
     const Buffer& buffer = schedule[id];
     const std::string& label = schedule[buffer.label];
     if (label == role::weights) return bytes_of(weights_of(buffer));
     if (label == role::gradients) return bytes_of(at(buffer.stage).gradients());
-    if (label != role::residual || buffer.bytes == 0) return nullptr;
-    m_residuals.emplace_back("heddle::pipeline::residual", buffer.bytes);  // of zeros
-    return m_residuals.back().data();
+    return nullptr;
   }
 
-  /// Called by Runner: every other buffer is a View, without initial values.
+  /// Called by Runner: every other buffer is a View, of zeros: what messages at cuts lose begins
+  /// with them.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) const {
     const auto view = memory::message_buffer<memory_space>("heddle::pipeline::buffer", bytes);
+    Kokkos::deep_copy(view, std::byte{});
     return {view.data(), [view](std::byte*) {}};
   }
 
@@ -180,6 +179,7 @@ class Stages {
   /// Called by Runner: hands the arguments of its step() to the stages.
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
+    m_calls.begin_step();
     if constexpr (impl::StageBeginsSteps<S, Arguments...>)
       for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
     else
@@ -192,7 +192,8 @@ class Stages {
   [[nodiscard]] StepResult end_step(T& transport, const ExecuteOptions& options) {
     double mine = 0;
     if constexpr (impl::HasLoss<S>)
-      for (const auto& [stage, item] : m_forwards) mine += at(Stage{stage}).loss(Item{item});
+      for (const auto& [forward, output] : m_calls.made())
+        mine += at(forward.first).loss(forward.second);
     StepResult result;
     for (const auto& each : all_gather_values<double>(transport, std::span(&mine, 1), options))
       result.loss += each[0];
@@ -229,15 +230,21 @@ class Stages {
 
   /// What stage `number`, of this rank, made of a microbatch of the last step: its output_size()
   /// elements, in memory_space, valid until the next step. For schedules of forwards alone.
-  /// @throws contract_error where the schedule has no such microbatch, or hands the output on.
+  /// @throws contract_error where this rank has not made it, or has handed it on.
   [[nodiscard]] std::span<const scalar_type> output(Stage number, Item item) const {
-    const std::span<const scalar_type> made = m_calls.output(number, item);
-    expects(!made.empty(), [&] {
-      return Complaint{"heddle::Stages::output", "no output of this stage is kept here",
-                       text("stage ", number),
-                       "ask for that of a last stage, after forwards alone, on a rank that has it"};
+    const auto& made = m_calls.made();
+    const auto found = made.find({number, item});
+    expects(found != made.end() && !found->second.empty(), [&] {
+      const auto kept = std::ranges::count_if(made, [&](const auto& each) {
+        return each.first.first == number && !each.second.empty();
+      });
+      return Complaint{"heddle::Stages::output", "this output is not kept here",
+                       text("microbatch ", item, " of stage ", number, ", of which the last step ",
+                            "kept ", kept, " microbatches on this rank"),
+                       "ask for that of a last stage, after a step of forwards alone, on the rank "
+                       "that ran it"};
     });
-    return made;
+    return found->second;
   }
 
   /// Number of layers of the whole model.
@@ -285,16 +292,6 @@ class Stages {
               text("'", schedule.name(), "' needs ", buffer.parts, " of stage ", buffer.stage),
               "give them use_parameters(pointer), see PipelineStage"};
         });
-  }
-
-  /// Notes what runs forward on this rank: it may contribute to the loss.
-  void find_forwards(const Schedule& schedule, Rank rank) {
-    m_forwards.clear();
-    for (const Action& action : schedule.actions())
-      if (action.kind == Kind::F && schedule[action.queue].from == rank)
-        m_forwards.emplace_back(action.stage.value, action.item.value);
-    std::sort(m_forwards.begin(), m_forwards.end());  // a recomputed one is there twice
-    m_forwards.erase(std::unique(m_forwards.begin(), m_forwards.end()), m_forwards.end());
   }
 
   void build(const Schedule& schedule, Rank rank) {
@@ -391,8 +388,6 @@ class Stages {
   std::function<S(int, int)> m_make;
   StagesOptions m_options;
   std::vector<Entry> m_stages;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_forwards;  ///< (stage, item) of this rank
-  std::vector<Kokkos::View<std::byte*, memory_space>> m_residuals;
   impl::StageCalls<S> m_calls;
   const Communicator* m_replicas = nullptr;
   /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.

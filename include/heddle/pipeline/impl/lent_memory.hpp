@@ -3,79 +3,54 @@
 #pragma once
 
 /// @file
-/// Memory for what stages write and a schedule without backward passes has no buffers for.
+/// Memory for what stages write and a schedule has no buffers for.
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
-#include <span>
 #include <string>
+#include <utility>
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/pipeline/impl/stage_ends.hpp>
-#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// What the forward actions of one rank write and nothing reads: what a backward pass would need,
-/// in memory that all of them share, and the outputs of stages that hand on to nobody, kept.
+/// `count` elements of `memory`, which grows as it must and loses what is in it then; null for
+/// none.
+template <class T, class MemorySpace>
+[[nodiscard]] T* reserve(Kokkos::View<T*, MemorySpace>& memory, const char* label,
+                         std::size_t count) {
+  if (count == 0) return nullptr;
+  if (memory.size() < count)
+    memory = Kokkos::View<T*, MemorySpace>(
+        Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string(label)), count);
+  return memory.data();
+}
+
+/// What the actions of one rank write and no buffer holds, whatever the schedule: each asks for as
+/// many elements as its stage has. Nothing is given back, so that schedules may take turns.
 template <class T, class MemorySpace>
 class LentMemory {
  public:
-  /// None.
-  LentMemory() = default;
-  /// For the actions of `rank`; `stage_at(number)` is a stage of it.
-  template <class StageAt>
-  LentMemory(const Schedule& schedule, Rank rank, StageAt&& stage_at) {
-    std::size_t saved = 0;
-    std::map<Stage, std::size_t> items;
-    for (std::size_t i = 0; i < schedule.size(); ++i) {
-      const Action& action = schedule[ActionId{i}];
-      if (action.kind != Kind::F || schedule[action.queue].from != rank) continue;
-      const StageEnds ends = stage_ends(schedule, ActionId{i});
-      if (ends.saves) continue;
-      saved = std::max<std::size_t>(saved, stage_at(action.stage).saved_size());
-      if (ends.outputs == 0)
-        items[action.stage] = std::max(items[action.stage], +action.item + std::size_t{1});
-    }
-    m_saved = elements("heddle::pipeline::saved", saved);
-    for (const auto& [number, count] : items)
-      if (const std::size_t size = stage_at(number).output_size(); size > 0)
-        m_outputs[number] = {size, elements("heddle::pipeline::output", count * size)};
+  /// Of a B, between its two halves.
+  [[nodiscard]] T* delta(std::size_t count) {
+    return reserve(m_delta, "heddle::pipeline::delta", count);
   }
-
-  /// Null where no forward needs it.
-  [[nodiscard]] T* saved() const { return m_saved.data(); }
-  /// Where a stage's output of a microbatch goes; none where the schedule has a buffer for it.
-  [[nodiscard]] std::span<T> output(Stage number, Item item) const {
-    const auto found = m_outputs.find(number);
-    if (found == m_outputs.end()) return {};
-    const auto& [size, all] = found->second;
-    expects((+item + 1) * size <= all.size(), [&, each = size, &values = all] {
-      return Complaint{"heddle::Stages", "there is no such microbatch",
-                       text("microbatch ", item, " of ", values.size() / each)};
-    });
-    return {all.data() + +item * size, size};
+  /// What a backward pass would need, where there is none; all forwards share it.
+  [[nodiscard]] T* saved(std::size_t count) {
+    return reserve(m_saved, "heddle::pipeline::saved", count);
+  }
+  /// The output of a stage that hands it on to nobody, for each microbatch.
+  [[nodiscard]] T* output(Stage number, Item item, std::size_t count) {
+    return reserve(m_outputs[{number, item}], "heddle::pipeline::output", count);
   }
 
  private:
   using Elements = Kokkos::View<T*, MemorySpace>;
 
-  struct Outputs {
-    std::size_t size = 0;  ///< of one, in elements
-    Elements all = {};
-  };
-
-  static Elements elements(const std::string& label, std::size_t count) {
-    return Elements(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), count);
-  }
-
-  Elements m_saved;
-  std::map<Stage, Outputs> m_outputs;
+  Elements m_delta, m_saved;
+  std::map<std::pair<Stage, Item>, Elements> m_outputs;
 };
 
 }  // namespace heddle::inline v0::impl

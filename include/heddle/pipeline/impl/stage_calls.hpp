@@ -5,8 +5,8 @@
 /// @file
 /// From a task's uses, in the order that weave() states, to the calls of its stage.
 
-#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -62,20 +62,23 @@ template <class T>
 struct BoundForward {
   ForwardCall<T> call;
   T* weights = nullptr;
+  bool keeps = false;  ///< whether it hands its output on to nobody
 };
 
-/// The call of `task`, an F. Memory that the schedule has no buffers for is lent.
-template <class T, class MemorySpace>
-[[nodiscard]] BoundForward<T> bind_forward(const Task& task, Joint<T, MemorySpace>& joint,
-                                           const LentMemory<T, MemorySpace>& lent) {
+/// The call of `task`, an F of `stage`. Memory that the schedule has no buffers for is lent.
+template <class S, class T, class MemorySpace>
+[[nodiscard]] BoundForward<T> bind_forward(const Task& task, const S& stage,
+                                           Joint<T, MemorySpace>& joint,
+                                           LentMemory<T, MemorySpace>& lent) {
   const StageEnds ends = stage_ends(task.schedule(), task.id());
   UseReader<T> uses(task.uses());
   BoundForward<T> bound;
   bound.call.item = task.item();
   bound.call.input = joint.joined(uses.take(ends.inputs));
+  bound.keeps = ends.outputs == 0;
   bound.call.output =
-      ends.outputs > 0 ? uses.take() : lent.output(task.stage(), task.item()).data();
-  bound.call.saved = ends.saves ? uses.take() : lent.saved();
+      bound.keeps ? lent.output(task.stage(), task.item(), stage.output_size()) : uses.take();
+  bound.call.saved = ends.saves ? uses.take() : lent.saved(stage.saved_size());
   bound.weights = uses.take();
   return bound;
 }
@@ -89,10 +92,11 @@ struct BoundBackward {
   std::span<const BoundUse> input_gradients = {};  ///< to divide afterwards
 };
 
-/// The calls of `task`, which leaves what W needs in `delta` where it is a B.
-template <class T, class MemorySpace>
-[[nodiscard]] BoundBackward<T> bind_backward(const Task& task, Joint<T, MemorySpace>& joint,
-                                             T* delta) {
+/// The calls of `task`, an I, W or B of `stage`. What W needs of a B lies in lent memory.
+template <class S, class T, class MemorySpace>
+[[nodiscard]] BoundBackward<T> bind_backward(const Task& task, const S& stage,
+                                             Joint<T, MemorySpace>& joint,
+                                             LentMemory<T, MemorySpace>& lent) {
   const StageEnds ends = stage_ends(task.schedule(), task.id());
   const Kind kind = task.kind();
   UseReader<T> uses(task.uses());
@@ -104,30 +108,26 @@ template <class T, class MemorySpace>
   bound.weights = uses.take();
   bound.input_gradients = uses.take(kind != Kind::W ? ends.inputs : 0);
   bound.call.input_grad = joint.undivided(bound.input_gradients);
-  bound.call.delta = kind == Kind::B ? delta : uses.take();
+  bound.call.delta = kind == Kind::B ? lent.delta(stage.delta_size()) : uses.take();
   bound.begins_gradients = kind != Kind::I && task.uses().back().access == Access::write;
   return bound;
 }
 
 /// Makes the calls of one rank's stages, and has the memory for it that the schedule does not hold.
+/// Knows nothing of a schedule but what its tasks say, so that several may take turns.
 template <class S>
 class StageCalls {
   using T = typename S::scalar_type;
   using MemorySpace = typename S::memory_space;
 
  public:
-  /// Of no schedule.
-  StageCalls() = default;
-  /// For the actions of `rank`; `stage_at(number)` is a stage of it.
-  template <class StageAt>
-  StageCalls(const Schedule& schedule, Rank rank, StageAt&& stage_at)
-      : m_lent(schedule, rank, stage_at) {
-    std::size_t delta = 0;
-    for (const Action& action : schedule.actions())
-      if (action.kind == Kind::B && schedule[action.queue].from == rank)
-        delta = std::max<std::size_t>(delta, stage_at(action.stage).delta_size());
-    m_delta = Kokkos::View<T*, MemorySpace>(
-        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::delta"), delta);
+  /// What each F of this step kept: nothing where it handed its output on or has none.
+  using Made = std::map<std::pair<Stage, Item>, std::span<const T>>;
+
+  /// Forgets the step before.
+  void begin_step() {
+    m_made.clear();
+    m_first.reset();
   }
 
   /// Performs an F, I, W or B. Of a fused F and B, where the stages can do such two at once, it
@@ -144,10 +144,8 @@ class StageCalls {
     alone(task, stage_at(task.stage()));
   }
 
-  /// See LentMemory.
-  [[nodiscard]] std::span<T> output(Stage number, Item item) const {
-    return m_lent.output(number, item);
-  }
+  /// The forwards of this step, a recomputed one once.
+  [[nodiscard]] const Made& made() const noexcept { return m_made; }
 
  private:
   /// Whether `task` is an F fused with a B after it. In the other order F may write where B reads,
@@ -157,15 +155,23 @@ class StageCalls {
            task.schedule()[ActionId{+task.id() + 1}].kind == Kind::B;
   }
 
+  [[nodiscard]] BoundForward<T> bind_and_note(const Task& task, const S& stage) {
+    const BoundForward<T> bound = bind_forward(task, stage, m_forwards, m_lent);
+    m_made[{task.stage(), task.item()}] = {bound.call.output,
+                                           bound.keeps ? stage.output_size() : 0};
+    return bound;
+  }
+
   void alone(const Task& task, S& stage) {
     const Kind kind = task.kind();
     if (kind == Kind::F) {
-      const auto& [call, weights] = bind_forward(task, m_forwards, m_lent);
-      use_parameters(stage, weights);
+      const BoundForward<T> bound = bind_and_note(task, stage);
+      const ForwardCall<T>& call = bound.call;
+      use_parameters(stage, bound.weights);
       stage.forward(call.item, call.input, call.output, call.saved);
       return stage.fence();
     }
-    const BoundBackward<T> bound = bind_backward(task, m_backwards, m_delta.data());
+    const BoundBackward<T> bound = bind_backward(task, stage, m_backwards, m_lent);
     const BackwardCall<T>& call = bound.call;
     use_parameters(stage, bound.weights);
     if (kind != Kind::W)
@@ -182,8 +188,8 @@ class StageCalls {
   void together(const Task& first, const Task& second, StageAt&& stage_at) {
     S& stage = stage_at(first.stage());
     S& other = stage_at(second.stage());
-    const auto forward = bind_forward(first, m_forwards, m_lent);
-    const auto backward = bind_backward(second, m_backwards, m_delta.data());
+    const auto forward = bind_and_note(first, stage);
+    const auto backward = bind_backward(second, other, m_backwards, m_lent);
     if (&stage == &other && forward.weights != backward.weights) {  // it has one version at a time
       alone(first, stage);
       return alone(second, stage);
@@ -198,9 +204,9 @@ class StageCalls {
   }
 
   LentMemory<T, MemorySpace> m_lent;
-  Kokkos::View<T*, MemorySpace> m_delta;  ///< of a B, between its two halves
   Joint<T, MemorySpace> m_forwards, m_backwards;
   std::optional<Task> m_first;  ///< the F of a fused pair, until its B comes
+  Made m_made;
 };
 
 }  // namespace heddle::inline v0::impl

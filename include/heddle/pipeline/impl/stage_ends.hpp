@@ -18,6 +18,7 @@
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/execute/task.hpp>
+#include <heddle/pipeline/impl/lent_memory.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
@@ -74,7 +75,7 @@ class Joint {
   /// The inputs one after the other; null where there are none.
   [[nodiscard]] const T* joined(std::span<const BoundUse> inputs) {
     if (inputs.size() < 2) return inputs.empty() ? nullptr : values(inputs[0]);
-    T* into = reserve(m_input, inputs);
+    T* into = reserved(m_input, inputs);
     for (const BoundUse& each : inputs) {
       copy_in<MemorySpace>(Exec{}, each.data, reinterpret_cast<std::byte*>(into), each.bytes);
       into += each.bytes / sizeof(T);
@@ -85,7 +86,7 @@ class Joint {
   /// The sum of the gradients, in their order; null where there are none.
   [[nodiscard]] const T* summed(std::span<const BoundUse> gradients) {
     if (gradients.size() < 2) return gradients.empty() ? nullptr : values(gradients[0]);
-    T* const sum = reserve(m_sum, gradients.first(1));
+    T* const sum = reserved(m_sum, gradients.first(1));
     copy_in<MemorySpace>(Exec{}, gradients[0].data, reinterpret_cast<std::byte*>(sum),
                          gradients[0].bytes);
     const Exec exec{};
@@ -101,7 +102,7 @@ class Joint {
   /// Where the gradient of joined inputs goes, before divide(); null where there are none.
   [[nodiscard]] T* undivided(std::span<const BoundUse> gradients) {
     if (gradients.size() < 2) return gradients.empty() ? nullptr : values(gradients[0]);
-    return reserve(m_gradient, gradients);
+    return reserved(m_gradient, gradients);
   }
   /// To each input its own.
   void divide(std::span<const BoundUse> gradients) const {
@@ -119,13 +120,10 @@ class Joint {
 
   [[nodiscard]] static T* values(const BoundUse& use) { return reinterpret_cast<T*>(use.data); }
 
-  static T* reserve(Elements& memory, std::span<const BoundUse> parts) {
+  static T* reserved(Elements& memory, std::span<const BoundUse> parts) {
     std::size_t count = 0;
     for (const BoundUse& each : parts) count += each.bytes / sizeof(T);
-    if (memory.size() < count)
-      memory = Elements(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::joint"),
-                        count);
-    return memory.data();
+    return reserve(memory, "heddle::pipeline::joint", count);
   }
 
   Elements m_input, m_sum, m_gradient;

@@ -80,8 +80,8 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
     const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
     const bool more = (stage.input == 0 && ends.inputs > 0) || (stage.output == 0 && beyond > 0) ||
                       (ends.partners > 0 && beyond > 1);
-    const bool fewer = (stage.input > 0 && ends.inputs == 0) ||
-                       (trains && ((stage.output > 0 && beyond == 0) || !ends.saves));
+    const bool fewer =
+        (stage.input > 0 && ends.inputs == 0) || (trains && stage.output > 0 && beyond == 0);
     expects(!more && !fewer, [&] {
       return complaint_of_stage(
           schedule, ActionId{i},
@@ -89,6 +89,11 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
           more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
                  "one partner in the loss"
                : "input_size is 0 for the first stage, output_size for the last");
+    });
+    expects(!trains || ends.saves, [&] {
+      return complaint_of_stage(
+          schedule, ActionId{i}, "a schedule that trains keeps nothing for a stage's backward call",
+          "give its F, I, W and B a buffer of the role 'saved', as weave() does");
     });
   }
 }
