@@ -6,7 +6,10 @@
 // Training with narrow messages: between stages, and between replicas with error feedback.
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -52,6 +55,13 @@ hd::Schedule pipeline(int stages) {
   return hd::schedule::one_f_one_b({.stages = stages, .microbatches = microbatches});
 }
 
+/// Gradients are summed over the replicas, an axis of two that lies innermost, as int8.
+hd::Schedule narrow_sums(const hd::Schedule& schedule) {
+  return hd::cast_at_cut(schedule,
+                         {.type = Scalar::i8, .block = 16, .feedback = true, .agree = true},
+                         [](hd::Rank a, hd::Rank b) { return +a % 2 != +b % 2; });
+}
+
 }  // namespace
 
 TEST_CASE("with fp8 between stages training ends within 2% of the loss it has without") {
@@ -70,15 +80,29 @@ TEST_CASE("with fp8 between stages training ends within 2% of the loss it has wi
 TEST_CASE("replicas that sum gradients as int8 with feedback train as far, and stay equal") {
   const hd::Schedule plain = pipeline(world_size() / 2);
   const double reference = loss_after(plain, {});
-  const hd::Codec codec{.type = Scalar::i8, .block = 16, .feedback = true, .agree = true};
-  const auto replicas = [](hd::Rank a, hd::Rank b) {
-    return +a % 2 != +b % 2;  // of an axis of two that lies innermost
-  };
-  const double narrow = loss_after(plain, {.pass = [&](const hd::Schedule& schedule) {
-                                     return hd::cast_at_cut(schedule, codec, replicas);
-                                   }});
+  const double narrow = loss_after(plain, {.pass = narrow_sums});
   CHECK(std::abs(narrow - reference) <= 0.02 * reference);
   CHECK(narrow != reference);
+}
+
+TEST_CASE("what int8 sums have lost stays with their Runner when another one is made") {
+  const hd::Schedule plain = pipeline(world_size() / 2);
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", plain.ranks()}, {"data", 2}});
+  std::vector<double> losses[2];
+  for (const bool another : {false, true}) {
+    hd::Stages<MlpStage> model(
+        layers, [](int first, int last) { return MlpStage(first, last, layers, 0.05); },
+        {.pass = narrow_sums});
+    hd::Runner run(model, plain, mesh);
+    using Runner = decltype(run);
+    std::optional<Runner> other;
+    for (int step = 0; step < 12; ++step) {
+      if (another && step % 3 == 1) other.emplace(model, plain, mesh);
+      losses[another].push_back(
+          run.step(step, mesh.coordinate("data") * microbatches, 1.0 / microbatches).loss);
+    }
+  }
+  CHECK(losses[0] == losses[1]);
 }
 
 }  // namespace test_casts
