@@ -144,6 +144,20 @@ class File {
   std::filesystem::path m_path;
 };
 
+/// Four steps are those of one rank, and so are the gradients of the first.
+void expect_serial(Training& ours) {
+  SerialGpt<double> serial(ours.training());
+  for (int step = 0; step < 4; ++step) {
+    const double loss = ours.step(step), reference = serial.step(words(), step);
+    REQUIRE(std::abs(loss - reference) <= 1e-10 * reference);
+    if (step > 0) continue;
+    const GradientDifference<double> difference(ours.gradients(), serial.gradients(),
+                                                serial.stage().tensors());
+    INFO("tensor " << difference.where);
+    REQUIRE(difference.worst <= 1e-11);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("with parameters divided over replicas the GPT trains as one rank does") {
@@ -156,16 +170,7 @@ TEST_CASE("with parameters divided over replicas the GPT trains as one rank does
       division.pair = division.node;
       INFO("weights by " << sharding.weights << ", gradients by " << sharding.gradients);
       Training ours(division, microbatches);
-      SerialGpt<double> serial(ours.training());
-      for (int step = 0; step < 4; ++step) {
-        const double loss = ours.step(step), reference = serial.step(words(), step);
-        REQUIRE(std::abs(loss - reference) <= 1e-10 * reference);
-        if (step > 0) continue;
-        const GradientDifference<double> difference(ours.gradients(), serial.gradients(),
-                                                    serial.stage().tensors());
-        INFO("tensor " << difference.where);
-        REQUIRE(difference.worst <= 1e-11);
-      }
+      expect_serial(ours);
     }
   });
 }
@@ -178,16 +183,7 @@ TEST_CASE("with pairs in nodes in the whole the GPT trains as one rank does") {
     auto sharding = hd::find_sharding(name);
     sharding.weight_codec = sharding.gradient_codec = {};
     Training ours({1, ranks, 1, sharding, node, pair}, 24);
-    SerialGpt<double> serial(ours.training());
-    for (int step = 0; step < 4; ++step) {
-      const double loss = ours.step(step), reference = serial.step(words(), step);
-      REQUIRE(std::abs(loss - reference) <= 1e-10 * reference);
-      if (step > 0) continue;
-      const GradientDifference<double> difference(ours.gradients(), serial.gradients(),
-                                                  serial.stage().tensors());
-      INFO("tensor " << difference.where);
-      REQUIRE(difference.worst <= 1e-11);
-    }
+    expect_serial(ours);
   }
 }
 

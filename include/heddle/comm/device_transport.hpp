@@ -26,6 +26,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/memory/message_memory.hpp>
+#include <heddle/memory/space.hpp>
 
 namespace heddle::inline v0 {
 
@@ -51,10 +52,6 @@ enum class DevicePath : std::uint8_t {
 
 namespace impl {
 
-template <class MemorySpace>
-inline constexpr bool host_reaches =
-    Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
-
 /// Whether a message from or to `data` is that pointer's, by a path that is not `automatic`.
 template <class MemorySpace>
 [[nodiscard]] bool handed_over(DevicePath path, const void* data) {
@@ -75,7 +72,7 @@ class DeviceTransport {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,
                 "heddle::DeviceTransport: name the Kokkos memory space of the buffers");
 
-  static constexpr bool on_host = impl::host_reaches<MemorySpace>;
+  static constexpr bool on_host = memory::impl::on_host<MemorySpace>;
   using HostMemory = impl::HostMemoryBeside<MemorySpace>;
   using Block = Kokkos::View<std::byte*, HostMemory>;
 

@@ -13,6 +13,7 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
+#include <heddle/memory/space.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -20,8 +21,7 @@ namespace impl {
 /// A View as MPI can be given it: as it lies, or a copy on the host.
 template <class View>
 class LibraryView {
-  static constexpr bool on_host =
-      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible;
+  static constexpr bool on_host = memory::impl::on_host<typename View::memory_space>;
   using Mirror = decltype(Kokkos::create_mirror_view(std::declval<View>()));
 
  public:

@@ -126,7 +126,7 @@ class PerformerIn final : public Performer {
   PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory)
       : Performer(std::move(key)),
         m_shifted(transport),
-        m_carrier(m_shifted, device_path(this->key().path, host_reaches<MemorySpace>,
+        m_carrier(m_shifted, device_path(this->key().path, memory::impl::on_host<MemorySpace>,
                                          gpu_aware<MemorySpace>())),
         m_memory(memory),
         m_schedule(schedule_of(this->key(), transport.size())),
