@@ -27,7 +27,6 @@ namespace {
 /// The same, as simple as can be.
 struct Reference {
   std::map<std::uintptr_t, std::size_t> free;
-  std::map<std::uintptr_t, std::size_t> chunks;
 
   std::optional<std::uintptr_t> take(std::size_t bytes, std::size_t alignment) {
     auto best = free.end();
@@ -49,11 +48,11 @@ struct Reference {
   void give_back(std::uintptr_t begin, std::size_t bytes) {
     auto range = free.emplace(begin, bytes).first;
     const auto above = std::next(range);
-    if (above != free.end() && above->first == begin + bytes && !chunks.contains(above->first)) {
+    if (above != free.end() && above->first == begin + bytes) {
       range->second += above->second;
       free.erase(above);
     }
-    if (range == free.begin() || chunks.contains(begin)) return;
+    if (range == free.begin()) return;
     const auto below = std::prev(range);
     if (below->first + below->second != begin) return;
     below->second += range->second;
@@ -79,12 +78,17 @@ void require_equal(const FreeRanges& ranges, const Reference& reference) {
 }  // namespace
 
 TEST_CASE("a range is the smallest that fits, the lowest of equal ones") {
-  FreeRanges ranges;
+  FreeRanges ranges(1000, 2050);
+  REQUIRE(ranges.take(100, 1) == 1000);
+  REQUIRE(ranges.take(900, 1) == 1100);
+  REQUIRE(ranges.take(50, 1) == 2000);
+  REQUIRE(ranges.take(950, 1) == 2050);
+  REQUIRE(ranges.take(50, 1) == 3000);
   CHECK_FALSE(ranges.take(1, 1));
   CHECK(ranges.largest() == 0);
-  ranges.add(1000, 100);
-  ranges.add(2000, 50);
-  ranges.add(3000, 50);
+  ranges.give_back(1000, 100);
+  ranges.give_back(2000, 50);
+  ranges.give_back(3000, 50);
   CHECK(ranges.take(40, 1) == 2000);
   CHECK(ranges.take(50, 1) == 3000);
   CHECK(ranges.take(1, 1) == 2040);
@@ -95,61 +99,30 @@ TEST_CASE("a range is the smallest that fits, the lowest of equal ones") {
   CHECK(ranges.free_bytes() == 8 + 16 + 9);
 }
 
-TEST_CASE("free ranges join, but not across the border of a chunk") {
-  FreeRanges ranges;
-  ranges.add(1000, 100);
-  ranges.add(1100, 100);
-  ranges.add(900, 100);
-  CHECK(ranges.largest() == 100);
-  const auto a = ranges.take(100, 1);
-  const auto b = ranges.take(100, 1);
-  REQUIRE(a == 900);
-  REQUIRE(b == 1000);
-  CHECK_FALSE(ranges.remove(*a));
-  ranges.give_back(*b, 100);
-  ranges.give_back(*a, 100);
-  CHECK(ranges.largest() == 100);
-  CHECK(ranges.chunk_of(1099) == FreeRanges::Range{1000, 100});
-  CHECK(ranges.chunk_of(899) == std::nullopt);
-  CHECK(ranges.chunk_of(1200) == std::nullopt);
-  CHECK_FALSE(ranges.remove(1050));
-  CHECK(ranges.remove(1000));
-  CHECK_FALSE(ranges.remove(1000));
-  CHECK(ranges.chunk_of(1000) == std::nullopt);
-  CHECK(ranges.next_chunk(901) == FreeRanges::Range{1100, 100});
+TEST_CASE("free ranges join, also where they have moved to another") {
+  FreeRanges ranges(1, 3);
+  CHECK(ranges.take(4, 1) == std::nullopt);
+  CHECK(ranges.take(1, 2) == 2);
+  CHECK(ranges.largest() == 1);
   FreeRanges moved(std::move(ranges));
-  CHECK(moved.remove(900));
-  CHECK(moved.remove(1100));
+  moved.give_back(2, 1);
+  CHECK(moved.largest() == 3);
+  CHECK(moved.next_free(0) == FreeRanges::Range{1, 3});
+  CHECK(moved.next_free(2) == std::nullopt);
+  CHECK(moved.take(3, 1) == 1);
   CHECK(moved.free_bytes() == 0);
-  CHECK_FALSE(moved.next_chunk(0));
 }
 
-TEST_CASE("random blocks of random chunks are where a search from end to end finds them") {
+TEST_CASE("random blocks are where a search from end to end finds them") {
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
-    FreeRanges ranges;
-    Reference reference;
+    const std::uintptr_t begin = random() % 5000;
+    const std::size_t size = 1 + random() % (std::size_t{1} << (4 + random() % 13));
+    FreeRanges ranges(begin, size);
+    Reference reference{{{begin, size}}};
     std::vector<std::pair<std::uintptr_t, std::size_t>> blocks;
     for (int step = 0; step < 1500; ++step) {
-      const auto kind = random() % 16;
-      if (kind == 0) {
-        // Chunks that touch, at 16 places.
-        const std::uintptr_t begin = 4096 * (1 + random() % 16);
-        const std::size_t bytes = random() % 4 == 0 ? 1 + random() % 4096 : 4096;
-        if (reference.chunks.contains(begin)) continue;
-        ranges.add(begin, bytes);
-        reference.chunks[begin] = bytes;
-        reference.free[begin] = bytes;
-      } else if (kind == 1) {
-        const std::uintptr_t begin = 4096 * (1 + random() % 16);
-        const auto whole = reference.free.find(begin);
-        const bool expected = reference.chunks.contains(begin) && whole != reference.free.end() &&
-                              whole->second == reference.chunks[begin];
-        REQUIRE(ranges.remove(begin) == expected);
-        if (!expected) continue;
-        reference.free.erase(begin);
-        reference.chunks.erase(begin);
-      } else if (kind < 9) {
+      if (random() % 2 == 0) {
         const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 4096 : 300);
         const std::size_t alignment = std::size_t{1} << (random() % 11);
         const auto found = ranges.take(bytes, alignment);
@@ -163,16 +136,14 @@ TEST_CASE("random blocks of random chunks are where a search from end to end fin
       }
       if (step % 8 == 0) require_equal(ranges, reference);
     }
-    for (const auto& [begin, bytes] : blocks) ranges.give_back(begin, bytes);
-    for (const auto& [begin, bytes] : reference.chunks) REQUIRE(ranges.remove(begin));
-    CHECK(ranges.largest() == 0);
+    for (const auto& [block, bytes] : blocks) ranges.give_back(block, bytes);
+    CHECK(ranges.largest() == size);
   }
 }
 
-TEST_CASE("many small blocks out of a large chunk all join again") {
-  FreeRanges ranges;
+TEST_CASE("many small blocks all join again") {
   constexpr std::size_t count = 20'000;
-  ranges.add(0, 16 * count);
+  FreeRanges ranges(0, 16 * count);
   std::vector<std::uintptr_t> blocks;
   for (std::size_t i = 0; i < count; ++i) blocks.push_back(ranges.take(16, 16).value());
   CHECK(ranges.free_bytes() == 0);

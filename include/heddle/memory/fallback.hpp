@@ -8,12 +8,11 @@
 #include <atomic>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include <heddle/core/error.hpp>
-#include <heddle/memory/free_ranges.hpp>
 #include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/pages.hpp>
@@ -39,8 +38,8 @@ class Fallback {
         m_of_second(std::move(other.m_of_second)),
         m_count(other.m_count.exchange(0)) {}
 
-  /// Of the first, or else of the second. @throws what the second throws, or where there are no
-  /// pages to remember it.
+  /// Of the first, or else of the second. @throws what the second throws, or std::bad_alloc where
+  /// there is no memory to remember it.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     try {
       return m_first.allocate(bytes, alignment);
@@ -48,7 +47,7 @@ class Fallback {
       void* const block = m_second.allocate(bytes, alignment);
       try {
         const std::lock_guard lock(m_mutex);
-        m_of_second.add(reinterpret_cast<std::uintptr_t>(block), bytes);
+        m_of_second.insert(block);
       } catch (...) {
         m_second.deallocate(block, bytes, alignment);
         throw;
@@ -81,7 +80,7 @@ class Fallback {
     // Who has the block has seen its count.
     if (m_count.load(std::memory_order_relaxed) == 0) return false;
     const std::lock_guard lock(m_mutex);
-    if (!m_of_second.remove(reinterpret_cast<std::uintptr_t>(block))) return false;
+    if (m_of_second.erase(block) == 0) return false;
     m_count.fetch_sub(1, std::memory_order_relaxed);
     return true;
   }
@@ -89,7 +88,7 @@ class Fallback {
   First m_first;
   Second m_second;
   impl::Mutex m_mutex;
-  FreeRanges m_of_second;
+  std::unordered_set<void*> m_of_second;
   std::atomic<std::size_t> m_count = 0;
 };
 

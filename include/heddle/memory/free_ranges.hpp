@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// FreeRanges: which parts of chunks of memory are free, without a byte written to that memory. For
-/// resources that cut blocks out of chunks.
+/// FreeRanges: which parts of a piece of memory are free, without a byte written to that memory.
+/// For resources that cut blocks out of one.
 
 #include <array>
 #include <cstddef>
@@ -20,18 +20,15 @@
 
 namespace heddle::inline v0::memory {
 
-/// The free ranges of any number of chunks, of addresses or offsets: exact best fit, and whatever
-/// comes back is joined at once with the free ranges that touch it, but never across the border of
-/// a chunk, so that each can be removed when all of it is free.
+/// The free ranges of a piece of memory, of addresses or offsets: exact best fit, and whatever
+/// comes back is joined at once with the free ranges that touch it.
 ///
-///     ranges.add(chunk, 1 << 20);
+///     FreeRanges ranges(begin, 1 << 20);
 ///     if (const auto block = ranges.take(5000, 64)) ranges.give_back(*block, 5000);
-///     if (ranges.remove(chunk)) upstream.deallocate(...);
 ///
-/// All functions take the logarithm of the number of ranges and chunks; take() for an alignment
-/// tries in turn what is large enough but not aligned. What it remembers lies in pages of its own,
-/// about 32 B for a block, range or chunk, so that it can serve a replacement of malloc(). One
-/// thread at a time.
+/// All functions take the logarithm of the number of ranges; take() for an alignment tries in turn
+/// what is large enough but not aligned. What it remembers lies in pages of its own, about 32 B for
+/// a block or range. One thread at a time.
 class FreeRanges {
  public:
   /// Addresses from `begin` on.
@@ -41,9 +38,12 @@ class FreeRanges {
     friend bool operator==(const Range&, const Range&) = default;
   };
 
-  /// Of no chunk.
-  FreeRanges() = default;
-  /// Leaves the other without chunks.
+  /// All of it free; at least 1 B. @throws out_of_memory.
+  FreeRanges(std::uintptr_t begin, std::size_t bytes) : m_free_bytes(bytes) {
+    reserve(1);
+    insert_range(begin, bytes);
+  }
+  /// Leaves the other without memory.
   FreeRanges(FreeRanges&& other) noexcept
       : m_nodes(std::exchange(other.m_nodes, nullptr)),
         m_capacity(std::exchange(other.m_capacity, 0)),
@@ -53,32 +53,9 @@ class FreeRanges {
         m_blocks(std::exchange(other.m_blocks, 0)),
         m_free_bytes(std::exchange(other.m_free_bytes, 0)),
         m_by_address(std::exchange(other.m_by_address, 0)),
-        m_by_size(std::exchange(other.m_by_size, 0)),
-        m_chunks(std::exchange(other.m_chunks, 0)) {}
+        m_by_size(std::exchange(other.m_by_size, 0)) {}
   FreeRanges& operator=(FreeRanges&&) = delete;
   ~FreeRanges() { Pages().deallocate(m_nodes, m_capacity * sizeof(Node), alignof(Node)); }
-
-  /// A new chunk, all of it free; of at least 1 B, and no part of another one.
-  /// @throws out_of_memory; nothing has changed then.
-  void add(std::uintptr_t begin, std::size_t bytes) {
-    reserve(2);
-    insert<of_address>(m_chunks, node(begin, bytes));
-    insert_range(begin, bytes);
-    m_free_bytes += bytes;
-  }
-  /// Forgets the chunk that begins there, if it is one and all of it is free; whether it was.
-  bool remove(std::uintptr_t begin) noexcept {
-    const Index chunk = around(m_chunks, begin)[0];
-    const Index range = around(m_by_address, begin)[0];
-    if (chunk == 0 || range == 0 || m_nodes[chunk].begin != begin ||
-        m_nodes[range].begin != begin || m_nodes[range].bytes != m_nodes[chunk].bytes)
-      return false;
-    m_free_bytes -= m_nodes[chunk].bytes;
-    erase_range(range);
-    erase<of_address>(m_chunks, chunk);
-    drop(chunk);
-    return true;
-  }
 
   /// A block of `bytes`, at least 1, whose address is a multiple of `alignment`, a power of two:
   /// the lowest such address in the smallest free range that has one, of equal ones in the lowest.
@@ -111,11 +88,9 @@ class FreeRanges {
   void give_back(std::uintptr_t begin, std::size_t bytes) noexcept {
     m_free_bytes += bytes;
     --m_blocks;
-    const auto [lower, upper] = around(m_by_address, begin);
-    const bool joins_lower =
-        lower != 0 && m_nodes[lower].begin + m_nodes[lower].bytes == begin && !begins_chunk(begin);
-    const bool joins_upper =
-        upper != 0 && m_nodes[upper].begin == begin + bytes && !begins_chunk(begin + bytes);
+    const auto [lower, upper] = around(begin);
+    const bool joins_lower = lower != 0 && m_nodes[lower].begin + m_nodes[lower].bytes == begin;
+    const bool joins_upper = upper != 0 && m_nodes[upper].begin == begin + bytes;
     if (joins_upper) bytes += m_nodes[upper].bytes;
     if (joins_lower) {
       if (joins_upper) erase_range(upper);
@@ -127,7 +102,7 @@ class FreeRanges {
     }
   }
 
-  /// Bytes that are free, of all chunks.
+  /// Bytes that are free.
   [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free_bytes; }
   /// Bytes of the largest free range, 0 where nothing is free.
   [[nodiscard]] std::size_t largest() const noexcept {
@@ -136,25 +111,19 @@ class FreeRanges {
     while (below<of_size>(at, after) != 0) at = below<of_size>(at, after);
     return m_nodes[at].bytes;
   }
-  /// The chunk that `address` lies in, free or not.
-  [[nodiscard]] std::optional<Range> chunk_of(std::uintptr_t address) const noexcept {
-    const Index chunk = around(m_chunks, address)[0];
-    if (chunk == 0 || address - m_nodes[chunk].begin >= m_nodes[chunk].bytes) return std::nullopt;
-    return Range{m_nodes[chunk].begin, m_nodes[chunk].bytes};
-  }
-  /// The first chunk that begins at `from` or behind, to visit all of them.
-  [[nodiscard]] std::optional<Range> next_chunk(std::uintptr_t from) const noexcept {
-    return next(m_chunks, from);
-  }
-  /// Likewise the first free range.
+  /// The first free range that begins at `from` or behind, to visit all of them.
   [[nodiscard]] std::optional<Range> next_free(std::uintptr_t from) const noexcept {
-    return next(m_by_address, from);
+    const auto [at_or_below, above] = around(from);
+    const Index found =
+        at_or_below != 0 && m_nodes[at_or_below].begin == from ? at_or_below : above;
+    if (found == 0) return std::nullopt;
+    return Range{m_nodes[found].begin, m_nodes[found].bytes};
   }
 
  private:
-  // A range stands in two trees, one ordered by address and one by size, then address; a chunk in
-  // one. They are treaps: search trees that are heaps of the priorities of their nodes, which makes
-  // them as flat as random ones. A node's index stands for it, 0 for none.
+  // A range stands in two trees, one ordered by address and one by size, then address. They are
+  // treaps: search trees that are heaps of the priorities of their nodes, which makes them as flat
+  // as random ones. A node's index stands for it, 0 for none.
   using Index = std::uint32_t;
   enum Order : std::uint8_t { of_address, of_size };
   // What is below a node in the tree of each order, [before] and [after] it. The next spare node is
@@ -218,21 +187,14 @@ class FreeRanges {
   }
 
   // The last that begins at `begin` or below, and the first that begins above.
-  [[nodiscard]] std::array<Index, 2> around(Index root, std::uintptr_t begin) const noexcept {
+  [[nodiscard]] std::array<Index, 2> around(std::uintptr_t begin) const noexcept {
     std::array<Index, 2> found{};
-    for (Index at = root; at != 0;) {
+    for (Index at = m_by_address; at != 0;) {
       const bool above = m_nodes[at].begin > begin;
       found[above] = at;
       at = below<of_address>(at, !above);
     }
     return found;
-  }
-  [[nodiscard]] std::optional<Range> next(Index root, std::uintptr_t from) const noexcept {
-    const auto [at_or_below, above] = around(root, from);
-    const Index found =
-        at_or_below != 0 && m_nodes[at_or_below].begin == from ? at_or_below : above;
-    if (found == 0) return std::nullopt;
-    return Range{m_nodes[found].begin, m_nodes[found].bytes};
   }
   // The first in the order of size that is not before this one.
   [[nodiscard]] Index fitting(std::uintptr_t begin, std::size_t bytes) const noexcept {
@@ -244,11 +206,6 @@ class FreeRanges {
     }
     return found[0];
   }
-  [[nodiscard]] bool begins_chunk(std::uintptr_t begin) const noexcept {
-    const Index chunk = around(m_chunks, begin)[0];
-    return chunk != 0 && m_nodes[chunk].begin == begin;
-  }
-
   void insert_range(std::uintptr_t begin, std::size_t bytes) noexcept {
     const Index range = node(begin, bytes);
     insert<of_address>(m_by_address, range);
@@ -301,7 +258,6 @@ class FreeRanges {
   std::size_t m_free_bytes = 0;
   Index m_by_address = 0;
   Index m_by_size = 0;
-  Index m_chunks = 0;
 };
 
 }  // namespace heddle::inline v0::memory

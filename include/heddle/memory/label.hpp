@@ -23,7 +23,7 @@ inline constinit thread_local std::string_view the_current_label;
 ///
 ///     const memory::Label label("weights");
 ///
-/// Stats and Tracking read it.
+/// Stats, Tracking and Recorder read it.
 class [[nodiscard]] Label {
  public:
   /// The characters of `name` outlive the label.

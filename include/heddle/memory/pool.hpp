@@ -28,8 +28,9 @@ struct PoolOptions {
 };
 
 /// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
-/// for a sixteenth of what it has given and at least `least_chunk`; where it refuses, for the block
-/// alone. The newest chunk grows, if upstream can extend it. Chunks stay until trim() or the end.
+/// also with what the thread has at hand: for a sixteenth of what it has given and at least
+/// `least_chunk`; where it refuses, for the block alone. The newest chunk grows, if upstream can
+/// extend it. Chunks stay until trim() or the end.
 ///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
 /// hand, for which it needs no lock. Larger ones are whole pages, best fit, joined with their

@@ -69,7 +69,7 @@ class BlockPool {
       cache->bytes -= SizeClasses::size(c);
       return cache->blocks[c][--count];
     }
-    return bytes == 0 ? nullptr : large(bytes, alignment);
+    return bytes == 0 ? nullptr : large(cache, bytes, alignment);
   }
 
   void deallocate(Cache* cache, void* block, std::size_t bytes, std::size_t alignment) noexcept {
@@ -134,7 +134,6 @@ class BlockPool {
   /// the calling thread has at hand.
   void trim(Cache* cache, std::size_t keep) noexcept {
     if (cache != nullptr) empty(*cache);
-    m_slabs.trim();
     const std::scoped_lock lock(m_chunks.lock);
     m_chunks.trim(keep);
     share_cached();
@@ -175,11 +174,8 @@ class BlockPool {
     // Not more than is soon used: what is over the limit of the thread goes back again.
     const auto wanted = static_cast<std::uint32_t>(
         std::clamp<std::size_t>((std::size_t{16} << 10) / size, 1, Cache::most / 2));
-    std::uint32_t count = 1;
-    if (c < small_classes)
-      count = m_slabs.take(c, blocks, wanted);
-    else
-      blocks[0] = one(c);
+    const std::uint32_t count =
+        with_room(&cache, [&](More more) { return take(c, blocks, wanted, more); });
     cache.counts[c] = count;
     cache.bytes += count * size;
   }
@@ -213,12 +209,24 @@ class BlockPool {
   /// A block without a cache.
   [[nodiscard]] void* one(std::uint32_t c) {
     void* block = nullptr;
-    if (c < small_classes) {
-      m_slabs.take(c, &block, 1);
-    } else {
-      block = range(SizeClasses::size(c), granule, Mark::in_a_class);
-    }
+    with_room(nullptr, [&](More more) { return take(c, &block, 1, more); });
     return block;
+  }
+
+  /// What `take` finds without more of upstream, or else, when what the thread has at hand has gone
+  /// back, with more of it.
+  template <class Take>
+  auto with_room(Cache* cache, Take&& take) {
+    if (const auto found = take(More::no)) return found;
+    if (cache != nullptr) empty(*cache);
+    return take(More::yes);
+  }
+
+  /// Up to `wanted` blocks of a class, at least one if there is to be more of upstream.
+  std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
+    if (c < small_classes) return m_slabs.take(c, blocks, wanted, more);
+    blocks[0] = range(SizeClasses::size(c), granule, Mark::in_a_class, more);
+    return blocks[0] != nullptr ? 1 : 0;
   }
 
   void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
@@ -228,15 +236,18 @@ class BlockPool {
       m_chunks.give(address_of(blocks[b]), SizeClasses::size(c));
   }
 
-  [[nodiscard]] void* large(std::size_t bytes, std::size_t alignment) {
+  [[nodiscard]] void* large(Cache* cache, std::size_t bytes, std::size_t alignment) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2)
       throw out_of_memory({"heddle::memory::Pool", text("there is no block of ", bytes, " B")});
-    return range(whole(bytes), std::max(alignment, granule), Mark::ranged);
+    return with_room(cache, [&](More more) {
+      return range(whole(bytes), std::max(alignment, granule), Mark::ranged, more);
+    });
   }
 
-  [[nodiscard]] void* range(std::size_t bytes, std::size_t alignment, std::uintptr_t kind) {
+  [[nodiscard]] void* range(std::size_t bytes, std::size_t alignment, std::uintptr_t kind,
+                            More more) {
     const std::scoped_lock lock(m_chunks.lock);
-    return reinterpret_cast<void*>(m_chunks.take(bytes, alignment, Mark::of(bytes, kind)));
+    return reinterpret_cast<void*>(m_chunks.take(bytes, alignment, Mark::of(bytes, kind), more));
   }
 
   /// Threads have a thirty-second part of the memory at hand, or as little as they may.

@@ -25,6 +25,9 @@ struct Growth {
   std::size_t most_growth;  ///< bytes of a chunk, unless a range is larger
 };
 
+/// Whether upstream is asked where no free range is large enough.
+enum class More : bool { no, yes };
+
 /// Ranges of whole granules, each marked with a word for whoever only has an address. `lock` is
 /// held by callers of take(), give() and trim().
 template <Resource Upstream>
@@ -38,10 +41,13 @@ class Chunks {
     m_heap.release_all([&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); });
   }
 
-  /// The first granule is marked with `word`. @throws out_of_memory.
-  [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word) {
+  /// The first granule is marked with `word`. 0 if there is none and is to be no more of upstream.
+  /// @throws out_of_memory.
+  [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word,
+                                    More more) {
     std::uintptr_t begin = m_heap.take(bytes, alignment);
     if (begin == 0) {
+      if (more == More::no) return 0;
       grow(bytes + (alignment - granule));
       m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
       begin = m_heap.take(bytes, alignment);

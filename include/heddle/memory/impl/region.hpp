@@ -22,9 +22,10 @@ namespace heddle::inline v0::memory::impl {
 class Region {
  public:
   Region(const char* where, void* begin, std::size_t bytes)
-      : m_where(where), m_begin(static_cast<std::byte*>(begin)), m_bytes(bytes) {
-    m_ranges.add(address(begin), bytes);
-  }
+      : m_where(where),
+        m_begin(static_cast<std::byte*>(begin)),
+        m_bytes(bytes),
+        m_ranges(address(begin), bytes) {}
   Region(Region&& other) noexcept
       : m_where(other.m_where),
         m_begin(std::exchange(other.m_begin, nullptr)),

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include <heddle/memory/impl/chunks.hpp>
@@ -44,9 +45,13 @@ struct Slab {
     }();
     return static_cast<std::uint32_t>(offset * inverses[size_class] >> 32);
   }
-  /// Bytes of a slab of blocks of a size.
-  [[nodiscard]] static constexpr std::size_t bytes(std::size_t size) noexcept {
-    return std::max(most * SizeClasses::least, whole(8 * size));
+  /// How many blocks of a size are added where there are `had`: a sixteenth of them, of 4 to 32 KiB
+  /// or of 8 blocks, rounded so that they fill whole granules.
+  [[nodiscard]] static constexpr std::uint32_t added(std::size_t size, std::size_t had) noexcept {
+    const std::size_t filling = granule / std::gcd(granule, size);
+    const std::size_t bytes = std::clamp(had / 16 * size, std::size_t{4} << 10,
+                                         std::max(most * SizeClasses::least, 8 * size));
+    return static_cast<std::uint32_t>(std::max<std::size_t>(bytes / (filling * size), 1) * filling);
   }
 };
 
@@ -83,12 +88,12 @@ class Slabs {
     while (m_arrays != nullptr) Metadata<Slab>(std::exchange(m_arrays, m_arrays->next), slab_array);
   }
 
-  /// Up to `wanted` small blocks, at least one.
-  std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted) {
+  /// Up to `wanted` small blocks, at least one if there is to be more of upstream.
+  std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
     const std::size_t size = SizeClasses::size(c);
     Centre& centre = m_centres[c];
     const std::scoped_lock lock(centre.lock);
-    if (centre.slabs == nullptr) link(new_slab(c, size));
+    if (centre.slabs == nullptr) add_slab(c, size, more);
     std::uint32_t count = 0;
     while (count < wanted && centre.slabs != nullptr) {
       Slab& slab = *centre.slabs;
@@ -109,6 +114,7 @@ class Slabs {
     return count;
   }
 
+  /// Slabs of which nothing is used any more go back to the chunks.
   void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
     const std::scoped_lock lock(m_centres[c].lock);
     for (std::uint32_t b = 0; b < count; ++b) {
@@ -118,21 +124,7 @@ class Slabs {
       slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
       slab.first_word = std::min(slab.first_word, index / 64);
       if (slab.free++ == 0) link(slab);
-      // One that is free as a whole stays, for the next block.
-      if (slab.free == slab.blocks && (slab.next != nullptr || slab.previous != nullptr))
-        drop(slab);
-    }
-  }
-
-  /// Slabs of which nothing is used go back to the chunks.
-  void trim() noexcept {
-    for (Centre& centre : m_centres) {
-      const std::scoped_lock lock(centre.lock);
-      for (Slab* slab = centre.slabs; slab != nullptr;) {
-        Slab* const next = slab->next;
-        if (slab->free == slab->blocks) drop(*slab);
-        slab = next;
-      }
+      if (slab.free == slab.blocks) drop(slab);
     }
   }
 
@@ -146,13 +138,14 @@ class Slabs {
  private:
   static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
 
-  /// The slabs of a class that have a free block.
   struct alignas(64) Centre {
     std::mutex lock;
-    Slab* slabs = nullptr;
+    Slab* slabs = nullptr;   ///< that have a free block
+    std::size_t blocks = 0;  ///< of all slabs
   };
 
-  [[nodiscard]] Slab& new_slab(std::uint32_t c, std::size_t size) {
+  /// As far as there is memory, or more of it.
+  void add_slab(std::uint32_t c, std::size_t size, More more) {
     const std::scoped_lock lock(m_chunks->lock);
     if (m_unused == nullptr) {
       // The first one of an array is none: it leads to the array before.
@@ -161,21 +154,28 @@ class Slabs {
       for (std::size_t s = 1; s < slab_array; ++s)
         slabs[s].next = std::exchange(m_unused, slabs + s);
     }
-    const std::size_t bytes = Slab::bytes(size);
-    const std::uintptr_t begin = m_chunks->take(bytes, granule, 0);
+    std::uint32_t blocks = Slab::added(size, m_centres[c].blocks);
+    std::uintptr_t begin = m_chunks->take(blocks * size, granule, 0, more);
+    if (begin == 0) {  // but there may be room for a few
+      blocks = Slab::added(size, 0);
+      begin = m_chunks->take(blocks * size, granule, 0, more);
+    }
+    if (begin == 0) return;
+    const std::size_t bytes = blocks * size;
     Slab& slab = *std::exchange(m_unused, m_unused->next);
-    const auto blocks = static_cast<std::uint32_t>(bytes / size);
     slab = {begin, c, blocks, blocks, 0, nullptr, nullptr, {}};
     for (std::uint32_t block = 0; block < blocks; ++block)
       slab.free_blocks[block / 64] |= std::uint64_t{1} << block % 64;
     m_chunks->mark(begin, bytes, reinterpret_cast<std::uintptr_t>(&slab));
-    return slab;
+    m_centres[c].blocks += blocks;
+    link(slab);
   }
   /// Its class is locked.
   void drop(Slab& slab) noexcept {
     unlink(slab);
     const std::scoped_lock lock(m_chunks->lock);
-    const std::size_t bytes = Slab::bytes(SizeClasses::size(slab.size_class));
+    const std::size_t bytes = slab.blocks * SizeClasses::size(slab.size_class);
+    m_centres[slab.size_class].blocks -= slab.blocks;
     m_chunks->mark(slab.begin, bytes, 0);
     m_chunks->give(slab.begin, bytes);
     slab.next = std::exchange(m_unused, &slab);
