@@ -70,7 +70,7 @@ void shell(const std::string& command) {
 
 /// One rank of the emulated network, on a node of its own.
 void network(int argc, char** argv, const std::string& script) {
-  constexpr hd::Seconds forward = 10e-3;
+  constexpr hd::Seconds forward = 20e-3;  // a tenth of it is long for the emulation, too
   hd::Environment env(argc, argv);
   hd::MpiTransport transport(MPI_COMM_WORLD);
   const auto slow = [&](double c) {

@@ -86,14 +86,16 @@ class Progress {
         m_before(inputs_of(graph)),
         m_forward(m_before.size() * m_items),
         m_backward(m_before.size() * m_items),
-        m_heads(orders.ranks.size(), 0) {}
+        m_heads(orders.ranks.size(), 0),
+        m_awaited(orders.ranks.size(), nullptr) {}
 
   /// Sweeps over the ranks until none can do its head; in a sweep each does one, or a fused pair.
   /// Calls `done(rank, together)` for each, a span of one order or two; true where all lists were
   /// done to their ends.
   template <class Done>
   bool run(Done&& done) {
-    std::size_t open = 0;  // ranks that have not come to their ends
+    std::ranges::fill(m_awaited, nullptr);  // the orders may have changed since the last run
+    std::size_t open = 0;                   // ranks that have not come to their ends
     for (bool any = true; any;) {
       any = false;
       open = 0;
@@ -103,7 +105,13 @@ class Progress {
         std::size_t& head = m_heads[rank];
         if (head == list.size()) continue;
         ++open;
-        if (missing_at(rank)) continue;
+        const std::uint32_t*& awaited = m_awaited[rank];
+        if (awaited != nullptr && !seen(*awaited)) continue;
+        if (const auto lacks = missing_at(rank)) {
+          awaited = &sweep_of(*lacks);
+          continue;
+        }
+        awaited = nullptr;
         const auto together = list.subspan(head, list[head].fused ? 2 : 1);
         for (const Order& order : together) note(order);
         done(Rank{rank}, together);
@@ -149,7 +157,6 @@ class Progress {
 
   [[nodiscard]] std::optional<Order> missing(const Order& order) const {
     const StageInputs& before = m_before[+order.stage];
-    const auto seen = [this](std::uint32_t sweep) { return sweep != 0 && sweep <= m_seen; };
     const auto forward = [&](Stage stage) { return seen(m_forward[at(stage, order.item)]); };
     const auto backward = [&](Stage stage) { return seen(m_backward[at(stage, order.item)]); };
     switch (order.kind) {
@@ -181,10 +188,16 @@ class Progress {
     return false;
   }
 
+  [[nodiscard]] bool seen(std::uint32_t sweep) const { return sweep != 0 && sweep <= m_seen; }
+
+  /// In which an F, I or B was done.
+  [[nodiscard]] std::uint32_t& sweep_of(const Order& order) {
+    return (order.kind == Kind::F ? m_forward : m_backward)[at(order.stage, order.item)];
+  }
+
   void note(const Order& order) {
-    if (order.kind == Kind::F) m_forward[at(order.stage, order.item)] = m_sweep;
-    if (order.kind == Kind::I || order.kind == Kind::B)
-      m_backward[at(order.stage, order.item)] = m_sweep;
+    if (order.kind == Kind::F || order.kind == Kind::I || order.kind == Kind::B)
+      sweep_of(order) = m_sweep;
   }
 
   const Orders& m_orders;
@@ -194,6 +207,7 @@ class Progress {
   std::vector<std::uint32_t> m_forward;   ///< by stage and microbatch: the sweep; 0: not yet
   std::vector<std::uint32_t> m_backward;  ///< I or B, likewise
   std::vector<std::size_t> m_heads;
+  std::vector<const std::uint32_t*> m_awaited;  ///< by rank: the sweep of what its head lacked last
   std::uint32_t m_sweep = 0;
   std::uint32_t m_seen = 0;  ///< the last sweep whose results are
 };

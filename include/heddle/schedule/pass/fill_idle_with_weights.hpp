@@ -58,10 +58,13 @@ class WeightFiller {
   }
 
   Orders run() {
+    // What a rank does depends on times only, not on whose turn it is: to and fro, because forwards
+    // go up the ranks and backwards down.
     for (bool any = true; any;) {
       any = false;
-      for (std::size_t rank = 0; rank < m_ranks.size(); ++rank)
-        while (step(rank)) any = true;
+      const std::size_t ranks = m_ranks.size();
+      for (std::size_t turn = 0; turn < 2 * ranks; ++turn)
+        while (step(turn < ranks ? turn : 2 * ranks - 1 - turn)) any = true;
     }
     for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
       if (m_ranks[rank].head < m_orders.ranks[rank].size()) stuck();
