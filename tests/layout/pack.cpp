@@ -156,7 +156,8 @@ TEST_CASE("a table of gains holds at its points, and goes evenly between them") 
   CHECK(table.gain(1 << 30, 1 << 20) == Catch::Approx(0.25));
   CHECK(table.packs(100, 64));
   CHECK(!table.packs(10000, 64));
-  CHECK(!PackTable({1}, {1}, {1.0}).packs(5, 5));  // as fast: it is left as it is
+  CHECK(!PackTable({1}, {1}, {1.04}).packs(5, 5));  // as fast: it is left as it is
+  CHECK(PackTable({1}, {1}, {1.06}).packs(5, 5));
 }
 
 TEST_CASE("a table is read as it was written") {

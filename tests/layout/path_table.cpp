@@ -36,9 +36,10 @@ TEST_CASE("the path with the largest gain is chosen, of equal ones the first") {
 TEST_CASE("a table of gains of packing chooses between packing and datatypes") {
   const PathTable table(PackTable({100, 10000}, {8}, {2.0, 0.5}));
   CHECK(table.choose(100, 8) == StridedPath::direct);
-  CHECK(table.choose(900, 8) == StridedPath::direct);
+  CHECK(table.choose(800, 8) == StridedPath::direct);
   CHECK(table.choose(1100, 8) == StridedPath::datatype);
-  CHECK(PathTable(PackTable({1}, {1}, {1.0})).choose(5, 5) == StridedPath::datatype);  // as fast
+  CHECK(PathTable(PackTable({1}, {1}, {1.04})).choose(5, 5) == StridedPath::datatype);  // as fast
+  CHECK(PathTable(PackTable({1}, {1}, {1.06})).choose(5, 5) == StridedPath::direct);
 }
 
 TEST_CASE("a table of paths is read as it was written") {

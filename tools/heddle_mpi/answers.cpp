@@ -33,7 +33,7 @@ struct Found {
     const KnownType* const known = all.types.find(type);
     if (known == nullptr || count <= 0 || memory == MPI_BOTTOM) return;
     try {
-      strided = known->items(count, all.table, made);
+      strided = known->items(count, all.gains, made);
       if (strided->bytes > static_cast<hd::Bytes>(std::numeric_limits<int>::max()))
         strided = nullptr;
     } catch (const hd::contract_error&) {  // so many items do not fit in memory
@@ -49,16 +49,17 @@ struct Stack {
 };
 
 /// The same of a message, and memory for it, if it is to be packed: on the stack of a call that
-/// has one.
+/// blocks, as far as it goes.
 struct Packed : Found {
   Buffer buffer;
 
+  /// Without a stack of a call that does not block.
   Packed(Call call, const void* memory, int count, MPI_Datatype type, int peer,
          Stack* stack = nullptr)
       : Found(memory, count, type) {
     if (strided == nullptr || peer == MPI_PROC_NULL) return;
     Interposer& all = interposer();
-    if (strided->packs)
+    if (stack != nullptr ? strided->packs_blocking : strided->packs_nonblocking)
       buffer = stack != nullptr && strided->bytes <= sizeof stack->bytes
                    ? Buffer(stack->bytes)
                    : all.buffers.take(strided->bytes);

@@ -3,11 +3,15 @@
 #pragma once
 
 /// @file
-/// Which table says whether to pack: the user's, or the one for the MPI library that this is built
+/// Which tables say whether to pack: the user's, or those for the MPI library that this is built
 /// with. For the interposer.
 
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 #include <heddle/comm/shipped_gains.hpp>
@@ -16,15 +20,30 @@
 
 namespace heddle_mpi {
 
-/// That of HEDDLE_MPI_TABLE, or the shipped one. @throws format_error where that file is no table.
-[[nodiscard]] inline heddle::PackTable table_of_choice() {
+/// What packing gains, by the call: messages of those that block mostly go one at a time, those of
+/// the others both ways at once.
+struct Gains {
+  heddle::PackTable blocking;     ///< MPI_Send and MPI_Recv
+  heddle::PackTable nonblocking;  ///< MPI_Isend and MPI_Irecv
+};
+
+/// Those of HEDDLE_MPI_TABLE, or the shipped one for all, which is the mean of both. @throws
+/// format_error where that file is no table, nor two.
+[[nodiscard]] inline Gains gains_of_choice() {
+  const auto for_all = [](const heddle::PackTable& table) { return Gains{table, table}; };
   const char* const name = std::getenv("HEDDLE_MPI_TABLE");
-  if (name == nullptr) return heddle::shipped_gains();
-  if (std::string_view(name) == "always") return {{1}, {1}, {2.0}};
-  if (std::string_view(name) == "never") return {{1}, {1}, {0.5}};
+  if (name == nullptr) return for_all(heddle::shipped_gains());
+  if (std::string_view(name) == "always") return for_all({{1}, {1}, {2.0}});
+  if (std::string_view(name) == "never") return for_all({{1}, {1}, {0.5}});
   std::ifstream file(name);
   if (!file) throw heddle::format_error({"HEDDLE_MPI_TABLE", "the file cannot be read", name});
-  return heddle::read_pack_table(file);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t second = text.find("\nheddle-pack-table");
+  std::istringstream first_table(text.substr(0, second));
+  const heddle::PackTable blocking = heddle::read_pack_table(first_table);
+  if (second == text.npos) return for_all(blocking);
+  std::istringstream second_table(text.substr(second + 1));
+  return {blocking, heddle::read_pack_table(second_table)};
 }
 
 }  // namespace heddle_mpi

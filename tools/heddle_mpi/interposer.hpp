@@ -21,7 +21,7 @@ struct Interposer {
   const bool on = std::string_view(std::getenv("HEDDLE_MPI_OFF") == nullptr
                                        ? ""
                                        : std::getenv("HEDDLE_MPI_OFF")) != "1";
-  const heddle::PackTable table = table_of_choice();
+  const Gains gains = gains_of_choice();
   KnownTypes types;
   Buffers buffers;
   Requests requests;

@@ -7,14 +7,15 @@
 /// interposer.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <link.h>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -22,8 +23,9 @@
 #include <mpi.h>
 
 #include <heddle/comm/strided_datatype.hpp>
-#include <heddle/layout/pack_table.hpp>
 #include <heddle/layout/strided_block.hpp>
+
+#include "choice.hpp"
 
 namespace heddle_mpi {
 
@@ -32,12 +34,16 @@ namespace hd = heddle;
 /// Which bytes a message is: shared by a datatype and its messages on their way, which may outlive
 /// it.
 struct Strided : std::enable_shared_from_this<Strided> {
-  Strided(hd::StridedBlock of, const hd::PackTable& table)
-      : block(std::move(of)), bytes(block.bytes()), packs(table.packs(bytes, block.run())) {}
+  Strided(hd::StridedBlock of, const Gains& gains)
+      : block(std::move(of)),
+        bytes(block.bytes()),
+        packs_blocking(gains.blocking.packs(bytes, block.run())),
+        packs_nonblocking(gains.nonblocking.packs(bytes, block.run())) {}
 
   hd::StridedBlock block;
   hd::Bytes bytes;
-  bool packs;  ///< whether a message is to be
+  bool packs_blocking;     ///< whether a message of a call that blocks is to be
+  bool packs_nonblocking;  ///< or of one that does not
 };
 
 /// What is known of a datatype. Its loops all lead upwards: Open MPI 4.1 packs some of those that
@@ -47,65 +53,70 @@ struct KnownType {
   std::int64_t extent;
 
   /// The bytes of `count` items; `made` keeps them where they are not those of one.
-  [[nodiscard]] const Strided* items(int count, const hd::PackTable& table,
+  [[nodiscard]] const Strided* items(int count, const Gains& gains,
                                      std::shared_ptr<const Strided>& made) const {
     if (count == 1) return one.get();
     made = std::make_shared<const Strided>(
-        one->block.repeated(static_cast<std::uint64_t>(count), extent), table);
+        one->block.repeated(static_cast<std::uint64_t>(count), extent), gains);
     return made.get();
   }
 };
 
-/// By handle. That the datatype of a handle is still the one that was looked at is asked of MPI by
-/// an attribute, which a datatype that is given the handle later does not have: a program may free
-/// one by other ways than MPI_Type_free of C. (The attribute has no callback: MPICH 4.0 gives its
-/// lock away for one, also amid the progress of messages.)
+/// What is known of a datatype hangs on it, as an attribute of it: a program may free one by other
+/// ways than MPI_Type_free of C, and the one that is given its handle then has none. (The attribute
+/// has no callback: MPICH 4.0 gives its lock away for one, also amid the progress of messages.)
 class KnownTypes {
  public:
   /// Whether no type is known: all that a program without strided datatypes pays for.
-  [[nodiscard]] static bool none() noexcept { return s_count.load(std::memory_order_relaxed) == 0; }
-  [[nodiscard]] static std::size_t count() noexcept { return s_count; }
+  [[nodiscard]] static bool none() noexcept { return s_marks.load(std::memory_order_relaxed) == 0; }
+  [[nodiscard]] std::size_t count() const {
+    const std::lock_guard lock(m_mutex);
+    return m_types.size();
+  }
 
   /// What is known of `type`, or nothing. A caller has it while its datatype lives.
   [[nodiscard]] const KnownType* find(MPI_Datatype type) const {
-    const KnownType* known = nullptr;
-    {
-      const std::shared_lock lock(m_mutex);
-      const auto found = m_types.find(type);
-      if (found == m_types.end()) return nullptr;
-      known = found->second.get();
-    }
-    void* mark = nullptr;
-    int marked = 0;
-    PMPI_Type_get_attr(type, m_key, &mark, &marked);
-    return marked != 0 && mark == known ? known : nullptr;
+    if ((s_marks.load(std::memory_order_acquire) >> place_of(type) & 1) == 0) return nullptr;
+    if (type == MPI_DATATYPE_NULL) return nullptr;
+    void* known = nullptr;
+    int is_known = 0;
+    PMPI_Type_get_attr(type, m_key, &known, &is_known);
+    return is_known != 0 ? static_cast<const KnownType*>(known) : nullptr;
   }
 
   /// Looks at a datatype that is committed, and keeps it if it is strided.
-  void learn(MPI_Datatype type, const hd::PackTable& table) {
+  void learn(MPI_Datatype type, const Gains& gains) {
     if (find(type) != nullptr) return;
     forget(type);
-    std::unique_ptr<const KnownType> known = look_at(type, table);
+    std::unique_ptr<const KnownType> known = look_at(type, gains);
     if (known == nullptr) return;
     std::call_once(m_key_made, [&] {
       PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &m_key, nullptr);
     });
     // MPI has locks of its own: none of it is called under this one.
     if (PMPI_Type_set_attr(type, m_key, const_cast<KnownType*>(known.get())) != MPI_SUCCESS) return;
-    const std::unique_lock lock(m_mutex);
+    const std::lock_guard lock(m_mutex);
     m_types[type] = std::move(known);
-    s_count = m_types.size();
+    if (m_at[place_of(type)]++ == 0) s_marks |= std::uint64_t{1} << place_of(type);
   }
 
-  /// The datatype is going to be freed.
-  void forget(MPI_Datatype type) {
-    const std::unique_lock lock(m_mutex);
-    m_types.erase(type);
-    s_count = m_types.size();
+  /// The program is going to free the datatype, which may live on: MPI_Type_get_contents of MPICH
+  /// gives the same handle once more. It has no attribute then, and is a datatype like any other.
+  void release(MPI_Datatype type) {
+    if (find(type) == nullptr) return;
+    PMPI_Type_delete_attr(type, m_key);
+    forget(type);
   }
 
  private:
-  static std::unique_ptr<const KnownType> look_at(MPI_Datatype type, const hd::PackTable& table) {
+  /// What has this handle now is another datatype, or none.
+  void forget(MPI_Datatype type) {
+    const std::lock_guard lock(m_mutex);
+    if (m_types.erase(type) == 0) return;
+    if (--m_at[place_of(type)] == 0) s_marks &= ~(std::uint64_t{1} << place_of(type));
+  }
+
+  static std::unique_ptr<const KnownType> look_at(MPI_Datatype type, const Gains& gains) {
     if (has_device()) return nullptr;
     std::optional<hd::StridedBlock> block;
     try {
@@ -119,7 +130,7 @@ class KnownTypes {
     if (block->contiguous() && block->run() == static_cast<hd::Bytes>(extent)) return nullptr;
     try {
       return std::make_unique<const KnownType>(
-          KnownType{std::make_shared<const Strided>(*std::move(block), table), extent});
+          KnownType{std::make_shared<const Strided>(*std::move(block), gains), extent});
     } catch (const hd::contract_error&) {  // nor do so many bytes fit in memory
       return nullptr;
     }
@@ -138,9 +149,17 @@ class KnownTypes {
                nullptr) != 0;
   }
 
-  mutable std::shared_mutex m_mutex;
-  std::unordered_map<MPI_Datatype, std::unique_ptr<const KnownType>> m_types;
-  static inline constinit std::atomic<std::size_t> s_count = 0;
+  /// Which of 64 marks is that of a handle.
+  static unsigned place_of(MPI_Datatype type) noexcept {
+    const std::uint64_t mixed = std::hash<MPI_Datatype>()(type) * std::uint64_t{0x9e3779b97f4a7c15};
+    return static_cast<unsigned>(mixed >> 58);
+  }
+
+  mutable std::mutex m_mutex;
+  std::unordered_map<MPI_Datatype, std::unique_ptr<const KnownType>> m_types;  ///< owned, by handle
+  std::array<std::size_t, 64> m_at{};  ///< how many of them have each mark
+  /// Those of m_types: spares calls with other datatypes the look at their attributes.
+  static inline constinit std::atomic<std::uint64_t> s_marks = 0;
   std::once_flag m_key_made;
   int m_key = MPI_KEYVAL_INVALID;
 };

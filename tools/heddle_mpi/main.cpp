@@ -9,16 +9,19 @@
 ///
 /// It answers MPI_Pack, MPI_Unpack, MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where the datatype
 /// is nested loops over memory of the host and a table of measured gains says that packing is
-/// faster; all else is the MPI library's. What is sent is the same bytes either way, so that only
-/// one side of a message need have it. Datatypes are looked at when they are committed, and
-/// forgotten when MPI frees them. Not for programs whose requests are started in C and waited for
-/// in another language, whose calls may go past it; and of a program that sends from memory of a
-/// device, the device's library must be loaded before its datatypes are committed, when nothing is
-/// packed.
+/// faster for such a call; all else is the MPI library's. What is sent is the same bytes either
+/// way, so that only one side of a message need have it. Datatypes are looked at when they are
+/// committed, and forgotten when the program calls MPI_Type_free, in C, or their handle is another
+/// one's. Not for programs whose requests are started in C and waited for in another language,
+/// whose calls may go past it; and of a program that sends from memory of a device, the device's
+/// library must be loaded before its datatypes are committed, when nothing is packed. A handle that
+/// is no datatype any more may be reported on MPI_COMM_WORLD, where the call's communicator would
+/// be.
 ///
 ///     HEDDLE_MPI_OFF=1          all is the MPI library's
-///     HEDDLE_MPI_TABLE=FILE     a table of gains for this machine, as bench_comm_strided prints
-///                               it; `always` and `never` do without
+///     HEDDLE_MPI_TABLE=FILE     tables of gains for this machine, as bench_comm_strided prints
+///                               them: for calls that block, and for those that do not (one
+///                               alone is for both); `always` and `never` do without
 ///     HEDDLE_MPI_REPORT=FILE    what was done is added to FILE in MPI_Finalize; `-` prints it
 
 #include <cstdio>
@@ -59,8 +62,8 @@ void report() {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string first = heddle::text("heddle_mpi rank ", rank, ": ");
   const std::string lines = interposer().counters.lines(first) +
-                            heddle::text(first, "holds ", KnownTypes::count(), " datatypes and ",
-                                         Requests::count(), " requests\n");
+                            heddle::text(first, "holds ", interposer().types.count(),
+                                         " datatypes and ", Requests::count(), " requests\n");
   const bool printed = std::string_view(name) == "-";
   std::FILE* const file = printed ? stdout : std::fopen(name, "a");
   if (file == nullptr) {
@@ -82,17 +85,17 @@ extern "C" {
 
 /// Datatypes and requests that the interposer knows of at the moment. For tests, which find it by
 /// its name.
-unsigned long heddle_mpi_held() { return KnownTypes::count() + Requests::count(); }
+unsigned long heddle_mpi_held() { return interposer().types.count() + Requests::count(); }
 
 int MPI_Type_commit(MPI_Datatype* type) {
   const int code = PMPI_Type_commit(type);
   heddle_mpi::Interposer& all = interposer();
-  if (code == MPI_SUCCESS && all.on) all.types.learn(*type, all.table);
+  if (code == MPI_SUCCESS && all.on) all.types.learn(*type, all.gains);
   return code;
 }
 
 int MPI_Type_free(MPI_Datatype* type) {
-  if (!KnownTypes::none()) interposer().types.forget(*type);
+  if (!KnownTypes::none()) interposer().types.release(*type);
   return PMPI_Type_free(type);
 }
 

@@ -65,8 +65,10 @@ class PackTable {
     };
     return std::exp(std::lerp(in_row(s.below), in_row(s.above), s.share));
   }
-  /// Whether to pack.
-  [[nodiscard]] bool packs(Bytes bytes, Bytes run) const { return gain(bytes, run) > 1; }
+  /// Whether to pack: for more than noise only, as less can go wrong without.
+  [[nodiscard]] bool packs(Bytes bytes, Bytes run) const { return gain(bytes, run) > noise; }
+  /// A gain that may be none.
+  static constexpr double noise = 1.05;
 
   /// Ascending.
   [[nodiscard]] const std::vector<Bytes>& sizes() const noexcept { return m_sizes; }

@@ -76,9 +76,9 @@ class PathTable {
   }
   /// Chooses `path` always.
   explicit PathTable(StridedPath path) : PathTable({{path, PackTable({1}, {1}, {1.0})}}) {}
-  /// Chooses as `gains` say between the library's datatypes and packing in host memory.
+  /// Chooses as `gains.packs()` between the library's datatypes and packing in host memory.
   explicit PathTable(PackTable gains)
-      : PathTable({{StridedPath::datatype, PackTable({1}, {1}, {1.0})},
+      : PathTable({{StridedPath::datatype, PackTable({1}, {1}, {PackTable::noise})},
                    {StridedPath::direct, std::move(gains)}}) {}
 
   /// How `bytes` in runs of `run` bytes each travel fastest.

@@ -50,6 +50,22 @@ cmp -s "$work/without" "$work/off" && [[ ! -e $work/report.off ]] || fail "it is
 printf 'heddle-pack-table 1\nbytes 8 64\n1024 2 0.5\n65536 0.5 2\n' > "$work/gains"
 started table $preload HEDDLE_MPI_TABLE="$work/gains" || fail "the program fails with a table"
 cmp -s "$work/without" "$work/table" || fail "another result with a table"
+# Two tables: for calls that block, as the program's MPI_Recv, and for those that do not.
+packed='[1-9][0-9]* packed ([1-9][0-9]* B) and 0 left' left='0 packed (0 B) and [1-9][0-9]* left'
+for gains in "2 0.5 $left" "0.5 2 $packed"; do
+  read -r blocking nonblocking line <<< "$gains"
+  printf 'heddle-pack-table 1\nbytes 8\n8 %s\n' $blocking $nonblocking > "$work/gains.two"
+  started two $preload HEDDLE_MPI_TABLE="$work/gains.two" HEDDLE_MPI_REPORT="$work/report.two" ||
+    fail "the program fails with two tables"
+  cmp -s "$work/without" "$work/two" || fail "another result with two tables"
+  grep -q "rank 0: MPI_Isend $line" "$work/report.two" || fail "MPI_Isend goes by the other table"
+  ! grep -q "rank 0: MPI_Recv $line" "$work/report.two" || fail "MPI_Recv goes by the other table"
+  rm "$work/report.two"
+done
+printf 'heddle-pack-table 1\nbytes 8\n8 2\nheddle-pack-table 2\n' > "$work/gains.second"
+started second $preload HEDDLE_MPI_TABLE="$work/gains.second" && fail "half a file is taken"
+grep -q 'the first line must be "heddle-pack-table 1" ("heddle-pack-table 2")' \
+  "$work/second.errors" || fail "it does not say what is wrong with the second table"
 echo 'heddle-pack-table 2' > "$work/gains.other"
 started refused $preload HEDDLE_MPI_TABLE="$work/gains.other" && fail "no table is taken for one"
 grep -q 'the first line must be "heddle-pack-table 1" ("heddle-pack-table 2")' \
