@@ -5,6 +5,7 @@
 #   HEDDLE_ABSENT               the required packages that are missing, as text; empty when none is
 #   HEDDLE_HAS_*                the optional packages that are there
 #   HEDDLE_KOKKOSKERNELS_TARGET the name of Kokkos Kernels' target: its own, or the one of Trilinos
+#   HEDDLE_NCCL_TARGET          that of NCCL, or of RCCL where Kokkos runs on AMD's devices
 #   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS,NCCL}_STATE   a phrase each, for the summary
 # Stops where Kokkos lacks the device that HEDDLE_DEVICE asks for.
 # A target that the enclosing project has made already (FetchContent, a submodule) is taken as is.
@@ -76,9 +77,17 @@ if(HEDDLE_ABSENT STREQUAL "")
       set(HEDDLE_KOKKOSKERNELS_STATE "found as ${target} ${KokkosKernels_VERSION}")
     endif()
   endforeach()
-  find_package(NCCL QUIET MODULE)
-  if(TARGET NCCL::NCCL)
+  if(Kokkos_ENABLE_HIP)
+    find_package(rccl QUIET CONFIG)
+    set(HEDDLE_NCCL_TARGET roc::rccl)
+    set(version "RCCL ${rccl_VERSION}")
+  else()
+    find_package(NCCL QUIET MODULE)
+    set(HEDDLE_NCCL_TARGET NCCL::NCCL)
+    set(version "${NCCL_VERSION}")
+  endif()
+  if(TARGET ${HEDDLE_NCCL_TARGET})
     set(HEDDLE_HAS_NCCL TRUE)
-    set(HEDDLE_NCCL_STATE "${NCCL_VERSION} (target heddle::nccl)")
+    set(HEDDLE_NCCL_STATE "${version} (target heddle::nccl)")
   endif()
 endif()

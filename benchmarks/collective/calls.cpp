@@ -171,7 +171,7 @@ std::string bytes_text(hd::Bytes bytes) {
 /// With delegation off, by messages: one each way for few bytes, halves for many.
 hd::CallOptions own(Collective collective, hd::Bytes bytes) {
   using hd::schedule::Algorithm;
-  const bool few = collective == Collective::all_reduce && bytes <= 4 << 10;
+  const bool few = collective == Collective::all_reduce && bytes < 4 << 10;
   const Algorithm algorithm = collective == Collective::broadcast ? Algorithm::binomial_tree
                               : few                               ? Algorithm::recursive_doubling
                                                                   : Algorithm::direct;

@@ -9,4 +9,5 @@
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/machine/near_groups.hpp>
 #include <heddle/machine/network.hpp>

@@ -13,6 +13,7 @@
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/binomial_tree.hpp>
 #include <heddle/schedule/collective/bruck.hpp>
+#include <heddle/schedule/collective/bruck_all_to_all.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/schedule/collective/direct.hpp>
 #include <heddle/schedule/collective/domain_levels.hpp>

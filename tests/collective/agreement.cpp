@@ -8,8 +8,11 @@
 
 #define HEDDLE_CHECK_COMMUNICATION
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -62,6 +65,26 @@ TEST_CASE("a call that differs is named on every rank, and in what it differs") 
       ContainsSubstring("algorithm") && ContainsSubstring("library") && ContainsSubstring("ring"));
   CHECK_THAT(said(sum, call(View<double>("view", 8), hd::Sum{}, {.shared_memory = false})),
              ContainsSubstring("shared memory"));
+  const auto by_levels = [](bool whole_first) {
+    return [=](const hd::Communicator& comm) {
+      const int first = whole_first ? comm.size() : 1;
+      hd::all_reduce(
+          Exec{}, View<double>("view", 8), hd::Sum{}, comm,
+          {.algorithm = Algorithm::hierarchical,
+           .levels = {{first, Algorithm::ring}, {comm.size() / first, Algorithm::ring}}});
+    };
+  };
+  CHECK_THAT(said(by_levels(true), by_levels(false)),
+             ContainsSubstring("algorithm") && ContainsSubstring("1 by ring, "));
+  const auto encoded = [](std::uint32_t last) {
+    return [=](const hd::Communicator& comm) {
+      std::vector<std::uint32_t> domains(static_cast<std::size_t>(comm.size()), 0);
+      domains.back() = last;
+      hd::all_reduce(Exec{}, View<double>("view", 8), hd::Sum{}, comm,
+                     {.codec = hd::Codec{hd::Scalar::f32}, .codec_domains = domains});
+    };
+  };
+  CHECK_THAT(said(encoded(0), encoded(1)), ContainsSubstring("domains of the codec"));
   CHECK_THAT(said(sum,
                   [](const hd::Communicator& comm) {
                     hd::broadcast(Exec{}, View<double>("view", 8), hd::Rank{0}, comm);

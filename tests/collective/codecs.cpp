@@ -7,7 +7,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -31,6 +34,21 @@ using View = Kokkos::View<float*, Kokkos::HostSpace>;
 /// Between -1 and 1, others on every rank.
 double number(std::size_t rank, std::size_t i) {
   return 2 * hd::Random(rank, "codecs").uniform(i) - 1;
+}
+
+/// Bytes of the messages from one rank to another, `as` says of which many each is.
+template <class As>
+std::vector<hd::Bytes> sent(const hd::Schedule& schedule, std::size_t from, std::size_t to,
+                            As&& as) {
+  std::vector<hd::Bytes> found;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const hd::ActionId id{i};
+    const hd::Queue& queue = schedule[schedule[id].queue];
+    if (schedule[id].kind == hd::Kind::move && queue.from == hd::Rank{from} &&
+        queue.to == hd::Rank{to} && !queue.local())
+      found.push_back(as(schedule.bytes(schedule.uses(id)[0])));
+  }
+  return found;
 }
 
 }  // namespace
@@ -88,6 +106,81 @@ TEST_CASE("what only moves arrives rounded once") {
       const auto sent = static_cast<float>(number(r, i));
       CHECK(all(5 * r + i) == (r == +comm.rank() ? sent : static_cast<float>(hd::bf16(sent))));
     }
+}
+
+TEST_CASE("only what ranks of different numbers send each other is encoded") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  if (comm.size() != 4) return;
+  const std::vector<std::uint32_t> hosts = {7, 7, 3, 3};
+  const hd::CallOptions ring{.algorithm = Algorithm::ring,
+                             .codec = hd::Codec{.type = Scalar::i8, .block = 64},
+                             .codec_domains = hosts};
+  hd::CallOptions levels = ring;
+  levels.algorithm = Algorithm::hierarchical;
+  levels.levels = {{2, Algorithm::direct}, {2, Algorithm::ring}};
+  levels.codec->agree = true;
+  for (const hd::CallOptions& options : {ring, levels}) {
+    for (const std::size_t n : {0, 1, 97, 100003}) {
+      INFO(*options.algorithm << ", " << n << " elements");
+      const View view("view", n), least("least", n);
+      auto prepared = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      // Messages across are those of the exact call, encoded; all others are as they are there.
+      hd::CallOptions exact = options;
+      exact.codec.reset();
+      exact.shared_memory = false;
+      const hd::Schedule whole =
+          hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, exact).schedule();
+      const auto encoded = [](hd::Bytes bytes) {
+        return hd::encoded_bytes(Scalar::i8, 64, bytes / sizeof(float));
+      };
+      const hd::Schedule made = prepared.schedule();
+      for (std::size_t from = 0; from < 4; ++from)
+        for (std::size_t to = 0; to < 4; ++to) {
+          const bool across = hosts[from] != hosts[to];
+          const auto messages = sent(made, from, to, std::identity{});
+          CHECK(messages == sent(whole, from, to,
+                                 [&](hd::Bytes bytes) { return across ? encoded(bytes) : bytes; }));
+        }
+      for (int again = 0; again < 2; ++again) {
+        for (std::size_t i = 0; i < n; ++i) view(i) = static_cast<float>(number(+comm.rank(), i));
+        again == 0 ? hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options) : prepared();
+        // A partial sum crosses at most twice, and the sum once; none is larger than 4.
+        for (std::size_t i = 0; i < n; ++i) {
+          double sum = 0;
+          for (std::size_t r = 0; r < 4; ++r) sum += number(r, i);
+          if (!(std::abs(view(i) - sum) <= 1.1 * 3 * 4 / 127)) FAIL(i << ": " << view(i));
+        }
+        MPI_Allreduce(view.data(), least.data(), static_cast<int>(n), MPI_FLOAT, MPI_MIN,
+                      comm.get());
+        for (std::size_t i = 0; i < n && options.codec->agree; ++i)
+          if (least(i) != view(i)) FAIL(i << " is not the same on all ranks");
+      }
+    }
+  }
+  // In one domain nothing is rounded.
+  hd::CallOptions near = ring;
+  near.codec_domains = {5, 5, 5, 5};
+  const View view("view", 33);
+  for (std::size_t i = 0; i < 33; ++i) view(i) = 1 + static_cast<float>(i) / 1024;
+  hd::all_reduce(Exec{}, view, hd::Sum{}, comm, near);
+  for (std::size_t i = 0; i < 33; ++i) CHECK(view(i) == 4 + static_cast<float>(i) / 256);
+}
+
+TEST_CASE("domains of a codec are of all ranks, or there are none") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const View view("view", 4);
+  const auto refused = [&](std::size_t domains, std::optional<hd::Codec> codec) {
+    const hd::CallOptions options{.codec = codec,
+                                  .codec_domains = std::vector<std::uint32_t>(domains)};
+    return hd::test::message_of<hd::contract_error>(
+        [&] { hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options); });
+  };
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  for (const auto& codec : {std::optional<hd::Codec>(), std::optional(hd::Codec{Scalar::f16})})
+    CHECK(refused(ranks + 1, codec)
+              .find("heddle::collective::all_reduce: every rank has a domain of the codec, or none "
+                    "has (" +
+                    hd::text(ranks + 1, " domains, ", ranks, " ranks")) != std::string::npos);
 }
 
 TEST_CASE("codecs that a call has no place for are refused") {

@@ -89,6 +89,24 @@ TEST_CASE("of one algorithm two candidates are timed at most") {
   CHECK(found[2].algorithm == Algorithm::ring);
 }
 
+TEST_CASE("two over levels and two over shared memory are timed beside them") {
+  std::vector<heddle::CollectivePrediction> all;
+  for (const heddle::Bytes piece : {3u, 2u, 1u}) {
+    all.push_back({{.piece = piece, .shared = true}, 1});
+    all.push_back({{.algorithm = Algorithm::hierarchical,
+                    .levels = {{2, Algorithm::direct}, {2, Algorithm::ring}},
+                    .piece = piece},
+                   2});
+  }
+  all.push_back({{.algorithm = Algorithm::ring}, 9});
+  const auto found = heddle::impl::shortlist(all, 1);
+  REQUIRE(found.size() == 5);
+  CHECK(found[0].algorithm == Algorithm::ring);
+  for (const std::size_t i : {1u, 2u}) CHECK((found[i].shared && found[i].piece == 4 - i));
+  for (const std::size_t i : {3u, 4u})
+    CHECK((found[i].levels.size() == 2 && found[i].piece == 6 - i));
+}
+
 TEST_CASE("a size that is not whole floats, or too large for MPI to count, is refused") {
   heddle::CollectiveMeasureOptions options = quick();
   const heddle::Communicator comm(MPI_COMM_WORLD);

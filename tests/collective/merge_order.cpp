@@ -85,6 +85,10 @@ std::vector<hd::CallOptions> ways(int ranks) {
   if (ranks % 2 == 0)
     found.push_back({.algorithm = Algorithm::hierarchical,
                      .levels = {{2, Algorithm::binomial_tree}, {ranks / 2, Algorithm::star}}});
+  if (ranks == 8)
+    found.push_back(
+        {.algorithm = Algorithm::hierarchical,
+         .levels = {{2, Algorithm::star}, {2, Algorithm::binomial_tree}, {2, Algorithm::star}}});
   for (std::size_t way = found.size(); way-- > 0;) {
     found.push_back(found[way]);
     found.back().shared_memory = false;
@@ -123,9 +127,17 @@ TEST_CASE("a reduction to every root does") {
     const View view("view", count);
     for (const hd::CallOptions& options : ways(comm.size()))
       for (std::size_t root = 0; root < static_cast<std::size_t>(comm.size()); ++root) {
-        fill(view, comm);
-        hd::reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options);
-        if (+comm.rank() == root) REQUIRE(wrong(view, comm) == 0);
+        const auto leaves_products = [&](auto&& call) {
+          fill(view, comm);
+          call();
+          if (+comm.rank() == root) REQUIRE(wrong(view, comm) == 0);
+        };
+        leaves_products([&] { hd::reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options); });
+        leaves_products(
+            [&] { hd::start_reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options).wait(); });
+        auto prepared = hd::prepare_reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options);
+        leaves_products([&] { prepared(); });
+        leaves_products([&] { prepared.start().wait(); });
       }
   }
 }
@@ -143,9 +155,20 @@ TEST_CASE("a reduce-scatter does, of even and of uneven blocks") {
       for (std::size_t r = 0; r < +comm.rank(); ++r) first += blocks[r];
       for (hd::CallOptions options : ways(comm.size())) {
         if (!even) options.counts = blocks;
-        fill(input, comm);
-        hd::reduce_scatter(Exec{}, input, output, InOrder{}, comm, options);
-        REQUIRE(wrong(output, comm, first) == 0);
+        const auto leaves_products = [&](auto&& call) {
+          fill(input, comm);
+          Kokkos::deep_copy(output, Matrix{});
+          call();
+          REQUIRE(wrong(output, comm, first) == 0);
+        };
+        leaves_products(
+            [&] { hd::reduce_scatter(Exec{}, input, output, InOrder{}, comm, options); });
+        leaves_products([&] {
+          hd::start_reduce_scatter(Exec{}, input, output, InOrder{}, comm, options).wait();
+        });
+        auto prepared = hd::prepare_reduce_scatter(Exec{}, input, output, InOrder{}, comm, options);
+        leaves_products([&] { prepared(); });
+        leaves_products([&] { prepared.start().wait(); });
       }
     }
   }

@@ -236,29 +236,40 @@ TEST_CASE("what cannot be moved is refused") {
              ContainsSubstring("it is under way already (start() was called twice)"));
   exchange.wait();
 
-  // Of memory that MPI cannot read; a host's it always can.
-  CHECK_THAT(message_of<contract_error>(
-                 [&] { (void)impl::path_of(block, PathTable(StridedPath::direct), device); }),
-             ContainsSubstring("this MPI does not take pointers to the memory of the boxes (the "
-                               "table chooses direct)"));
-  CHECK(impl::path_of(block, PathTable(StridedPath::staged), device) == StridedPath::staged);
+  // Of memory that MPI cannot read; a host's it always can. Whatever is sent: all ranks find it.
+  const auto refused = [](StridedPath path, const impl::BoxMemory& memory) {
+    return message_of<contract_error>([&] { (void)impl::paths_of({PathTable(path)}, memory); });
+  };
+  CHECK_THAT(refused(StridedPath::direct, device),
+             ContainsSubstring("heddle::StridedExchange: this MPI does not take pointers to the "
+                               "memory of the boxes (the table has direct)"));
+  CHECK_THAT(refused(StridedPath::datatype, device), ContainsSubstring("the table has datatype"));
+  CHECK(impl::paths_of({PathTable(StridedPath::staged)}, device) == PathTable(StridedPath::staged));
   // Of memory beside which there is none that kernels and MPI both reach.
-  CHECK(impl::path_of(block, PathTable(StridedPath::one_shot), device) == StridedPath::one_shot);
-  CHECK_THAT(message_of<contract_error>(
-                 [&] { (void)impl::path_of(block, PathTable(StridedPath::one_shot), unpinned); }),
+  CHECK(impl::paths_of({PathTable(StridedPath::one_shot)}, device) ==
+        PathTable(StridedPath::one_shot));
+  CHECK_THAT(refused(StridedPath::one_shot, unpinned),
              ContainsSubstring("kernels do not reach the host's memory for messages (the table "
-                               "chooses one_shot)"));
+                               "has one_shot)"));
 }
 
 TEST_CASE("paths are those that the memory and MPI allow") {
   const StridedBlock block = StridedBlock(8).repeated(3, 16);
   const PathTable datatype(StridedPath::datatype), direct(StridedPath::direct);
-  CHECK(impl::path_of(block, datatype, host) == StridedPath::datatype);
-  CHECK(impl::path_of(StridedBlock(8).repeated(3, -16), datatype, host) == StridedPath::direct);
-  CHECK(impl::path_of(StridedBlock(1 << 20).repeated(1 << 10, 2 << 20), datatype, host) ==
+  CHECK(impl::path_of({block}, datatype) == StridedPath::datatype);
+  CHECK(impl::path_of({StridedBlock(8).repeated(3, -16)}, datatype) == StridedPath::direct);
+  CHECK(impl::path_of({StridedBlock(1 << 20).repeated(1 << 10, 2 << 20)}, datatype) ==
         StridedPath::direct);  // more than MPI takes in one piece
-  CHECK(impl::path_of(StridedBlock(100), direct, host) ==
-        StridedPath::datatype);  // it is one piece
+  CHECK(impl::path_of({StridedBlock(100)}, direct) == StridedPath::datatype);  // it is one piece
+  CHECK(impl::path_of({StridedBlock(100), StridedBlock(100).shifted(200)}, direct) ==
+        StridedPath::direct);
+  // Of several blocks by all their bytes, in runs of 32 bytes on average.
+  const PathTable by_run({{StridedPath::datatype, PackTable({1}, {1}, {1.0})},
+                          {StridedPath::direct, PackTable({128}, {31, 32}, {2.0, 0.5})}});
+  CHECK(impl::path_of({StridedBlock(48).repeated(2, 64), StridedBlock(16).repeated(2, 64)},
+                      by_run) == StridedPath::datatype);
+  CHECK(impl::path_of({StridedBlock(48).repeated(2, 64), StridedBlock(16).repeated(3, 64)},
+                      by_run) == StridedPath::direct);
   // Without a table.
   CHECK(impl::paths_of({}, host) == PathTable(shipped_gains()));
   CHECK(impl::paths_of({}, aware_device) == direct);
@@ -281,6 +292,22 @@ TEST_CASE("a datatype that MPI cannot count is refused, here and by the transpor
                  [&] { (void)transport.send(Rank{0}, Lane{0}, memory.data(), 16, type.get()); }),
              ContainsSubstring("a datatype's message is sent in one piece (16 bytes, pieces have "
                                "16)"));
+}
+
+TEST_CASE("the datatype of several blocks has their bytes one after the other") {
+  const std::vector<StridedBlock> blocks{StridedBlock(3).repeated(2, 5).shifted(20),
+                                         StridedBlock(7).shifted(2),
+                                         StridedBlock(1).repeated(4, 6).shifted(41)};
+  const BlockDatatype type(blocks);
+  std::array<std::byte, 64> memory;
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte(i);
+  std::array<std::byte, 17> packed{};
+  int place = 0;
+  MPI_Pack(memory.data() + 20, 1, type.get(), packed.data(), 17, &place, MPI_COMM_SELF);
+  CHECK(place == 17);
+  std::array<std::byte, 17> meant;
+  kernel::pack(Kokkos::DefaultHostExecutionSpace{}, blocks, memory.data(), meant.data());
+  CHECK(packed == meant);
 }
 
 TEST_CASE("a box of another size than the peer's is an error on the rank that receives it") {

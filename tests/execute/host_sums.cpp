@@ -3,9 +3,11 @@
 
 // Ring all-reduces over threads with combine_on_host(): sums of every element type.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_template_test_macros.hpp>
@@ -51,6 +53,38 @@ TEMPLATE_TEST_CASE("a ring all-reduce over threads leaves the sum on every rank"
         for (std::size_t i = 0; i < n; ++i)
           REQUIRE(rank[i] == static_cast<TestType>(50 * ranks * (ranks - 1) + ranks * i));
     }
+  }
+}
+
+TEST_CASE("of two that a combine adds the one that it updates has the sum, whichever comes first") {
+  for (const bool first : {true, false}) {
+    Builder builder("a sum", 1);
+    const auto buffer = [&](const char* name) {
+      return builder.add_buffer({.rank = Rank{0},
+                                 .parts = 1,
+                                 .label = builder.label(name),
+                                 .type = Scalar::f64,
+                                 .transient = false,
+                                 .bytes = 2 * sizeof(double)});
+    };
+    const Use kept = schedule::update(buffer("kept"), 0), part = schedule::read(buffer("part"), 0);
+    builder.add({Kind::combine, builder.local(Rank{0})},
+                first ? std::vector<Use>{kept, part} : std::vector<Use>{part, kept});
+    const Schedule sum = std::move(builder).build();
+    struct Model {
+      std::array<double, 2> kept{1, 2}, part{10, 20};
+      std::byte* memory(const Schedule& schedule, BufferId id) {
+        auto& values = schedule[schedule[id].label] == "kept" ? kept : part;
+        return reinterpret_cast<std::byte*>(values.data());
+      }
+      void operator()(const Task& task) { combine_on_host(task); }
+    };
+    Model model;
+    run_threads(1, [&](ThreadTransport& transport) {
+      Runner<Model&, ThreadTransport&>(model, sum, transport).step();
+    });
+    CHECK(model.kept == std::array<double, 2>{11, 22});
+    CHECK(model.part == std::array<double, 2>{10, 20});
   }
 }
 

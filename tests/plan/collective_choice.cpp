@@ -55,6 +55,41 @@ Machine nodes(const std::vector<Link>& each) {
   return hd::network(links, {.name = "node"});
 }
 
+constexpr Link near{1e-4, 1e9}, far{20e-3, 1e6};
+
+/// Eight nodes with these links between those of one site, of four, and of two sites.
+Machine sites(const Link& inside, const Link& between) {
+  std::vector<std::vector<Link>> links(8, std::vector<Link>(8, between));
+  for (std::size_t a = 0; a < 8; ++a)
+    for (std::size_t b = a / 4 * 4; b < a / 4 * 4 + 4; ++b) links[a][b] = inside;
+  return hd::network(links, {.name = "node"});
+}
+
+hd::schedule::CollectiveOptions floats(int ranks, Bytes bytes) {
+  return {.ranks = ranks, .bytes = bytes, .type = hd::Scalar::f32};
+}
+
+using Levels = std::vector<std::vector<hd::schedule::GroupLevel>>;
+
+/// Those of the candidates, each once.
+Levels levels_in(Collective collective, const hd::schedule::CollectiveOptions& options,
+                 const Machine& machine) {
+  Levels found;
+  for (const CollectiveChoice& choice : hd::candidates(collective, options, machine)) {
+    CHECK(choice.levels.empty() == (choice.algorithm != Algorithm::hierarchical));
+    if (!choice.levels.empty() && std::ranges::find(found, choice.levels) == found.end())
+      found.push_back(choice.levels);
+  }
+  return found;
+}
+
+/// The text of a table with these lines.
+std::string sealed(const std::string& lines) {
+  std::ostringstream out;
+  out << "heddle-costs 1 " << std::hex << hd::fnv1a(lines) << '\n' << lines;
+  return out.str();
+}
+
 CostTable some_times() {
   CostTable table(nodes({{1e-3, 1e8}, {1e-3, 1e8}, {5e-3, 1e7}}));
   const CollectiveChoice star{.algorithm = Algorithm::star, .piece = 4096, .root = Rank{1}};
@@ -136,26 +171,80 @@ TEST_CASE("pieces are cut from the blocks of the algorithm") {
              ContainsSubstring("the MPI library's own call is no schedule"));
 }
 
-TEST_CASE("with levels the hierarchical algorithm is a candidate") {
-  // Two sites of two near nodes each, with one slow line between them.
-  std::vector<std::vector<Link>> links(4, std::vector<Link>(4, Link{20e-3, 1e6}));
-  for (const auto& [a, b] : {std::pair{0, 1}, {1, 0}, {2, 3}, {3, 2}}) links[a][b] = {1e-4, 1e9};
-  Machine machine = hd::network(links, {.name = "node"});
-  for (const std::uint32_t from : {0u, 2u}) {
+TEST_CASE("groups of near ranks are levels of a choice, where that is faster") {
+  // With one line each way between the sites, and as the levels of a machine.
+  Machine joined = sites(near, far);
+  for (const std::uint32_t from : {0u, 4u}) {
     std::vector<std::pair<Rank, Rank>> pairs;
-    for (const std::uint32_t a : {from, from + 1})
-      for (const std::uint32_t b : {2 - from, 3 - from}) pairs.emplace_back(Rank{a}, Rank{b});
-    machine.share("line", 1e6, pairs);
+    for (std::uint32_t a = from; a < from + 4; ++a)
+      for (std::uint32_t b = 4 - from; b < 8 - from; ++b) pairs.emplace_back(Rank{a}, Rank{b});
+    joined.share("line", far.bandwidth, pairs);
   }
-  hd::schedule::CollectiveOptions options{.ranks = 4, .bytes = 1 << 20, .type = hd::Scalar::f32};
-  const auto hierarchical = [&] {
-    return std::ranges::count(hd::candidates(Collective::all_reduce, options, machine),
-                              Algorithm::hierarchical, &CollectiveChoice::algorithm);
-  };
-  CHECK(hierarchical() == 0);
-  options.levels = {{2, Algorithm::ring}, {2, Algorithm::ring}};
-  CHECK(hierarchical() > 1);
-  CHECK(hd::choose(Collective::all_reduce, options, machine).algorithm == Algorithm::hierarchical);
+  const Machine said = Machine::hierarchical(
+      std::vector<hd::Device>(8), {{.name = "site", .ranks = 4, .link = near, .ports = {1e6, 1e6}},
+                                   {.name = "all", .ranks = 8, .link = far}});
+  for (const Machine& machine : {joined, said}) {
+    for (const Collective collective :
+         {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+          Collective::broadcast, Collective::reduce}) {
+      INFO(collective);
+      auto options = floats(8, 1 << 20);
+      // From the first rank a tree over all is one over the sites, and trees inside.
+      if (collective == Collective::broadcast || collective == Collective::reduce)
+        options.root = Rank{3};
+      const auto all = hd::predict(collective, options, machine);
+      const CollectiveChoice& chosen = all.front().choice;
+      CHECK(chosen.algorithm == Algorithm::hierarchical);
+      REQUIRE(chosen.levels.size() == 2);
+      CHECK(chosen.levels[0].ranks == 4);
+      CHECK(chosen.levels[1].ranks == 2);
+      for (const auto& [choice, time] : all)
+        if (choice.algorithm != Algorithm::hierarchical) CHECK(time > all.front().time);
+      const hd::Schedule made = hd::to_schedule(chosen, collective, options, machine);
+      CHECK_THAT(hd::simulate(made, hd::MessageCosts(machine)).makespan(),
+                 WithinRel(all.front().time, 1e-9));
+    }
+    // What they do not perform has no levels.
+    for (const Collective collective :
+         {Collective::all_to_all, Collective::gather, Collective::scatter, Collective::barrier})
+      CHECK(
+          levels_in(collective, floats(8, collective == Collective::barrier ? 0 : 1 << 20), machine)
+              .empty());
+  }
+  // Where messages share nothing, too: one step between sites, of a quarter of the data each.
+  for (const Bytes bytes : {4u << 10, 16u << 10})
+    CHECK_FALSE(
+        hd::choose(Collective::all_reduce, floats(8, bytes), sites(near, far)).levels.empty());
+  // The caller's levels are taken instead; where links are alike there are none.
+  const Machine equal = sites(near, near);
+  auto options = floats(8, 1 << 20);
+  CHECK(levels_in(Collective::all_reduce, options, equal).empty());
+  CHECK(hd::choose(Collective::all_reduce, options, equal).levels.empty());
+  options.levels = {{2, Algorithm::ring}, {4, Algorithm::ring}};
+  CHECK(levels_in(Collective::all_reduce, options, equal) == Levels{options.levels});
+  CHECK(levels_in(Collective::all_reduce, options, said) == Levels{options.levels});
+  options.levels = {{2, Algorithm::ring}};
+  CHECK(levels_in(Collective::all_reduce, options, said).empty());
+  options = floats(8, 0);
+  CHECK_FALSE(levels_in(Collective::all_reduce, options, said).empty());
+  options.blocks = {4, 0, 4, 4, 0, 0, 0, 0};
+  CHECK_FALSE(levels_in(Collective::all_gather, options, said).empty());
+}
+
+TEST_CASE("groups in groups are two choices of two levels, and one of three") {
+  const Machine machine = Machine::hierarchical(std::vector<hd::Device>(8),
+                                                {{.name = "pair", .ranks = 2, .link = {1e-6, 1e10}},
+                                                 {.name = "four", .ranks = 4, .link = {1e-5, 1e9}},
+                                                 {.name = "all", .ranks = 8, .link = {1e-3, 1e8}}});
+  std::vector<std::vector<int>> found;
+  for (const auto& levels : levels_in(Collective::all_reduce, floats(8, 1 << 10), machine)) {
+    std::vector<int> sizes;
+    for (const auto& level : levels) sizes.push_back(level.ranks);
+    if (std::ranges::find(found, sizes) == found.end()) found.push_back(sizes);
+  }
+  CHECK(found == std::vector<std::vector<int>>{{2, 4}, {4, 2}, {2, 2, 2}});
+  for (const auto& levels : levels_in(Collective::broadcast, floats(8, 1 << 10), machine))
+    CHECK(levels.front().algorithm == Algorithm::binomial_tree);
 }
 
 TEST_CASE("choices that cut nothing are the same") {
@@ -251,10 +340,45 @@ TEST_CASE("between two sizes the choice is no worse than either neighbour's") {
 TEST_CASE("times of nonsense are refused") {
   CostTable table = some_times();
   CHECK_THAT(message_of<hd::contract_error>([&] { table.set(Collective::barrier, 0, {}, 0); }),
-             ContainsSubstring("a choice of a rank takes some time"));
+             ContainsSubstring("a choice that these ranks have takes some time"));
   CHECK_THAT(message_of<hd::contract_error>(
                  [&] { table.set(Collective::barrier, 0, {.root = Rank{3}}, 1); }),
-             ContainsSubstring("direct by rank 3, 1 s, 3 ranks"));
+             ContainsSubstring("barrier, direct by rank 3, 1 s, 3 ranks"));
+  const auto refused = [&](Collective collective, const CollectiveChoice& choice) {
+    return !message_of<hd::contract_error>([&] { table.set(collective, 8, choice, 1); }).empty();
+  };
+  using Level = hd::schedule::GroupLevel;
+  const Level three{3, Algorithm::ring};
+  CHECK(refused(Collective::all_reduce, {.algorithm = Algorithm::hierarchical}));
+  CHECK(refused(Collective::all_reduce, {.algorithm = Algorithm::ring, .levels = {three}}));
+  CHECK(refused(Collective::all_reduce, {.library = true, .levels = {three}}));
+  CHECK(refused(Collective::all_reduce,
+                {.algorithm = Algorithm::hierarchical, .levels = {three}, .shared = true}));
+  CHECK(refused(Collective::all_to_all, {.algorithm = Algorithm::hierarchical, .levels = {three}}));
+  CHECK(refused(Collective::all_reduce,
+                {.algorithm = Algorithm::hierarchical, .levels = {{2, Algorithm::direct}, three}}));
+  CHECK_NOTHROW(table.set(Collective::all_reduce, 8,
+                          {.algorithm = Algorithm::hierarchical, .levels = {three}}, 1));
+}
+
+TEST_CASE("levels are written and read") {
+  const CollectiveChoice levels{
+      .algorithm = Algorithm::hierarchical,
+      .levels = {{2, Algorithm::direct}, {1, Algorithm::binomial_tree}, {2, Algorithm::ring}},
+      .piece = 4096};
+  CHECK(hd::text(levels) ==
+        "hierarchical of 2 by direct, 1 by binomial_tree, 2 by ring in pieces of 4096 bytes");
+  CollectiveChoice others = levels;
+  others.levels = {{4, Algorithm::star}};
+  CostTable table(nodes({{}, {}, {}, {}}));
+  table.set(Collective::all_reduce, 64, levels, 1);
+  table.set(Collective::all_reduce, 64, others, 2);
+  table.set(Collective::all_reduce, 64, {.algorithm = Algorithm::ring}, 3);
+  const CostTable read = CostTable::parse(table.to_text());
+  CHECK(read.to_text() == table.to_text());
+  CHECK(read.choose(Collective::all_reduce, 64) == levels);
+  REQUIRE(read.times(Collective::all_reduce, 64).size() == 3);
+  CHECK(read.times(Collective::all_reduce, 64)[1].choice == others);
 }
 
 TEST_CASE("a table in a file is read back without loss") {
@@ -273,6 +397,28 @@ TEST_CASE("a table in a file is read back without loss") {
              ContainsSubstring("cannot read '" + path.string()));
 }
 
+TEST_CASE("lines of nonsense are refused") {
+  const std::string two =
+      "ranks 2 node\nlink 0 0 0 inf\nlink 0 1 1 1\nlink 1 0 1 1\n"
+      "link 1 1 0 inf\n";
+  const auto parse = [&](const char* line) {
+    return CostTable::parse(sealed(two + "time all_reduce 8 " + line + '\n'));
+  };
+  for (const char* line :
+       {"1 library", "1 ring 0 1", "1 ring 0 1 shared", "1 hierarchical 0 0 levels 2 ring",
+        "1 hierarchical 0 1 levels 1 direct 2 ring"})
+    CHECK(parse(line).times(Collective::all_reduce, 8).size() == 1);
+  for (const char* line :
+       {"0 library", "nan library", "1 library levels", "1 ring 0 2", "1 ring 0 0 levels",
+        "1 ring 0 0 levels 2 ring", "1 ring 0 0 shared 2", "1 hierarchical 0 0",
+        "1 hierarchical 0 0 shared", "1 hierarchical 0 0 levels", "1 hierarchical 0 0 levels 2",
+        "1 hierarchical 0 0 levels 2 comet", "1 hierarchical 0 0 levels 2 ring 1",
+        "1 hierarchical 0 0 levels 2 ring x", "1 hierarchical 0 0 levels 3 ring",
+        "1 hierarchical 0 0 levels 2 hierarchical", "1 hierarchical 0 0 levels -2 ring"})
+    CHECK_THAT(message_of<hd::format_error>([&] { static_cast<void>(parse(line)); }),
+               ContainsSubstring("a line is not understood") && ContainsSubstring(line));
+}
+
 TEST_CASE("a table that was changed, cut or is none is refused") {
   const std::string whole = some_times().to_text();
   const auto refusal = [](const std::string& text) {
@@ -285,11 +431,6 @@ TEST_CASE("a table that was changed, cut or is none is refused") {
   CHECK_THAT(refusal(changed), ContainsSubstring("it was changed or cut"));
   CHECK_THAT(refusal("ranks 3\n"), ContainsSubstring("it is not a table of costs"));
   CHECK_THAT(refusal("heddle-costs 2 0\n"), ContainsSubstring("version 2, this is 1"));
-  const auto sealed = [](const std::string& lines) {
-    std::ostringstream out;
-    out << "heddle-costs 1 " << std::hex << hd::fnv1a(lines) << '\n' << lines;
-    return out.str();
-  };
   CHECK_THAT(refusal(sealed("")), ContainsSubstring("the number of ranks is missing"));
   CHECK_THAT(refusal(sealed("ranks 1 node\n")), ContainsSubstring("a link is missing"));
   const std::string one = "ranks 1 node\nlink 0 0 0 inf\n";

@@ -279,6 +279,35 @@ TEST_CASE("an all-to-all carries over every link what is for that rank") {
   }
 }
 
+TEST_CASE("Bruck's all-to-all carries in each round a message of the blocks with that digit") {
+  for (const int p : {1, 2, 3, 4, 5, 7, 8, 16}) {
+    for (const int c : {1, 2}) {
+      CollectiveOptions options{.ranks = p, .type = Scalar::byte, .chunks = c};
+      for (int b = 0; b < p * p; ++b) options.blocks.push_back(static_cast<Bytes>(b % 5));
+      Ledger expected;
+      int blocks = 0;
+      for (int step = 1; step < p; step *= 2) {
+        for (int r = 0; r < p; ++r) {
+          Cut message{c, {}};
+          for (int way = 0; way < p; ++way) {
+            if ((way & step) == 0) continue;
+            const int source = (r - way % step + p) % p, to = (source + way) % p;
+            const int bytes = (source * p + to) % 5;
+            for (int chunk = 0; chunk < c; ++chunk)
+              message.parts.push_back(static_cast<Bytes>(bytes / c + (chunk < bytes % c ? 1 : 0)));
+          }
+          blocks += message.blocks();
+          CHECK(message.blocks() <= p / 2);
+          expected.send(r, (r + step) % p, message);
+        }
+      }
+      if (p == 8) CHECK(blocks == 8 * 3 * 4);
+      const Schedule list = schedule::collective(Collective::all_to_all, Algorithm::bruck, options);
+      CHECK(ledger_of(list).links() == expected.links());
+    }
+  }
+}
+
 TEST_CASE(
     "a binomial tree carries everything over the P - 1 edges to the number without its last one") {
   for_sizes([](const Sizes& sizes) {

@@ -67,12 +67,14 @@ class Serial {
         REQUIRE(m_run.bytes(uses[1]) == bytes);
         std::memcpy(second, first, bytes);
       } else if (action.kind == Kind::combine) {
+        const bool ahead = uses[0].access() == Access::update;
+        REQUIRE(uses[ahead ? 1 : 0].access() == Access::read);
         for (Bytes b = 0; b < bytes; b += sizeof(Number)) {
-          Number from, into;
-          std::memcpy(&from, first + b, sizeof from);
-          std::memcpy(&into, second + b, sizeof into);
-          into = test::merged(merge, into, from);
-          std::memcpy(second + b, &into, sizeof into);
+          Number left, right;
+          std::memcpy(&left, second + b, sizeof left);
+          std::memcpy(&right, first + b, sizeof right);
+          left = test::merged(merge, left, right);
+          std::memcpy((ahead ? first : second) + b, &left, sizeof left);
         }
       } else {
         REQUIRE(action.kind == Kind::cast);
@@ -328,6 +330,36 @@ TEST_CASE("what lies in one run is not packed, and a step costs what its message
   // 4 x 8 bytes go each way at 1 a byte, after they are packed.
   CHECK(simulate(columns, {.per_byte = 1}).makespan() == 32);
   CHECK(simulate(columns, {.cast = 1, .per_byte = 1}).makespan() == 64);
+}
+
+TEST_CASE("parts are merged where they arrive, and none is copied first") {
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    const Layout parts(MeshShape{{"all", ranks}}, {24, 100}, {Partial{}});
+    for (const Placement& to : {Placement(Shard{0}), Placement(Replicate{})}) {
+      const Schedule schedule = to_schedule(redistribution(parts, parts.with({to}), ranks, 8));
+      INFO(to_text(schedule));
+      int combines = 0, ahead = 0;
+      for (std::size_t i = 0; i < schedule.size(); ++i) {
+        const ActionId id{i};
+        const bool local = schedule[schedule[id].queue].local();
+        if (schedule[id].kind == Kind::combine) {
+          ++combines;
+          ahead += schedule.uses(id)[0].access() == Access::update ? 1 : 0;
+        } else {
+          CHECK(schedule[id].kind == Kind::move);
+          CHECK_FALSE(local);
+        }
+      }
+      // The first rank merges the part that arrives behind its own.
+      CHECK(combines == ranks * (ranks - 1));
+      CHECK(ahead == 1);
+      // Of the others one message is no longer beside the result.
+      Bytes arrived = 0;
+      for (const Buffer& buffer : schedule.buffers())
+        if (buffer.transient && buffer.rank == Rank{0}) arrived += buffer.bytes;
+      CHECK(arrived == static_cast<Bytes>(ranks - 2) * 24 / static_cast<Bytes>(ranks) * 800);
+    }
+  }
 }
 
 TEST_CASE("a plan refuses what is no redistribution") {

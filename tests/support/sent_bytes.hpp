@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Counts the bytes that this rank gives MPI to send, whoever does. Include it in one source of a
-/// program: it defines MPI_Isend in the place of the library's, which has it under another name
-/// too.
+/// Counts the bytes that this rank gives MPI to send, and the messages of datatypes that MPI
+/// gathers itself, whoever does. Include it in one source of a program: it defines MPI_Isend in the
+/// place of the library's, which has it under another name too.
 
 #include <cstdint>
 #include <map>
@@ -19,9 +19,13 @@ inline std::uint64_t sent_bytes = 0;
 /// The same by receiver, which is numbered as in MPI_COMM_WORLD.
 inline std::map<int, std::uint64_t> sent_to;
 
+/// Messages among them of other datatypes than MPI's own.
+inline std::uint64_t gathered_messages = 0;
+
 /// Counts from zero.
 inline void count_sent_bytes() {
   sent_bytes = 0;
+  gathered_messages = 0;
   sent_to.clear();
 }
 
@@ -46,5 +50,8 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
   MPI_Type_size(type, &size);
   heddle::test::count_sent_bytes(
       static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size), to, comm);
+  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+  MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  if (combiner != MPI_COMBINER_NAMED) ++heddle::test::gathered_messages;
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }

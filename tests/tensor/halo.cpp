@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +26,7 @@
 #include "space.hpp"
 #include "support/complaint.hpp"
 #include "support/halo_case.hpp"
+#include "support/path_tables.hpp"
 
 namespace test_halo {
 
@@ -33,6 +37,7 @@ using hd::Rank;
 using hd::Shard;
 using hd::schedule::Freshness;
 using hd::test::HaloCase;
+using hd::test::path_table;
 
 namespace {
 
@@ -74,10 +79,10 @@ std::size_t wrong(const Tensor& tensor, const HaloCase& test, std::uint64_t seed
 
 template <class Data>
 std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std::uint64_t seed,
-                        const Freshness& freshness) {
+                        const Freshness& freshness, const std::optional<hd::PathTable>& paths) {
   // Two tensors in turn, as of a stencil that reads one and writes the other.
   const hd::Sharded<Data, Space> a(comm, test.layout), b(comm, test.layout);
-  hd::Halo halo(a, test.options, freshness);
+  hd::Halo halo(a, test.options, freshness, paths);
   std::size_t count = 0;
   for (std::uint64_t step = 0; step < 7; ++step) {
     const auto& tensor = step % 2 == 0 ? a : b;
@@ -92,25 +97,79 @@ std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std:
   return count;
 }
 
-}  // namespace
-
-TEST_CASE("random halos hold what their neighbours own, or owned some steps ago") {
-  const hd::Communicator comm(MPI_COMM_WORLD);
+/// Places that are wrong after random halos, the first case that has some, in words; by what
+/// `paths(seed)` says.
+template <class Paths>
+std::pair<std::size_t, std::string> wrong_after_all(const hd::Communicator& comm, Paths&& paths) {
   std::size_t bad = 0;
   std::string first;
   for (std::uint64_t seed = 0; seed < 90; ++seed) {
     const HaloCase test = HaloCase::draw(seed, comm.size());
     const Freshness age{static_cast<int>(seed / 3 % 3), static_cast<int>(seed / 9 % 4)};
+    const auto by = paths(seed);
     const std::size_t count =
-        test.layout.dims() == 1   ? wrong_after<std::int32_t*>(comm, test, seed, age)
-        : test.layout.dims() == 2 ? wrong_after<std::int32_t**>(comm, test, seed, age)
-                                  : wrong_after<std::int32_t***>(comm, test, seed, age);
+        test.layout.dims() == 1   ? wrong_after<std::int32_t*>(comm, test, seed, age, by)
+        : test.layout.dims() == 2 ? wrong_after<std::int32_t**>(comm, test, seed, age, by)
+                                  : wrong_after<std::int32_t***>(comm, test, seed, age, by);
     if (count != 0 && first.empty())
       first = hd::text("seed ", seed, ", ", age, ": ", count, " places, ", test.layout);
     bad += count;
   }
+  return {bad, first};
+}
+
+}  // namespace
+
+TEST_CASE("random halos hold what their neighbours own, or owned some steps ago") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto [bad, first] =
+      wrong_after_all(comm, [](std::uint64_t) { return std::optional<hd::PathTable>(); });
   INFO(first);
   CHECK(bad == 0);
+}
+
+TEST_CASE("they do so by every path, and where ranks do not choose alike") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto [bad, first] = wrong_after_all(comm, [&](std::uint64_t seed) {
+    return std::optional(path_table(seed, comm.rank(), hd::impl::box_memory<Space>()));
+  });
+  INFO(first);
+  CHECK(bad == 0);
+}
+
+TEST_CASE("a halo prints by which paths its messages go") {
+  if (!hd::impl::box_memory<Space>().mpi_takes_it)
+    SKIP("MPI does not take pointers to this memory");
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"columns", world.size()}});
+  const hd::Sharded<double**, Space> u(mesh, {4, 3 * world.size()}, {Shard{1, {}, 2}});
+  const auto printed = [&](int age) {
+    return hd::text(hd::Halo(u, {}, {.age = age}, hd::test::by_length_of_runs()));
+  };
+  std::string datatypes, packed;
+  for (const int step : {-1, 1}) {
+    const int peer = static_cast<int>(+world.rank()) + step;
+    if (peer < 0 || peer >= world.size()) continue;
+    // Columns 2 to 4 of 7 are the rank's own.
+    const auto line = [&](const char* way, int column) {
+      return hd::text(way, " rank ", peer, ": ",
+                      hd::StridedBlock(16).repeated(4, 56).shifted(8 * column), ", ");
+    };
+    for (const std::string& each : {line("to", step < 0 ? 2 : 3), line("from", step < 0 ? 0 : 5)}) {
+      datatypes += each + "datatype\n";
+      packed += each + "direct\n";
+    }
+  }
+  const auto sorted = [](const std::string& lines) {
+    std::istringstream in(lines);
+    std::multiset<std::string> all;
+    for (std::string line; std::getline(in, line);) all.insert(line);
+    return all;
+  };
+  CHECK(sorted(printed(0)) == sorted(datatypes));
+  // Of an age, messages are under way when the tensor is written: MPI gathers none from it.
+  CHECK(sorted(printed(1)) == sorted(packed));
+  CHECK(hd::text(hd::Halo(u)).empty());  // no table was asked
 }
 
 TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") {

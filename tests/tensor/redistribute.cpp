@@ -27,6 +27,7 @@
 
 #include "space.hpp"
 #include "support/complaint.hpp"
+#include "support/path_tables.hpp"
 #include "support/redistribution_case.hpp"
 
 namespace test_redistribute {
@@ -80,34 +81,34 @@ std::size_t wrong(const Tensor& tensor, const RedistributionCase& test, std::uin
 
 template <class Data>
 std::size_t wrong_after(const hd::Communicator& comm, const RedistributionCase& test,
-                        std::uint64_t seed) {
+                        std::uint64_t seed, const std::optional<hd::PathTable>& paths) {
   const hd::Sharded<Data, Space> source(comm, test.source);
   const hd::Sharded<Data, Space> target(comm, test.target);
   using T = typename hd::Sharded<Data, Space>::Element;
   fill(source, seed);
   Kokkos::deep_copy(target.parts(), T(-1));
-  hd::redistribute(Space{}, source, target);
+  hd::redistribute(Space{}, source, target, {}, paths);
   std::size_t count = wrong(target, test, seed);
   // Once more, from other memory: what is kept from the first time is used.
   const hd::Sharded<Data, Space> again(comm, test.source);
   fill(again, seed + 1);
   Kokkos::deep_copy(target.parts(), T(-1));
-  hd::redistribute(Space{}, again, target);
+  hd::redistribute(Space{}, again, target, {}, paths);
   return count + wrong(target, test, seed + 1);
 }
 
 /// In as many dimensions as the case has, each of other elements.
 std::size_t wrong_after_any(const hd::Communicator& comm, const RedistributionCase& test,
-                            std::uint64_t seed) {
+                            std::uint64_t seed, const std::optional<hd::PathTable>& paths = {}) {
   switch (test.source.dims()) {
-    case 1: return wrong_after<double*>(comm, test, seed);
-    case 2: return wrong_after<float**>(comm, test, seed);
-    case 3: return wrong_after<std::int16_t***>(comm, test, seed);
-    case 4: return wrong_after<double****>(comm, test, seed);
-    case 5: return wrong_after<float*****>(comm, test, seed);
-    case 6: return wrong_after<std::int16_t******>(comm, test, seed);
-    case 7: return wrong_after<double*******>(comm, test, seed);
-    default: return wrong_after<int********>(comm, test, seed);
+    case 1: return wrong_after<double*>(comm, test, seed, paths);
+    case 2: return wrong_after<float**>(comm, test, seed, paths);
+    case 3: return wrong_after<std::int16_t***>(comm, test, seed, paths);
+    case 4: return wrong_after<double****>(comm, test, seed, paths);
+    case 5: return wrong_after<float*****>(comm, test, seed, paths);
+    case 6: return wrong_after<std::int16_t******>(comm, test, seed, paths);
+    case 7: return wrong_after<double*******>(comm, test, seed, paths);
+    default: return wrong_after<int********>(comm, test, seed, paths);
   }
 }
 
@@ -149,6 +150,22 @@ TEST_CASE("tensors of five to eight dimensions come to any layout bit by bit") {
   INFO(first);
   CHECK(bad == 0);
   for (std::size_t dims = 5; dims <= 8; ++dims) CHECK((drawn[dims] > 0 || cases() < 1000));
+}
+
+TEST_CASE("they do so by every path, and where ranks do not choose alike") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  std::size_t bad = 0;
+  std::string first;
+  for (std::uint64_t seed = 0; seed < cases() / 4; ++seed) {
+    const RedistributionCase test = RedistributionCase::draw(seed, comm.size(), 9);
+    const std::size_t count = wrong_after_any(
+        comm, test, seed, hd::test::path_table(seed, comm.rank(), hd::impl::box_memory<Space>()));
+    if (count != 0 && first.empty())
+      first = hd::text("seed ", seed, ": ", count, " elements, ", test.source, " to ", test.target);
+    bad += count;
+  }
+  INFO(first);
+  CHECK(bad == 0);
 }
 
 TEST_CASE("as one writes it: rows become columns, and all of it on every rank") {

@@ -6,6 +6,7 @@
 /// How a collective call is performed. For calls that want something else than the defaults.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -23,10 +24,10 @@ namespace heddle::inline v0 {
 ///
 /// Every call throws, beside what its own page says,
 /// - contract_error for options that do not fit it: counts that are not its blocks', a cost table
-///   of other ranks, a codec for what is not float or double, with error feedback, or with
-///   agreement where a call only reads its input, a progress thread below MPI_THREAD_MULTIPLE;
-///   where ranks give different parts of a SharedView; and at the contract level "communication"
-///   where they make different calls;
+///   of other ranks, a codec for what is not float or double, with error feedback, with agreement
+///   where a call only reads its input, or with domains of other ranks, a progress thread below
+///   MPI_THREAD_MULTIPLE; where ranks give different parts of a SharedView; and at the contract
+///   level "communication" where they make different calls;
 /// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
 ///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
 ///   them do, and perform a reduce_scatter then, too;
@@ -56,6 +57,11 @@ struct CallOptions {
   /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. Without error
   /// feedback, which belongs to data of which a call knows nothing; see StagesOptions::pass.
   std::optional<Codec> codec = {};
+  /// A number for each rank, such as its host's: only messages between ranks of different numbers
+  /// are encoded. Empty: all are. With Codec::agree a sum is then the same on all ranks over levels
+  /// whose innermost groups have a number each, but for what cast_at_cut() excepts; by other
+  /// algorithms it may differ between any two.
+  std::vector<std::uint32_t> codec_domains = {};
   /// Whether ranks of one host read each other's memory in place, in calls that block, of 32 KiB
   /// and more of host memory, by an algorithm of ours without a codec. Messages otherwise. On a
   /// SharedView they all do, where no algorithm is named straight from each rank to each.

@@ -34,7 +34,7 @@ void combine_in(const Task& task) {
   combine(task, [&exec]<class T>(const T* from, T* into, std::size_t count) {
     Kokkos::parallel_for("heddle::collective::combine",
                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
-                         impl::JoinInto<Sum, T>{{}, from, into});
+                         impl::JoinTo<Sum, T>{{}, into, from, into});
   });
   exec.fence("heddle::collective::combine");
 }

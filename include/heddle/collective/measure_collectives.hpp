@@ -33,7 +33,8 @@ struct CollectiveMeasureOptions {
   /// How large, as schedule::CollectiveOptions::bytes says, in whole floats.
   std::vector<Bytes> sizes = {8, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 8 << 20};
   /// How many candidates are timed for a size, beside the library's own call: those with the least
-  /// simulated times, at most two of one algorithm; and the best two over shared memory, if any.
+  /// simulated times, at most two of one algorithm; and the best two over shared memory and the
+  /// best two over levels, if any.
   std::size_t candidates = 4;
   /// For the rounds of a size, of which there are at most 50; and at least 7, which may take
   /// longer. The first one counts only where it takes all of this; a size at which the fastest
@@ -44,20 +45,24 @@ struct CollectiveMeasureOptions {
 
 namespace impl {
 
-/// The first of `all` that are to be timed: `count`, at most two of one algorithm, and the first
-/// two over shared memory, of whose copies the simulation knows less.
+/// The first of `all` that are to be timed: `count`, at most two of one algorithm, the first two
+/// over shared memory, of whose copies the simulation knows less, and the first two over levels: it
+/// knows nothing of what the messages of near ranks share on their way to others.
 [[nodiscard]] inline std::vector<CollectiveChoice> shortlist(
     const std::vector<CollectivePrediction>& all, std::size_t count) {
-  std::vector<CollectiveChoice> found, shared;
+  std::vector<CollectiveChoice> flat, shared, nested;
   for (const auto& [choice, time] : all) {
-    const auto same = std::ranges::count(found, choice.algorithm, &CollectiveChoice::algorithm);
-    if (choice.shared && shared.size() < 2)
-      shared.push_back(choice);
-    else if (!choice.shared && found.size() < count && same < 2)
-      found.push_back(choice);
+    const auto same = std::ranges::count(flat, choice.algorithm, &CollectiveChoice::algorithm);
+    if (choice.shared || !choice.levels.empty()) {
+      auto& others = choice.shared ? shared : nested;
+      if (others.size() < 2) others.push_back(choice);
+    } else if (flat.size() < count && same < 2) {
+      flat.push_back(choice);
+    }
   }
-  found.insert(found.end(), shared.begin(), shared.end());
-  return found;
+  flat.insert(flat.end(), shared.begin(), shared.end());
+  flat.insert(flat.end(), nested.begin(), nested.end());
+  return flat;
 }
 
 }  // namespace impl

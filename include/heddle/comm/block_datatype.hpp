@@ -3,12 +3,15 @@
 #pragma once
 
 /// @file
-/// BlockDatatype: the MPI datatype of a StridedBlock, where the MPI library shall gather its bytes.
+/// BlockDatatype: the MPI datatype of StridedBlocks, where the MPI library shall gather their
+/// bytes.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <mpi.h>
 
@@ -47,6 +50,25 @@ class BlockDatatype {
             where);
     }
     check(MPI_Type_commit(&m_type), where);
+  }
+  /// Of blocks that follow one another, at least one: an item of it at `base` and the start of the
+  /// first is the bytes of all, in order. @throws as above.
+  explicit BlockDatatype(const std::vector<StridedBlock>& blocks) : BlockDatatype(blocks.front()) {
+    if (blocks.size() == 1) return;
+    std::vector<BlockDatatype> parts;
+    std::vector<MPI_Datatype> types;
+    std::vector<MPI_Aint> places;
+    for (const StridedBlock& block : blocks) {
+      types.push_back(parts.emplace_back(block).get());
+      places.push_back(block.start() - blocks.front().start());
+    }
+    const std::vector<int> once(blocks.size(), 1);
+    BlockDatatype all;
+    check(MPI_Type_create_struct(static_cast<int>(blocks.size()), once.data(), places.data(),
+                                 types.data(), &all.m_type),
+          "heddle::BlockDatatype");
+    check(MPI_Type_commit(&all.m_type), "heddle::BlockDatatype");
+    *this = std::move(all);
   }
   /// Leaves `other` with none.
   BlockDatatype(BlockDatatype&& other) noexcept

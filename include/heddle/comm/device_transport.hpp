@@ -89,6 +89,8 @@ class DeviceTransport {
    public:
     /// No message: complete.
     Request() = default;
+    /// A message of the inner transport, which is not staged.
+    explicit Request(typename T::Request inner) : m_inner(std::move(inner)) {}
     /// Leaves `other` without a message.
     Request(Request&& other) noexcept
         : m_inner(std::move(other.m_inner)), m_slot(std::exchange(other.m_slot, nullptr)) {}
@@ -101,8 +103,7 @@ class DeviceTransport {
 
    private:
     friend class DeviceTransport;
-    explicit Request(typename T::Request inner, Slot* slot = nullptr)
-        : m_inner(std::move(inner)), m_slot(slot) {}
+    Request(typename T::Request inner, Slot* slot) : m_inner(std::move(inner)), m_slot(slot) {}
     typename T::Request m_inner;
     Slot* m_slot = nullptr;  ///< null: direct
   };

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// measure_paths(): which path strided messages between two ranks travel fastest. For the table of
-/// a StridedExchange, once on a machine.
+/// measure_paths(): which path strided messages between two ranks travel fastest. For the
+/// tables of StridedExchange, Halo and redistribute(), once on a machine.
 
 #include <algorithm>
 #include <cstddef>

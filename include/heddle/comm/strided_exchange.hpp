@@ -5,7 +5,7 @@
 /// @file
 /// StridedExchange: strided boxes of memory to other ranks and from them, each by the path that a
 /// table says is the fastest. For programs that send parts of Views themselves; halos and
-/// redistributions of tensors do not use it, they pack what their Schedules send.
+/// redistributions of tensors are Schedules, and take a table, too.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,10 +18,8 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/comm/block_datatype.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/gpu_aware.hpp>
-#include <heddle/comm/impl/host_memory.hpp>
+#include <heddle/comm/impl/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/shipped_gains.hpp>
 #include <heddle/core/contract.hpp>
@@ -56,49 +54,14 @@ struct StridedOptions {
 
 namespace impl {
 
-/// What holds of the memory that boxes lie in.
-struct BoxMemory {
-  bool on_host;             ///< the host reaches it
-  bool mpi_takes_it;        ///< pointers to it
-  bool kernels_reach_host;  ///< its kernels reach the host's memory that messages pass through
-  friend bool operator==(const BoxMemory&, const BoxMemory&) = default;
-};
-
-/// Of `Exec`.
-template <kernel::ExecutionSpace Exec>
-[[nodiscard]] BoxMemory box_memory() {
-  using Memory = typename Exec::memory_space;
-  return {Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible, gpu_aware<Memory>(),
-          Kokkos::SpaceAccessibility<Exec, HostMemoryBeside<Memory>>::accessible};
-}
-
-/// The table of the options, or what holds without one.
+/// The table of the options, or what holds without one. @throws contract_error as expect_usable().
 [[nodiscard]] inline PathTable paths_of(const StridedOptions& options, const BoxMemory& memory) {
-  if (options.paths) return *options.paths;
+  if (options.paths) {
+    expect_usable(*options.paths, memory, "heddle::StridedExchange");
+    return *options.paths;
+  }
   if (memory.on_host) return PathTable(shipped_gains());
   return PathTable(memory.mpi_takes_it ? StridedPath::direct : StridedPath::staged);
-}
-
-/// The path of one message: a datatype only where MPI has one that packs in this order, and sends
-/// it in one piece. @throws contract_error for one that needs pointers which MPI, or kernels, do
-/// not take.
-[[nodiscard]] inline StridedPath path_of(const StridedBlock& block, const PathTable& paths,
-                                         const BoxMemory& memory) {
-  const StridedPath path = paths.choose(block.bytes(), block.run());
-  const auto refused = [&](const char* what) {
-    return Complaint{"heddle::StridedExchange", what, text("the table chooses ", path),
-                     "measure a table where it shall be used"};
-  };
-  expects(memory.mpi_takes_it || (path != StridedPath::datatype && path != StridedPath::direct),
-          [&] { return refused("this MPI does not take pointers to the memory of the boxes"); });
-  expects(memory.kernels_reach_host || path != StridedPath::one_shot,
-          [&] { return refused("kernels do not reach the host's memory for messages"); });
-  const bool packs = path != StridedPath::datatype &&
-                     !(path == StridedPath::direct && block.contiguous());  // which is one piece
-  if (packs) return path;
-  for (const StridedLoop& loop : block.loops())
-    if (loop.stride < 0) return StridedPath::direct;  // which some MPIs walk in another order
-  return block.bytes() < MpiOptions{}.max_message ? StridedPath::datatype : StridedPath::direct;
 }
 
 }  // namespace impl
@@ -122,18 +85,16 @@ template <kernel::ExecutionSpace Exec>
 template <kernel::ExecutionSpace Exec>
 class StridedExchange {
   using Memory = typename Exec::memory_space;
-  using HostMemory = impl::HostMemoryBeside<Memory>;
 
  public:
   /// @throws contract_error for a rank that is not there, boxes to this rank that are not those
-  /// from it, or a table whose path needs pointers that MPI, or kernels, do not take.
+  /// from it, or a table with a path that needs pointers which MPI, or kernels, do not take.
   StridedExchange(const Communicator& comm, std::vector<StridedMove> sends,
                   std::vector<StridedMove> receives, StridedOptions options = {})
       : m_transport(&comm.template attached<MpiTransport>()), m_options(std::move(options)) {
-    const impl::BoxMemory memory = impl::box_memory<Exec>();
-    const PathTable paths = impl::paths_of(m_options, memory);
-    sort(std::move(sends), m_sends, m_own_sends, paths, memory);
-    sort(std::move(receives), m_receives, m_own_receives, paths, memory);
+    const PathTable paths = impl::paths_of(m_options, impl::box_memory<Exec>());
+    sort(std::move(sends), m_sends, m_own_sends, paths);
+    sort(std::move(receives), m_receives, m_own_receives, paths);
     expects(std::ranges::equal(m_own_sends, m_own_receives, {}, &StridedBlock::bytes,
                                &StridedBlock::bytes),
             [&] {
@@ -173,9 +134,12 @@ class StridedExchange {
     m_to = to;
     m_under_way = true;
     guarded([&] {
-      for (Message& message : m_receives) receive(message, to);
+      for (Message& message : m_receives) {
+        message.request = message.boxes.receive(*m_transport, message.peer, lane, to);
+        message.open = true;
+      }
       for (Message& message : m_sends) {
-        pack(message, from);
+        message.boxes.pack(exec, from);
         // Host cores are done when pack() returns: the first message goes while they pack the next.
         if constexpr (kernel::runs_on_host<Exec>) send(message, from);
       }
@@ -241,8 +205,7 @@ class StridedExchange {
   friend std::ostream& operator<<(std::ostream& out, const StridedExchange& exchange) {
     const auto print = [&](const char* way, const std::vector<Message>& messages) {
       for (const Message& message : messages)
-        out << way << " rank " << message.peer << ": " << message.block << ", " << message.path
-            << '\n';
+        out << way << " rank " << message.peer << ": " << message.boxes << '\n';
     };
     print("to", exchange.m_sends);
     print("from", exchange.m_receives);
@@ -251,30 +214,14 @@ class StridedExchange {
 
  private:
   static constexpr const char* where = "heddle::StridedExchange";
-  using Piece = Kokkos::View<std::byte*, Memory>;
-  using HostPiece = Kokkos::View<std::byte*, HostMemory>;
 
-  /// A message to or from another rank, and where it is in one piece.
+  /// To or from another rank.
   struct Message {
     Rank peer;
-    StridedBlock block;
-    Bytes bytes = 0;
-    StridedPath path = StridedPath::direct;
-    BlockDatatype type = {};  ///< of the path datatype
-    Piece piece = {};         ///< of direct and staged
-    HostPiece host = {};      ///< of one_shot and staged
-    MpiTransport::Request request = {};
+    impl::StridedMessage<Memory> boxes;
     bool receives = false;
+    MpiTransport::Request request = {};
     bool open = false;
-
-    /// What MPI is given, unless it gathers itself.
-    [[nodiscard]] std::byte* data() const {
-      return path == StridedPath::direct ? piece.data() : host.data();
-    }
-    /// What kernels pack into and unpack from.
-    [[nodiscard]] std::byte* packed() const {
-      return path == StridedPath::one_shot ? host.data() : piece.data();
-    }
   };
 
   [[nodiscard]] static std::string listed(const std::vector<StridedBlock>& blocks) {
@@ -286,7 +233,7 @@ class StridedExchange {
 
   /// Messages apart from what stays here.
   void sort(std::vector<StridedMove> moves, std::vector<Message>& messages,
-            std::vector<StridedBlock>& own, const PathTable& paths, const impl::BoxMemory& memory) {
+            std::vector<StridedBlock>& own, const PathTable& paths) {
     for (StridedMove& move : moves) {
       expects(+move.peer < static_cast<std::size_t>(m_transport->size()), [&] {
         return Complaint{where, "no such rank",
@@ -297,49 +244,20 @@ class StridedExchange {
         own.push_back(std::move(move.block));
         continue;
       }
-      Message& message = messages.emplace_back();
-      message.peer = move.peer;
-      message.block = std::move(move.block);
-      message.bytes = message.block.bytes();
-      message.path = impl::path_of(message.block, paths, memory);
-      message.receives = &messages == &m_receives;
-      if (message.path == StridedPath::datatype) message.type = BlockDatatype(message.block);
-      if (message.path == StridedPath::direct || message.path == StridedPath::staged)
-        message.piece =
-            memory::message_buffer<Memory>("heddle::comm::strided_piece", message.bytes);
-      if (message.path == StridedPath::one_shot || message.path == StridedPath::staged)
-        message.host =
-            memory::message_buffer<HostMemory>("heddle::comm::strided_host_piece", message.bytes);
+      std::vector<StridedBlock> boxes{std::move(move.block)};
+      const StridedPath path = impl::path_of(boxes, paths);
+      messages.push_back({move.peer, {std::move(boxes), path}, &messages == &m_receives});
     }
   }
 
-  void pack(Message& message, const std::byte* from) {
-    if (message.path == StridedPath::datatype) return;
-    kernel::pack(*m_exec, message.block, from, message.packed());
-    if (message.path == StridedPath::staged)
-      Kokkos::deep_copy(*m_exec, message.host, message.piece);
-  }
   void send(Message& message, const std::byte* from) {
-    message.request = message.path == StridedPath::datatype
-                          ? m_transport->send(message.peer, lane, from + message.block.start(),
-                                              message.bytes, message.type.get())
-                          : m_transport->send(message.peer, lane, message.data(), message.bytes);
-    message.open = true;
-  }
-  void receive(Message& message, std::byte* to) {
-    message.request = message.path == StridedPath::datatype
-                          ? m_transport->receive(message.peer, lane, to + message.block.start(),
-                                                 message.bytes, message.type.get())
-                          : m_transport->receive(message.peer, lane, message.data(), message.bytes);
+    message.request = message.boxes.send(*m_transport, message.peer, lane, from);
     message.open = true;
   }
   /// It is complete: a received one goes to its place.
   void arrive(Message& message) {
     message.open = false;
-    if (!message.receives || message.path == StridedPath::datatype) return;
-    if (message.path == StridedPath::staged)
-      Kokkos::deep_copy(*m_exec, message.piece, message.host);
-    kernel::unpack(*m_exec, message.block, message.packed(), m_to);
+    if (message.receives) message.boxes.unpack(*m_exec, m_to);
   }
 
   void end() {
@@ -373,7 +291,8 @@ class StridedExchange {
   StridedOptions m_options;
   std::vector<Message> m_sends, m_receives;
   std::vector<StridedBlock> m_own_sends, m_own_receives;
-  Piece m_own;  ///< what is on its way from this rank to itself, one box at a time
+  Kokkos::View<std::byte*, Memory>
+      m_own;  ///< what is on its way from this rank to itself, one box at a time
   std::optional<Exec> m_exec;
   std::byte* m_to = nullptr;
   bool m_under_way = false;

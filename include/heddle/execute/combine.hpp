@@ -18,13 +18,15 @@
 namespace heddle::inline v0 {
 
 /// Calls `add(from, into, count)` with the memory of a combine task as elements of its buffers'
-/// type: `from[i]` is to be added to `into[i]`, i < count.
+/// type: `from[i]` is to be added to `into[i]`, i < count. `into` is the one of its two uses that
+/// is updated.
 /// @throws contract_error for bytes and for types of storage only, which cannot be added.
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
-  const BoundUse& from = task.uses()[0];
-  const BoundUse& into = task.uses()[1];
+  const bool into_first = task.uses()[0].access != Access::read;
+  const BoundUse& from = task.uses()[into_first ? 1 : 0];
+  const BoundUse& into = task.uses()[into_first ? 0 : 1];
   const auto as = [&]<class T>(T) {
     add(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
         static_cast<std::size_t>(into.bytes / sizeof(T)));

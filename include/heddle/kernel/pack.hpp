@@ -182,4 +182,23 @@ void unpack(const Exec& exec, const StridedBlock& block, const std::byte* packed
                           const_cast<std::byte*>(packed));
 }
 
+/// The same of several blocks, one after the other.
+template <ExecutionSpace Exec>
+void pack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::byte* base,
+          std::byte* packed) {
+  for (const StridedBlock& block : blocks) {
+    pack(exec, block, base, packed);
+    packed += block.bytes();
+  }
+}
+/// Likewise.
+template <ExecutionSpace Exec>
+void unpack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::byte* packed,
+            std::byte* base) {
+  for (const StridedBlock& block : blocks) {
+    unpack(exec, block, packed, base);
+    packed += block.bytes();
+  }
+}
+
 }  // namespace heddle::inline v0::kernel

@@ -16,12 +16,14 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/machine/near_groups.hpp>
 #include <heddle/plan/message_costs.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/schedule/collective/domain_levels.hpp>
 #include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/collective/hierarchical.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
@@ -32,6 +34,7 @@ namespace heddle::inline v0 {
 struct CollectiveChoice {
   bool library = false;                                         ///< by the MPI library's own call
   schedule::Algorithm algorithm = schedule::Algorithm::direct;  ///< by this one, otherwise
+  std::vector<schedule::GroupLevel> levels = {};  ///< of the hierarchical one, innermost first
   Bytes piece = 0;  ///< most bytes of a message that carries one block; 0: a block is not cut
   Rank root = {};   ///< of an all-reduce over a tree or star: through whom it goes
   /// Ranks of one host read each other's memory, in levels where there are several hosts, among
@@ -39,10 +42,14 @@ struct CollectiveChoice {
   bool shared = false;
 
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
-  /// "star by rank 2 in pieces of 16384 bytes", "ring over shared memory"
+  /// "star by rank 2 in pieces of 16384 bytes", "hierarchical of 4 by direct, 2 by ring", "ring
+  /// over shared memory"
   friend std::ostream& operator<<(std::ostream& out, const CollectiveChoice& choice) {
     if (choice.library) return out << "library";
     out << choice.algorithm;
+    const char* before = " of ";
+    for (const schedule::GroupLevel& level : choice.levels)
+      out << std::exchange(before, ", ") << level;
     if (choice.root != Rank{}) out << " by rank " << choice.root;
     if (choice.piece != 0) out << " in pieces of " << choice.piece << " bytes";
     return choice.shared ? out << " over shared memory" : out;
@@ -57,12 +64,14 @@ struct CollectivePrediction {
 
 namespace impl {
 
-/// `options` as `choice` has it: its chunks, and its root where the collective itself has none.
+/// `options` as `choice` has it: its levels, its chunks, and its root where the collective itself
+/// has none.
 [[nodiscard]] inline schedule::CollectiveOptions chosen(schedule::Collective collective,
                                                         const CollectiveChoice& choice,
                                                         schedule::CollectiveOptions options) {
   using schedule::Collective;
   if (collective == Collective::all_reduce) options.root = choice.root;
+  options.levels = choice.levels;
   options.chunks = 1;
   if (choice.piece == 0 || collective == Collective::barrier) return options;
   const schedule::CollectiveForm form{collective, choice.algorithm, 1, options.root,
@@ -124,6 +133,7 @@ inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks)
                                          const std::vector<std::uint32_t>& domains) {
   expect_domains(domains, options.ranks);
   choice.algorithm = shared_algorithm(collective, choice.algorithm, options, domains);
+  choice.levels = options.levels;
   return collective_in_domains(collective, choice.algorithm, chosen(collective, choice, options),
                                domains);
 }
@@ -161,17 +171,59 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
     if (outer == Algorithm::hierarchical || !schedule::applicable(collective, algorithm, levels))
       continue;
     std::vector<CollectiveChoice> each;
-    add_pieces(each, collective, {.algorithm = algorithm, .shared = true}, levels);
+    add_pieces(each, collective, {.algorithm = algorithm, .levels = levels.levels, .shared = true},
+               levels);
     for (CollectiveChoice& choice : each) {
       choice.algorithm = outer;
+      choice.levels.clear();
       found.push_back(choice);
     }
   }
 }
 
+/// Levels of groups of these sizes, each a multiple of the one before, and `outer` among the
+/// largest.
+[[nodiscard]] inline std::vector<schedule::GroupLevel> nested(schedule::Collective collective,
+                                                              const std::vector<int>& sizes,
+                                                              int ranks,
+                                                              schedule::Algorithm outer) {
+  std::vector<schedule::GroupLevel> levels;
+  int below = 1;
+  for (const int size : sizes) {
+    levels.push_back({size / below, algorithm_inside(collective)});
+    below = size;
+  }
+  levels.push_back({ranks / below, outer});
+  return levels;
+}
+
+/// Adds the candidates over levels: those of `options`; where it has none each size of groups of
+/// ranks that are near each other, and all sizes together, with every algorithm among the largest.
+inline void add_levels(std::vector<CollectiveChoice>& found, schedule::Collective collective,
+                       const schedule::CollectiveOptions& options, const Machine& machine) {
+  using schedule::Algorithm;
+  const auto add = [&](std::vector<schedule::GroupLevel> levels) {
+    const CollectiveChoice choice{.algorithm = Algorithm::hierarchical,
+                                  .levels = std::move(levels)};
+    if (schedule::applicable(collective, choice.algorithm, chosen(collective, choice, options)))
+      add_pieces(found, collective, choice, options);
+  };
+  if (!options.levels.empty()) return add(options.levels);
+  const auto ranks = static_cast<Bytes>(std::max(options.ranks, 1));
+  const Bytes block =
+      options.blocks.empty() ? options.bytes / ranks : std::ranges::max(options.blocks);
+  const std::vector<int> sizes = near_groups(machine, options.ranks, block);
+  std::vector<std::vector<int>> nests;
+  for (const int size : sizes) nests.push_back({size});
+  if (sizes.size() > 1) nests.push_back(sizes);
+  for (const std::vector<int>& nest : nests)
+    for (std::size_t a = 0; a < schedule::algorithm_count; ++a)
+      add(nested(collective, nest, options.ranks, static_cast<Algorithm>(a)));
+}
+
 }  // namespace impl
 
-/// The Schedule of a collective as `choice` has it, whose chunks and root replace those of
+/// The Schedule of a collective as `choice` has it, whose levels, chunks and root replace those of
 /// `options`, in the order of the times that it is expected to have on `machine`: a rank that walks
 /// the list finds what comes early first. Over shared memory, which ranks have as `domains` say
 /// (one number per rank), what ranks read of each other is copied out: see share_copies().
@@ -223,8 +275,10 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
 }
 
 /// What there is to choose from for a collective on a machine: every algorithm that performs it,
-/// its blocks uncut and in pieces, over the best hubs; and, where ranks share memory as `domains`
-/// say, over that. Not the library's own call, which only a measurement can price.
+/// its blocks uncut and in pieces, over the best hubs; over levels, those of `options`, or else
+/// straight inside of near_groups() and by every algorithm among them; and, where ranks share
+/// memory as `domains` say, over that. Not the library's own call, which only a measurement can
+/// price.
 /// @throws contract_error for domains that are neither none nor one number per rank.
 [[nodiscard]] inline std::vector<CollectiveChoice> candidates(
     schedule::Collective collective, const schedule::CollectiveOptions& options,
@@ -237,18 +291,21 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
     impl::add_shared(found, collective, options, domains);
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
-    if (!schedule::applicable(collective, algorithm, options)) continue;
+    if (algorithm == Algorithm::hierarchical ||
+        !schedule::applicable(collective, algorithm, options))
+      continue;
     const bool has_hub = collective == Collective::all_reduce &&
                          (algorithm == Algorithm::star || algorithm == Algorithm::binomial_tree);
     const auto roots = has_hub ? impl::hubs(machine, options.ranks) : std::vector<Rank>{Rank{}};
     for (const Rank root : roots)
       impl::add_pieces(found, collective, {.algorithm = algorithm, .root = root}, options);
   }
+  impl::add_levels(found, collective, options, machine);
   return found;
 }
 
 /// All candidates() with their simulated times, the fastest first; at equal times in their order,
-/// those over shared memory first and short ones before those that are cut.
+/// those over shared memory first, levels last, and short ones before those that are cut.
 /// @throws infeasible where no algorithm performs the collective; what candidates() and
 ///         schedule::collective() throw.
 [[nodiscard]] inline std::vector<CollectivePrediction> predict(

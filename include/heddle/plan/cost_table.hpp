@@ -53,15 +53,15 @@ class CostTable {
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
 
   /// Adds a measured time, or replaces it. Bytes are those of schedule::CollectiveOptions.
-  /// @throws contract_error for a time that is not above 0, or a root that is no rank.
+  /// @throws contract_error for a time that is not above 0, a root that is no rank, or levels that
+  ///         are not the hierarchical algorithm's, for this collective of these ranks.
   void set(schedule::Collective collective, Bytes bytes, const CollectiveChoice& choice,
            Seconds time) {
-    expects(time > 0 && std::isfinite(time) &&
-                +choice.root < static_cast<std::size_t>(m_machine.ranks()),
-            [&] {
-              return Complaint{"heddle::CostTable::set", "a choice of a rank takes some time",
-                               text(choice, ", ", time, " s, ", m_machine.ranks(), " ranks")};
-            });
+    expects(is_possible(collective, choice, time), [&] {
+      return Complaint{
+          "heddle::CostTable::set", "a choice that these ranks have takes some time",
+          text(collective, ", ", choice, ", ", time, " s, ", m_machine.ranks(), " ranks")};
+    });
     auto& rows = m_rows[static_cast<std::size_t>(collective)];
     auto row = std::ranges::lower_bound(rows, bytes, {}, &Row::bytes);
     if (row == rows.end() || row->bytes != bytes) row = rows.insert(row, {bytes, {}});
@@ -120,7 +120,8 @@ class CostTable {
   /// As text, which parse() reads back without loss: a line "heddle-costs 1 CHECKSUM", with the
   /// 64-bit FNV-1a hash of the lines below it; the number of ranks and the name of a device; "link
   /// FROM TO LATENCY BANDWIDTH" in seconds and bytes per second; and "time COLLECTIVE BYTES SECONDS
-  /// library", "... SECONDS ALGORITHM PIECE ROOT" or "... ROOT shared".
+  /// library", "... SECONDS ALGORITHM PIECE ROOT", "... ROOT shared", or, innermost level first,
+  /// "... ROOT levels RANKS ALGORITHM RANKS ALGORITHM".
   [[nodiscard]] std::string to_text() const {
     std::ostringstream body;
     body.precision(std::numeric_limits<double>::max_digits10);
@@ -138,11 +139,17 @@ class CostTable {
         for (const auto& [choice, time] : row.times) {
           body << "time " << static_cast<schedule::Collective>(c) << ' ' << row.bytes << ' ' << time
                << ' ';
-          if (choice.library)
+          if (choice.library) {
             body << "library\n";
-          else
-            body << choice.algorithm << ' ' << choice.piece << ' ' << choice.root
-                 << (choice.shared ? " shared\n" : "\n");
+            continue;
+          }
+          body << choice.algorithm << ' ' << choice.piece << ' ' << choice.root
+               << (choice.shared           ? " shared"
+                   : choice.levels.empty() ? ""
+                                           : " levels");
+          for (const schedule::GroupLevel& level : choice.levels)
+            body << ' ' << level.ranks << ' ' << level.algorithm;
+          body << '\n';
         }
       }
     }
@@ -252,34 +259,59 @@ class CostTable {
     return error == std::errc{} && rest == word.data() + word.size();
   }
 
+  /// Whether `value` is one of `count` that are written as `word`, which it is then.
+  template <class T>
+  [[nodiscard]] static bool named(const std::string& word, std::size_t count, T& value) {
+    for (std::size_t i = 0; i < count; ++i) {
+      value = static_cast<T>(i);
+      if (schedule::to_string(value) == word) return true;
+    }
+    return false;
+  }
+
   void read_time(const std::string& line) {
+    using schedule::algorithm_count;
     std::istringstream in(line);
-    std::string word, collective, algorithm;
+    std::string word, collective, algorithm, rest;
     Bytes bytes = 0;
     Seconds time = 0;
     CollectiveChoice choice;
-    in >> word >> collective >> bytes >> time >> algorithm;
-    choice.library = algorithm == "library";
+    schedule::Collective which{};
     std::uint32_t root = 0;
-    if (!choice.library) in >> choice.piece >> root;
+    in >> word >> collective >> bytes >> time >> algorithm;
+    bool known = word == "time" && named(collective, schedule::collective_count, which);
+    choice.library = algorithm == "library";
+    if (!choice.library) {
+      in >> choice.piece >> root;
+      known = known && named(algorithm, algorithm_count, choice.algorithm);
+    }
+    known = known && !in.fail();
     choice.root = Rank{root};
-    const bool complete = !in.fail();
-    std::string memory;
-    choice.shared = static_cast<bool>(in >> memory);
-    std::size_t c = 0, a = 0;
-    while (c < schedule::collective_count &&
-           schedule::to_string(static_cast<schedule::Collective>(c)) != collective)
-      ++c;
-    while (a < schedule::algorithm_count &&
-           schedule::to_string(static_cast<schedule::Algorithm>(a)) != algorithm)
-      ++a;
-    const bool known =
-        choice.library ? !choice.shared
-                       : a < schedule::algorithm_count && (!choice.shared || memory == "shared");
-    if (!complete || word != "time" || c == schedule::collective_count || !known)
+    if (in >> rest) {
+      choice.shared = rest == "shared";
+      known = known && !choice.library && (choice.shared || rest == "levels");
+      schedule::GroupLevel level;
+      while (!choice.shared && in >> level.ranks) {
+        in >> algorithm;
+        known = known && !in.fail() && named(algorithm, algorithm_count, level.algorithm);
+        choice.levels.push_back(level);
+      }
+      known = known && (choice.shared || !choice.levels.empty());
+    }
+    if (!known || !in.eof() || !is_possible(which, choice, time))
       refuse("a line is not understood", text("'", line, "'"));
-    if (!choice.library) choice.algorithm = static_cast<schedule::Algorithm>(a);
-    set(static_cast<schedule::Collective>(c), bytes, choice, time);
+    set(which, bytes, choice, time);
+  }
+
+  /// Whether these ranks can have made such a choice, in such a time.
+  [[nodiscard]] bool is_possible(schedule::Collective collective, const CollectiveChoice& choice,
+                                 Seconds time) const {
+    const auto ranks = static_cast<std::uint32_t>(m_machine.ranks());
+    const bool nested = choice.algorithm == schedule::Algorithm::hierarchical && !choice.library;
+    return time > 0 && std::isfinite(time) && choice.root.value < ranks &&
+           !(nested && choice.shared) &&
+           (nested ? schedule::why_not(collective, choice.levels, ranks).empty()
+                   : choice.levels.empty());
   }
 
   Machine m_machine;

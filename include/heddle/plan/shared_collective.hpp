@@ -48,23 +48,28 @@ inline constexpr Bytes shared_piece = Bytes{64} << 10;
          collective != barrier;
 }
 
+/// By which algorithm a collective goes among ranks that are near each other: straight from each to
+/// each, from and to a root along a tree.
+[[nodiscard]] inline schedule::Algorithm algorithm_inside(schedule::Collective collective) {
+  using enum schedule::Algorithm;
+  const auto performs = [&](schedule::Algorithm each) {
+    return schedule::applicable(collective, each, {});
+  };
+  return !performs(direct) && performs(binomial_tree) ? binomial_tree : direct;
+}
+
 /// By which algorithm a collective goes among ranks that share memory as `domains` say, `outer`
 /// being that among the domains, and over which levels, which it leaves in `options`: in one domain
-/// straight from each rank to each, from and to a root along a tree; in levels, where levels_of()
-/// finds them and they perform it; else by `outer` among all.
+/// as algorithm_inside() says; in levels, where levels_of() finds them and they perform it; else by
+/// `outer` among all.
 [[nodiscard]] inline schedule::Algorithm shared_algorithm(
     schedule::Collective collective, schedule::Algorithm outer,
     schedule::CollectiveOptions& options, const std::vector<std::uint32_t>& domains) {
   using enum schedule::Algorithm;
   options.levels = schedule::levels_of(domains, outer);
   const bool nested = options.levels.size() > 1;
-  schedule::GroupLevel& within = options.levels[0];
-  const auto performs = [&](schedule::Algorithm each) {
-    return schedule::applicable(collective, each, {.ranks = within.ranks});
-  };
-  if ((nested || all_share(domains)) && !performs(direct) && performs(binomial_tree))
-    within.algorithm = binomial_tree;
-  const schedule::Algorithm algorithm = nested ? hierarchical : within.algorithm;
+  if (nested || all_share(domains)) options.levels[0].algorithm = algorithm_inside(collective);
+  const schedule::Algorithm algorithm = nested ? hierarchical : options.levels[0].algorithm;
   return schedule::applicable(collective, algorithm, options) ? algorithm : outer;
 }
 

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +20,14 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/impl/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 #include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
@@ -53,11 +57,15 @@ class Halo {
   /// What it is of.
   using Tensor = Sharded<Data, Space>;
 
-  /// For tensors of the layout of `tensor`.
-  /// @throws contract_error for an age or a warm-up below 0, or what schedule::halo_exchange()
-  ///         refuses; at the contract level "communication" where ranks make another one.
+  /// For tensors of the layout of `tensor`. What is not in one run is packed, and with an age above
+  /// 0 all; with `paths`, as measure_paths() measures them, that goes by what these choose. Their
+  /// datatypes are for an age of 0: what is still under way when it may be written is packed.
+  /// @throws contract_error for an age or a warm-up below 0, what schedule::halo_exchange()
+  ///         refuses, or a table with a path that there is not from this memory; at the contract
+  ///         level "communication" where ranks make another one.
   explicit Halo(const Sharded<Data, Space>& tensor, const schedule::HaloOptions& options = {},
-                const schedule::Freshness& freshness = {})
+                const schedule::Freshness& freshness = {},
+                const std::optional<PathTable>& paths = {})
       : m_comm(&agreed(tensor, options, freshness)),
         m_layout(tensor.layout()),
         m_transport(m_comm->get()),
@@ -65,8 +73,10 @@ class Halo {
         m_exchange(schedule::halo_exchange(m_layout, m_comm->size(), sizeof(Element), options)) {
     const Schedule schedule = schedule::to_schedule(m_exchange, text("halo of ", freshness),
                                                     scalar_of<Element>, freshness.age > 0);
+    if (paths) impl::expect_usable(*paths, impl::box_memory<Exec, MemorySpace>(), where);
     for (int slot = 0; slot <= freshness.age; ++slot)
-      m_slots.push_back(std::make_unique<Slot>(schedule, m_transport, memory_of(tensor)));
+      m_slots.push_back(std::make_unique<Slot>(m_exchange, schedule, m_transport, memory_of(tensor),
+                                               paths, freshness.age > 0));
   }
   Halo(const Halo&) = delete;
   Halo& operator=(const Halo&) = delete;
@@ -122,6 +132,12 @@ class Halo {
     return m_slots.front()->performer.schedule();
   }
 
+  /// Of the messages of which a table was asked a line each, as in "to rank 1: 8 B of 256 x 2048,
+  /// direct".
+  friend std::ostream& operator<<(std::ostream& out, const Halo& halo) {
+    return out << halo.m_slots.front()->performer.transport();
+  }
+
  private:
   using Element = typename Tensor::Element;
   using MemorySpace = typename Tensor::View::memory_space;
@@ -153,9 +169,9 @@ class Halo {
   };
   /// An exchange, which is under way for as many calls as its age.
   struct Slot {
-    Slot(const Schedule& schedule, MpiTransport& transport, const impl::ExchangeMemory& memory)
-        : performer(schedule, transport, memory) {}
-    impl::ExchangePerformer<MpiTransport, MemorySpace> performer;
+    template <class... Args>
+    explicit Slot(Args&&... args) : performer(std::forward<Args>(args)...) {}
+    impl::ExchangePerformer<MemorySpace> performer;
     std::vector<Arrived> arrived = {};
     bool under_way = false;
   };
@@ -164,14 +180,14 @@ class Halo {
     return {nullptr, impl::begin_of(tensor.parts())};
   }
   template <class SpaceInstance>
-  [[nodiscard]] auto handler(const SpaceInstance& space) const {
-    return impl::ExchangeHandler<SpaceInstance, MemorySpace, Element>(space, m_exchange,
-                                                                      Merge::sum);
+  [[nodiscard]] auto handler(const SpaceInstance& space, const Slot& slot) const {
+    return impl::ExchangeHandler<SpaceInstance, MemorySpace, Element>(
+        space, m_exchange, slot.performer.transport(), Merge::sum);
   }
   /// The same, but that it leaves what has come where it is.
   template <class SpaceInstance>
   [[nodiscard]] auto keeper(const SpaceInstance& space, Slot& slot) const {
-    return [performs = handler(space), &slot](const Task& task) {
+    return [performs = handler(space, slot), &slot](const Task& task) {
       const BoundUse& packed = task.uses()[0];
       if (task.kind() == Kind::cast && packed.access == Access::read)
         slot.arrived.push_back({+task.item(), packed.data});
@@ -190,7 +206,7 @@ class Halo {
     Slot& now = slot_of(call);
     now.performer.begin(memory_of(tensor), options);
     if (m_slots.size() == 1) {
-      now.performer.finish(handler(space));
+      now.performer.finish(handler(space, now));
       return;
     }
     now.arrived.clear();
@@ -199,9 +215,9 @@ class Halo {
     if (age > 0) advance(space, now);
     Slot& due = slot_of(call - age);
     finish(space, due);
+    const auto places = handler(space, due);
     for (const Arrived& arrived : due.arrived)
-      impl::copy_blocks<false>(space, m_exchange.pieces[arrived.piece].blocks,
-                               impl::begin_of(tensor.parts()), arrived.data);
+      places.unpack(arrived.piece, arrived.data, impl::begin_of(tensor.parts()));
   }
   template <class SpaceInstance>
   void advance(const SpaceInstance& space, Slot& slot) {

@@ -201,9 +201,9 @@ void ParameterShards<Real, Exec>::add(const Exec& exec) {
   m_room->group->reduce(exec, m_room->gradients.data(), m_count, ShardLevel::rank, how.gradients,
                         how.gradient_codec);
   const auto mine = part(m_room->gradients, share(how.gradients));
-  Kokkos::parallel_for("heddle::tensor::add_gradients",
-                       Kokkos::RangePolicy<Exec>(exec, 0, mine.size()),
-                       impl::JoinInto<Sum, Real>{{}, mine.data(), m_gradients.data()});
+  Kokkos::parallel_for(
+      "heddle::tensor::add_gradients", Kokkos::RangePolicy<Exec>(exec, 0, mine.size()),
+      impl::JoinTo<Sum, Real>{{}, m_gradients.data(), mine.data(), m_gradients.data()});
 }
 
 template <std::floating_point Real, kernel::ExecutionSpace Exec>

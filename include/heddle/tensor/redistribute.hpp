@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <typeindex>
 #include <utility>
 #include <vector>
@@ -19,12 +20,14 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/impl/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
 #include <heddle/tensor/impl/exchange_handler.hpp>
 #include <heddle/tensor/impl/exchange_performer.hpp>
@@ -43,23 +46,32 @@ class Redistributions {
   /// One of tensors of T in `MemorySpace`.
   template <class T, class MemorySpace>
   struct Known {
+    Known(schedule::Redistribution planned, MpiTransport& transport, const ExchangeMemory& memory,
+          const std::optional<PathTable>& by)
+        : plan(std::move(planned)),
+          paths(by),
+          performer(plan.exchange, to_schedule(plan, scalar_of<T>), transport, memory, paths) {}
     schedule::Redistribution plan;
-    ExchangePerformer<MpiTransport, MemorySpace> performer;
+    std::optional<PathTable> paths;
+    ExchangePerformer<MemorySpace> performer;
   };
 
-  /// That from `source` to `target`, planned where it is not known yet.
+  /// That from `source` to `target` by `paths`, planned where it is not known yet.
   template <class T, class MemorySpace>
   [[nodiscard]] Known<T, MemorySpace>& find(const Layout& source, const Layout& target,
-                                            const ExchangeMemory& memory) {
+                                            const ExchangeMemory& memory,
+                                            const std::optional<PathTable>& paths = {}) {
     using Wanted = Known<T, MemorySpace>;
     // The last is the latest, which is often wanted again.
     const auto found = std::find_if(m_known.rbegin(), m_known.rend(), [&](const Entry& entry) {
-      return entry.type == typeid(Wanted) && entry.source == source && entry.target == target;
+      return entry.type == typeid(Wanted) && entry.source == source && entry.target == target &&
+             static_cast<const Wanted*>(entry.known.get())->paths == paths;
     });
     if (found != m_known.rend()) {
       std::rotate(m_known.rbegin(), found, found + 1);
     } else {
-      m_known.push_back({typeid(Wanted), source, target, made<Wanted, T>(source, target, memory)});
+      m_known.push_back(
+          {typeid(Wanted), source, target, made<T, MemorySpace>(source, target, memory, paths)});
       if (m_known.size() > most) m_known.erase(m_known.begin());
     }
     return *static_cast<Wanted*>(m_known.back().known.get());
@@ -74,23 +86,31 @@ class Redistributions {
     std::shared_ptr<void> known;
   };
 
-  /// A new one. What the contract refuses all ranks find alike; of any other failure, such as
-  /// memory that there is not, the others must hear, for they wait for messages of this one.
-  template <class Wanted, class T>
-  [[nodiscard]] std::shared_ptr<Wanted> made(const Layout& source, const Layout& target,
-                                             const ExchangeMemory& memory) {
+  /// A new one. What the contract refuses of layouts all ranks find alike; of any other failure,
+  /// such as a table of this rank's or memory that there is not, the others must hear, for they
+  /// wait for messages of this one.
+  template <class T, class MemorySpace>
+  [[nodiscard]] std::shared_ptr<Known<T, MemorySpace>> made(const Layout& source,
+                                                            const Layout& target,
+                                                            const ExchangeMemory& memory,
+                                                            const std::optional<PathTable>& paths) {
+    bool alike = false;
     const auto make = [&] {
-      auto plan = schedule::redistribution(source, target, m_transport.size(), sizeof(T));
-      Schedule schedule = to_schedule(plan, scalar_of<T>);
-      return std::shared_ptr<Wanted>(
-          new Wanted{std::move(plan), {std::move(schedule), m_transport, memory}});
+      if (paths)
+        expect_usable(*paths, box_memory<typename MemorySpace::execution_space, MemorySpace>(),
+                      "heddle::redistribute");
+      alike = true;
+      return std::make_shared<Known<T, MemorySpace>>(
+          schedule::redistribution(source, target, m_transport.size(), sizeof(T)), m_transport,
+          memory, paths);
     };
     const auto tell = [&](const char* reason) {
       m_transport.abort({m_transport.rank(), "preparing a redistribution", reason});
     };
     try {
       return make();
-    } catch (const contract_error&) {
+    } catch (const contract_error& error) {
+      if (!alike) tell(error.what());
       throw;
     } catch (const std::exception& error) {
       tell(error.what());
@@ -110,8 +130,9 @@ class Redistributions {
 /// Writes the elements of `source` to where `target` has them; what `target` has as a halo stays as
 /// it is. By the plan of schedule::redistribution(), with the fewest bytes, which is made once for
 /// two layouts and kept with the communicator; what lies in one run is sent and received where it
-/// lies. Parts of a Partial tensor are merged in the order of their coordinates on the mesh, the
-/// same on every rank.
+/// lies, and all else is packed, or with `paths`, as measure_paths() measures them, goes by what
+/// these choose, but for what comes to be merged. Parts of a Partial tensor are merged in the order
+/// of their coordinates on the mesh, the same on every rank.
 ///
 /// Waits for the work of `space` first, and returns when this rank has its elements and what it
 /// sent may be written again. All ranks of the communicator of `source` call it, which is that of
@@ -119,13 +140,15 @@ class Redistributions {
 /// them. Tensors of other communicators come to one by among(). The first call sets up what the
 /// communicator keeps.
 /// @throws contract_error for tensors of other sizes, communicators of other ranks, an axis that is
-///         to become Partial, or one View for both; at the contract level "communication" where
-///         ranks call it with other layouts. communication_error where another rank fails, or does
-///         not come within the watchdog's time; the communicator is spent then.
+///         to become Partial, one View for both, or a table with a path that there is not from this
+///         memory; at the contract level "communication" where ranks call it with other layouts.
+///         communication_error where another rank fails, or does not come within the watchdog's
+///         time; the communicator is spent then.
 template <class Exec, class Data, class Space>
 requires Kokkos::is_execution_space_v<Exec>
 void redistribute(const Exec& space, const Sharded<Data, Space>& source,
-                  const Sharded<Data, Space>& target, const ExecuteOptions& options = {}) {
+                  const Sharded<Data, Space>& target, const ExecuteOptions& options = {},
+                  const std::optional<PathTable>& paths = {}) {
   using Element = typename Sharded<Data, Space>::Element;
   using MemorySpace = typename Sharded<Data, Space>::View::memory_space;
   static_assert(Kokkos::SpaceAccessibility<Exec, MemorySpace>::accessible,
@@ -153,9 +176,10 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
   const impl::ExchangeMemory memory{impl::begin_of(source.parts()), impl::begin_of(target.parts())};
   auto& known =
       source.comm().template attached<impl::Redistributions>().template find<Element, MemorySpace>(
-          source.layout(), target.layout(), memory);
+          source.layout(), target.layout(), memory, paths);
   const impl::ExchangeHandler<Exec, MemorySpace, Element> handler(
-      space, known.plan.exchange, source.layout().partial().value_or(Merge::sum));
+      space, known.plan.exchange, known.performer.transport(),
+      source.layout().partial().value_or(Merge::sum));
   known.performer.begin(memory, options);
   known.performer.finish(handler);
 }
@@ -166,9 +190,10 @@ template <class Exec, class Data, class Space>
 requires Kokkos::is_execution_space_v<Exec>
 [[nodiscard]] Sharded<Data, Space> redistribute(const Exec& space,
                                                 const Sharded<Data, Space>& source, Layout target,
-                                                const ExecuteOptions& options = {}) {
+                                                const ExecuteOptions& options = {},
+                                                const std::optional<PathTable>& paths = {}) {
   const Sharded<Data, Space> result(source.comm(), std::move(target));
-  redistribute(space, source, result, options);
+  redistribute(space, source, result, options, paths);
   return result;
 }
 

@@ -31,17 +31,19 @@ namespace hd = heddle;
 class DeviceBytes {
  public:
   explicit DeviceBytes(const std::vector<std::byte>& bytes) : m_bytes(bytes.size()) {
-    REQUIRE(cudaMalloc(&m_data, m_bytes) == cudaSuccess);
-    REQUIRE(cudaMemcpy(m_data, bytes.data(), m_bytes, cudaMemcpyDefault) == cudaSuccess);
+    REQUIRE(HEDDLE_GPU(Malloc)(&m_data, m_bytes) == HEDDLE_GPU(Success));
+    REQUIRE(HEDDLE_GPU(Memcpy)(m_data, bytes.data(), m_bytes, HEDDLE_GPU(MemcpyDefault)) ==
+            HEDDLE_GPU(Success));
   }
   DeviceBytes(const DeviceBytes&) = delete;
   DeviceBytes& operator=(const DeviceBytes&) = delete;
-  ~DeviceBytes() { cudaFree(m_data); }
+  ~DeviceBytes() { static_cast<void>(HEDDLE_GPU(Free)(m_data)); }
 
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(m_data); }
   [[nodiscard]] std::vector<std::byte> host() const {
     std::vector<std::byte> bytes(m_bytes);
-    REQUIRE(cudaMemcpy(bytes.data(), m_data, m_bytes, cudaMemcpyDefault) == cudaSuccess);
+    REQUIRE(HEDDLE_GPU(Memcpy)(bytes.data(), m_data, m_bytes, HEDDLE_GPU(MemcpyDefault)) ==
+            HEDDLE_GPU(Success));
     return bytes;
   }
 
@@ -60,11 +62,11 @@ std::vector<std::byte> words(int rank, std::uint32_t lane, std::size_t bytes) {
 
 TEST_CASE("messages of all pairs between devices, on several lanes, the last one received first") {
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  if (HEDDLE_GPU(GetDeviceCount)(&devices) != HEDDLE_GPU(Success)) devices = 0;
   if (devices < hd::test::world_size())
     SKIP(hd::text("needs a GPU for each rank: ", hd::test::world_size(), " ranks, ", devices,
                   " GPUs"));
-  REQUIRE(cudaSetDevice(hd::test::world_rank()) == cudaSuccess);
+  REQUIRE(HEDDLE_GPU(SetDevice)(hd::test::world_rank()) == HEDDLE_GPU(Success));
   const hd::Communicator comm(MPI_COMM_WORLD);
   hd::MpiTransport announcements(comm.get());
   hd::NcclWire wire(comm);

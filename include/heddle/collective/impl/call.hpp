@@ -32,25 +32,26 @@ template <class Call>
   PerformerKey key = call.key();
   using enum schedule::Collective;
   check_codec(
-      Call::where, call.options.codec,
+      Call::where, call.options, call.ranks(),
       key.collective == all_to_all || key.collective == gather || key.collective == scatter);
   decide(call, key, blocking);
   agree(call, [&] {
-    std::string blocks, levels;
-    for (const Bytes bytes : key.blocks) blocks += text(blocks.empty() ? "" : " ", bytes);
-    for (const auto& level : key.levels)
-      levels += text(levels.empty() ? "" : " ", level.ranks, " by ", level.algorithm);
+    const auto listed = [](const auto& numbers) {
+      std::string list;
+      for (const auto number : numbers) list += text(list.empty() ? "" : " ", number);
+      return list;
+    };
     return CollectiveCall{
         Call::where,
         {{"bytes", text(key.bytes)},
-         {"bytes of blocks", blocks},
+         {"bytes of blocks", listed(key.blocks)},
          {"type", key.element == 0 ? text(key.type) : text(key.element, " bytes")},
          {"reduction", typeid(call.reduction).name()},
          {"root", text(call.key().root)},
          {"algorithm", text(key.choice)},
          {"chunks", text(key.chunks)},
-         {"levels", levels},
          {"codec", key.codec ? text(*key.codec) : std::string("none")},
+         {"domains of the codec", listed(key.codec_domains)},
          {"shared memory", text(call.options.shared_memory)},
          {"in SharedView", key.in_place ? text(place_in_view(call)) : std::string("none")},
          {"shared bytes", text(call.options.shared_bytes)},
@@ -61,13 +62,13 @@ template <class Call>
 
 /// Makes a call that was checked, and waits for it.
 template <class Call>
-void perform(Call call, const PerformerKey& key) {
+void perform(Call& call, const PerformerKey& key) {
   if (!key.choice.library) {
-    ScheduledWork<Call>(std::move(call), key, true).wait();
+    ScheduledWork<Call&>(call, key).wait();
   } else if (call.comm->template attached<CallLines>().requested()) {
     // Polled, so that requests are furthered meanwhile; on all ranks, for MPI does not match calls
     // that block with others.
-    LibraryWork<Call>(std::move(call)).wait();
+    LibraryWork<Call>(call).wait();
   } else {
     call.fetch();
     call.exec.fence(Call::where);
@@ -79,7 +80,7 @@ void perform(Call call, const PerformerKey& key) {
 template <class Call>
 void perform(Call call) {
   const PerformerKey key = checked(call);
-  perform(std::move(call), key);
+  perform(call, key);
 }
 
 /// Begins a call that was checked.

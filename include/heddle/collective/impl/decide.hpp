@@ -6,6 +6,7 @@
 /// By whom a collective call is made, and how, where that is not said.
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -36,13 +37,21 @@ namespace impl {
       collective == schedule::Collective::broadcast || collective == schedule::Collective::reduce;
   const schedule::Algorithm much = rooted ? binomial_tree : ring;
   for (const schedule::Algorithm each :
-       {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, bruck, direct})
+       {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, direct, bruck})
     if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
   return direct;
 }
 
-/// Refuses a codec that keeps what the call does not have, or changes what it only reads.
-inline void check_codec(const char* where, const std::optional<Codec>& codec, bool reads_only) {
+/// Refuses a codec that keeps what the call does not have, or changes what it only reads, and
+/// domains that are not of all `ranks`.
+inline void check_codec(const char* where, const CallOptions& options, std::size_t ranks,
+                        bool reads_only) {
+  const std::optional<Codec>& codec = options.codec;
+  const std::size_t domains = options.codec_domains.size();
+  expects(domains == 0 || domains == ranks, [&] {
+    return Complaint{where, "every rank has a domain of the codec, or none has",
+                     text(domains, " domains, ", ranks, " ranks")};
+  });
   if (!codec) return;
   expects(!codec->feedback && !(codec->agree && reads_only), [&] {
     return Complaint{where,
@@ -127,6 +136,7 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
   constexpr bool in_order = !commutes<decltype(Call::reduction)>;
   if constexpr (in_order) merge_in_order(key);
   key.codec = options.codec;
+  if (key.codec) key.codec_domains = options.codec_domains;
   key.in_place = blocking && in_shared_view(call, key);
   if (options.algorithm) {
     if (in_order && !keeps_order(*options.algorithm, options.levels))
@@ -135,7 +145,7 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
            text(*options.algorithm), "name star, binomial_tree, levels of these, or none"});
     key.choice.algorithm = *options.algorithm;
     key.chunks = options.chunks;
-    key.levels = options.levels;
+    if (*options.algorithm == schedule::Algorithm::hierarchical) key.choice.levels = options.levels;
     return;
   }
   expects(options.costs == nullptr || options.costs->machine().ranks() == call.comm->size(), [&] {

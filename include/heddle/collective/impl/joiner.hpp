@@ -23,13 +23,19 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// into[i] = from[i] merged into into[i]. The two do not overlap, as the Schedule has it.
+/// out[i] = right[i] merged into left[i]. `out` is one of the two, which do not overlap, as the
+/// Schedule has it. One code for both: of two NaNs it decides which comes out.
 template <class R, class T>
-struct JoinInto {
+struct JoinTo {
   R reduction;
-  const T* from;
-  T* into;
-  KOKKOS_FUNCTION void operator()(std::size_t i) const { reduction.join(into[i], from[i]); }
+  const T* left;
+  const T* right;
+  T* out;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const {
+    T value = left[i];
+    reduction.join(value, right[i]);
+    out[i] = value;
+  }
 };
 
 /// Copies bytes within a memory space, and waits for it. What is queued in `exec` and writes them
@@ -55,10 +61,11 @@ struct NoReduction {
   KOKKOS_FUNCTION void init(T&) const {}
 };
 
-/// The handler of a collective's Schedule on elements of T in `MemorySpace`: combines merge, moves
-/// on one rank copy, casts encode and decode. Kernels run in the instance that it is given, and are
-/// waited for; where the host reaches the memory, few elements, or all where the space has one
-/// thread, are a plain loop.
+/// The handler of a collective's Schedule on elements of T in `MemorySpace`: combines merge what
+/// the first use has behind what the second has, to the one that is updated, moves on one rank
+/// copy, casts encode and decode. Kernels run in the instance that it is given, and are waited for;
+/// where the host reaches the memory, few elements, or all where the space has one thread, are a
+/// plain loop.
 template <class Exec, class MemorySpace, class T, Reduction<T> R>
 class Joiner {
   static constexpr bool on_host =
@@ -67,7 +74,8 @@ class Joiner {
   static constexpr std::size_t few = std::size_t{1} << 15;
 
  public:
-  /// `loops_only`: a thread that is not the caller's performs it, beside kernels of the caller.
+  /// Refers to `exec`. `loops_only`: a thread that is not the caller's performs it, beside kernels
+  /// of the caller.
   Joiner(const Exec& exec, const R& reduction, bool loops_only = false)
       : m_exec(exec), m_reduction(reduction), m_loops(loops_only || exec.concurrency() <= 1) {}
 
@@ -88,7 +96,9 @@ class Joiner {
         return coded(into.bytes,
                      [&](const auto& run) { combine_encoded<T>(task, m_reduction, run); });
     }
-    join(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
+    const BoundUse& out = from.access == Access::read ? into : from;
+    join({m_reduction, reinterpret_cast<const T*>(into.data), reinterpret_cast<const T*>(from.data),
+          reinterpret_cast<T*>(out.data)},
          into.bytes / sizeof(T));
   }
 
@@ -109,8 +119,7 @@ class Joiner {
     m_exec.fence("heddle::collective::combine");
   }
 
-  void join(const T* from, T* into, std::size_t count) const {
-    const JoinInto<R, T> each{m_reduction, from, into};
+  void join(const JoinTo<R, T>& each, std::size_t count) const {
     if constexpr (on_host) {
       if (m_loops || count < few) {
         HEDDLE_INDEPENDENT
@@ -124,7 +133,7 @@ class Joiner {
     m_exec.fence("heddle::collective::combine");
   }
 
-  Exec m_exec;
+  const Exec& m_exec;
   R m_reduction;
   bool m_loops;
 };

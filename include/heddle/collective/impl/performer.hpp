@@ -46,11 +46,11 @@ struct PerformerKey {
   CollectiveChoice choice = {};
   const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
   int chunks = 1;
-  std::vector<schedule::GroupLevel> levels = {};
   bool usual = false;     ///< nobody has chosen the algorithm
   bool in_place = false;  ///< in a SharedView
   bool apart = false;     ///< of an all-gather by messages: its input is no part of its output
   std::optional<Codec> codec = {};
+  std::vector<std::uint32_t> codec_domains = {};
   Bytes bytes = 0;
   std::vector<Bytes> blocks = {};
   Scalar type = Scalar::byte;
@@ -71,7 +71,7 @@ struct PerformerKey {
           .element = key.element,
           .chunks = key.chunks,
           .root = key.root,
-          .levels = key.levels,
+          .levels = key.choice.levels,
           .apart = key.apart};
 }
 
@@ -82,7 +82,10 @@ struct PerformerKey {
                             ? to_schedule(key.choice, key.collective, options, key.costs->machine())
                             : schedule::collective(key.collective, key.choice.algorithm, options);
   if (!key.codec) return made;
-  return cast_at_cut(made, *key.codec, [](Rank, Rank) { return true; });
+  const auto& domains = key.codec_domains;
+  return cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
+    return domains.empty() || domains[+from] != domains[+to];
+  });
 }
 
 /// One rank's part of a collective's Schedule, with the memory that it needs of its own. Performs

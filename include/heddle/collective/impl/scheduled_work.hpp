@@ -9,6 +9,7 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
@@ -59,18 +60,22 @@ template <class Call>
   return key;
 }
 
-/// A call by a Schedule, under way.
-template <class Call>
+/// A call by a Schedule, under way. Of `Call&`, which it only refers to, it is one that blocks:
+/// nothing else is begun before it is over.
+template <class MadeCall>
 class ScheduledWork final : public Work {
+  using Call = std::remove_reference_t<MadeCall>;
+  static constexpr bool blocks = std::is_reference_v<MadeCall>;
+
  public:
-  /// Begins it; `blocks` where nothing else is begun before it is over.
-  ScheduledWork(Call call, const PerformerKey& key, bool blocks = false)
-      : m_call(std::move(call)),
+  /// Begins it.
+  ScheduledWork(MadeCall&& call, const PerformerKey& key)
+      : m_call(std::forward<MadeCall>(call)),
         m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
     m_call.exec.fence(Call::where);
     const ExecuteOptions& execute = m_call.options.execute;
-    if (blocks) m_performer = in_shared_memory(m_call, key);
+    if constexpr (blocks) m_performer = in_shared_memory(m_call, key);
     const bool apart = m_performer == nullptr && key.apart;
     if (!apart) m_call.before();
     const CallMemory memory = apart ? m_call.apart() : m_call.memory();
@@ -177,7 +182,7 @@ class ScheduledWork final : public Work {
     m_call.after();
   }
 
-  Call m_call;
+  MadeCall m_call;
   Joiner<decltype(Call::exec), typename Call::MemorySpace, typename Call::Element,
          decltype(Call::reduction)>
       m_joiner;

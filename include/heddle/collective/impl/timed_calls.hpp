@@ -102,7 +102,7 @@ class TimedCalls {
     PerformerKey key = call.key();
     key.choice = choice;
     if (!choice.library) key.costs = m_costs;
-    return [call = std::move(call), key = std::move(key)] { perform(call, key); };
+    return [call = std::move(call), key = std::move(key)]() mutable { perform(call, key); };
   }
 
   Exec m_exec;

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// NCCL, or RCCL, which has the same names, with the run-time library of its devices. Empty without
-/// the target heddle::nccl, which defines HEDDLE_HAS_NCCL, or HEDDLE_HAS_RCCL besides.
+/// NCCL, or RCCL for AMD's devices, which has the same names, with the run-time library of its
+/// devices. Empty without the target heddle::nccl, which defines HEDDLE_HAS_NCCL.
 
 #if defined(HEDDLE_HAS_NCCL)
 
 #include <string>
 #include <string_view>
 
-#if defined(HEDDLE_HAS_RCCL)
+#if defined(__HIP_PLATFORM_AMD__)
 #include <hip/hip_runtime_api.h>
 #include <rccl/rccl.h>
 /// hipStreamCreate for StreamCreate, and so on.

@@ -94,7 +94,7 @@ class Joint {
       Kokkos::parallel_for("heddle::pipeline::sum_gradients",
                            Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(
                                exec, 0, each.bytes / sizeof(T)),
-                           JoinInto<Sum, T>{{}, values(each), sum});
+                           JoinTo<Sum, T>{{}, sum, values(each), sum});
     exec.fence("heddle::pipeline::sum_gradients");
     return sum;
   }

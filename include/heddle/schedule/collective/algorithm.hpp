@@ -50,7 +50,7 @@ enum class Algorithm : std::uint8_t {
   double_tree,         ///< two trees with half of the data each, no rank inside both
   star,                ///< all to one, one to all
   direct,              ///< every block straight from its source to its destination
-  bruck,               ///< log P steps for any P: each passes on what it has gathered
+  bruck,               ///< log P steps for any P: each passes on what has come to it
   hierarchical,        ///< inside of groups, across them, and inside again, level by level
 };
 

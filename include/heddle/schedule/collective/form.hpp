@@ -94,10 +94,11 @@ struct CollectiveForm {
     play(collective, Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
     if (apart) read_inputs(rounds, p, blocks(p) / p);
     std::vector<Use> all(members.begin(), members.end());
-    if (find_recipe(collective, algorithm).keeps)
-      add_kept(builder, all, collective == Collective::gather ? 0 : 1,
-               collective == Collective::gather ? members.back() : members.front(), root.value,
-               cut);
+    const std::vector<GroupLevel> played = hierarchy(p);
+    if (played.size() == 1)
+      if (const Recipe recipe = find_recipe(collective, played[0].algorithm);
+          recipe.keep != nullptr)
+        recipe.keep(builder, all, root.value, cut);
     append(builder, all, stage, rounds, chunks);
   }
 

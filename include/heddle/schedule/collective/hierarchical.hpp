@@ -7,6 +7,7 @@
 /// that algorithm; several are composed of it.
 
 #include <cstdint>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ struct GroupLevel {
   Algorithm algorithm = Algorithm::ring;  ///< among them
 
   friend bool operator==(const GroupLevel&, const GroupLevel&) = default;
+  /// "4 by direct"
+  friend std::ostream& operator<<(std::ostream& out, const GroupLevel& level) {
+    return out << level.ranks << " by " << level.algorithm;
+  }
 };
 
 namespace impl {

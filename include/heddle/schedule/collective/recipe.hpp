@@ -6,10 +6,13 @@
 /// find_recipe(): which function plays which collective by which algorithm, and on how many blocks.
 
 #include <cstdint>
+#include <vector>
 
+#include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/binomial_tree.hpp>
 #include <heddle/schedule/collective/bruck.hpp>
+#include <heddle/schedule/collective/bruck_all_to_all.hpp>
 #include <heddle/schedule/collective/direct.hpp>
 #include <heddle/schedule/collective/double_tree.hpp>
 #include <heddle/schedule/collective/recursive.hpp>
@@ -25,7 +28,10 @@ struct Recipe {
   void (*play)(Team&) = nullptr;  ///< appends its rounds; none: there is no such algorithm
   std::uint32_t per_rank = 0;     ///< blocks of each rank; 0: the number does not depend on ranks
   std::uint32_t blocks = 1;       ///< blocks in all, then
-  bool keeps = false;             ///< needs members for what ranks keep on the way, see add_kept()
+  /// Appends members for what ranks keep on the way, of a collective from or to `root`, whose
+  /// blocks are of `chunks` parts; none: they keep nothing.
+  void (*keep)(Builder& builder, std::vector<Use>& members, std::uint32_t root,
+               std::uint32_t chunks) = nullptr;
 
   /// Blocks in all, of a team of so many.
   [[nodiscard]] constexpr std::uint32_t blocks_of(std::uint32_t ranks) const {
@@ -83,7 +89,11 @@ void in_two(Team& team) {
         default: return none;
       }
     case Collective::all_to_all:
-      return algorithm == Algorithm::direct ? Recipe{direct_all_to_all} : none;
+      switch (algorithm) {
+        case Algorithm::direct: return {direct_all_to_all};
+        case Algorithm::bruck: return {.play = bruck_all_to_all, .keep = keep_for_bruck};
+        default: return none;
+      }
     case Collective::broadcast:
       switch (algorithm) {
         case Algorithm::ring: return {ring_broadcast};
@@ -101,13 +111,13 @@ void in_two(Team& team) {
       }
     case Collective::gather:
       switch (algorithm) {
-        case Algorithm::binomial_tree: return {.play = binomial_gather, .keeps = true};
+        case Algorithm::binomial_tree: return {.play = binomial_gather, .keep = keep_gathered};
         case Algorithm::direct: return {direct_gather};
         default: return none;
       }
     case Collective::scatter:
       switch (algorithm) {
-        case Algorithm::binomial_tree: return {.play = binomial_scatter, .keeps = true};
+        case Algorithm::binomial_tree: return {.play = binomial_scatter, .keep = keep_scattered};
         case Algorithm::direct: return {direct_scatter};
         default: return none;
       }

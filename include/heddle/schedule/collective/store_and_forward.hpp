@@ -93,16 +93,17 @@ inline void binomial_scatter(Team& team) {
   kept.for_own([&](const Blocks& there, const Blocks& own) { team.copy(there, own); });
 }
 
-/// Appends to the members of such a gather or scatter what ranks keep on the way: transient storage
-/// of role "scratch", cut as `whole` is in blocks of `chunks` parts. Rank 0's own block is member
+namespace impl {
+
+/// Cuts what ranks keep as `whole` is, in blocks of `chunks` parts. Rank 0's own block is member
 /// `own`.
-inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t own,
-                     const Use& whole, std::uint32_t root, std::uint32_t chunks) {
+inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t own, Use whole,
+                     std::uint32_t root, std::uint32_t chunks) {
   const auto ranks = static_cast<std::uint32_t>(members.size() - 1);
   const Buffer all = builder[whole.buffer];
   members.resize(2 * members.size() - 1, whole);  // who keeps nothing is not asked
   for (std::uint32_t place = 1; place < ranks; ++place) {
-    const std::uint32_t count = impl::tree_size(place, ranks);
+    const std::uint32_t count = tree_size(place, ranks);
     if (count == 1) continue;
     const std::uint32_t rank = (place + root) % ranks;
     Buffer buffer = builder[members[own + rank].buffer];
@@ -116,6 +117,21 @@ inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t 
     heddle::impl::cut_in_parts(buffer, std::move(sizes), heddle::impl::is_bound(all));
     members[ranks + 1 + rank] = update(builder.add_buffer(buffer), 0, buffer.parts);
   }
+}
+
+}  // namespace impl
+
+/// Appends to the members of such a gather, of blocks of `chunks` parts, what ranks keep on the
+/// way: transient storage of role "scratch".
+inline void keep_gathered(Builder& builder, std::vector<Use>& members, std::uint32_t root,
+                          std::uint32_t chunks) {
+  impl::add_kept(builder, members, 0, members.back(), root, chunks);
+}
+
+/// The same of such a scatter.
+inline void keep_scattered(Builder& builder, std::vector<Use>& members, std::uint32_t root,
+                           std::uint32_t chunks) {
+  impl::add_kept(builder, members, 1, members.front(), root, chunks);
 }
 
 }  // namespace heddle::inline v0::schedule

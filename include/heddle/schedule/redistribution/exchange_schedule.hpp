@@ -81,12 +81,18 @@ class ExchangeBuilder {
   struct Way {
     Delivery delivery;
     bool unpacks = false;
+    std::uint32_t kept = 0;  ///< the leg that the others are merged into: the first, or the second
     std::vector<Leg> legs;
   };
 
   [[nodiscard]] Way way_of(const ExchangeStep& step, const Delivery& delivery) {
     const Piece& target = m_exchange.target(delivery);
-    Way way{delivery, m_apart || !target.contiguous(), {}};
+    Way way{delivery, m_apart || !target.contiguous(), 0, {}};
+    // What others are merged into must not be what was given. Where that is the first part, the
+    // second one comes from elsewhere, and the first is merged into it, ahead of it.
+    const Piece& first = m_exchange.pieces[delivery.piece + 1];
+    if (delivery.parts > 1 && first.rank == target.rank && !m_apart && first.contiguous())
+      way.kept = 1;
     for (std::uint32_t part = 0; part < delivery.parts; ++part) {
       const std::uint32_t number = delivery.piece + 1 + part;
       const Piece& source = m_exchange.pieces[number];
@@ -94,12 +100,11 @@ class ExchangeBuilder {
               .array = step.within ? to : from,
               .packs = m_apart || !source.contiguous()};
       const bool here = source.rank == target.rank;
-      // The first of several is what the others are merged into: it must not be what was given.
-      const bool kept = part == 0 && (delivery.parts > 1 || !way.unpacks);
+      const bool kept = part == way.kept && (delivery.parts > 1 || !way.unpacks);
       leg.travels = !here || (kept && !leg.packs);
       const auto landing = [&] {
-        return part == 0 && !way.unpacks ? in_array(to, target)
-                                         : new_part(arrived, target.rank, delivery.bytes);
+        return part == way.kept && !way.unpacks ? in_array(to, target)
+                                                : new_part(arrived, target.rank, delivery.bytes);
       };
       if (!leg.packs)
         leg.packed = in_array(leg.array, source);
@@ -212,13 +217,19 @@ class ExchangeBuilder {
   void place(const Way& way) {
     const Bytes bytes = way.delivery.bytes;
     const Rank target = m_exchange.target(way.delivery).rank;
-    const Place& first = way.legs.front().landed;
-    for (std::size_t l = 1; l < way.legs.size(); ++l)
-      local(Kind::combine, target, way.legs[l].piece,
-            {at(Access::read, way.legs[l].landed, bytes), at(Access::update, first, bytes)});
+    const Place& kept = way.legs[way.kept].landed;
+    for (std::size_t l = 0; l < way.legs.size(); ++l) {
+      if (l == way.kept) continue;
+      const Use part = at(Access::read, way.legs[l].landed, bytes);
+      const Use all = at(Access::update, kept, bytes);
+      if (l < way.kept)
+        local(Kind::combine, target, way.legs[l].piece, {all, part});
+      else
+        local(Kind::combine, target, way.legs[l].piece, {part, all});
+    }
     if (way.unpacks)
       local(Kind::cast, target, way.delivery.piece,
-            {at(Access::read, first, bytes), whole(Access::update, to, target)});
+            {at(Access::read, kept, bytes), whole(Access::update, to, target)});
   }
 
   const BlockExchange& m_exchange;
@@ -237,7 +248,8 @@ class ExchangeBuilder {
 /// its item is the number of, out of the array that its second use is all of; one whose first use
 /// is read unpacks into it. Pieces in one run are not packed, but sent and received where they lie;
 /// `apart`, all are packed, and nothing is written to an array but by what unpacks. What is merged
-/// is combined in the order of its sources. A message's item is the piece it carries.
+/// is combined in the order of its sources: a combine merges what its first use has behind what its
+/// second has, to the one that is updated. A message's item is the piece it carries.
 [[nodiscard]] inline Schedule to_schedule(const BlockExchange& exchange, std::string name,
                                           Scalar type, bool apart = false) {
   return impl::ExchangeBuilder(exchange, std::move(name), type, apart).build();

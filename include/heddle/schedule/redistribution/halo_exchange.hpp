@@ -167,9 +167,8 @@ class HaloPlanner {
 /// to fill. Where ranks have the same elements, each asks one that shares its coordinates on those
 /// axes. Elements are of `element` bytes, in the arrays "to" of ranks 0 to `ranks` - 1 of a
 /// communicator. Beyond the ends of a dimension that is not periodic nothing is written.
-/// @throws contract_error where not each dimension is said to be periodic, or not; or a rank's
-/// array
-///         has more bytes than 63 bits hold.
+/// @throws contract_error where not each dimension is said to be periodic, or not; or where 63 bits
+/// do not hold the bytes of a rank's array.
 [[nodiscard]] inline BlockExchange halo_exchange(const Layout& layout, int ranks, Bytes element,
                                                  const HaloOptions& options = {}) {
   return impl::HaloPlanner(layout, element, options).run(ranks);

@@ -5,38 +5,48 @@
 /// @file
 /// ExchangePerformer: one rank's part of a BlockExchange, with the memory that it needs of its own.
 
-#include <array>
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <ostream>
 #include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/program.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/layout/path_table.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/tensor/impl/box_transport.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// Where this rank's arrays "from" and "to" begin.
-using ExchangeMemory = std::array<std::byte*, 2>;
-
 /// Performs an exchange again and again, over a transport that it refers to, in memory of any
-/// addresses. All ranks do so alike.
-template <Transport T, class MemorySpace>
+/// addresses. All ranks do so alike, but for their tables.
+template <class MemorySpace>
 class ExchangePerformer {
  public:
-  ExchangePerformer(Schedule schedule, T& transport, const ExchangeMemory& memory)
+  /// Of the Schedule of `exchange`. With a table, which expect_usable() lets pass, that says how
+  /// each message travels whose boxes are not in one run. `apart`: as in to_schedule(), and the
+  /// arrays may be written before messages are over, so that MPI gathers nothing from them.
+  ExchangePerformer(const schedule::BlockExchange& exchange, Schedule schedule,
+                    MpiTransport& transport, const ExchangeMemory& memory,
+                    const std::optional<PathTable>& paths, bool apart = false)
       : m_carrier(transport),
         m_memory(memory),
         m_schedule(std::move(schedule)),
         m_executor(slice(m_schedule, transport.rank(),
                          [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
-                   m_carrier) {}
+                   m_carrier) {
+    if (paths) choose(exchange, *paths, apart);
+  }
   ExchangePerformer(const ExchangePerformer&) = delete;
   ExchangePerformer& operator=(const ExchangePerformer&) = delete;
 
@@ -45,6 +55,7 @@ class ExchangePerformer {
     for (const auto& [id, which] : m_bound)
       if (m_memory[which] != memory[which]) m_executor.rebind(id, m_memory[which], memory[which]);
     m_memory = memory;
+    m_carrier.arrays(memory);
     m_executor.options(options);
     m_executor.begin();
   }
@@ -56,11 +67,42 @@ class ExchangePerformer {
   void abort(const char* doing, const char* reason) noexcept { m_executor.abort(doing, reason); }
 
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
+  /// Knows how what is packed is packed, and which messages go by which path.
+  [[nodiscard]] const BoxTransport<MemorySpace>& transport() const noexcept { return m_carrier; }
 
  private:
-  std::byte* bind(BufferId id, const Buffer& buffer) {
+  /// The path of each message whose part only a cast touches beside it: the cast that packs it
+  /// before it is sent, or the one that unpacks it when it has come.
+  void choose(const schedule::BlockExchange& exchange, const PathTable& paths, bool apart) {
+    const Program& program = m_executor.program();
+    std::map<std::byte*, std::vector<std::size_t>> touching;  // steps, by the part
+    for (std::size_t step = 0; step < program.size(); ++step)
+      for (const BoundUse& use : program.uses_of(step))
+        if (m_schedule[use.buffer].transient) touching[use.data].push_back(step);
+    for (const auto& [part, steps] : touching) {
+      if (steps.size() != 2) continue;
+      const bool sends = program.steps[steps[1]].does == Step::Does::send;
+      const std::size_t cast = sends ? steps[0] : steps[1];
+      const Step& move = program.steps[sends ? steps[1] : steps[0]];
+      const Action& action = m_schedule[program.steps[cast].action];
+      if (!move.moves() || action.kind != Kind::cast) continue;
+      const std::vector<StridedBlock>& blocks = exchange.pieces[+action.item].blocks;
+      StridedPath path = path_of(blocks, paths);
+      if (apart && path == StridedPath::datatype) path = StridedPath::direct;
+      m_carrier.stand_for(part, {.peer = program.ports[move.port].peer,
+                                 .sends = sends,
+                                 .array = array_of(program.uses_of(cast)[1].buffer),
+                                 .message = {blocks, path, part}});
+    }
+  }
+
+  /// Which of the two arrays is `id`.
+  [[nodiscard]] std::size_t array_of(BufferId id) const {
+    return m_schedule[m_schedule[id].label] == "to" ? 1 : 0;
+  }
+  [[nodiscard]] std::byte* bind(BufferId id, const Buffer& buffer) {
     if (!buffer.transient) {
-      m_bound.emplace_back(id, m_schedule[buffer.label] == "to" ? 1 : 0);
+      m_bound.emplace_back(id, array_of(id));
       return m_memory[m_bound.back().second];
     }
     m_scratch.push_back(
@@ -68,12 +110,12 @@ class ExchangePerformer {
     return m_scratch.back().data();
   }
 
-  DeviceTransport<T, MemorySpace> m_carrier;
+  BoxTransport<MemorySpace> m_carrier;
   ExchangeMemory m_memory;
   Schedule m_schedule;
   std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the two it is
   std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
-  Executor<DeviceTransport<T, MemorySpace>> m_executor;  // refers to those above
+  Executor<BoxTransport<MemorySpace>> m_executor;  // refers to those above
 };
 
 }  // namespace heddle::inline v0::impl
