@@ -70,6 +70,34 @@ function(heddle_source_option source key default result)
   set(${result} "${value}" PARENT_SCOPE)
 endfunction()
 
+# heddle_join(RESULT NAME TOGETHER sources...): units NAME_1.cpp, ... that include up to TOGETHER of the
+# sources each, which pay for their headers once (docs/decisions/0039). They name their sources below
+# this folder, among the directories of whose includes it must be, so that a compiler cache finds
+# in one clone what it has seen in another; CMake's own UNITY_BUILD writes whole paths.
+function(heddle_join result name together)
+  set(units)
+  set(sources ${ARGN})
+  if(NOT HEDDLE_JOIN_TESTS OR together EQUAL 1)
+    set(${result} ${sources} PARENT_SCOPE)
+    return()
+  endif()
+  set(number 0)
+  while(sources)
+    math(EXPR number "${number} + 1")
+    list(SUBLIST sources 0 ${together} some)
+    list(REMOVE_ITEM sources ${some})
+    set(text "")
+    foreach(source IN LISTS some)
+      cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+      string(APPEND text "#include \"${source}\"\n")
+    endforeach()
+    set(unit "${CMAKE_CURRENT_BINARY_DIR}/joined/${name}_${number}.cpp")
+    file(CONFIGURE OUTPUT "${unit}" CONTENT "${text}" @ONLY)
+    list(APPEND units "${unit}")
+  endwhile()
+  set(${result} "${units}" PARENT_SCOPE)
+endfunction()
+
 # The command line that starts `program` on `ranks` ranks.
 function(heddle_mpi_command result ranks program)
   set(${result} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}

@@ -8,6 +8,9 @@ jobs=$(env -u OMP_NUM_THREADS nproc)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=${HEDDLE_PRESET:-openmp}
 
+# What was compiled in one clone is found in another's build.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
+
 # Sets up, and configures the preset. Its messages go to standard error.
 configure() {
   local prefix toolchain device=() wanted=() cache=$root/build/$preset/CMakeCache.txt
