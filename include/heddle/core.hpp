@@ -15,6 +15,7 @@
 #include <heddle/core/function.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/core/relax.hpp>
 #include <heddle/core/small_float.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

@@ -9,9 +9,7 @@
 #include <cstdint>
 #include <thread>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include <heddle/core/relax.hpp>
 
 namespace heddle::inline v0 {
 
@@ -30,9 +28,7 @@ class Waiting {
   void operator()() {
     ++m_polls;
     if (m_polls < 500 || m_deepest == Idle::spin) {
-#if defined(__x86_64__)
-      _mm_pause();
-#endif
+      relax();
     } else if (m_polls < 600 || m_deepest == Idle::yield) {
       std::this_thread::yield();
     } else {

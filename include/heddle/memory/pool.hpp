@@ -38,8 +38,9 @@ struct PoolOptions {
 /// device's.
 ///
 /// It outlives its blocks. What a thread has at hand is not there for others: of all together at
-/// most a thirty-second part of the chunks, or `cached` for each. (Magazines: Bonwick and Adams,
-/// USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
+/// most a thirty-second part of the chunks, or `cached` for each; where there are several, four
+/// times `cached` for each, as long as that is no more than a quarter of the chunks. (Magazines:
+/// Bonwick and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
 template <Resource Up>
 class Pool {
  public:

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <heddle/memory/impl/heap.hpp>
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/impl/page_map.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -94,7 +95,7 @@ class Chunks {
   }
   [[nodiscard]] Upstream& upstream() noexcept { return m_upstream; }
 
-  mutable std::mutex lock;
+  mutable BriefMutex lock;
 
  private:
   /// So that a range of `bytes` is there: the newest chunk grows if it can, or another one comes.

@@ -16,6 +16,7 @@
 
 #include <heddle/memory/impl/chunks.hpp>
 #include <heddle/memory/impl/metadata.hpp>
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -139,7 +140,7 @@ class Slabs {
   static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
 
   struct alignas(64) Centre {
-    std::mutex lock;
+    BriefMutex lock;
     Slab* slabs = nullptr;   ///< that have a free block
     std::size_t blocks = 0;  ///< of all slabs
   };

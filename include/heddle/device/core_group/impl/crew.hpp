@@ -15,9 +15,7 @@
 #include <thread>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include <heddle/core/relax.hpp>
 
 namespace heddle::inline v0::emulated::impl {
 
@@ -138,9 +136,7 @@ class Crew {
   static void wait_for_change(const std::atomic<T>& word, T old) noexcept {
     for (int poll = 0; poll < 1000; ++poll) {
       if (word.load(std::memory_order_acquire) != old) return;
-#if defined(__x86_64__)
-      _mm_pause();
-#endif
+      relax();
     }
     word.wait(old, std::memory_order_acquire);
   }
