@@ -35,14 +35,15 @@ namespace {
 using Exec = Kokkos::DefaultHostExecutionSpace;
 using View = Kokkos::View<double*, Kokkos::HostSpace>;
 
-/// All ranks but the last make `call` with a short watchdog, and are told. All make a Request by a
-/// Schedule before it where it is to be `polled`.
+/// All ranks but the last make `call` with `options` and a short watchdog, and are told. All make a
+/// Request by a Schedule before it where it is to be `polled`.
 void ends(const std::function<void(const hd::Communicator&, hd::CallOptions)>& call,
-          bool polled = false) {
+          bool polled = false, hd::CallOptions options = {}) {
   hd::Communicator comm(MPI_COMM_WORLD);
   if (polled) hd::start_barrier(comm, {.algorithm = Algorithm::bruck}).wait();
+  options.execute.watchdog = 0.2;
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
-    CHECK_THROWS_MATCHES(call(comm, {.execute = {.watchdog = 0.2}}), hd::communication_error,
+    CHECK_THROWS_MATCHES(call(comm, options), hd::communication_error,
                          MessageMatches(ContainsSubstring("stuck: another rank does not come") &&
                                         ContainsSubstring("watchdog after 0.2 s")));
   MPI_Barrier(MPI_COMM_WORLD);
@@ -59,11 +60,12 @@ TEST_CASE("a Request of the library's call") {
   });
 }
 
-TEST_CASE("the library's call, once a Request by a Schedule was begun") {
+TEST_CASE("the library's call that blocks, once a Request by a Schedule was begun or where asked") {
   const auto call = [](const auto& comm, const auto& options) {
     hd::all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
   };
   ends(call, true);
+  ends(call, false, {.watch_library = true});
 }
 
 TEST_CASE("the exchange of the counts of an all_to_all") {

@@ -55,7 +55,8 @@ template <class Call>
          {"shared memory", text(call.options.shared_memory)},
          {"in SharedView", key.in_place ? text(place_in_view(call)) : std::string("none")},
          {"shared bytes", text(call.options.shared_bytes)},
-         {"progress thread", text(call.options.progress_thread)}}};
+         {"progress thread", text(call.options.progress_thread)},
+         {"watched", text(call.options.watch_library)}}};
   });
   return key;
 }
@@ -65,9 +66,9 @@ template <class Call>
 void perform(Call& call, const PerformerKey& key) {
   if (!key.choice.library) {
     ScheduledWork<Call&>(call, key).wait();
-  } else if (call.comm->template attached<CallLines>().requested()) {
-    // Polled, so that requests are furthered meanwhile; on all ranks, for MPI does not match calls
-    // that block with others.
+  } else if (call.options.watch_library || call.comm->template attached<CallLines>().requested()) {
+    // Polled, so that it ends by the watchdog, and requests are furthered meanwhile; on all ranks,
+    // for MPI does not match calls that block with others.
     LibraryWork<Call>(call).wait();
   } else {
     call.fetch();
