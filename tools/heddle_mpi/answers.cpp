@@ -6,7 +6,6 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -257,20 +256,21 @@ int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Stat
 
 int request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
   Requests& requests = interposer().requests;
-  std::optional<Message> message = requests.take(request);
-  if (!message) return PMPI_Request_get_status(request, flag, wanted);
+  Requests::Taken taken = requests.take(request);
+  if (!taken) return PMPI_Request_get_status(request, flag, wanted);
   Status status(wanted);
   const int code = PMPI_Request_get_status(request, flag, status);
-  if (*flag != 0) message->arrive(*status, code);
-  requests.put(request, *std::move(message));
+  if (*flag != 0) taken.mapped().arrive(*status, code);
+  requests.put(std::move(taken));
   return code;
 }
 
 int request_free(MPI_Request* request) {
   Interposer& all = interposer();
-  std::optional<Message> message = all.requests.take(*request);
-  if (!message) return PMPI_Request_free(request);
-  all.freed.put(*request, *std::move(message));
+  Requests::Taken taken = all.requests.take(*request);
+  if (!taken) return PMPI_Request_free(request);
+  all.freed.put(*request, std::exchange(taken.mapped(), {}));
+  all.requests.finish(std::move(taken));
   *request = MPI_REQUEST_NULL;
   return MPI_SUCCESS;
 }

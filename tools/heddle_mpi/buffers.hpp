@@ -17,6 +17,8 @@
 
 #include <heddle/core/units.hpp>
 
+#include "call_mutex.hpp"
+
 namespace heddle_mpi {
 
 /// Memory of sizes that are powers of two. Fresh memory of a large message would cost as much as
@@ -86,7 +88,7 @@ class Buffers {
     std::free(data);
   }
 
-  std::mutex m_mutex;
+  CallMutex m_mutex;
   std::array<std::vector<std::byte*>, 64> m_kept;
   heddle::Bytes m_bytes = 0;
 };

@@ -25,6 +25,7 @@
 #include <heddle/comm/strided_datatype.hpp>
 #include <heddle/layout/strided_block.hpp>
 
+#include "call_mutex.hpp"
 #include "choice.hpp"
 
 namespace heddle_mpi {
@@ -155,7 +156,7 @@ class KnownTypes {
     return static_cast<unsigned>(mixed >> 58);
   }
 
-  mutable std::mutex m_mutex;
+  mutable CallMutex m_mutex;
   std::unordered_map<MPI_Datatype, std::unique_ptr<const KnownType>> m_types;  ///< owned, by handle
   std::array<std::size_t, 64> m_at{};  ///< how many of them have each mark
   /// Those of m_types: spares calls with other datatypes the look at their attributes.

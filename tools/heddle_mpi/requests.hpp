@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include <heddle/layout/pack.hpp>
 
 #include "buffers.hpp"
+#include "call_mutex.hpp"
 #include "known_types.hpp"
 
 namespace heddle_mpi {
@@ -27,13 +27,11 @@ namespace heddle_mpi {
 /// Unpacks what has come of a message to `to`, as `status` says; `code` is the error of it.
 inline void arrive(const heddle::StridedBlock& block, const std::byte* packed, std::byte* to,
                    const MPI_Status& status, int code) {
-  int is = 0, cancelled = 0, bytes = 0;
+  int is = 0, bytes = 0;
   if (code != MPI_SUCCESS) PMPI_Error_class(code, &is);
   if (is != MPI_SUCCESS && is != MPI_ERR_TRUNCATE) return;
-  PMPI_Test_cancelled(&status, &cancelled);
   PMPI_Get_count(&status, MPI_PACKED, &bytes);
-  if (cancelled == 0 && bytes > 0)
-    heddle::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to);
+  if (bytes > 0) heddle::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to);
 }
 
 /// A packed message on its way, and where it is unpacked to; nowhere, if it is sent. It knows the
@@ -46,7 +44,9 @@ struct Message {
   /// What there is to do when `status` says that it is there; `code` is the error of it.
   void arrive(const MPI_Status& status, int code) {
     if (to == nullptr) return;
-    heddle_mpi::arrive(strided->block, packed.data(), to, status, code);
+    int cancelled = 0;
+    PMPI_Test_cancelled(&status, &cancelled);
+    if (cancelled == 0) heddle_mpi::arrive(strided->block, packed.data(), to, status, code);
     to = nullptr;
   }
 };
@@ -55,29 +55,58 @@ struct Message {
 /// request, and put back if it did not: another thread may be given the same request as soon as MPI
 /// has.
 class Requests {
+  using Messages = std::unordered_map<MPI_Request, Message>;
+
  public:
+  /// A request and its message, or none: `key()` and `mapped()`.
+  using Taken = Messages::node_type;
+
   [[nodiscard]] static bool none() noexcept { return s_count.load(std::memory_order_relaxed) == 0; }
 
   void put(MPI_Request request, Message message) {
     const std::lock_guard lock(m_mutex);
-    m_messages.insert_or_assign(request, std::move(message));
-    s_count = m_messages.size();
+    if (m_spare.empty()) {
+      m_messages.insert_or_assign(request, std::move(message));
+      s_count.store(m_messages.size(), std::memory_order_relaxed);
+      return;
+    }
+    Taken node = std::move(m_spare.back());
+    m_spare.pop_back();
+    node.key() = request;
+    node.mapped() = std::move(message);
+    insert(std::move(node));
   }
-  [[nodiscard]] std::optional<Message> take(MPI_Request request) {
-    if (request == MPI_REQUEST_NULL) return std::nullopt;
+  /// Back to where it was taken from.
+  void put(Taken taken) {
     const std::lock_guard lock(m_mutex);
-    const auto found = m_messages.find(request);
-    if (found == m_messages.end()) return std::nullopt;
-    Message message = std::move(found->second);
-    m_messages.erase(found);
-    s_count = m_messages.size();
-    return message;
+    insert(std::move(taken));
+  }
+  [[nodiscard]] Taken take(MPI_Request request) {
+    if (request == MPI_REQUEST_NULL) return {};
+    const std::lock_guard lock(m_mutex);
+    Taken taken = m_messages.extract(request);
+    s_count.store(m_messages.size(), std::memory_order_relaxed);
+    return taken;
+  }
+  /// The message is there: its memory serves the next ones.
+  void finish(Taken taken) {
+    taken.mapped() = {};
+    const std::lock_guard lock(m_mutex);
+    m_spare.push_back(std::move(taken));
   }
   [[nodiscard]] static std::size_t count() noexcept { return s_count; }
 
  private:
-  std::mutex m_mutex;
-  std::unordered_map<MPI_Request, Message> m_messages;
+  /// Whatever had this request before is over.
+  void insert(Taken taken) {
+    auto [place, inserted, refused] = m_messages.insert(std::move(taken));
+    if (!inserted) place->second = std::move(refused.mapped());
+    s_count.store(m_messages.size(), std::memory_order_relaxed);
+  }
+
+  CallMutex m_mutex;
+  Messages m_messages;
+  std::vector<Taken> m_spare;
   static inline constinit std::atomic<std::size_t> s_count = 0;
 };
 
@@ -107,7 +136,7 @@ class FreedRequests {
     MPI_Request request;
     Message message;
   };
-  std::mutex m_mutex;
+  CallMutex m_mutex;
   std::vector<Freed> m_freed;
 };
 
@@ -117,15 +146,19 @@ class TakenRequests {
  public:
   TakenRequests(Requests& home, int count, MPI_Request* requests)
       : m_home(home), m_requests(requests) {
+    m_taken.reserve(std::min(Requests::count(), static_cast<std::size_t>(std::max(count, 0))));
     for (int i = 0; i < count; ++i)
-      if (std::optional<Message> message = home.take(requests[i]))
-        m_taken.push_back({i, requests[i], *std::move(message)});
+      if (Requests::Taken message = home.take(requests[i]))
+        m_taken.push_back({i, std::move(message)});
   }
   TakenRequests(const TakenRequests&) = delete;
   TakenRequests& operator=(const TakenRequests&) = delete;
   ~TakenRequests() {
     for (Taken& taken : m_taken)
-      if (!taken.arrived) m_home.put(taken.request, std::move(taken.message));
+      if (taken.arrived)
+        m_home.finish(std::move(taken.message));
+      else
+        m_home.put(std::move(taken.message));
   }
 
   [[nodiscard]] bool empty() const noexcept { return m_taken.empty(); }
@@ -133,7 +166,7 @@ class TakenRequests {
   void arrive(int index, const MPI_Status& status, int code) {
     for (Taken& taken : m_taken)
       if (taken.index == index) {
-        taken.message.arrive(status, code);
+        taken.message.mapped().arrive(status, code);
         taken.arrived = true;
       }
   }
@@ -147,7 +180,7 @@ class TakenRequests {
     for (Taken& taken : m_taken) {
       if (m_requests[taken.index] != MPI_REQUEST_NULL) continue;
       const MPI_Status& status = statuses[taken.index];
-      taken.message.arrive(status, error_of(status, code));
+      taken.message.mapped().arrive(status, error_of(status, code));
       taken.arrived = true;
     }
   }
@@ -155,8 +188,7 @@ class TakenRequests {
  private:
   struct Taken {
     int index;
-    MPI_Request request;
-    Message message;
+    Requests::Taken message;
     bool arrived = false;
   };
   /// The error of one of several: calls that return another code set none in statuses.

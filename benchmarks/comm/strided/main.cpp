@@ -5,22 +5,29 @@
 
 /// @file
 /// Strided messages between two ranks, by size and length of runs: their datatypes sent as they
-/// are, packed on either side, and as libheddle_mpi.so chooses by its tables. Of each: a message
-/// there and back by calls that block, and one both ways at once by calls that do not. Prints the
-/// tables of this machine for HEDDLE_MPI_TABLE, of the former and of the latter.
+/// are, packed on either side, and as libheddle_mpi.so chooses. Of each: a message there and back
+/// by calls that block, and one both ways at once by calls that do not. First what packing gains is
+/// measured past the library, then all three with it, which chooses by these tables; they are
+/// printed for HEDDLE_MPI_TABLE. What its shipped table would have chosen is printed beside it.
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
 #include <mpi.h>
 
-#include <heddle/comm/strided_datatype.hpp>
+#include <heddle/comm/shipped_gains.hpp>
 #include <heddle/layout/pack.hpp>
 #include <heddle/layout/pack_table.hpp>
 
@@ -35,13 +42,15 @@ namespace {
 using hd::Bytes;
 
 constexpr std::size_t pairs = 31;
+constexpr std::size_t pairs_for_tables = 15;
 
 enum Who : std::size_t { chosen, by_type, packed, number_of };
 
 /// One shape of message, and the memory of both sides.
 class Message {
  public:
-  Message(Bytes bytes, Bytes run, int rank)
+  /// Whose datatype the interposer is told, or not.
+  Message(Bytes bytes, Bytes run, int rank, bool told)
       : m_peer(1 - rank),
         m_block(hd::StridedBlock(run).repeated(bytes / run, 2 * static_cast<std::int64_t>(run))),
         m_bytes(static_cast<int>(bytes)),
@@ -51,7 +60,7 @@ class Message {
         m_packed_to(bytes) {
     MPI_Type_create_hvector(m_bytes / static_cast<int>(run), static_cast<int>(run / sizeof(double)),
                             2 * static_cast<MPI_Aint>(run), MPI_DOUBLE, &m_type);
-    MPI_Type_commit(&m_type);
+    told ? MPI_Type_commit(&m_type) : PMPI_Type_commit(&m_type);
   }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
@@ -126,13 +135,92 @@ class Message {
   std::vector<std::byte> m_packed_to;
 };
 
-using Times = std::array<std::vector<double>, number_of>;
+const std::vector<Bytes> sizes{256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
+const std::vector<Bytes> runs{8, 32, 128, 512, 2048, 8192};
+
+/// Calls `shape` with all sizes and runs that there are.
+void for_each_shape(const std::function<void(Bytes size, Bytes run)>& shape) {
+  for (const Bytes size : sizes)
+    for (const Bytes run : runs)
+      if (2 * run <= size) shape(size, run);
+}
+
+enum Pattern : std::size_t { there_and_back, both_ways, patterns };
+constexpr std::array<const char*, patterns> pattern_names{"", "_both_ways"};
+
+/// Of rank 0, by pattern and who.
+using Times = std::array<std::array<std::vector<double>, number_of>, patterns>;
+
+/// Times of a message by `ways`, in turn, in seconds. Each is done once before it is timed, so that
+/// none finds the caches as another one leaves them.
+Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds, Bytes bytes,
+              int rank) {
+  const std::array<std::function<void(Who)>, patterns> work{
+      [&](Who who) { message.there_and_back(who, rank); },
+      [&](Who who) { message.both_ways(who); }};
+  for (const Who who : ways)
+    for (const auto& pattern : work) {
+      pattern(who);
+      message.require_arrived();
+    }
+  const auto repetitions = std::clamp<Bytes>((Bytes{256} << 10) / bytes, 1, 200);
+  Times times;
+  for (std::size_t round = 0; round < rounds + 2; ++round)
+    for (std::size_t i = 0; i < ways.size(); ++i)
+      for (std::size_t p = 0; p < patterns; ++p) {
+        const Who who = ways[(i + round) % ways.size()];
+        work[p](who);
+        const double seconds = bench::seconds_of_all(MPI_COMM_WORLD, [&] {
+          for (Bytes r = 0; r < repetitions; ++r) work[p](who);
+        });
+        if (round >= 2)
+          times[p][who].push_back(seconds / static_cast<double>(repetitions) /
+                                  (p == there_and_back ? 2 : 1));
+      }
+  return times;
+}
+
+/// What packing gains on this machine, by pattern.
+std::vector<hd::PackTable> measure_gains(int rank) {
+  std::array<std::vector<double>, patterns> gains;
+  for (const Bytes size : sizes)
+    for (const Bytes run : runs) {
+      if (2 * run > size) {  // as the nearest that there is
+        for (auto& of_pattern : gains) of_pattern.push_back(of_pattern.back());
+        continue;
+      }
+      Message message(size, run, rank, false);
+      const Times times = time_of(message, {by_type, packed}, pairs_for_tables, size, rank);
+      for (std::size_t p = 0; p < patterns; ++p)
+        gains[p].push_back(rank == 0 ? bench::ratios(times[p][by_type], times[p][packed]).median
+                                     : 1);
+    }
+  return {{sizes, runs, gains[there_and_back]}, {sizes, runs, gains[both_ways]}};
+}
+
+/// Has the interposer of both ranks, which has done nothing yet, choose by rank 0's `gains`.
+void choose_by(const std::vector<hd::PackTable>& gains, int rank) {
+  std::int64_t writer = getpid();
+  MPI_Bcast(&writer, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / hd::text("heddle-gains-", writer);
+  if (rank == 0) {
+    std::ofstream out(file);
+    for (const hd::PackTable& table : gains) out << table;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  setenv("HEDDLE_MPI_TABLE", file.c_str(), 1);
+  Message(sizes[0], runs[0], rank, true);  // for which it reads them
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) std::filesystem::remove(file);
+}
 
 /// The worst of all shapes.
 struct Worst {
   std::optional<bench::Summary> over_type;
   std::optional<bench::Summary> over_packed;
   std::optional<bench::Summary> over_better;
+  std::optional<bench::Summary> shipped_over_better;
 };
 
 void keep(std::optional<bench::Summary>& worst, const bench::Summary& next) {
@@ -141,70 +229,45 @@ void keep(std::optional<bench::Summary>& worst, const bench::Summary& next) {
 
 std::string case_name() { return "comm/strided_" + bench::mpi_library(); }
 
-/// Prints what the choice is against either, and returns what packing gains.
-double print_times(std::string_view what, const Times& times, Worst& worst) {
+/// What the choice is against either; and what that of the shipped table is, which `packs` or not.
+void print_times(const std::string& what, const std::array<std::vector<double>, number_of>& times,
+                 bool shipped_packs, Worst& worst) {
   const bench::Summary over_type = bench::ratios(times[by_type], times[chosen]);
   const bench::Summary over_packed = bench::ratios(times[packed], times[chosen]);
   const bench::Summary gain = bench::ratios(times[by_type], times[packed]);
-  bench::print_value(case_name(), hd::text(what, "_over_type"), over_type, "x");
-  bench::print_value(case_name(), hd::text(what, "_over_packed"), over_packed, "x");
-  bench::print_value(case_name(), hd::text(what, "_gain"), gain, "x");
+  bench::print_value(case_name(), what + "_over_type", over_type, "x");
+  bench::print_value(case_name(), what + "_over_packed", over_packed, "x");
+  bench::print_value(case_name(), what + "_gain", gain, "x");
   keep(worst.over_type, over_type);
   keep(worst.over_packed, over_packed);
-  keep(worst.over_better, gain.median > 1 ? over_packed : over_type);
-  return gain.median;
-}
-
-/// @returns what packing gains, by pattern; on rank 0.
-std::array<double, 2> compare(Bytes bytes, Bytes run, int rank, Worst& worst) {
-  Message message(bytes, run, rank);
-  for (std::size_t who = 0; who < number_of; ++who) {
-    message.there_and_back(Who(who), rank);
-    message.require_arrived();
-    message.both_ways(Who(who));
-    message.require_arrived();
-  }
-  const auto repetitions = std::clamp<Bytes>((Bytes{256} << 10) / bytes, 1, 200);
-  std::array<Times, 2> times;
-  for (std::size_t round = 0; round < pairs + 2; ++round)
-    for (std::size_t i = 0; i < number_of; ++i) {
-      const auto who = Who((i + round) % number_of);
-      const std::array seconds = {bench::seconds_of_all(MPI_COMM_WORLD,
-                                                        [&] {
-                                                          for (Bytes r = 0; r < repetitions; ++r)
-                                                            message.there_and_back(who, rank);
-                                                        }) /
-                                      2,
-                                  bench::seconds_of_all(MPI_COMM_WORLD, [&] {
-                                    for (Bytes r = 0; r < repetitions; ++r) message.both_ways(who);
-                                  })};
-      if (round < 2) continue;
-      for (const std::size_t pattern : {0u, 1u})
-        times[pattern][who].push_back(seconds[pattern] / static_cast<double>(repetitions));
-    }
-  if (rank != 0) return {1, 1};
-  const std::string what = hd::text(bytes, "B_of_", run);
-  return {print_times(what, times[0], worst), print_times(what + "_both_ways", times[1], worst)};
+  const bool packing_is_better = gain.median > 1;
+  keep(worst.over_better, packing_is_better ? over_packed : over_type);
+  const Who better = packing_is_better ? packed : by_type;
+  keep(worst.shipped_over_better,
+       bench::ratios(times[better], times[shipped_packs ? packed : by_type]));
 }
 
 void run() {
   const int rank = bench::one_of_two_ranks("comm/strided");
   if (rank == 0) bench::skip_other_libraries("comm/strided");
-  const std::vector<Bytes> sizes{256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
-  const std::vector<Bytes> runs{8, 32, 128, 512, 2048, 8192};
-  std::array<std::vector<double>, 2> gains;
-  std::array<double, 2> last{};
+  const std::vector<hd::PackTable> gains = measure_gains(rank);
+  choose_by(gains, rank);
+  const hd::PackTable shipped = hd::shipped_gains();
   Worst worst;
-  for (const Bytes size : sizes)
-    for (const Bytes length : runs) {
-      if (2 * length <= size) last = compare(size, length, rank, worst);
-      for (const std::size_t pattern : {0u, 1u}) gains[pattern].push_back(last[pattern]);
-    }
+  for_each_shape([&](Bytes size, Bytes length) {
+    Message message(size, length, rank, true);
+    const Times times = time_of(message, {chosen, by_type, packed}, pairs, size, rank);
+    if (rank != 0) return;
+    for (std::size_t p = 0; p < patterns; ++p)
+      print_times(hd::text(size, "B_of_", length, pattern_names[p]), times[p],
+                  shipped.packs(size, length), worst);
+  });
   if (rank != 0) return;
   bench::print_ratio(case_name(), "chosen_over_type", *worst.over_type);
   bench::print_ratio(case_name(), "chosen_over_packed", *worst.over_packed);
   bench::print_ratio(case_name(), "chosen_over_better", *worst.over_better);
-  for (const std::vector<double>& pattern : gains) std::cout << hd::PackTable(sizes, runs, pattern);
+  bench::print_ratio(case_name(), "shipped_over_better", *worst.shipped_over_better);
+  for (const hd::PackTable& table : gains) std::cout << table;
 }
 
 }  // namespace
