@@ -86,6 +86,7 @@ class GptStage {
   [[nodiscard]] std::size_t parameter_count() const { return owned().count; }
   [[nodiscard]] Real* parameters() { return m_shards.weights(); }
   [[nodiscard]] Real* gradients() { return m_shards.gradients(); }
+  [[nodiscard]] std::span<Real> added_gradients() { return m_shards.added_gradients(); }
   [[nodiscard]] heddle::Share owned() const { return m_shards.owned(); }
   /// Where they lie, and what the optimiser keeps of them.
   [[nodiscard]] heddle::ParameterShards<Real, execution_space>& shards() { return m_shards; }

@@ -7,6 +7,7 @@
 /// place in the data, in the order of the whole model. What was saved by one division of the ranks
 /// loads on any other.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -100,9 +101,19 @@ template <class Real>
           checkpoint.get<Real>("square", all), checkpoint.get<std::int64_t>("step", 2)};
 }
 
+/// Of all of it.
+template <class Real>
+[[nodiscard]] std::int64_t checksum(const Saved<Real>& saved) {
+  const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
+  std::uint32_t sum = heddle::crc32c(bytes(saved.step));
+  for (const auto* values : {&saved.weights, &saved.mean, &saved.square})
+    sum = heddle::crc32c(bytes(*values), sum);
+  return sum;
+}
+
 /// Gives `model`, which a Runner has built on `mesh`, what `file` holds, and returns the step to go
 /// on with. All ranks call it, and read the file. @throws format_error on all ranks where one
-/// cannot read it, see read_saved(); the model is then as it was.
+/// cannot read it, see read_saved(), or has read another one; the model is then as it was.
 template <class Real>
 [[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model,
                          const heddle::DeviceMesh& mesh, const GptTraining& training,
@@ -120,6 +131,13 @@ template <class Real>
   if (cannot < mesh.size())
     throw heddle::format_error({"resume", heddle::text("rank ", cannot, " cannot load it"),
                                 file.string(), "put the same file where every rank can read it"});
+  const std::int64_t read = checksum(saved);
+  std::array<std::int64_t, 2> ends{read, -read};  // of those of all ranks
+  MPI_Allreduce(MPI_IN_PLACE, ends.data(), 2, MPI_INT64_T, MPI_MIN, mesh.all().get());
+  if (ends[0] != -ends[1])
+    throw heddle::format_error({"resume", "ranks have read different checkpoints",
+                                heddle::text(file.string(), ", here of step ", saved.step[0]),
+                                "put the same file where every rank can read it"});
   const GptTable whole(training.model, 0, training.model.layers);
   model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
     const auto [first, last] = stage.blocks();

@@ -48,6 +48,7 @@ struct Division {
   int pipe = 1, data = 1, tensor = 1;
   std::optional<hd::ParameterSharding> sharding = {};
   int node = 1, pair = 1;
+  std::string schedule = "1f1b";
 };
 
 GptTraining small(const Division& division, int all_microbatches) {
@@ -69,8 +70,9 @@ class Training {
         m_model(make_gpt<double>(m_training, {}, GptStage<double>::Line(m_mesh["tensor"]),
                                  room(division))),
         m_run(m_model,
-              hd::schedule::one_f_one_b(
-                  {.stages = division.pipe, .microbatches = m_training.microbatches}),
+              hd::weave(
+                  hd::schedule::find_schedule(division.schedule)
+                      .orders({.ranks = division.pipe, .microbatches = m_training.microbatches})),
               m_mesh) {}
 
   double step(int number) {
@@ -175,6 +177,18 @@ TEST_CASE("with parameters divided over replicas the GPT trains as one rank does
   });
 }
 
+TEST_CASE("two copies of a stage within the pipeline divide their parameters over replicas") {
+  if (world_size() != 4) return;
+  for (const char* schedule : {"chimera", "dualpipe"})
+    for (auto sharding : {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
+                          hd::zeropp_sharding({}), hd::three_level_sharding({})}) {
+      INFO(schedule << ", weights by " << sharding.weights << ", gradients by "
+                    << sharding.gradients);
+      Training ours({2, 2, 1, sharding, 1, 1, schedule}, 8);
+      expect_serial(ours);
+    }
+}
+
 TEST_CASE("with pairs in nodes in the whole the GPT trains as one rank does") {
   const int ranks = world_size(), node = ranks / 2, pair = ranks == 8 ? 2 : 1;
   if (ranks < 4) return;
@@ -242,6 +256,11 @@ TEST_CASE("a checkpoint of one division of the ranks loads on any other") {
   std::vector<double> reference;
   for (int step = 0; step < 20; ++step) reference.push_back(serial.step(words(), step));
   for_each_division(12, [&](Division saving) {
+    if (saving.data > 1) {
+      saving.sharding = hd::find_sharding(saving.data % 2 == 0 ? "three-level" : "zeropp");
+      saving.sharding->weight_codec = saving.sharding->gradient_codec = {};
+      saving.node = saving.data % 2 == 0 ? 2 : 1;
+    }
     Training first(saving, 12);
     for (int step = 0; step < 10; ++step) static_cast<void>(first.step(step));
     first.save(file.path(), 10);
@@ -255,6 +274,31 @@ TEST_CASE("a checkpoint of one division of the ranks loads on any other") {
       }
     });
   });
+}
+
+TEST_CASE("a checkpoint of many ranks loads on another division of them") {
+  const int ranks = world_size(), half = ranks / 2;
+  if (ranks <= 4) return;
+  const File file;
+  auto two_copies = hd::zeropp_sharding();
+  two_copies.weight_codec = two_copies.gradient_codec = {};
+  const std::vector<Division> divisions{{2, half, 1, hd::zero_sharding(3)},
+                                        {1, half, 2, hd::three_level_sharding({}), half, 1},
+                                        {2, 1, half},
+                                        {1, ranks, 1, two_copies, 2, 1}};
+  SerialGpt<double> serial(small({}, 24));
+  int step = 0;
+  for (const Division& division : divisions) {
+    if (4 % division.tensor != 0) continue;
+    INFO(division.pipe << " x " << division.data << " x " << division.tensor);
+    Training training(division, 24);
+    if (step > 0) REQUIRE(training.resume(file.path()) == step);
+    for (const int end = step + 3; step < end; ++step) {
+      const double expected = serial.step(words(), step);
+      REQUIRE(std::abs(training.step(step) - expected) <= 1e-10 * expected);
+    }
+    training.save(file.path(), step);
+  }
 }
 
 TEST_CASE("a checkpoint of all ranks loads on some of them, and back") {
@@ -309,6 +353,27 @@ TEST_CASE("where one rank cannot read a checkpoint, none loads it") {
   CHECK_THAT(said, ContainsSubstring(cannot ? "cannot load 'no such file'"
                                             : hd::text("rank ", world_size() - 1, " cannot load")));
   CHECK(second.parameters() == before);
+}
+
+TEST_CASE("where ranks have read different checkpoints, none loads its own") {
+  if (world_size() == 1 || world_size() > 4) return;
+  const Division division{1, world_size()};
+  const File file;
+  const std::filesystem::path later = file.path().string() + ".later";
+  Training first(division, 12);
+  first.save(file.path(), 0);
+  static_cast<void>(first.step(0));
+  first.save(later, 1);
+  Training second(division, 12);
+  const auto before = second.parameters();
+  const int read = world_rank() == 1 ? 1 : 0;
+  CHECK_THAT(hd::test::message_of<hd::format_error>(
+                 [&] { static_cast<void>(second.resume(read == 1 ? later : file.path())); }),
+             ContainsSubstring("ranks have read different checkpoints") &&
+                 ContainsSubstring(hd::text("here of step ", read)));
+  CHECK(second.parameters() == before);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() == 0) std::filesystem::remove(later);
 }
 
 TEST_CASE("a checkpoint of something else is refused, and nothing of it is loaded") {

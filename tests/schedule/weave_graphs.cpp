@@ -135,7 +135,7 @@ TEST_CASE("the uses of an action come in the order that weave() states") {
                                  "1I r:input r:saved r:weights w:input_grad w:delta",
                                  "0B r:saved r:output_grad r:weights w:gradients",
                                  "1W r:input r:saved r:weights r:delta w:gradients",
-                                 "0UPDATE r:gradients u:weights", "1UPDATE r:gradients u:weights"});
+                                 "0UPDATE u:gradients u:weights", "1UPDATE u:gradients u:weights"});
 }
 
 TEST_CASE("a stage writes its gradients once and continues them afterwards") {

@@ -198,9 +198,9 @@ TEST_CASE("a backward pass reads the version that its forward read, the last one
                                  "w:output2 w:saved2 r:weights1", "w:output3 w:saved3 r:weights0"});
   CHECK(uses_of(woven, update, Stage{0}) ==
         std::vector<std::string>{
-            "r:gradients0 r:weights0 w:weights1", "r:gradients0 r:weights1 w:weights0",
-            "r:gradients0 r:weights0 w:weights1", "r:gradients0 r:weights1 w:weights0"});
-  CHECK(uses_of(woven, update, Stage{1}) == std::vector<std::string>(4, "r:gradients0 u:weights0"));
+            "u:gradients0 r:weights0 w:weights1", "u:gradients0 r:weights1 w:weights0",
+            "u:gradients0 r:weights0 w:weights1", "u:gradients0 r:weights1 w:weights0"});
+  CHECK(uses_of(woven, update, Stage{1}) == std::vector<std::string>(4, "u:gradients0 u:weights0"));
   // Every backward begins new gradients.
   for (const std::string& uses : uses_of(woven, B, Stage{1}))
     CHECK_THAT(uses, ContainsSubstring("w:gradients0"));

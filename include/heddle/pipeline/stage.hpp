@@ -48,13 +48,16 @@ struct BackwardCall {
 ///   input and leaves in `delta` what `backward_weight` needs; `input_grad` is null where
 ///   `input_size` is 0.
 /// - `backward_weight(m, input, saved, output_grad, delta)` adds to `gradients()`.
-/// - `update` steps the optimiser with `gradients()`.
+/// - `update` steps the optimiser with `gradients()`, which it may use up.
 ///
 /// A stage may also have
 ///
 /// - `use_parameters(pointer)`: from now on `parameters()` is `pointer`, memory of the caller with
 ///   values in it, which all calls read and `update` steps. Schedules that update while
 ///   microbatches are under way need it: they keep several versions of the parameters.
+/// - `added_gradients() -> std::span<scalar_type>`: where `backward_weight` adds, if that is more
+///   than the `parameter_count()` elements of `gradients()`, because `update` sums it over other
+///   ranks and steps a share of it. What replicas within the pipeline have is added to it before.
 /// - `loss(m) -> double`: the loss of a microbatch of this step, after its forward.
 /// - `forward_and_backward(forward, other, backward)`: a ForwardCall, a stage of the same type (or
 ///   itself) and a BackwardCall: `forward` here, and `backward_input` and `backward_weight` of

@@ -156,7 +156,7 @@ class Stages {
     const Buffer& buffer = schedule[id];
     const std::string& label = schedule[buffer.label];
     if (label == role::weights) return bytes_of(weights_of(buffer));
-    if (label == role::gradients) return bytes_of(at(buffer.stage).gradients());
+    if (label == role::gradients) return bytes_of(impl::added_gradients(at(buffer.stage)).data());
     return nullptr;
   }
 
@@ -327,9 +327,10 @@ class Stages {
                                const ExecuteOptions& options) const {
     std::vector<impl::StageElements> mine;
     for (const Entry& entry : m_stages) {
-      const S& stage = *entry.stage;
+      S& stage = *entry.stage;
       mine.push_back({entry.number.value, stage.input_size(), stage.output_size(),
-                      stage.saved_size(), stage.delta_size(), stage.parameter_count()});
+                      stage.saved_size(), stage.delta_size(), stage.parameter_count(),
+                      impl::added_gradients(stage).size()});
     }
     const impl::SizesOfRanks sizes(
         all_gather_values<impl::StageElements>(transport, mine, options));

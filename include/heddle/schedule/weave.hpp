@@ -20,8 +20,8 @@ namespace heddle::inline v0 {
 /// output_grads, exchanged, weights, input_grads (I, B), delta (I, W), gradients (W, B)]; update
 /// [gradients, weights], or [gradients, weights read, weights written] where the new version lies
 /// in another part. The first backward action of a stage after an update `write`s its gradients,
-/// the later ones `update` them. Before the update of a stage that is on several ranks stands one
-/// group action over its gradients.
+/// the later ones and the update, which may use them up, `update` them. Before the update of a
+/// stage that is on several ranks stands one group action over its gradients.
 ///
 /// @throws infeasible where the orders cannot progress; it names what every stuck head waits for.
 /// @throws contract_error for an action twice, a stage on no rank, or on two ranks where the graph

@@ -19,11 +19,13 @@
 
 namespace heddle::inline v0 {
 
-/// Groups of replicas, each made of whole groups of the level before.
+/// Groups of replicas one after the other, each made of whole groups of the level before. How many
+/// make a pair and a node, ShardGroup is told: as many as have the fastest links between them, and
+/// as there are on a host, where ranks are numbered host by host.
 enum class ShardLevel : std::uint8_t {
   rank,   ///< one replica alone: not divided
-  pair,   ///< those with the fastest links between them
-  node,   ///< those of one host
+  pair,   ///< some of a node
+  node,   ///< some of all
   world,  ///< all
 };
 
@@ -50,7 +52,9 @@ struct ParameterSharding {
 };
 
 /// ZeRO stage 1, 2 or 3 (Rajbhandari et al., SC'20): the optimiser's share alone; with it the
-/// gradients; with both the weights. @throws contract_error for another stage.
+/// gradients; with both the weights. Where a rank has one stage, its room (ShardRoom) takes what
+/// stages 2 and 3 leave out: they save memory of ranks with several stages. @throws contract_error
+/// for another stage.
 [[nodiscard]] inline ParameterSharding zero_sharding(int stage) {
   expects(1 <= stage && stage <= 3, [&] {
     return Complaint{"heddle::zero_sharding", "ZeRO has the stages 1, 2 and 3", text(stage)};

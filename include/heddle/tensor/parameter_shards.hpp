@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -48,7 +49,8 @@ struct ShardRoom {
 ///
 /// Elements kept: 3 n_w (weights, mean, square); n_v more where weights are divided among fewer;
 /// n_g of gradients; and those of a second copy. All stages of a rank share the room of a
-/// ShardRoom.
+/// ShardRoom, in which what is divided lies whole when it is used: n of the largest stage for
+/// weights, and n for gradients, that kept() does not count.
 ///
 /// All replicas make the same calls in the same order. Kernels and messages are in the order of the
 /// instance that is given; calls that bring something return when it is there.
@@ -97,6 +99,12 @@ class ParameterShards {
   [[nodiscard]] Real* gradients() const {
     return m_gradients.data() +
            m_room->group->within(m_room->sharding.gradients, ShardLevel::world, m_count).first;
+  }
+  /// What backward passes have added up here, of which gradients() is a part: where gradients are
+  /// kept, which may be more than the optimiser's share. What another copy of the stage has added
+  /// may be added to it before update().
+  [[nodiscard]] std::span<Real> added_gradients() const {
+    return {m_gradients.data(), m_gradients.size()};
   }
   /// Its mean and mean square of gradients, which the optimiser keeps.
   [[nodiscard]] Real* mean() const { return m_mean.data(); }

@@ -40,6 +40,15 @@ void use_parameters(S& stage, typename S::scalar_type* parameters) {
     if (parameters != stage.parameters()) stage.use_parameters(parameters);
 }
 
+/// Where the backward passes of `stage` add.
+template <class S>
+[[nodiscard]] std::span<typename S::scalar_type> added_gradients(S& stage) {
+  if constexpr (requires { stage.added_gradients(); })
+    return stage.added_gradients();
+  else
+    return {stage.gradients(), static_cast<std::size_t>(stage.parameter_count())};
+}
+
 /// The uses of a task, one after the other.
 template <class T>
 class UseReader {

@@ -27,7 +27,7 @@ namespace heddle::inline v0::impl {
 /// The sizes that a stage says, in elements; as ranks tell them to each other.
 struct StageElements {
   std::uint32_t stage;
-  std::uint64_t input, output, saved, delta, parameters;
+  std::uint64_t input, output, saved, delta, parameters, gradients;
 };
 
 /// Those of every rank's stages.
@@ -139,7 +139,8 @@ using SizeOfRole = std::uint64_t StageElements::*;
     return &StageElements::output;
   if (label == role::saved) return &StageElements::saved;
   if (label == role::delta) return &StageElements::delta;
-  if (label == role::weights || label == role::gradients) return &StageElements::parameters;
+  if (label == role::weights) return &StageElements::parameters;
+  if (label == role::gradients) return &StageElements::gradients;
   return nullptr;
 }
 

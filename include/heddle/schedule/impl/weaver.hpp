@@ -240,7 +240,7 @@ class Weaver {
     place.accumulates = false;
     const std::uint32_t from = place.versions.part[place.updates++];
     const std::uint32_t to = place.versions.part[place.updates];
-    m_uses.assign(1, schedule::read(place.gradients));
+    m_uses.assign(1, schedule::update(place.gradients));
     if (from == to) {
       m_uses.push_back(schedule::update(place.weights, to));
     } else {
@@ -266,7 +266,7 @@ class Weaver {
                        .queue = all[p].queue,
                        .stage = Stage{s},
                        .flags = flag::unnamed},
-                      {schedule::read(all[p].gradients), schedule::update(all[p].weights)});
+                      {schedule::update(all[p].gradients), schedule::update(all[p].weights)});
     }
   }
 
