@@ -453,7 +453,16 @@ TEST_CASE("a tensor may lie in a View that is there already") {
   if constexpr (std::same_as<typename decltype(part)::array_layout, Kokkos::LayoutRight>)
     CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { Tensor(world, layout, part); }),
                ContainsSubstring("the elements of the View are not dense"));
-  // Nor can it lie where it comes from.
+  // Nor can it lie where it comes from, or in a part of that.
+  const Tensor::View both("both", mine.extent(0) + 1, mine.extent(1));
+  const Tensor::View lower(both.data(), mine.extent(0), mine.extent(1));
+  const Tensor::View upper(both.data() + mine.extent(1), mine.extent(0), mine.extent(1));
+  const auto onto_itself = [&] {
+    hd::redistribute(Space{}, Tensor(world, layout, lower), Tensor(world, layout, upper));
+  };
+  if (mine.extent(0) > 1)
+    CHECK_THAT(hd::test::message_of<hd::contract_error>(onto_itself),
+               ContainsSubstring("the source is the target"));
   const Tensor again(world, layout, mine);
   CHECK_FALSE(a.shares(again));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::redistribute(Space{}, a, again); }),

@@ -205,6 +205,31 @@ TEST_CASE("nobody waits for a rank that is late by less than the age") {
   }
 }
 
+TEST_CASE("long messages are moved on between the calls of a stale halo") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  constexpr std::int64_t columns = 1 << 18;  // of 8 B: more than an MPI sends at once
+  const hd::Layout layout(hd::MeshShape{{"patches", comm.size()}}, {2 * comm.size(), columns},
+                          {hd::Shard{0, {}, 1}});
+  const hd::Sharded<double**, Space> field(comm, layout);
+  hd::Halo halo(field, {}, {.age = 1});
+  CHECK(halo.advance(Space{}));
+  const auto beyond = [&] {  // what is beyond the last row of this rank
+    const auto parts = hd::host_mirror(field.parts());
+    Kokkos::deep_copy(parts, field.parts());
+    return parts(parts.extent(0) - 1, columns - 1);
+  };
+  for (int n = 1; n <= 3; ++n) {
+    Kokkos::deep_copy(field.parts(), n);
+    halo.exchange(Space{}, field);
+    if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
+      CHECK(beyond() == std::max(n - 1, 1));
+    const double begin = MPI_Wtime();
+    bool done = false;
+    while (!done && MPI_Wtime() < begin + 60) done = halo.advance(Space{});
+    CHECK(done);
+  }
+}
+
 TEST_CASE("a stale sum refuses other sizes, and ages below 0") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   hd::StaleSum<double, Space> sum(comm, 3, {.age = 1});

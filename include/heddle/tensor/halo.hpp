@@ -45,9 +45,10 @@ namespace heddle::inline v0 {
 ///     halo.exchange(Space{}, u);  // then u.view() holds a row of each neighbour, too
 ///
 /// With an age of k it does not wait for the neighbours: what they own now is sent, and the halo
-/// is filled with what they sent k calls ago, which has had k steps to come. The first k calls, and
-/// those of a warm-up, wait, and fill it with what is owned now: `Halo(u, {}, {.age = 1, .warmup =
-/// 4})` is what DistriFusion does with its steps (Li et al., 2024).
+/// is filled with what they sent k calls ago. The first k calls, and those of a warm-up, wait, and
+/// fill it with what is owned now: `Halo(u, {}, {.age = 1, .warmup = 4})` is what DistriFusion does
+/// with its steps (Li et al., 2024). Messages have k steps to come, in which MPI libraries may move
+/// long ones only while they are called: call advance() between the kernels of a step.
 ///
 /// Making and destroying one is collective, and all ranks call it alike. The communicator outlives
 /// it.
@@ -116,15 +117,22 @@ class Halo {
                        text(tensor.layout()), "make it on that of the tensor of the constructor"};
     });
     space.fence("heddle::tensor::halo");
-    try {
-      perform(space, tensor, options);
-    } catch (...) {
-      // What is under way in other slots does not come any more, and is not waited for.
-      for (const auto& slot : m_slots)
-        if (std::exchange(slot->under_way, false))
-          slot->performer.abort("heddle::Halo::exchange", "another exchange of this halo failed");
-      throw;
-    }
+    guarded([&] { perform(space, tensor, options); });
+  }
+
+  /// Moves on what is under way, and does not wait; whether nothing is any more. Ranks need not
+  /// call it alike. @throws communication_error where another rank fails.
+  template <class SpaceInstance>
+  requires Kokkos::is_execution_space_v<SpaceInstance>
+  bool advance(const SpaceInstance& space) {
+    bool done = true;
+    guarded([&] {
+      for (const auto& slot : m_slots) {
+        if (slot->under_way) advance(space, *slot);
+        done = done && !slot->under_way;
+      }
+    });
+    return done;
   }
 
   /// What a call performs; with an age, of which what unpacks is done that many calls later.
@@ -218,6 +226,19 @@ class Halo {
     const auto places = handler(space, due);
     for (const Arrived& arrived : due.arrived)
       places.unpack(arrived.piece, arrived.data, impl::begin_of(tensor.parts()));
+  }
+  /// Where `work` throws, what is under way in other slots does not come any more, and is not
+  /// waited for.
+  template <class Work>
+  void guarded(Work&& work) {
+    try {
+      work();
+    } catch (...) {
+      for (const auto& slot : m_slots)
+        if (std::exchange(slot->under_way, false))
+          slot->performer.abort("heddle::Halo::exchange", "another exchange of this halo failed");
+      throw;
+    }
   }
   template <class SpaceInstance>
   void advance(const SpaceInstance& space, Slot& slot) {

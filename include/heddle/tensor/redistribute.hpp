@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <typeindex>
@@ -36,6 +37,14 @@
 
 namespace heddle::inline v0 {
 namespace impl {
+
+/// Whether two Views have memory in common.
+template <class View>
+[[nodiscard]] bool overlap(const View& a, const View& b) {
+  const std::less<> before;
+  return a.size() > 0 && b.size() > 0 && before(a.data(), b.data() + b.span()) &&
+         before(b.data(), a.data() + a.span());
+}
 
 /// The redistributions of a communicator, ready to be performed, kept from one call to the next.
 class Redistributions {
@@ -140,10 +149,11 @@ class Redistributions {
 /// them. Tensors of other communicators come to one by among(). The first call sets up what the
 /// communicator keeps.
 /// @throws contract_error for tensors of other sizes, communicators of other ranks, an axis that is
-///         to become Partial, one View for both, or a table with a path that there is not from this
-///         memory; at the contract level "communication" where ranks call it with other layouts.
-///         communication_error where another rank fails, or does not come within the watchdog's
-///         time; the communicator is spent then.
+///         to become Partial, memory that is in both (on ranks that have some), or a table with a
+///         path that there is not from this memory; at the contract level "communication" where
+///         ranks call it with other layouts, or some in one memory. communication_error where
+///         another rank fails, or does not come within the watchdog's time; the communicator is
+///         spent then.
 template <class Exec, class Data, class Space>
 requires Kokkos::is_execution_space_v<Exec>
 void redistribute(const Exec& space, const Sharded<Data, Space>& source,
@@ -160,17 +170,17 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
                      "make each one of a communicator that has the ranks of both by among()"};
   });
   // Views that were given may lie in one memory, too, which only ranks that have elements see.
-  const bool one_memory =
-      source.parts().size() > 0 && source.parts().data() == target.parts().data();
-  expects(!source.shares(target) && !one_memory, [&] {
-    return Complaint{where, "the source is the target", text(source.layout()),
-                     "make another Sharded for the result"};
-  });
+  const bool one_memory = source.shares(target) || impl::overlap(source.parts(), target.parts());
   check_agreement(source.comm(), [&] {
     return CollectiveCall{where,
                           {{"source", text(source.layout())},
                            {"target", text(target.layout())},
-                           {"element", text(sizeof(Element), " bytes")}}};
+                           {"element", text(sizeof(Element), " bytes")},
+                           {"memory", one_memory ? "one for both" : "apart"}}};
+  });
+  expects(!one_memory, [&] {
+    return Complaint{where, "the source is the target", text(source.layout()),
+                     "make another Sharded for the result"};
   });
   space.fence("heddle::tensor::redistribute");
   const impl::ExchangeMemory memory{impl::begin_of(source.parts()), impl::begin_of(target.parts())};
