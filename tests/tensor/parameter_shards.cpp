@@ -75,6 +75,32 @@ hd::ShardTraffic sent(const hd::ShardGroup& group) {
 
 double value(std::size_t i) { return hd::Random(3, "values").normal(i); }
 
+/// Numbers, and by how much they are off at most for what a codec has rounded.
+struct Rounded {
+  std::vector<double> numbers, errors;
+
+  /// What a line adds on which shares at level `inner` travel: 64 numbers from the beginning of a
+  /// share have one scale, and are off by half of it, m / 127, for the largest magnitude m that one
+  /// of them can have by then. See Codec.
+  [[nodiscard]] std::vector<double> added(const hd::ShardGroup& group, ShardLevel inner) const {
+    const auto node = static_cast<int>(group.ranks(ShardLevel::node)),
+               pair = static_cast<int>(group.ranks(ShardLevel::pair));
+    std::vector<double> result(numbers.size());
+    for (int r = 0; r < world_size(); ++r) {
+      const hd::Share share =
+          hd::ShardPlace(hd::Rank{r}, world_size(), node, pair).share(inner, numbers.size());
+      for (std::size_t first = share.first; first < share.end(); first += narrow.block) {
+        const std::size_t end = std::min(first + narrow.block, share.end());
+        double most = 0;
+        for (std::size_t i = first; i < end; ++i)
+          most = std::max(most, std::abs(numbers[i]) + errors[i]);
+        for (std::size_t i = first; i < end; ++i) result[i] = most / 127;
+      }
+    }
+    return result;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("shares of a level divide those of the level before, and make the whole") {
@@ -140,37 +166,50 @@ TEST_CASE("with a codec what travels is smaller, within its bound, and all ranks
       INFO(count << " elements");
       const Exec exec;
       const hd::Share own = group.share(ShardLevel::world, count);
-      double most = 0;
-      for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(value(i)));
-      int lines = 0;
-      for (std::size_t level = 1; level < levels.size(); ++level)
-        lines += group.ranks(levels[level]) > group.ranks(levels[level - 1]);
+      // Every block has a magnitude of its own.
+      const auto faded = [](std::size_t i) {
+        return value(i) * std::exp2(-0.02 * static_cast<double>(i));
+      };
+      Rounded gathered{std::vector<double>(count), std::vector<double>(count)};
+      for (std::size_t i = 0; i < count; ++i) gathered.numbers[i] = faded(i);
+      Rounded reduced = gathered;
+      for (std::size_t line = levels.size() - 1; line > 0; --line) {
+        if (group.ranks(levels[line]) == group.ranks(levels[line - 1])) continue;
+        const std::vector<double> added = gathered.added(group, levels[line]);
+        for (std::size_t i = 0; i < count; ++i) gathered.errors[i] += added[i];
+      }
+      // Of the terms that meet on a line all but the receiver's own are rounded.
+      for (std::size_t line = 1; line < levels.size(); ++line) {
+        const auto terms =
+            static_cast<double>(group.ranks(levels[line]) / group.ranks(levels[line - 1]));
+        const std::vector<double> added = reduced.added(group, levels[line]);
+        for (std::size_t i = 0; i < count; ++i) {
+          reduced.numbers[i] *= terms;
+          reduced.errors[i] = terms * reduced.errors[i] + (terms - 1) * added[i];
+        }
+      }
 
       Vector all("all", count);
-      for (std::size_t i = own.first; i < own.end(); ++i) all(i) = value(i);
+      for (std::size_t i = own.first; i < own.end(); ++i) all(i) = faded(i);
       hd::test::count_sent_bytes();
       group.gather(exec, all.data(), count, ShardLevel::world, ShardLevel::rank, narrow);
       CHECK(sent(group) ==
             group.gather_traffic(count, 8, ShardLevel::world, ShardLevel::rank, narrow));
-      // Every line rounds by half a scale, m / 127, of numbers that rounding has made no larger
-      // than m + m / 127.
       for (std::size_t i = 0; i < count; ++i)
-        CHECK(std::abs(all(i) - value(i)) <= lines * 1.02 * most / 127);
+        CHECK(std::abs(all(i) - faded(i)) <= gathered.errors[i]);
       std::vector<double> lowest(all.data(), all.data() + count), highest = lowest;
       const int n = static_cast<int>(count);
       MPI_Allreduce(MPI_IN_PLACE, lowest.data(), n, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
       MPI_Allreduce(MPI_IN_PLACE, highest.data(), n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
       CHECK(lowest == highest);
 
-      for (std::size_t i = 0; i < count; ++i) all(i) = value(i);
+      for (std::size_t i = 0; i < count; ++i) all(i) = faded(i);
       hd::test::count_sent_bytes();
       group.reduce(exec, all.data(), count, ShardLevel::rank, ShardLevel::world, narrow);
       CHECK(sent(group) ==
             group.reduce_traffic(count, 8, ShardLevel::rank, ShardLevel::world, narrow));
-      // Each of the terms that travel is rounded once a line; sums grow by as many as are added.
-      const double terms = world_size();
       for (std::size_t i = own.first; i < own.end(); ++i)
-        CHECK(std::abs(all(i) - terms * value(i)) <= lines * 1.02 * terms * most / 127);
+        CHECK(std::abs(all(i) - reduced.numbers[i]) <= reduced.errors[i]);
     }
   });
 }
