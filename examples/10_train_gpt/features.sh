@@ -34,6 +34,8 @@ trains "mesh: pipe=1 x data=2 x tensor=1" --data 2 --gradient-sum library
 for shard in zero1 zero2 zero3; do
   trains "sharding: $shard, nodes of 2, pairs of 1" --data 2 --shard "$shard"
 done
+trains "sharding: zeropp, nodes of 1, pairs of 1" --data 2 --shard zeropp
+trains "sharding: three-level, nodes of 2, pairs of 2" --data 2 --shard three-level --node 2
 # What a pipeline has saved, replicas and a divided layer go on with.
 trains "mesh: pipe=2 x data=1 x tensor=1" --pipe 2 --save "$folder/checkpoint"
 trains "resumed before step 2" --pipe 2 --resume "$folder/checkpoint"

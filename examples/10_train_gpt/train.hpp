@@ -61,8 +61,8 @@ void train(const Settings& s, MPI_Comm comm) {
     room->sharding = heddle::find_sharding(s.shard);
     room->group = std::make_shared<heddle::ShardGroup>(mesh["data"], s.node, s.pair);
     if (speaks)
-      std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of "
-                << s.pair << '\n';
+      std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of " << s.pair
+                << '\n';
   }
   Gpt<Real> model = make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room);
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
@@ -139,12 +139,12 @@ void train(const Settings& s, MPI_Comm comm) {
     const bool exact = std::is_same_v<Real, double>;
     // Weights and gradients that travel encoded are others by as much as rounding has changed them.
     const bool encoded = room && (room->sharding.weight_codec || room->sharding.gradient_codec);
-    if (!encoded) {
-      expect_within("the losses differ from the serial model's", worst_loss, exact ? 1e-10 : 1e-4,
-                    "");
+    const double exactly = exact ? 1e-10 : 1e-4;
+    expect_within("the losses differ from the serial model's", worst_loss,
+                  encoded ? 0.02 : exactly, "");
+    if (!encoded)
       expect_within("the gradients differ from the serial model's", worst_gradient,
                     exact ? 1e-11 : 1e-4, where);
-    }
   }
   if (s.sample > 0) {
     GptStage<Real> whole(training.model, 0, training.model.layers, training.seed);
