@@ -3,15 +3,15 @@
 // ranks: 2
 
 /// @file
-/// All-reduce and reduce-scatter of two ranks that share memory against the MPI library's: in place
-/// in blocks of the transport by a SharedExecutor, and on Views in ordinary memory by the calls
-/// that a table of costs leads to shared memory. And against a loop by hand with the least traffic,
-/// which is the limit of the machine. Each rank has a core of its own. What a meeting of the two
-/// takes, by a cache line each way, tells how far apart these cores are: a virtual machine may find
-/// them in one core complex at one time and on two dies at another, and all times follow.
+/// The calls all_reduce and reduce_scatter of two ranks that share memory against the MPI
+/// library's: on SharedViews, which they find out, and on Views in ordinary memory, where a table
+/// of costs leads to shared memory. And against a loop by hand with the least traffic, which is the
+/// limit of the machine. Each rank has a core of its own. What a meeting of the two takes, by a
+/// cache line each way, tells how far apart these cores are: a virtual machine may find them in one
+/// core complex at one time and on two dies at another, and all times follow.
 ///
 /// Both are compared with the faster of the library's two forms, from an input to an output and
-/// with MPI_IN_PLACE, whose block of a reduce-scatter is the first of the data then, as in ours.
+/// with MPI_IN_PLACE. Ours of all_reduce is in place, that of reduce_scatter keeps its input.
 
 #include <algorithm>
 #include <array>
@@ -49,20 +49,8 @@ constexpr int ranks = 2;
 constexpr Bytes largest = Bytes{64} << 20;
 constexpr Bytes KiB = 1024;
 
-/// Pieces that stay in a core's second cache from one action to the next.
-constexpr Bytes segment = 64 * KiB;
-
 using Exec = Kokkos::DefaultHostExecutionSpace;
 using View = Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
-hd::Schedule plan(Collective collective, Bytes bytes, const std::vector<std::uint32_t>& domains) {
-  const hd::Schedule schedule = hd::schedule::collective_in_segments(
-      collective, Algorithm::direct,
-      {.ranks = ranks,
-       .bytes = bytes,
-       .chunks = static_cast<int>(std::max<Bytes>(bytes / (ranks * segment), 1))});
-  return hd::share_memory(schedule, domains, hd::CopiedBy::sender);
-}
 
 /// A table that leads calls to shared memory.
 hd::CostTable table_of_shared_memory() {
@@ -90,12 +78,14 @@ struct Setting {
   hd::SharedTransport transport{MPI_COMM_WORLD};
   hd::SharedBlocks blocks = transport.share(largest);
   hd::SharedBlocks counters = transport.share(64);
+  hd::SharedView<double*> shared_input{comm, largest / sizeof(double)};
+  hd::SharedView<double*> shared_output{comm, largest / sizeof(double) / ranks};
   OwnMemory input;
   OwnMemory output;
   int self = static_cast<int>(+transport.rank());
   std::uint64_t meetings = 0;
 
-  double* shared(int rank) {
+  double* shared(int rank) const {
     return reinterpret_cast<double*>(blocks.of[static_cast<std::size_t>(rank)]);
   }
   /// Both ranks have come here.
@@ -134,24 +124,14 @@ void by_hand(Setting& setting, Collective collective, std::size_t count) {
   setting.meet();
 }
 
-/// In blocks of the transport. The block of a reduce-scatter goes to the front.
-void in_place(Setting& setting, hd::SharedExecutor<hd::SharedTransport>& executor,
-              Collective collective, std::size_t count) {
-  executor.step(&hd::perform_on_host);
-  double* const data = setting.shared(setting.self);
-  if (collective == Collective::reduce_scatter && setting.self == 1)
-    std::copy_n(data + count / 2, count / 2, data);
-}
-
-/// On Views in ordinary memory.
-void by_call(const Setting& setting, Collective collective, std::size_t count) {
-  const View data(setting.input.data, count);
-  const hd::CallOptions options{.costs = &setting.table};
+/// From `input` to `output`, or where it lies.
+void by_call(const Setting& setting, Collective collective, double* input, double* output,
+             std::size_t count, const hd::CallOptions& options) {
+  const View data(input, count);
   if (collective == Collective::all_reduce)
     hd::all_reduce(Exec{}, data, hd::Sum{}, setting.comm, options);
   else
-    hd::reduce_scatter(Exec{}, data, View(setting.output.data, count / 2), hd::Sum{}, setting.comm,
-                       options);
+    hd::reduce_scatter(Exec{}, data, View(output, count / ranks), hd::Sum{}, setting.comm, options);
 }
 
 void by_library(const Setting& setting, Collective collective, std::size_t count, bool in_place) {
@@ -196,26 +176,26 @@ std::string size_name(Bytes bytes) {
 
 void compare(Setting& setting, Collective collective, Bytes bytes) {
   const std::size_t count = bytes / sizeof(double);
-  hd::SharedExecutor executor(
-      setting.transport, plan(collective, bytes, setting.transport.domains()),
-      [&](hd::BufferId, const hd::Buffer& buffer) { return setting.blocks.of[+buffer.rank]; });
-
   const int self = setting.self;
-  double* const shared = setting.shared(self);
+  double* const by_hand_in = setting.shared(self);
+  double* const shared = setting.shared_input.view().data();
+  double* const shared_result = setting.shared_output.view().data();
   double* const own = setting.input.data;
+  double* const result = setting.output.data;
   const bool whole = collective == Collective::all_reduce;
   // Of the sums: those that this rank ends with.
   const std::size_t first = whole || self == 0 ? 0 : count / 2;
   const std::size_t mine = whole ? count : count / 2;
   const std::array<std::function<void()>, 5> ways{
-      [&] { in_place(setting, executor, collective, count); },
-      [&] { by_call(setting, collective, count); }, [&] { by_hand(setting, collective, count); },
+      [&] { by_call(setting, collective, shared, shared_result, count, {}); },
+      [&] { by_call(setting, collective, own, result, count, {.costs = &setting.table}); },
+      [&] { by_hand(setting, collective, count); },
       [&] { by_library(setting, collective, count, true); },
       [&] { by_library(setting, collective, count, false); }};
-  const std::array<double*, 5> inputs{shared, own, shared, own, own};
-  const std::array<const double*, 5> outputs{shared, whole ? own : setting.output.data,
-                                             shared + first, own, setting.output.data};
-  const std::array<const char*, 5> names{"in place", "the call", "by hand",
+  const std::array<double*, 5> inputs{shared, own, by_hand_in, own, own};
+  const std::array<const double*, 5> outputs{whole ? shared : shared_result, whole ? own : result,
+                                             by_hand_in + first, own, result};
+  const std::array<const char*, 5> names{"the call on SharedViews", "the call", "by hand",
                                          "the library's in place", "the library's"};
   for (std::size_t who = 0; who < ways.size(); ++who) {
     for (std::size_t i = 0; i < count; ++i) inputs[who][i] = value(self, i);
