@@ -4,11 +4,15 @@
 // space: its own
 
 // Merges that do not commute: products of matrices, exact, in the order of the ranks, by whatever a
-// call takes and by every algorithm that it does not refuse.
+// call takes and by every algorithm that it does not refuse. And merges that do, but not in every
+// bit: all ranks have the same.
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -51,6 +55,14 @@ static_assert(!hd::commutes<InOrder> && hd::commutes<hd::Sum> &&
               hd::commutes<Kokkos::MinLoc<double, int>>);
 
 using View = Kokkos::View<Matrix*, Kokkos::HostSpace>;
+
+/// Of equal first numbers, whatever was there stays: which, is a matter of the order.
+struct KeepsOwn {
+  void join(Matrix& into, const Matrix& from) const {
+    if (from.at[0] > into.at[0]) into = from;
+  }
+  void init(Matrix& value) const { value = {}; }
+};
 
 Matrix part(std::size_t rank, std::size_t i) {
   return {{rank + 2, i % 13 + 1, 3 * rank + i % 7, rank * i % 11 + 5}};
@@ -202,6 +214,40 @@ TEST_CASE("an algorithm that merges in another order is refused by its name") {
                    [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
                ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
                    ContainsSubstring("name star, binomial_tree, levels of these"));
+  }
+}
+
+TEST_CASE("what merges in any order has the same bits on all ranks") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  using Partials = Kokkos::View<hd::MeanPartial<double>*, Kokkos::HostSpace>;
+  const auto same = [&](const auto& view) {  // as rank 0's
+    const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
+    std::vector<std::byte> first(bytes.begin(), bytes.end());
+    MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_BYTE, 0, comm.get());
+    return std::ranges::equal(first, bytes);
+  };
+  const auto check = [&](std::size_t count, const hd::CallOptions& options) {
+    const Partials means("means", count);
+    const View longest("longest", count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto number = static_cast<double>(i * 7 + +comm.rank() * 3 + 1);
+      means(i) = {std::sqrt(number), std::sin(number) + 1.5};
+      longest(i) = {{i, +comm.rank(), i, +comm.rank()}};
+    }
+    hd::all_reduce(Exec{}, means, hd::WeightedMean{}, comm, options);
+    CHECK(same(means));
+    hd::all_reduce(Exec{}, longest, KeepsOwn{}, comm, options);
+    CHECK(same(longest));
+  };
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5}, std::size_t{300}}) {
+    check(count, {});
+    for (const Algorithm algorithm :
+         {Algorithm::ring, Algorithm::bidirectional_ring, Algorithm::recursive_doubling,
+          Algorithm::recursive_halving, Algorithm::binomial_tree, Algorithm::double_tree,
+          Algorithm::star, Algorithm::direct}) {
+      INFO(algorithm << ", " << count);
+      check(count, {.algorithm = algorithm});
+    }
   }
 }
 

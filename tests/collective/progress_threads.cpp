@@ -10,6 +10,7 @@
 /// them in different orders, more are under way than there are lines, and what becomes of errors.
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <stdexcept>
 #include <system_error>
@@ -124,6 +125,28 @@ TEST_CASE("what a thread's merge throws, wait() throws, and the other ranks hear
   else
     CHECK_THAT(message_of<hd::communication_error>(call),
                ContainsSubstring("rank 0 failed at") && ContainsSubstring("no more"));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("what a thread's merge throws, its wait() throws, also where a later call has met it") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto fails = [](auto&& call) {
+    try {
+      call();
+    } catch (const std::exception&) {
+      return true;
+    }
+    return false;
+  };
+  hd::Request first = hd::start_all_reduce(Exec{}, filled(17), FailingSum{}, comm, by_thread);
+  std::vector<hd::Request> others;  // of the other lines; the fourth comes to the first's
+  for (int k = 0; k < 3; ++k)
+    others.push_back(hd::start_all_reduce(Exec{}, filled(3), hd::Sum{}, comm, by_thread));
+  CHECK(fails([&] {
+    others.push_back(hd::start_all_reduce(Exec{}, filled(3), hd::Sum{}, comm, by_thread));
+  }));
+  CHECK(fails([&] { first.wait(); }));
+  for (hd::Request& other : others) other.wait();
   MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -60,6 +60,15 @@ TEST_CASE("a Request of the library's call") {
   });
 }
 
+TEST_CASE("a Request that is only tested, by the library or by a Schedule") {
+  for (const bool scheduled : {false, true})
+    ends([&](const auto& comm, auto options) {
+      if (scheduled) options.algorithm = Algorithm::ring;
+      auto request = hd::start_all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
+      while (!request.test()) continue;
+    });
+}
+
 TEST_CASE("the library's call that blocks, once a Request by a Schedule was begun or where asked") {
   const auto call = [](const auto& comm, const auto& options) {
     hd::all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -186,6 +188,18 @@ TEST_CASE("a rank that does not come is named by the watchdog") {
       }
     }
   }
+}
+
+TEST_CASE("a rank that comes later than the others are patient to give memory back goes on") {
+  {
+    SharedTransport transport(MPI_COMM_WORLD, {.messages = {.patience = 0.2}});
+    static_cast<void>(transport.share(64));  // which is to be given back
+    if (world_rank() + 1 == world_size())
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  }
+  int sum = 0, one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(sum == world_size());
 }
 
 TEST_CASE("a peer that does not come on is named by the executor's watchdog") {

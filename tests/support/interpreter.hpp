@@ -43,13 +43,14 @@ inline std::uint64_t perform(const Action& action, Scalar type, std::span<const 
     return state;
   }
   if (action.kind == Kind::combine) {
+    const Operand& out = operands[operands[0].access == Access::read ? 1 : 0];
     const auto add = [&]<class T>(T) {
-      for (Bytes i = 0; i + sizeof(T) <= operands[0].bytes; i += sizeof(T)) {
-        T from, into;
-        std::memcpy(&from, operands[0].data + i, sizeof(T));
-        std::memcpy(&into, operands[1].data + i, sizeof(T));
-        into += from;
-        std::memcpy(operands[1].data + i, &into, sizeof(T));
+      for (Bytes i = 0; i + sizeof(T) <= out.bytes; i += sizeof(T)) {
+        T first, second;
+        std::memcpy(&first, operands[1].data + i, sizeof(T));
+        std::memcpy(&second, operands[0].data + i, sizeof(T));
+        first += second;
+        std::memcpy(out.data + i, &first, sizeof(T));
       }
     };
     type == Scalar::f64 ? add(double{}) : add(std::uint64_t{});

@@ -104,8 +104,9 @@ template <class Exec, class In, class Out>
 
 /// Leaves in `output` the `input` of every rank of `comm`, one after another: blocks of
 /// CallOptions::counts, or of an even division of the output. `input` may be this rank's block of
-/// `output`, which then is not copied. Waits for the work of `space` first, and returns when all
-/// are there. All ranks call it, with outputs of one size.
+/// `output`, which then is not copied: on all ranks or on none, as MPI libraries want it. Waits for
+/// the work of `space` first, and returns when all are there. All ranks call it, with outputs of
+/// one size.
 /// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
 ///         CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>

@@ -63,7 +63,8 @@ class [[nodiscard]] Request {
     }
   }
 
-  /// Whether it is done; furthers it. @throws what wait() throws.
+  /// Whether it is done; furthers it. After a watchdog's time of tests in vain it waits, as wait()
+  /// does, which ends by the watchdog. @throws what wait() throws.
   [[nodiscard]] bool test() {
     if (m_work != nullptr && !guarded([&] { return m_work->test(); })) return false;
     m_work.reset();

@@ -124,16 +124,18 @@ void cast(const Task& task, Run&& run) {
 }
 
 /// Performs such a task by `reduction.join(into, number)` on elements of type Wide, decoding and
-/// merging in one pass; `run` is that of cast().
+/// merging in one pass, in either order, for numbers commute; `run` is that of cast().
 /// @throws contract_error as cast() does.
 template <std::floating_point Wide, class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
-  const Scalar source = task.schedule()[task.uses()[0].buffer].type;
-  const Scalar target = task.schedule()[task.uses()[1].buffer].type;
+  const std::size_t message = task.uses()[0].access == Access::read ? 0 : 1;
+  const std::size_t sum = 1 - message;
+  const Scalar source = task.schedule()[task.uses()[message].buffer].type;
+  const Scalar target = task.schedule()[task.uses()[sum].buffer].type;
   expects(target == scalar_of<Wide> && impl::is_narrow(source, target),
           [&] { return impl::bad_cast(task, "no codec converts between these types"); });
-  impl::for_encoded(task, 0, 1, [&](const Encoded& from, Bytes offset) {
-    run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[1], offset), reduction});
+  impl::for_encoded(task, message, sum, [&](const Encoded& from, Bytes offset) {
+    run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset), reduction});
   });
 }
 /// Likewise, with double where one of the buffers has it, else with float.

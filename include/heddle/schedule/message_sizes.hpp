@@ -64,7 +64,8 @@ inline void size_message(Buffer& narrow, const Buffer& wide) {
     // A sum's elements may be cut otherwise than what it adds.
     const bool alike = schedule[uses[0].buffer].parts == schedule[uses[1].buffer].parts;
     if (is(uses[0], role::narrow) && alike) wide[+uses[0].buffer] = &schedule[uses[1].buffer];
-    if (is(uses[1], role::narrow)) wide[+uses[1].buffer] = &schedule[uses[0].buffer];
+    if (is(uses[1], role::narrow) && (alike || kind == Kind::cast))
+      wide[+uses[1].buffer] = &schedule[uses[0].buffer];
     if (uses.size() > 2 && is(uses[2], role::residual))
       wide[+uses[2].buffer] = &schedule[uses[0].buffer];
   }

@@ -98,14 +98,16 @@ class ScheduledWork final : public Work {
   }
 
   bool test() override {
-    if (m_performer == nullptr) return true;
-    if (m_thread ? !m_over.load(std::memory_order_acquire) : !m_performer->advance(m_joiner))
-      return false;
+    if (m_performer == nullptr) return over();
+    if (m_thread ? !m_over.load(std::memory_order_acquire) : !m_performer->advance(m_joiner)) {
+      if (m_thread || !m_tests.too_long(m_call.options.execute.watchdog)) return false;
+      m_performer->finish(m_joiner);  // which says what it waits for
+    }
     end();
     return true;
   }
   void wait() override {
-    if (m_performer == nullptr) return;
+    if (m_performer == nullptr) return static_cast<void>(over());
     if (m_thread)
       wait_for_thread();
     else if (!wait_with_others())
@@ -178,8 +180,14 @@ class ScheduledWork final : public Work {
     if (m_thread) m_thread->join();
     m_thread.reset();
     m_line->end(*std::exchange(m_performer, nullptr));
-    if (m_error) std::rethrow_exception(m_error);
+    static_cast<void>(over());
     m_call.after();
+  }
+
+  /// True; its error is that of whoever waits for it, also where another call has met it before.
+  bool over() const {
+    if (m_error) std::rethrow_exception(m_error);
+    return true;
   }
 
   MadeCall m_call;
@@ -191,6 +199,7 @@ class ScheduledWork final : public Work {
   std::optional<std::thread> m_thread;
   std::atomic<bool> m_over{false};
   std::exception_ptr m_error;
+  Tests m_tests;
 };
 
 }  // namespace impl

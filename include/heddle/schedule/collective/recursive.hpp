@@ -74,14 +74,16 @@ inline void redouble(Team& team, Cube& cube) {
 
 /// All-reduce by recursive doubling. Of P = 2^k + s members each of the 2^k corners sends k C
 /// messages of k m bytes in all, and each of s pairs C messages of m bytes there and back. Partners
-/// merge "mine + theirs", which is the same on both where + commutes bit by bit. Time with one
-/// chunk: k (a + m / b), and at most 2 (a + m / b) more where s > 0.
+/// merge in one order, that of the members, and so does everybody. Time with one chunk: k (a + m /
+/// b), and at most 2 (a + m / b) more where s > 0.
 inline void recursive_doubling_all_reduce(Team& team) {
   impl::Cube cube(team);
   cube.fold([&](auto corner, auto surplus) { team.merge(surplus, corner, 0, team.blocks()); });
   for (std::uint32_t distance = 1; distance < cube.corners(); distance *= 2)
-    cube.exchange(distance, false,
-                  [&](auto from, auto to, auto, auto) { team.merge(from, to, 0, team.blocks()); });
+    cube.exchange(distance, false, [&](auto from, auto to, auto, auto) {
+      from < to ? team.merge_in_front(from, to, 0, team.blocks())
+                : team.merge(from, to, 0, team.blocks());
+    });
   cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, 0, team.blocks()); });
 }
 

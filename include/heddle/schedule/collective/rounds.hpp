@@ -26,9 +26,10 @@ struct Blocks {
 
 /// One message: blocks go from one member to another, which stores or merges them.
 struct Hop {
-  Blocks from;          ///< what is sent
-  Blocks to;            ///< where it goes
-  bool merges = false;  ///< into what is there: to = to + from; else in its place
+  Blocks from;            ///< what is sent
+  Blocks to;              ///< where it goes
+  bool merges = false;    ///< into what is there: to = to + from; else in its place
+  bool in_front = false;  ///< of what is there it is merged: to = from + to
 };
 
 /// What happens at the same time: no hop of a round needs what another one of it brings.
@@ -61,6 +62,7 @@ class RoundWriter {
   struct Merge {
     Use from;
     Use into;
+    bool in_front;
   };
 
   /// Chunk `chunk` of some blocks: they are cut in as many messages as one block would be.
@@ -86,7 +88,7 @@ class RoundWriter {
       std::uint32_t& filled = m_filled[hop.to.member];
       const BufferId scratch = m_scratch[hop.to.member];
       m_arrived.push_back({schedule::read(scratch, filled, to.count),
-                           schedule::update(to.buffer, to.first, to.count)});
+                           schedule::update(to.buffer, to.first, to.count), hop.in_front});
       to = schedule::write(scratch, filled, to.count);
       filled += to.count;
     } else if (m_builder[to.buffer].transient) {
@@ -112,9 +114,9 @@ class RoundWriter {
   void merge_arrived() {
     for (const Merge& merge : m_arrived) {
       const Rank rank = m_builder[merge.into.buffer].rank;
-      m_builder.add(
-          {Kind::combine, m_builder.local(rank, Lane{1}), m_stage, Item{merge.into.first}},
-          {merge.from, merge.into});
+      const auto& [from, into, in_front] = merge;
+      m_builder.add({Kind::combine, m_builder.local(rank, Lane{1}), m_stage, Item{into.first}},
+                    {in_front ? into : from, in_front ? from : into});
     }
     m_arrived.clear();
   }
@@ -164,8 +166,9 @@ class RoundWriter {
 ///
 /// A move carries a message, in lane 0 of the channel between the two ranks, or in local lane 1
 /// where both members lie on one rank: a copy, which the handler makes. What is merged goes to a
-/// transient buffer of role "scratch" first, and a combine in local lane 1 (from = uses[0], into =
-/// uses[1]) follows. Where sizes are known, parts of no bytes are not sent.
+/// transient buffer of role "scratch" first, and a combine in local lane 1 follows: its first use
+/// is merged behind the second, into the one that it updates. Where sizes are known, parts of no
+/// bytes are not sent.
 inline void append(Builder& builder, std::span<const Use> members, Stage stage,
                    const Rounds& rounds, int chunks) {
   expects(chunks >= 1, [&] {

@@ -52,7 +52,8 @@ namespace heddle::inline v0::schedule {
         for (std::uint32_t i = 0; i < hop.from.count; ++i)
           cut.push_back({{hop.from.member, (hop.from.first + i) * segments + segment, 1},
                          {hop.to.member, (hop.to.first + i) * segments + segment, 1},
-                         hop.merges});
+                         hop.merges,
+                         hop.in_front});
     }
     append(builder, members, Stage{0}, part, 1);
   }

@@ -60,6 +60,11 @@ class Team {
   void merge(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count) {
     hop(from, to, first, count, true);
   }
+  /// Likewise, in front of those of `to`: to = from + to.
+  void merge_in_front(std::uint32_t from, std::uint32_t to, std::uint32_t first,
+                      std::uint32_t count) {
+    hop(from, to, first, count, true, true);
+  }
   /// Blocks become others, of any member of the collective: for what is not in place.
   void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
 
@@ -93,7 +98,7 @@ class Team {
  private:
   /// One message for each run of adjacent blocks.
   void hop(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count,
-           bool merges) {
+           bool merges, bool in_front = false) {
     Block all;
     for (std::uint32_t b = first; b < first + count; ++b) {
       const Block& some = m_blocks[b % blocks()];
@@ -104,7 +109,7 @@ class Team {
       for (end = i + 1; end < all.size() && all[end] == all[end - 1] + 1;) ++end;
       const auto run = static_cast<std::uint32_t>(end - i);
       m_rounds->back().push_back(
-          {{m_members[from], all[i], run}, {m_members[to], all[i], run}, merges});
+          {{m_members[from], all[i], run}, {m_members[to], all[i], run}, merges, in_front});
     }
   }
 

@@ -66,6 +66,11 @@ class CutCaster {
     return (m_schedule[ActionId{action}].flags & flag::with_next) != 0;
   }
 
+  /// What a combine adds, which may be its first use or its second; see append().
+  [[nodiscard]] static const Use& added(std::span<const Use> uses) {
+    return uses[0].writes() ? uses[1] : uses[0];
+  }
+
   /// Notes which combine actions are the last to read what they add.
   void find_last_reads() {
     m_last_read.resize(m_schedule.size(), false);
@@ -73,10 +78,12 @@ class CutCaster {
     for (const Buffer& buffer : m_schedule.buffers()) read_later.emplace_back(buffer.parts, false);
     for (std::size_t i = m_schedule.size(); i-- > 0;) {
       const auto uses = m_schedule.uses(ActionId{i});
-      if (m_schedule[ActionId{i}].kind == Kind::combine && m_schedule[uses[0].buffer].transient) {
+      if (m_schedule[ActionId{i}].kind == Kind::combine &&
+          m_schedule[added(uses).buffer].transient) {
+        const Use& from = added(uses);
         bool later = false;
-        for (std::uint32_t part = 0; part < uses[0].count; ++part)
-          later = later || read_later[+uses[0].buffer][uses[0].first + part];
+        for (std::uint32_t part = 0; part < from.count; ++part)
+          later = later || read_later[+from.buffer][from.first + part];
         m_last_read[i] = !later && uses[0].buffer != uses[1].buffer;
       }
       for (const Use& use : uses)
@@ -170,7 +177,7 @@ class CutCaster {
   /// Whether action `id` adds a whole message that nobody else reads: then it decodes it itself.
   [[nodiscard]] bool takes_message(ActionId id) const {
     if (!m_last_read[+id]) return false;
-    const Use& from = m_schedule.uses(id)[0];
+    const Use& from = added(m_schedule.uses(id));
     const auto& arrived = m_arrived[+from.buffer];
     if (arrived.empty() || arrived[from.first] == none) return false;
     const bool decodes =
@@ -185,7 +192,7 @@ class CutCaster {
 
   void combine_message(ActionId id) {
     std::vector<Use> uses(m_schedule.uses(id).begin(), m_schedule.uses(id).end());
-    Use& from = uses[0];
+    Use& from = uses[uses[0].writes() ? 1 : 0];
     for (std::uint32_t part = from.first; part < from.first + from.count; ++part)
       m_arrived[+from.buffer][part] = none;
     from.buffer = twin(from.buffer);
