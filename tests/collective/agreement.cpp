@@ -19,9 +19,13 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/all_gather.hpp>
 #include <heddle/collective/all_reduce.hpp>
 #include <heddle/collective/all_to_all.hpp>
 #include <heddle/collective/broadcast.hpp>
+#include <heddle/collective/gather.hpp>
+#include <heddle/collective/reduce_scatter.hpp>
+#include <heddle/collective/scatter.hpp>
 #include <heddle/collective/shared_view.hpp>
 
 #include "support/one_rank_differs.hpp"
@@ -123,6 +127,39 @@ TEST_CASE("counts that some ranks give and others do not are found before they a
       said([&](const auto& comm) { exchange(comm, false); },
            [&](const auto& comm) { exchange(comm, true); }),
       ContainsSubstring("counts") && ContainsSubstring("none") && ContainsSubstring("given"));
+}
+
+TEST_CASE("other roots, and other counts of one rank, are found by every call that has them") {
+  const auto cast_from = [](int root) {
+    return [=](const hd::Communicator& comm) {
+      hd::broadcast(Exec{}, View<double>("view", 3), hd::Rank{root}, comm);
+    };
+  };
+  CHECK_THAT(said(cast_from(0), cast_from(1)), ContainsSubstring("root"));
+  // Rank 0 has a block of 3 or 4 elements, all others of 1.
+  enum class Way { gather, scatter, reduce_scatter, all_gather };
+  const auto moved = [](Way way, std::size_t first) {
+    return [=](const hd::Communicator& comm) {
+      const auto p = static_cast<std::size_t>(comm.size());
+      hd::CallOptions options;
+      options.counts.assign(p, 1);
+      options.counts[0] = first;
+      const bool root = comm.rank() == hd::Rank{0};
+      const View<double> mine("mine", root ? first : 1), all("all", first + p - 1);
+      const View<double> of_root("of_root", root ? all.size() : 0);
+      switch (way) {
+        case Way::gather: return hd::gather(Exec{}, mine, of_root, hd::Rank{0}, comm, options);
+        case Way::scatter: return hd::scatter(Exec{}, of_root, mine, hd::Rank{0}, comm, options);
+        case Way::reduce_scatter:
+          return hd::reduce_scatter(Exec{}, all, mine, hd::Sum{}, comm, options);
+        case Way::all_gather: return hd::all_gather(Exec{}, mine, all, comm, options);
+      }
+    };
+  };
+  for (const Way way : {Way::gather, Way::scatter, Way::reduce_scatter, Way::all_gather}) {
+    CHECK(said(moved(way, 3), moved(way, 3)) == "nothing");
+    CHECK_THAT(said(moved(way, 3), moved(way, 4)), ContainsSubstring("bytes of blocks"));
+  }
 }
 
 TEST_CASE("calls are compared while some ranks wait for a request that needs the others first") {
