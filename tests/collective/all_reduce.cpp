@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 1 2 3 4
+// ranks: 1 2 3 4 7 8
 // space: its own
 
 // Sums over ranks, by the library and by our own schedules, against the sum computed on one rank.

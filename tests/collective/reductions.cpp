@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 1 2 3 4
+// ranks: 1 2 3 4 7 8
 // space: its own
 
 // Every reduction: what the concept promises, and over ranks what it is when computed serially, by

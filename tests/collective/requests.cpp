@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 1 2 3 4
+// ranks: 1 2 3 4 7 8
 // space: its own
 
 // Requests: how long they keep what they use, in which order they end, what becomes of errors; and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 2 3 4
+// ranks: 2 3 4 7 8
 // space: its own
 
 // Calls that are large enough for ranks of one host to read each other in place, and the same ones
