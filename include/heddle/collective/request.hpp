@@ -7,7 +7,11 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
+
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -23,6 +27,8 @@ class Work {
   virtual bool test() = 0;
   /// Returns when it is done.
   virtual void wait() = 0;
+  /// How long the call may wait; 0: for ever.
+  [[nodiscard]] virtual Seconds watchdog() const noexcept = 0;
   /// Ends it without waiting, where that can be, and tells the other ranks.
   virtual void abandon() noexcept = 0;
 };
@@ -50,6 +56,7 @@ class [[nodiscard]] Request {
   Request& operator=(Request&& other) {
     wait();
     m_work = std::move(other.m_work);
+    m_in_vain_since = other.m_in_vain_since;
     return *this;
   }
   /// Waits, as wait() does; what that would throw has been told to the other ranks, and is not
@@ -66,8 +73,14 @@ class [[nodiscard]] Request {
   /// Whether it is done; furthers it. After a watchdog's time of tests in vain it waits, as wait()
   /// does, which ends by the watchdog. @throws what wait() throws.
   [[nodiscard]] bool test() {
-    if (m_work != nullptr && !guarded([&] { return m_work->test(); })) return false;
-    m_work.reset();
+    if (m_work == nullptr || guarded([&] { return m_work->test(); })) {
+      m_work.reset();
+      return true;
+    }
+    const Seconds now = steady_seconds(), watchdog = m_work->watchdog();
+    if (!m_in_vain_since) m_in_vain_since = now;
+    if (watchdog <= 0 || now - *m_in_vain_since <= watchdog) return false;
+    wait();  // which says what is waited for
     return true;
   }
 
@@ -92,6 +105,7 @@ class [[nodiscard]] Request {
   }
 
   std::unique_ptr<impl::Work> m_work;
+  std::optional<Seconds> m_in_vain_since;  ///< the first test()
   int m_exceptions = std::uncaught_exceptions();
 };
 

@@ -33,14 +33,15 @@ class LibraryWork final : public Work {
   bool test() override {
     int done = 0;
     heddle::check(MPI_Test(&m_request, &done, MPI_STATUS_IGNORE), Call::where);
-    if (done == 0 && !m_tests.too_long(m_call.options.execute.watchdog)) return false;
-    if (done == 0) complete(m_call, m_request);  // which says that it waits
-    end();
-    return true;
+    if (done != 0) end();
+    return done != 0;
   }
   void wait() override {
     complete(m_call, m_request);
     end();
+  }
+  [[nodiscard]] Seconds watchdog() const noexcept override {
+    return m_call.options.execute.watchdog;
   }
   void abandon() noexcept override {}  // MPI has no way to
 
@@ -52,7 +53,6 @@ class LibraryWork final : public Work {
   Call m_call;
   MPI_Request m_request = MPI_REQUEST_NULL;
   bool m_over = false;
-  Tests m_tests;
 };
 
 }  // namespace impl

@@ -29,21 +29,6 @@ void agree(const Call& call, Describe&& describe) {
                   [&] { call.comm->template attached<CallLines>().further(); });
 }
 
-/// Since when an operation is asked for in vain.
-class Tests {
- public:
-  /// Whether that is longer than `watchdog` seconds; 0: never.
-  [[nodiscard]] bool too_long(Seconds watchdog) {
-    if (watchdog <= 0) return false;
-    const Seconds now = steady_seconds();
-    if (m_since == 0) m_since = now;
-    return now - m_since > watchdog;
-  }
-
- private:
-  Seconds m_since = 0;
-};
-
 /// Waits for `request`, an operation of MPI's that all ranks take part in, furthering the requests
 /// that other ranks wait for before they come to it. Where it throws, the operation goes on: MPI
 /// has no way to cancel it, so that its memory must stay.

@@ -99,10 +99,8 @@ class ScheduledWork final : public Work {
 
   bool test() override {
     if (m_performer == nullptr) return over();
-    if (m_thread ? !m_over.load(std::memory_order_acquire) : !m_performer->advance(m_joiner)) {
-      if (m_thread || !m_tests.too_long(m_call.options.execute.watchdog)) return false;
-      m_performer->finish(m_joiner);  // which says what it waits for
-    }
+    if (m_thread ? !m_over.load(std::memory_order_acquire) : !m_performer->advance(m_joiner))
+      return false;
     end();
     return true;
   }
@@ -113,6 +111,9 @@ class ScheduledWork final : public Work {
     else if (!wait_with_others())
       m_performer->finish(m_joiner);
     end();
+  }
+  [[nodiscard]] Seconds watchdog() const noexcept override {
+    return m_call.options.execute.watchdog;
   }
   void abandon() noexcept override {
     if (m_performer == nullptr || m_thread) return;  // a thread waits, or finds out
@@ -199,7 +200,6 @@ class ScheduledWork final : public Work {
   std::optional<std::thread> m_thread;
   std::atomic<bool> m_over{false};
   std::exception_ptr m_error;
-  Tests m_tests;
 };
 
 }  // namespace impl
