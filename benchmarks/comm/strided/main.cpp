@@ -138,13 +138,6 @@ class Message {
 const std::vector<Bytes> sizes{256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
 const std::vector<Bytes> runs{8, 32, 128, 512, 2048, 8192};
 
-/// Calls `shape` with all sizes and runs that there are.
-void for_each_shape(const std::function<void(Bytes size, Bytes run)>& shape) {
-  for (const Bytes size : sizes)
-    for (const Bytes run : runs)
-      if (2 * run <= size) shape(size, run);
-}
-
 enum Pattern : std::size_t { there_and_back, both_ways, patterns };
 constexpr std::array<const char*, patterns> pattern_names{"", "_both_ways"};
 
@@ -254,14 +247,15 @@ void run() {
   choose_by(gains, rank);
   const hd::PackTable shipped = hd::shipped_gains();
   Worst worst;
-  for_each_shape([&](Bytes size, Bytes length) {
-    Message message(size, length, rank, true);
-    const Times times = time_of(message, {chosen, by_type, packed}, pairs, size, rank);
-    if (rank != 0) return;
-    for (std::size_t p = 0; p < patterns; ++p)
-      print_times(hd::text(size, "B_of_", length, pattern_names[p]), times[p],
-                  shipped.packs(size, length), worst);
-  });
+  for (const Bytes size : sizes)
+    for (const Bytes length : runs) {
+      if (2 * length > size) continue;
+      Message message(size, length, rank, true);
+      const Times times = time_of(message, {chosen, by_type, packed}, pairs, size, rank);
+      for (std::size_t p = 0; rank == 0 && p < patterns; ++p)
+        print_times(hd::text(size, "B_of_", length, pattern_names[p]), times[p],
+                    shipped.packs(size, length), worst);
+    }
   if (rank != 0) return;
   bench::print_ratio(case_name(), "chosen_over_type", *worst.over_type);
   bench::print_ratio(case_name(), "chosen_over_packed", *worst.over_packed);

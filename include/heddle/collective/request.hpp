@@ -105,7 +105,7 @@ class [[nodiscard]] Request {
   }
 
   std::unique_ptr<impl::Work> m_work;
-  std::optional<Seconds> m_in_vain_since;  ///< the first test()
+  std::optional<Seconds> m_in_vain_since;  ///< when test() first said no
   int m_exceptions = std::uncaught_exceptions();
 };
 

@@ -117,6 +117,11 @@ void cast(const Task& task, Run&& run) {
   impl::has_doubles(task) ? cast<double>(task, run) : cast<float>(task, run);
 }
 
+/// Which of the two uses of a combine task is merged into the other: the one that it only reads.
+[[nodiscard]] inline std::size_t merged_use(const Task& task) {
+  return task.uses()[0].access == Access::read ? 0 : 1;
+}
+
 /// True for a combine task that reads a message as it was received, in the form of a Codec.
 [[nodiscard]] inline bool combines_encoded(const Task& task) {
   const Buffer& from = task.schedule()[task.uses()[0].buffer];
@@ -128,7 +133,7 @@ void cast(const Task& task, Run&& run) {
 /// @throws contract_error as cast() does.
 template <std::floating_point Wide, class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
-  const std::size_t message = task.uses()[0].access == Access::read ? 0 : 1;
+  const std::size_t message = merged_use(task);
   const std::size_t sum = 1 - message;
   const Scalar source = task.schedule()[task.uses()[message].buffer].type;
   const Scalar target = task.schedule()[task.uses()[sum].buffer].type;

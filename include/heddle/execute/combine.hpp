@@ -24,9 +24,8 @@ namespace heddle::inline v0 {
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
-  const bool into_first = task.uses()[0].access != Access::read;
-  const BoundUse& from = task.uses()[into_first ? 1 : 0];
-  const BoundUse& into = task.uses()[into_first ? 0 : 1];
+  const BoundUse& from = task.uses()[merged_use(task)];
+  const BoundUse& into = task.uses()[1 - merged_use(task)];
   const auto as = [&]<class T>(T) {
     add(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
         static_cast<std::size_t>(into.bytes / sizeof(T)));

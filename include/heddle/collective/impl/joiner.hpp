@@ -96,7 +96,7 @@ class Joiner {
         return coded(into.bytes,
                      [&](const auto& run) { combine_encoded<T>(task, m_reduction, run); });
     }
-    const BoundUse& out = from.access == Access::read ? into : from;
+    const BoundUse& out = task.uses()[1 - merged_use(task)];
     join({m_reduction, reinterpret_cast<const T*>(into.data), reinterpret_cast<const T*>(from.data),
           reinterpret_cast<T*>(out.data)},
          into.bytes / sizeof(T));

@@ -67,7 +67,8 @@ class CutCaster {
   }
 
   /// What a combine adds, which may be its first use or its second; see append().
-  [[nodiscard]] static const Use& added(std::span<const Use> uses) {
+  template <class T>
+  [[nodiscard]] static T& added(std::span<T> uses) {
     return uses[0].writes() ? uses[1] : uses[0];
   }
 
@@ -192,7 +193,7 @@ class CutCaster {
 
   void combine_message(ActionId id) {
     std::vector<Use> uses(m_schedule.uses(id).begin(), m_schedule.uses(id).end());
-    Use& from = uses[uses[0].writes() ? 1 : 0];
+    Use& from = added(std::span(uses));
     for (std::uint32_t part = from.first; part < from.first + from.count; ++part)
       m_arrived[+from.buffer][part] = none;
     from.buffer = twin(from.buffer);
