@@ -7,6 +7,7 @@
 
 #include <heddle/device/athread.hpp>
 #include <heddle/device/core_group.hpp>
+#include <heddle/device/done_at_once.hpp>
 #include <heddle/device/mirror.hpp>
 #include <heddle/device/staging.hpp>
 #include <heddle/device/staging_athread.hpp>

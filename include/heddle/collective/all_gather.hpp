@@ -44,8 +44,11 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     blocks = BlockCounts(where, output.view().size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
   }
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::all_gather, blocks.total() * sizeof(Element)};
+  }
   [[nodiscard]] PerformerKey key() const {
-    PerformerKey made = Base::key(schedule::Collective::all_gather, blocks);
+    PerformerKey made = Base::key(size(), blocks);
     // A codec changes what its sender has, too; in a device's memory copies keep kernels waiting.
     made.apart = on_host && !this->options.codec && disjoint();
     return made;
@@ -94,10 +97,11 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   }
 };
 
-template <class Exec, class In, class Out>
-[[nodiscard]] auto all_gather_call(const Exec& exec, const In& input, const Out& output,
+template <class Held, class Exec, class In, class Out>
+[[nodiscard]] auto all_gather_call(Held, const Exec& exec, const In& input, const Out& output,
                                    const Communicator& comm, const CallOptions& options) {
-  return AllGatherCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output};
+  return AllGatherCall<typename Held::template of<Exec>, typename Held::template of<In>,
+                       typename Held::template of<Out>>{{exec, {}, &comm, options}, input, output};
 }
 
 }  // namespace impl
@@ -112,7 +116,8 @@ template <class Exec, class In, class Out>
 template <class Exec, TravellingView In, TravellingView Out>
 void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
-  impl::perform(impl::all_gather_call(space, input, output, comm, options));
+  impl::perform(
+      [&](auto held) { return impl::all_gather_call(held, space, input, output, comm, options); });
 }
 
 /// Begins an all_gather(). The work of `space` is waited for here.
@@ -120,7 +125,7 @@ void all_gather(const Exec& space, const In& input, const Out& output, const Com
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start(impl::all_gather_call(space, input, output, comm, options));
+  return impl::start(impl::all_gather_call(impl::Kept{}, space, input, output, comm, options));
 }
 
 /// An all_gather() that is performed again and again.
@@ -128,7 +133,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_all_gather(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::all_gather_call(space, input, output, comm, options));
+  return Prepared(impl::all_gather_call(impl::Kept{}, space, input, output, comm, options));
 }
 
 }  // namespace heddle::inline v0

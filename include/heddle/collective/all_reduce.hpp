@@ -40,9 +40,10 @@ struct AllReduceCall : CallBase<Exec, View, R> {
     expect_contiguous(where, data.view());
     this->expect_no_counts(where);
   }
-  [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::all_reduce, data.view().size() * sizeof(Element));
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::all_reduce, data.view().size() * sizeof(Element)};
   }
+  [[nodiscard]] PerformerKey key() const { return Base::key(size()); }
   [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
 
   [[nodiscard]] bool knows() const {
@@ -61,10 +62,11 @@ struct AllReduceCall : CallBase<Exec, View, R> {
   }
 };
 
-template <class Exec, class View, class R>
-[[nodiscard]] auto all_reduce_call(const Exec& exec, const View& view, const R& reduction,
+template <class Held, class Exec, class View, class R>
+[[nodiscard]] auto all_reduce_call(Held, const Exec& exec, const View& view, const R& reduction,
                                    const Communicator& comm, const CallOptions& options) {
-  return AllReduceCall<Exec, View, R>{{exec, reduction, &comm, options}, view};
+  return AllReduceCall<typename Held::template of<Exec>, typename Held::template of<View>, R>{
+      {exec, reduction, &comm, options}, view};
 }
 
 }  // namespace impl
@@ -76,7 +78,9 @@ template <class Exec, class View, class R>
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
-  impl::perform(impl::all_reduce_call(space, view, reduction, comm, options));
+  impl::perform([&](auto held) {
+    return impl::all_reduce_call(held, space, view, reduction, comm, options);
+  });
 }
 
 /// Begins an all_reduce(). The work of `space` is waited for here; kernels that merge run in it
@@ -85,7 +89,7 @@ void all_reduce(const Exec& space, const View& view, const R& reduction, const C
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
                                        const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start(impl::all_reduce_call(space, view, reduction, comm, options));
+  return impl::start(impl::all_reduce_call(impl::Kept{}, space, view, reduction, comm, options));
 }
 
 /// An all_reduce() of `view` that is performed again and again.
@@ -93,7 +97,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
                                       const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::all_reduce_call(space, view, reduction, comm, options));
+  return Prepared(impl::all_reduce_call(impl::Kept{}, space, view, reduction, comm, options));
 }
 
 }  // namespace heddle::inline v0

@@ -64,12 +64,15 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
     }
     expect_size(where, "output", output.view(), received.total());
   }
+  /// The same on all ranks: what one sends on average.
+  [[nodiscard]] CallSize size() const {
+    const Bytes elements =
+        table.empty() ? sent.total()
+                      : std::accumulate(table.begin(), table.end(), Bytes{0}) / this->ranks();
+    return {schedule::Collective::all_to_all, elements * sizeof(Element)};
+  }
   [[nodiscard]] PerformerKey key() const {
-    Bytes bytes = sent.total() * sizeof(Element);
-    if (!table.empty())  // the same on all ranks: what one sends on average
-      bytes =
-          std::accumulate(table.begin(), table.end(), Bytes{0}) / this->ranks() * sizeof(Element);
-    PerformerKey made = Base::key(schedule::Collective::all_to_all, bytes);
+    PerformerKey made = Base::key(size());
     for (const std::uint64_t count : table) made.blocks.push_back(count * sizeof(Element));
     return made;
   }
@@ -141,10 +144,11 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   [[nodiscard]] bool is_even() const { return table.empty() && sent.even(); }
 };
 
-template <class Exec, class In, class Out>
-[[nodiscard]] auto all_to_all_call(const Exec& exec, const In& input, const Out& output,
+template <class Held, class Exec, class In, class Out>
+[[nodiscard]] auto all_to_all_call(Held, const Exec& exec, const In& input, const Out& output,
                                    const Communicator& comm, const CallOptions& options) {
-  return AllToAllCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output};
+  return AllToAllCall<typename Held::template of<Exec>, typename Held::template of<In>,
+                      typename Held::template of<Out>>{{exec, {}, &comm, options}, input, output};
 }
 
 }  // namespace impl
@@ -159,7 +163,8 @@ template <class Exec, class In, class Out>
 template <class Exec, TravellingView In, TravellingView Out>
 void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
-  impl::perform(impl::all_to_all_call(space, input, output, comm, options));
+  impl::perform(
+      [&](auto held) { return impl::all_to_all_call(held, space, input, output, comm, options); });
 }
 
 /// Begins an all_to_all(). The work of `space` is waited for here.
@@ -167,7 +172,7 @@ void all_to_all(const Exec& space, const In& input, const Out& output, const Com
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start(impl::all_to_all_call(space, input, output, comm, options));
+  return impl::start(impl::all_to_all_call(impl::Kept{}, space, input, output, comm, options));
 }
 
 /// An all_to_all() that is performed again and again; counts are told once.
@@ -175,7 +180,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_all_to_all(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::all_to_all_call(space, input, output, comm, options));
+  return Prepared(impl::all_to_all_call(impl::Kept{}, space, input, output, comm, options));
 }
 
 }  // namespace heddle::inline v0

@@ -27,9 +27,8 @@ struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
   static constexpr const char* where = "heddle::collective::barrier";
 
   void check() const { expect_no_counts(where); }
-  [[nodiscard]] PerformerKey key() const {
-    return CallBase::key(schedule::Collective::barrier, Bytes{0});
-  }
+  [[nodiscard]] CallSize size() const { return {schedule::Collective::barrier, 0}; }
+  [[nodiscard]] PerformerKey key() const { return CallBase::key(size()); }
   [[nodiscard]] CallMemory memory() const { return {}; }
   [[nodiscard]] bool knows() const { return true; }
   void fetch() const {}
@@ -45,7 +44,7 @@ struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
 /// shall find done.
 /// @throws what CallOptions says.
 inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform(impl::BarrierCall{{{}, {}, &comm, options}});
+  impl::perform([&](auto) { return impl::BarrierCall{{{}, {}, &comm, options}}; });
 }
 
 /// Begins a barrier(): the Request is done when all ranks have begun theirs.

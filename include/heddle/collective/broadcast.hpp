@@ -39,9 +39,10 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
     this->expect_no_counts(where);
     this->expect_root(where, root);
   }
-  [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::broadcast, data.view().size() * sizeof(Element), root);
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::broadcast, data.view().size() * sizeof(Element)};
   }
+  [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
   [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
 
   [[nodiscard]] bool knows() const { return fits_int(data.view().size() * sizeof(Element)); }
@@ -58,10 +59,11 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
   }
 };
 
-template <class Exec, class View>
-[[nodiscard]] auto broadcast_call(const Exec& exec, const View& view, Rank root,
+template <class Held, class Exec, class View>
+[[nodiscard]] auto broadcast_call(Held, const Exec& exec, const View& view, Rank root,
                                   const Communicator& comm, const CallOptions& options) {
-  return BroadcastCall<Exec, View>{{exec, {}, &comm, options}, view, root};
+  return BroadcastCall<typename Held::template of<Exec>, typename Held::template of<View>>{
+      {exec, {}, &comm, options}, view, root};
 }
 
 }  // namespace impl
@@ -73,7 +75,8 @@ template <class Exec, class View>
 template <class Exec, TravellingView View>
 void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {
-  impl::perform(impl::broadcast_call(space, view, root, comm, options));
+  impl::perform(
+      [&](auto held) { return impl::broadcast_call(held, space, view, root, comm, options); });
 }
 
 /// Begins a broadcast(). The work of `space` is waited for here.
@@ -81,7 +84,7 @@ void broadcast(const Exec& space, const View& view, Rank root, const Communicato
 template <class Exec, TravellingView View>
 [[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
                                       const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start(impl::broadcast_call(space, view, root, comm, options));
+  return impl::start(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));
 }
 
 /// A broadcast() that is performed again and again.
@@ -89,7 +92,7 @@ template <class Exec, TravellingView View>
 template <class Exec, TravellingView View>
 [[nodiscard]] auto prepare_broadcast(const Exec& space, const View& view, Rank root,
                                      const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::broadcast_call(space, view, root, comm, options));
+  return Prepared(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));
 }
 
 }  // namespace heddle::inline v0

@@ -46,9 +46,10 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
     expect_contiguous(where, output.view());
     expect_size(where, "output", output.view(), blocks.total());
   }
-  [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::gather, blocks, root);
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::gather, blocks.total() * sizeof(Element)};
   }
+  [[nodiscard]] PerformerKey key() const { return Base::key(size(), blocks, root); }
   [[nodiscard]] CallMemory memory() const {
     return {begin_of(input.view()), begin_of(output.view())};
   }
@@ -82,10 +83,12 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
   [[nodiscard]] bool at_root() const { return +root == this->rank(); }
 };
 
-template <class Exec, class In, class Out>
-[[nodiscard]] auto gather_call(const Exec& exec, const In& input, const Out& output, Rank root,
-                               const Communicator& comm, const CallOptions& options) {
-  return GatherCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output, root};
+template <class Held, class Exec, class In, class Out>
+[[nodiscard]] auto gather_call(Held, const Exec& exec, const In& input, const Out& output,
+                               Rank root, const Communicator& comm, const CallOptions& options) {
+  return GatherCall<typename Held::template of<Exec>, typename Held::template of<In>,
+                    typename Held::template of<Out>>{
+      {exec, {}, &comm, options}, input, output, root};
 }
 
 }  // namespace impl
@@ -99,7 +102,9 @@ template <class Exec, class In, class Out>
 template <class Exec, TravellingView In, TravellingView Out>
 void gather(const Exec& space, const In& input, const Out& output, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform(impl::gather_call(space, input, output, root, comm, options));
+  impl::perform([&](auto held) {
+    return impl::gather_call(held, space, input, output, root, comm, options);
+  });
 }
 
 /// Begins a gather(). The work of `space` is waited for here.
@@ -107,7 +112,7 @@ void gather(const Exec& space, const In& input, const Out& output, Rank root,
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start(impl::gather_call(space, input, output, root, comm, options));
+  return impl::start(impl::gather_call(impl::Kept{}, space, input, output, root, comm, options));
 }
 
 /// A gather() that is performed again and again.
@@ -115,7 +120,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                   const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::gather_call(space, input, output, root, comm, options));
+  return Prepared(impl::gather_call(impl::Kept{}, space, input, output, root, comm, options));
 }
 
 }  // namespace heddle::inline v0

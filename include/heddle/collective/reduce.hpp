@@ -42,9 +42,10 @@ struct ReduceCall : CallBase<Exec, View, R> {
     this->expect_no_counts(where);
     this->expect_root(where, root);
   }
-  [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::reduce, data.view().size() * sizeof(Element), root);
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::reduce, data.view().size() * sizeof(Element)};
   }
+  [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
   [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
 
   [[nodiscard]] bool knows() const {
@@ -67,10 +68,11 @@ struct ReduceCall : CallBase<Exec, View, R> {
   }
 };
 
-template <class Exec, class View, class R>
-[[nodiscard]] auto reduce_call(const Exec& exec, const View& view, const R& reduction, Rank root,
-                               const Communicator& comm, const CallOptions& options) {
-  return ReduceCall<Exec, View, R>{{exec, reduction, &comm, options}, view, root};
+template <class Held, class Exec, class View, class R>
+[[nodiscard]] auto reduce_call(Held, const Exec& exec, const View& view, const R& reduction,
+                               Rank root, const Communicator& comm, const CallOptions& options) {
+  return ReduceCall<typename Held::template of<Exec>, typename Held::template of<View>, R>{
+      {exec, reduction, &comm, options}, view, root};
 }
 
 }  // namespace impl
@@ -83,7 +85,9 @@ template <class Exec, class View, class R>
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform(impl::reduce_call(space, view, reduction, root, comm, options));
+  impl::perform([&](auto held) {
+    return impl::reduce_call(held, space, view, reduction, root, comm, options);
+  });
 }
 
 /// Begins a reduce(). The work of `space` is waited for here; see start_all_reduce().
@@ -92,7 +96,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 [[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
                                    Rank root, const Communicator& comm,
                                    const CallOptions& options = {}) {
-  return impl::start(impl::reduce_call(space, view, reduction, root, comm, options));
+  return impl::start(impl::reduce_call(impl::Kept{}, space, view, reduction, root, comm, options));
 }
 
 /// A reduce() that is performed again and again.
@@ -101,7 +105,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 [[nodiscard]] auto prepare_reduce(const Exec& space, const View& view, const R& reduction,
                                   Rank root, const Communicator& comm,
                                   const CallOptions& options = {}) {
-  return Prepared(impl::reduce_call(space, view, reduction, root, comm, options));
+  return Prepared(impl::reduce_call(impl::Kept{}, space, view, reduction, root, comm, options));
 }
 
 }  // namespace heddle::inline v0

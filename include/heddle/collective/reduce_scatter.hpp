@@ -35,7 +35,7 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::reduce_scatter";
   static_assert(match<In, Out>, "heddle::reduce_scatter: the output is a View of the input's kind");
-  static_assert(!std::is_const_v<typename In::value_type>,
+  static_assert(!std::is_const_v<typename std::remove_cvref_t<In>::value_type>,
                 "heddle::reduce_scatter: the input is merged in its place");
   LibraryView<In> input;
   LibraryView<Out> output;
@@ -47,9 +47,10 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
     blocks = BlockCounts(where, input.view().size(), this->ranks(), this->options.counts);
     expect_size(where, "output", output.view(), blocks.count(this->rank()));
   }
-  [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::reduce_scatter, blocks);
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::reduce_scatter, blocks.total() * sizeof(Element)};
   }
+  [[nodiscard]] PerformerKey key() const { return Base::key(size(), blocks); }
   [[nodiscard]] CallMemory memory() const { return {begin_of(input.view()), nullptr}; }
   void after() const {
     const std::byte* const own =
@@ -85,11 +86,13 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   }
 };
 
-template <class Exec, class In, class Out, class R>
-[[nodiscard]] auto reduce_scatter_call(const Exec& exec, const In& input, const Out& output,
+template <class Held, class Exec, class In, class Out, class R>
+[[nodiscard]] auto reduce_scatter_call(Held, const Exec& exec, const In& input, const Out& output,
                                        const R& reduction, const Communicator& comm,
                                        const CallOptions& options) {
-  return ReduceScatterCall<Exec, In, Out, R>{{exec, reduction, &comm, options}, input, output};
+  return ReduceScatterCall<typename Held::template of<Exec>, typename Held::template of<In>,
+                           typename Held::template of<Out>, R>{
+      {exec, reduction, &comm, options}, input, output};
 }
 
 }  // namespace impl
@@ -105,7 +108,9 @@ template <class Exec, TravellingView In, TravellingView Out,
           Reduction<typename In::non_const_value_type> R>
 void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform(impl::reduce_scatter_call(space, input, output, reduction, comm, options));
+  impl::perform([&](auto held) {
+    return impl::reduce_scatter_call(held, space, input, output, reduction, comm, options);
+  });
 }
 
 /// Begins a reduce_scatter(). The work of `space` is waited for here; see start_all_reduce().
@@ -115,7 +120,8 @@ template <class Exec, TravellingView In, TravellingView Out,
 [[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
                                            const R& reduction, const Communicator& comm,
                                            const CallOptions& options = {}) {
-  return impl::start(impl::reduce_scatter_call(space, input, output, reduction, comm, options));
+  return impl::start(
+      impl::reduce_scatter_call(impl::Kept{}, space, input, output, reduction, comm, options));
 }
 
 /// A reduce_scatter() that is performed again and again.
@@ -125,7 +131,8 @@ template <class Exec, TravellingView In, TravellingView Out,
 [[nodiscard]] auto prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,
                                           const R& reduction, const Communicator& comm,
                                           const CallOptions& options = {}) {
-  return Prepared(impl::reduce_scatter_call(space, input, output, reduction, comm, options));
+  return Prepared(
+      impl::reduce_scatter_call(impl::Kept{}, space, input, output, reduction, comm, options));
 }
 
 }  // namespace heddle::inline v0

@@ -46,9 +46,10 @@ struct ScatterCall : CallBase<Exec, In, NoReduction> {
     expect_contiguous(where, input.view());
     expect_size(where, "input", input.view(), blocks.total());
   }
-  [[nodiscard]] PerformerKey key() const {
-    return Base::key(schedule::Collective::scatter, blocks, root);
+  [[nodiscard]] CallSize size() const {
+    return {schedule::Collective::scatter, blocks.total() * sizeof(Element)};
   }
+  [[nodiscard]] PerformerKey key() const { return Base::key(size(), blocks, root); }
   [[nodiscard]] CallMemory memory() const {
     return {begin_of(input.view()), begin_of(output.view())};
   }
@@ -80,10 +81,12 @@ struct ScatterCall : CallBase<Exec, In, NoReduction> {
   [[nodiscard]] bool at_root() const { return +root == this->rank(); }
 };
 
-template <class Exec, class In, class Out>
-[[nodiscard]] auto scatter_call(const Exec& exec, const In& input, const Out& output, Rank root,
-                                const Communicator& comm, const CallOptions& options) {
-  return ScatterCall<Exec, In, Out>{{exec, {}, &comm, options}, input, output, root};
+template <class Held, class Exec, class In, class Out>
+[[nodiscard]] auto scatter_call(Held, const Exec& exec, const In& input, const Out& output,
+                                Rank root, const Communicator& comm, const CallOptions& options) {
+  return ScatterCall<typename Held::template of<Exec>, typename Held::template of<In>,
+                     typename Held::template of<Out>>{
+      {exec, {}, &comm, options}, input, output, root};
 }
 
 }  // namespace impl
@@ -97,7 +100,9 @@ template <class Exec, class In, class Out>
 template <class Exec, TravellingView In, TravellingView Out>
 void scatter(const Exec& space, const In& input, const Out& output, Rank root,
              const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform(impl::scatter_call(space, input, output, root, comm, options));
+  impl::perform([&](auto held) {
+    return impl::scatter_call(held, space, input, output, root, comm, options);
+  });
 }
 
 /// Begins a scatter(). The work of `space` is waited for here.
@@ -106,7 +111,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] Request start_scatter(const Exec& space, const In& input, const Out& output,
                                     Rank root, const Communicator& comm,
                                     const CallOptions& options = {}) {
-  return impl::start(impl::scatter_call(space, input, output, root, comm, options));
+  return impl::start(impl::scatter_call(impl::Kept{}, space, input, output, root, comm, options));
 }
 
 /// A scatter() that is performed again and again.
@@ -114,7 +119,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 template <class Exec, TravellingView In, TravellingView Out>
 [[nodiscard]] auto prepare_scatter(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::scatter_call(space, input, output, root, comm, options));
+  return Prepared(impl::scatter_call(impl::Kept{}, space, input, output, root, comm, options));
 }
 
 }  // namespace heddle::inline v0

@@ -41,11 +41,12 @@ template <Transport T, std::predicate Ready, std::invocable Where, std::invocabl
 void await(T& transport, Ready&& ready, Idle idle, Seconds watchdog, Where&& where, Stuck&& stuck) {
   if (ready()) return;
   Waiting waiting(idle);
-  const Seconds since = steady_seconds();
+  Seconds since = 0;
   while (!ready()) {
     waiting();
     // Naps are long enough to look up after every one; a spin looks up now and then.
     if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
+    if (since == 0) since = steady_seconds();  // most waits are over before it is worth its time
     look_up(transport, since, watchdog, where, stuck);
   }
 }

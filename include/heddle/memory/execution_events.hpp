@@ -11,6 +11,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/error.hpp>
+#include <heddle/device/done_at_once.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/stream_ordered.hpp>
 
@@ -33,34 +34,19 @@ struct ExecutionEvents {
   static void wait(const Mark& mark) { mark.exec.fence("heddle::memory::event"); }
 };
 
-namespace impl {
-
-/// Of host spaces whose launches return when the work is done.
+/// Of spaces whose launches return when the work is done.
 template <class Exec>
-struct DoneAtOnce {
+requires done_at_once<Exec>
+struct ExecutionEvents<Exec> {
+  /// There is nothing to wait for.
   struct Mark {};
+  /// The end of what was launched so far.
   [[nodiscard]] static Mark record(const Exec&) { return {}; }
+  /// It is over.
   [[nodiscard]] static bool done(const Mark&) { return true; }
+  /// It is over.
   static void wait(const Mark&) {}
 };
-
-}  // namespace impl
-
-#if defined(KOKKOS_ENABLE_SERIAL)
-/// Its launches return when the work is done.
-template <>
-struct ExecutionEvents<Kokkos::Serial> : impl::DoneAtOnce<Kokkos::Serial> {};
-#endif
-#if defined(KOKKOS_ENABLE_OPENMP)
-/// Likewise.
-template <>
-struct ExecutionEvents<Kokkos::OpenMP> : impl::DoneAtOnce<Kokkos::OpenMP> {};
-#endif
-#if defined(KOKKOS_ENABLE_THREADS)
-/// Likewise.
-template <>
-struct ExecutionEvents<Kokkos::Threads> : impl::DoneAtOnce<Kokkos::Threads> {};
-#endif
 
 #if defined(KOKKOS_ENABLE_CUDA)
 /// CUDA's events, without times.

@@ -23,12 +23,14 @@ class BlockCounts {
  public:
   BlockCounts() = default;
   /// `total` elements, dealt out evenly.
-  BlockCounts(std::size_t total, std::size_t ranks) : m_total(total), m_ranks(ranks) {}
+  BlockCounts(std::size_t total, std::size_t ranks)
+      : m_total(total), m_ranks(ranks), m_each(total / ranks), m_extra(total % ranks) {}
   /// As `counts` says, or evenly where it is empty. @throws contract_error where they do not fit.
   BlockCounts(const char* where, std::size_t total, std::size_t ranks,
               const std::vector<std::size_t>& counts)
-      : m_total(total), m_ranks(ranks), m_counts(counts) {
+      : BlockCounts(total, ranks) {
     if (counts.empty()) return;
+    m_counts = counts;
     const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
     expects(counts.size() == ranks && sum == total, [&] {
       return Complaint{where, "the counts do not fit",
@@ -48,17 +50,14 @@ class BlockCounts {
   [[nodiscard]] std::size_t ranks() const noexcept { return m_ranks; }
   [[nodiscard]] std::size_t count(std::size_t rank) const {
     if (!m_counts.empty()) return m_counts[rank];
-    return m_total / m_ranks + (rank < m_total % m_ranks ? 1 : 0);
+    return m_each + (rank < m_extra ? 1 : 0);
   }
   [[nodiscard]] std::size_t first(std::size_t rank) const {
-    if (m_counts.empty()) {
-      const std::size_t extra = m_total % m_ranks;
-      return rank * (m_total / m_ranks) + (rank < extra ? rank : extra);
-    }
+    if (m_counts.empty()) return rank * m_each + (rank < m_extra ? rank : m_extra);
     return std::accumulate(m_counts.begin(), m_counts.begin() + static_cast<std::ptrdiff_t>(rank),
                            std::size_t{0});
   }
-  [[nodiscard]] bool even() const noexcept { return m_counts.empty() && m_total % m_ranks == 0; }
+  [[nodiscard]] bool even() const noexcept { return m_counts.empty() && m_extra == 0; }
 
   /// The bytes of every block.
   [[nodiscard]] std::vector<Bytes> bytes(Bytes element) const {
@@ -83,6 +82,8 @@ class BlockCounts {
  private:
   std::size_t m_total = 0;
   std::size_t m_ranks = 1;
+  std::size_t m_each = 0;   ///< of an even division: what each has at least
+  std::size_t m_extra = 0;  ///< and how many have one more
   std::vector<std::size_t> m_counts;
   std::vector<int> m_mpi_counts, m_mpi_firsts;
 };

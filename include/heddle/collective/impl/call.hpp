@@ -11,6 +11,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include <heddle/collective/impl/call_base.hpp>
 #include <heddle/collective/impl/decide.hpp>
 #include <heddle/collective/impl/library_work.hpp>
 #include <heddle/collective/impl/meet.hpp>
@@ -20,15 +21,15 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/device/done_at_once.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The key of a call that is checked: for what is wrong on this rank, and at the contract level
-/// "communication" for what differs between ranks.
+/// The key of a call whose arguments are checked, and what else of it is wrong on this rank, and at
+/// the contract level "communication" what differs between ranks.
 template <class Call>
-[[nodiscard]] PerformerKey checked(Call& call, bool blocking = true) {
-  call.check();
+[[nodiscard]] PerformerKey completed(Call& call, bool blocking = true) {
   PerformerKey key = call.key();
   using enum schedule::Collective;
   check_codec(
@@ -60,28 +61,45 @@ template <class Call>
   });
   return key;
 }
+/// Likewise, of a call whose arguments are checked first.
+template <class Call>
+[[nodiscard]] PerformerKey checked(Call& call, bool blocking = true) {
+  call.check();
+  return completed(call, blocking);
+}
+
+/// Has MPI make a call that was checked, in a function of its that blocks.
+template <class Call>
+void perform_by_library(Call& call) {
+  call.fetch();
+  wait_for_work(call.exec, Call::where);
+  check(call.library(nullptr), Call::where);
+  call.give();
+}
 
 /// Makes a call that was checked, and waits for it.
 template <class Call>
 void perform(Call& call, const PerformerKey& key) {
-  if (!key.choice.library) {
+  if (!key.choice.library)
     ScheduledWork<Call&>(call, key).wait();
-  } else if (call.options.watch_library || call.comm->template attached<CallLines>().requested()) {
-    // Polled, so that it ends by the watchdog, and requests are furthered meanwhile; on all ranks,
-    // for MPI does not match calls that block with others.
+  else if (polled(call))
     LibraryWork<Call>(call).wait();
-  } else {
-    call.fetch();
-    call.exec.fence(Call::where);
-    check(call.library(nullptr), Call::where);
-    call.give();
-  }
+  else
+    perform_by_library(call);
 }
-/// Makes the call and waits for it.
-template <class Call>
-void perform(Call call) {
-  const PerformerKey key = checked(call);
-  perform(call, key);
+
+/// Makes the call that `make` returns of Lent or of Kept, and waits for it.
+template <class Make>
+void perform(const Make& make) {
+  auto call = make(Lent{});
+  call.check();
+  if (library_at_once(call)) return perform_by_library(call);
+  const PerformerKey key = completed(call);
+  if (!key.choice.library) return ScheduledWork<decltype(call)&>(call, key).wait();
+  if (!polled(call)) return perform_by_library(call);
+  auto kept = make(Kept{});  // MPI's, should it never be over
+  kept.check();
+  LibraryWork<decltype(kept)>(std::move(kept)).wait();
 }
 
 /// Begins a call that was checked.

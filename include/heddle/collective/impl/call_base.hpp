@@ -6,6 +6,7 @@
 /// CallBase: what all collective calls have.
 
 #include <cstddef>
+#include <type_traits>
 #include <typeinfo>
 
 #include <Kokkos_Core.hpp>
@@ -21,35 +22,48 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// What every call has. A call that derives from it says
+/// How a call has the arguments that it was given: one that blocks by reference, as every copy of a
+/// View or of an instance costs locks;
+struct Lent {
+  template <class T>
+  using of = const T&;
+};
+/// one that outlives the caller's scope as copies.
+struct Kept {
+  template <class T>
+  using of = T;
+};
+
+/// What every call has, `Exec` and `View` being Lent or Kept. A call that derives from it says
 /// - `check()`: what of it is refused;
+/// - `size()`: which collective it is, of how many bytes;
 /// - `key()`: its Schedule; `memory()`: what that is bound to, `apart()` where it is one of inputs
 ///   that lie apart, else `before()`: copies to where it begins; `after()`: copies when it is over;
 /// - `knows()`: whether MPI can make it; `fetch()` and `give()`: copies around MPI's call; and
 ///   `library(request)`: that call, which blocks where `request` is null.
 template <class Exec, class View, class R>
 struct CallBase {
-  using Element = typename View::non_const_value_type;
-  using MemorySpace = typename View::memory_space;
-  static_assert(Kokkos::is_execution_space_v<Exec>,
+  using Space = std::remove_cvref_t<Exec>;
+  using Element = typename std::remove_cvref_t<View>::non_const_value_type;
+  using MemorySpace = typename std::remove_cvref_t<View>::memory_space;
+  static_assert(Kokkos::is_execution_space_v<Space>,
                 "heddle: the first argument of a collective is an execution space instance");
-  static_assert(Kokkos::SpaceAccessibility<Exec, MemorySpace>::accessible,
+  static_assert(Kokkos::SpaceAccessibility<Space, MemorySpace>::accessible,
                 "heddle: kernels of the execution space cannot reach the View's memory");
 
   Exec exec;
   R reduction;
   const Communicator* comm;
-  CallOptions options;
+  std::conditional_t<std::is_reference_v<Exec>, const CallOptions&, CallOptions> options;
 
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(comm->size()); }
   [[nodiscard]] std::size_t rank() const { return +comm->rank(); }
 
-  /// The key of a Schedule of these sizes.
-  [[nodiscard]] PerformerKey key(schedule::Collective collective, Bytes bytes,
-                                 Rank root = {}) const {
+  /// The key of a Schedule of this size.
+  [[nodiscard]] PerformerKey key(const CallSize& size, Rank root = {}) const {
     constexpr Scalar type = scalar_of<Element>;
-    return {.collective = collective,
-            .bytes = bytes,
+    return {.collective = size.collective,
+            .bytes = size.bytes,
             .type = type,
             .element = type == Scalar::byte ? sizeof(Element) : 0,
             .root = root,
@@ -58,9 +72,9 @@ struct CallBase {
   }
 
   /// Of one with these blocks.
-  [[nodiscard]] PerformerKey key(schedule::Collective collective, const BlockCounts& blocks,
+  [[nodiscard]] PerformerKey key(const CallSize& size, const BlockCounts& blocks,
                                  Rank root = {}) const {
-    PerformerKey made = key(collective, blocks.total() * sizeof(Element), root);
+    PerformerKey made = key(size, root);
     if (!blocks.even()) made.blocks = blocks.bytes(sizeof(Element));
     return made;
   }

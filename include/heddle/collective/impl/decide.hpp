@@ -66,17 +66,17 @@ inline void check_codec(const char* where, const CallOptions& options, std::size
 /// Whether ranks of one host may read each other's memory in a call that blocks. The same on all
 /// ranks, which have the same key.
 template <class Call>
-[[nodiscard]] bool may_share(const Call& call, const PerformerKey& key) {
+[[nodiscard]] bool may_share(const Call& call, Bytes bytes) {
   return Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Call::MemorySpace>::accessible &&
          call.options.shared_memory && !call.options.progress_thread && !call.options.codec &&
-         key.bytes >= least_shared_bytes && call.comm->size() > 1;
+         bytes >= least_shared_bytes && call.comm->size() > 1;
 }
 
 /// Whether the data of a call that blocks lies in a SharedView. The same on all ranks, which give
 /// the same part of it.
 template <class Call>
-[[nodiscard]] bool in_shared_view(const Call& call, const PerformerKey& key) {
-  if (!works_in_place(key.collective) || !may_share(call, key)) return false;
+[[nodiscard]] bool in_shared_view(const Call& call, const CallSize& size) {
+  if (!works_in_place(size.collective) || !may_share(call, size.bytes)) return false;
   const SharedViews* const views = call.comm->template attached<SharedPlace>().views();
   return views != nullptr && views->hold(call.memory()[0]);
 }
@@ -106,6 +106,35 @@ inline void merge_in_order(PerformerKey& key) {
   key.root = {};
 }
 
+/// Whether MPI can make a call as its options want it.
+template <class Call>
+[[nodiscard]] bool library_can(const Call& call) {
+  return !call.options.progress_thread && !call.options.codec && call.knows();
+}
+
+/// Whether MPI's calls are polled, so that they end by the watchdog and requests are furthered
+/// meanwhile: on all ranks, for MPI does not match calls that block with others.
+template <class Call>
+[[nodiscard]] bool polled(const Call& call) {
+  return call.options.watch_library || call.comm->template attached<CallLines>().requested();
+}
+
+/// Whether a checked call that blocks is MPI's, as decide() would find, without a key.
+template <class Call>
+[[nodiscard]] bool library_at_once(const Call& call) {
+  const CallOptions& options = call.options;
+  if (contract_level != ContractLevel::local || options.algorithm ||
+      !options.codec_domains.empty() || !library_can(call) || polled(call))
+    return false;
+  const CallSize size = call.size();
+  if (in_shared_view(call, size)) return false;
+  if (options.costs == nullptr) return true;
+  return options.costs->machine().ranks() == call.comm->size() &&
+         call.comm->template attached<CallLines>()
+             .choose(*options.costs, size, true, may_share(call, size.bytes))
+             .library;
+}
+
 /// Chooses for a call that names no algorithm and may merge in any order.
 template <class Call>
 void choose(const Call& call, PerformerKey& key, bool blocking) {
@@ -114,10 +143,10 @@ void choose(const Call& call, PerformerKey& key, bool blocking) {
     key.choice = {.piece = shared_piece, .shared = true};
     return;
   }
-  const bool library = !options.progress_thread && !options.codec && call.knows();
+  const bool library = library_can(call);
   if (options.costs != nullptr) {
     key.choice = call.comm->template attached<CallLines>().choose(
-        *options.costs, key.collective, key.bytes, library, blocking && may_share(call, key));
+        *options.costs, call.size(), library, blocking && may_share(call, key.bytes));
     if (!key.choice.library) key.costs = options.costs;
     // Costs put actions in order: with copies among them it might not be that of other ranks.
     key.apart = false;
@@ -137,7 +166,7 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
   if constexpr (in_order) merge_in_order(key);
   key.codec = options.codec;
   if (key.codec) key.codec_domains = options.codec_domains;
-  key.in_place = blocking && in_shared_view(call, key);
+  key.in_place = blocking && in_shared_view(call, {key.collective, key.bytes});
   if (options.algorithm) {
     if (in_order && !keeps_order(*options.algorithm, options.levels))
       throw infeasible(

@@ -18,10 +18,12 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// A View as MPI can be given it: as it lies, or a copy on the host.
-template <class View>
+/// A View, Lent or Kept, as MPI can be given it: as it lies, or a copy on the host.
+template <class Held>
 class LibraryView {
-  static constexpr bool on_host = memory::impl::on_host<typename View::memory_space>;
+  using View = std::remove_cvref_t<Held>;
+  using Space = typename View::memory_space;
+  static constexpr bool on_host = memory::impl::on_host<Space>;
   using Mirror = decltype(Kokkos::create_mirror_view(std::declval<View>()));
 
  public:
@@ -32,7 +34,6 @@ class LibraryView {
   template <class Exec>
   void fetch(const Exec& exec, bool reads, bool computes) {
     if constexpr (!on_host) {
-      using Space = typename View::memory_space;
       const DevicePath path = device_path(DevicePath::automatic, on_host, gpu_aware<Space>());
       if (!computes && handed_over<Space>(path, begin_of(m_view))) return;
       if (!m_copied) m_mirror = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, m_view);
@@ -58,7 +59,7 @@ class LibraryView {
   [[nodiscard]] const View& view() const noexcept { return m_view; }
 
  private:
-  View m_view;
+  Held m_view;
   std::conditional_t<on_host, char, Mirror> m_mirror{};
   bool m_copied = false;
 };

@@ -12,6 +12,7 @@
 #include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/device/done_at_once.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -22,7 +23,7 @@ class LibraryWork final : public Work {
  public:
   explicit LibraryWork(Call call) : m_call(std::move(call)) {
     m_call.fetch();
-    m_call.exec.fence(Call::where);
+    wait_for_work(m_call.exec, Call::where);
     heddle::check(m_call.library(&m_request), Call::where);
   }
   /// What is not over keeps its memory: MPI may still write it.

@@ -40,6 +40,12 @@ namespace impl {
 /// Where the Views of a call begin: its data, or its input and its output.
 using CallMemory = std::array<std::byte*, 2>;
 
+/// Which collective a call is, of how many bytes: who makes it may depend on these.
+struct CallSize {
+  schedule::Collective collective;
+  Bytes bytes;
+};
+
 /// What two calls have in common that one Schedule serves.
 struct PerformerKey {
   schedule::Collective collective = {};
@@ -255,8 +261,9 @@ class CallLines {
   explicit CallLines(MPI_Comm comm) : m_comm(comm) {}
 
   /// What `costs` choose, which is looked up once for every size that is used now and then.
-  [[nodiscard]] CollectiveChoice choose(const CostTable& costs, schedule::Collective collective,
-                                        Bytes bytes, bool library, bool shared) {
+  [[nodiscard]] const CollectiveChoice& choose(const CostTable& costs, const CallSize& size,
+                                               bool library, bool shared) {
+    const auto [collective, bytes] = size;
     Chosen& chosen =
         m_chosen[(bytes / 8 + 7 * static_cast<std::size_t>(collective)) % m_chosen.size()];
     if (chosen.costs != &costs || chosen.collective != collective || chosen.bytes != bytes ||

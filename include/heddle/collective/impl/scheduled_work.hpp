@@ -24,6 +24,7 @@
 #include <heddle/comm/check.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/device/done_at_once.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 
@@ -33,7 +34,7 @@ namespace impl {
 /// Whether a call that blocks is made by ranks that read each other's memory.
 template <class Call>
 [[nodiscard]] bool shares(const Call& call, const PerformerKey& key) {
-  if (!may_share(call, key)) return false;
+  if (!may_share(call, key.bytes)) return false;
   if (key.choice.shared) return true;
   return key.costs == nullptr &&
          call.comm->template attached<SharedPlace>().line([&] { meet(call); }).shares();
@@ -73,17 +74,22 @@ class ScheduledWork final : public Work {
       : m_call(std::forward<MadeCall>(call)),
         m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
-    m_call.exec.fence(Call::where);
+    wait_for_work(m_call.exec, Call::where);
     const ExecuteOptions& execute = m_call.options.execute;
     if constexpr (blocks) m_performer = in_shared_memory(m_call, key);
     const bool apart = m_performer == nullptr && key.apart;
     if (!apart) m_call.before();
     const CallMemory memory = apart ? m_call.apart() : m_call.memory();
+    const auto begin = [&](const PerformerKey& messages) {
+      m_performer =
+          &m_line->template begin<typename Call::MemorySpace>(messages, memory, execute, this);
+    };
     if (m_performer != nullptr)
       m_line->begin(*m_performer, memory, execute, this);
+    else if (key.choice.shared)
+      begin(by_messages(key, m_call.comm->size()));
     else
-      m_performer = &m_line->template begin<typename Call::MemorySpace>(
-          by_messages(key, m_call.comm->size()), memory, execute, this);
+      begin(key);
     if (!m_call.options.progress_thread) return;
     try {
       m_thread.emplace([this] { run(); });
@@ -151,6 +157,7 @@ class ScheduledWork final : public Work {
   /// Waits while others are under way, which are furthered meanwhile. False where they are over
   /// before this one, or time is up: what is waited for then, finish() finds out and says.
   bool wait_with_others() {
+    if (m_line->under_way() <= 1) return false;
     const ExecuteOptions& options = m_call.options.execute;
     Waiting waiting(options.idle);
     const Seconds since = steady_seconds();
@@ -192,7 +199,7 @@ class ScheduledWork final : public Work {
   }
 
   MadeCall m_call;
-  Joiner<decltype(Call::exec), typename Call::MemorySpace, typename Call::Element,
+  Joiner<typename Call::Space, typename Call::MemorySpace, typename Call::Element,
          decltype(Call::reduction)>
       m_joiner;
   CallLine* m_line;

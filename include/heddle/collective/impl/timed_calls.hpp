@@ -73,23 +73,24 @@ class TimedCalls {
       counted.counts.push_back(m_blocks.count(r));
     switch (m_collective) {
       case Collective::all_reduce:
-        return chosen(all_reduce_call(m_exec, in, Sum{}, comm, options), choice);
+        return chosen(all_reduce_call(Kept{}, m_exec, in, Sum{}, comm, options), choice);
       case Collective::reduce_scatter:
-        return chosen(reduce_scatter_call(m_exec, in, my_out, Sum{}, comm, options), choice);
+        return chosen(reduce_scatter_call(Kept{}, m_exec, in, my_out, Sum{}, comm, options),
+                      choice);
       case Collective::all_gather:
-        return chosen(all_gather_call(m_exec, my_in, out, comm, options), choice);
+        return chosen(all_gather_call(Kept{}, m_exec, my_in, out, comm, options), choice);
       case Collective::all_to_all: {
         const View from_all(m_out.data(), mine * m_blocks.ranks());
-        return chosen(all_to_all_call(m_exec, in, from_all, comm, options), choice);
+        return chosen(all_to_all_call(Kept{}, m_exec, in, from_all, comm, options), choice);
       }
       case Collective::broadcast:
-        return chosen(broadcast_call(m_exec, in, root, comm, options), choice);
+        return chosen(broadcast_call(Kept{}, m_exec, in, root, comm, options), choice);
       case Collective::reduce:
-        return chosen(reduce_call(m_exec, in, Sum{}, root, comm, options), choice);
+        return chosen(reduce_call(Kept{}, m_exec, in, Sum{}, root, comm, options), choice);
       case Collective::gather:
-        return chosen(gather_call(m_exec, my_in, out, root, comm, counted), choice);
+        return chosen(gather_call(Kept{}, m_exec, my_in, out, root, comm, counted), choice);
       case Collective::scatter:
-        return chosen(scatter_call(m_exec, in, my_out, root, comm, counted), choice);
+        return chosen(scatter_call(Kept{}, m_exec, in, my_out, root, comm, counted), choice);
       case Collective::barrier: break;
     }
     return chosen(BarrierCall{{{}, {}, m_comm, options}}, choice);

@@ -34,9 +34,10 @@ void expect_size(const char* where, const char* name, const View& view, std::siz
 
 /// Whether the two Views can be the two ends of a call.
 template <class In, class Out>
-inline constexpr bool match =
-    std::is_same_v<typename In::non_const_value_type, typename Out::value_type>&&
-        std::is_same_v<typename In::memory_space, typename Out::memory_space>;
+inline constexpr bool match = std::is_same_v<typename std::remove_cvref_t<In>::non_const_value_type,
+                                             typename std::remove_cvref_t<Out>::value_type>&&
+    std::is_same_v<typename std::remove_cvref_t<In>::memory_space,
+                   typename std::remove_cvref_t<Out>::memory_space>;
 
 template <class View>
 [[nodiscard]] std::byte* begin_of(const View& view) {
