@@ -4,6 +4,8 @@
 
 // Calls on Views whose messages are encoded.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -166,6 +168,53 @@ TEST_CASE("only what ranks of different numbers send each other is encoded") {
   for (std::size_t i = 0; i < 33; ++i) CHECK(view(i) == 4 + static_cast<float>(i) / 256);
 }
 
+TEST_CASE("prepared calls with error feedback err no more over many steps than in one") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto p = static_cast<std::size_t>(comm.size());
+  constexpr std::size_t n = 97;
+  constexpr int steps = 48;
+  // Of sums of the same numbers in every step, one times 1 and one times 10^6, which take turns:
+  // the larger error, in parts of the largest number.
+  const auto error = [&](bool feedback) {
+    const hd::CallOptions options{
+        .algorithm = Algorithm::ring,
+        .codec = hd::Codec{.type = Scalar::i8, .block = 32, .feedback = feedback, .agree = true}};
+    const std::array<float, 2> scales = {1, 1e6F};
+    const std::array<View, 2> views = {View("small", n), View("great", n)};
+    std::array sums = {hd::prepare_all_reduce(Exec{}, views[0], hd::Sum{}, comm, options),
+                       hd::prepare_all_reduce(Exec{}, views[1], hd::Sum{}, comm, options)};
+    std::array totals = {std::vector<double>(n), std::vector<double>(n)};
+    const auto mine = [&](std::size_t which, std::size_t rank, std::size_t i) {
+      return scales[which] * static_cast<float>(number(rank, i));
+    };
+    for (int step = 0; step < steps; ++step) {
+      for (const std::size_t which : {0, 1}) {
+        for (std::size_t i = 0; i < n; ++i) views[which](i) = mine(which, +comm.rank(), i);
+        if (step % 3 == 0)
+          sums[which].start().wait();
+        else
+          sums[which]();
+        for (std::size_t i = 0; i < n; ++i) totals[which][i] += views[which](i);
+      }
+    }
+    double worst = 0;
+    for (const std::size_t which : {0, 1}) {
+      for (std::size_t i = 0; i < n; ++i) {
+        double exact = 0;
+        for (std::size_t r = 0; r < p; ++r) exact += mine(which, r, i);
+        worst = std::max(worst, std::abs(totals[which][i] - steps * exact) / scales[which]);
+      }
+    }
+    return worst;
+  };
+  // What is still kept at the end: of each of the p messages of a block one rounding, of numbers up
+  // to p and what was kept.
+  const auto ranks = static_cast<double>(p);
+  const double bound = ranks * (ranks + 0.1) / 127;
+  CHECK(error(true) <= bound);
+  if (p > 1) CHECK(error(false) > 2 * bound);
+}
+
 TEST_CASE("domains of a codec are of all ranks, or there are none") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const View view("view", 4);
@@ -195,8 +244,8 @@ TEST_CASE("codecs that a call has no place for are refused") {
             [&](const hd::CallOptions& options) {
               hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options);
             })
-            .find("a call keeps nothing for error feedback (codec i8 with feedback); give it to "
-                  "cast_at_cut()") != std::string::npos);
+            .find("only a prepared call keeps what error feedback adds to the next one (codec i8 "
+                  "with feedback); prepare the call") != std::string::npos);
   CHECK(
       why({.type = Scalar::i8, .block = 32, .agree = true},
           [&](const hd::CallOptions& options) {

@@ -24,10 +24,10 @@ namespace heddle::inline v0 {
 ///
 /// Every call throws, beside what its own page says,
 /// - contract_error for options that do not fit it: counts that are not its blocks', a cost table
-///   of other ranks, a codec for what is not float or double, with error feedback, with agreement
-///   where a call only reads its input, or with domains of other ranks, a progress thread below
-///   MPI_THREAD_MULTIPLE; where ranks give different parts of a SharedView; and at the contract
-///   level "communication" where they make different calls;
+///   of other ranks, a codec for what is not float or double, with error feedback in a call that is
+///   not prepared, with agreement where a call only reads its input, or with domains of other
+///   ranks, a progress thread below MPI_THREAD_MULTIPLE; where ranks give different parts of a
+///   SharedView; and at the contract level "communication" where they make different calls;
 /// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
 ///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
 ///   them do, and perform a reduce_scatter then, too;
@@ -54,8 +54,8 @@ struct CallOptions {
   /// rank sends to each. Empty: n elements in P blocks, the first n % P of which have one more.
   std::vector<std::size_t> counts = {};
   /// The form in which messages between ranks travel, of elements of float or double, by an
-  /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. Without error
-  /// feedback, which belongs to data of which a call knows nothing; see StagesOptions::pass.
+  /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. With error
+  /// feedback only of calls that are prepared, which keep what it adds to the next one.
   std::optional<Codec> codec = {};
   /// A number for each rank, such as its host's: only messages between ranks of different numbers
   /// are encoded. Empty: all are. With Codec::agree a sum is then the same on all ranks over levels

@@ -29,12 +29,12 @@ namespace impl {
 /// The key of a call whose arguments are checked, and what else of it is wrong on this rank, and at
 /// the contract level "communication" what differs between ranks.
 template <class Call>
-[[nodiscard]] PerformerKey completed(Call& call, bool blocking = true) {
+[[nodiscard]] PerformerKey completed(Call& call, bool blocking = true, bool keeps = false) {
   PerformerKey key = call.key();
   using enum schedule::Collective;
-  check_codec(
-      Call::where, call.options, call.ranks(),
-      key.collective == all_to_all || key.collective == gather || key.collective == scatter);
+  check_codec(Call::where, call.options, call.ranks(),
+              key.collective == all_to_all || key.collective == gather || key.collective == scatter,
+              keeps);
   decide(call, key, blocking);
   agree(call, [&] {
     const auto listed = [](const auto& numbers) {
@@ -63,9 +63,9 @@ template <class Call>
 }
 /// Likewise, of a call whose arguments are checked first.
 template <class Call>
-[[nodiscard]] PerformerKey checked(Call& call, bool blocking = true) {
+[[nodiscard]] PerformerKey checked(Call& call, bool blocking = true, bool keeps = false) {
   call.check();
-  return completed(call, blocking);
+  return completed(call, blocking, keeps);
 }
 
 /// Has MPI make a call that was checked, in a function of its that blocks.

@@ -55,6 +55,16 @@ struct CallBase {
   R reduction;
   const Communicator* comm;
   std::conditional_t<std::is_reference_v<Exec>, const CallOptions&, CallOptions> options;
+  /// What a codec with error feedback has lost so far; of a prepared call.
+  Kokkos::View<std::byte*, MemorySpace> kept = {};
+
+  /// Makes room for what a codec will lose, which is nothing so far.
+  void keep(const Schedule& schedule) {
+    Bytes bytes = 0;
+    for (const Buffer& buffer : schedule.buffers())
+      if (buffer.rank == comm->rank()) bytes += kept_bytes(schedule, buffer);
+    kept = decltype(kept)("heddle::collective::residual", bytes);
+  }
 
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(comm->size()); }
   [[nodiscard]] std::size_t rank() const { return +comm->rank(); }

@@ -42,10 +42,10 @@ namespace impl {
   return direct;
 }
 
-/// Refuses a codec that keeps what the call does not have, or changes what it only reads, and
-/// domains that are not of all `ranks`.
+/// Refuses a codec that keeps what the call does not, or changes what it only reads, and domains
+/// that are not of all `ranks`.
 inline void check_codec(const char* where, const CallOptions& options, std::size_t ranks,
-                        bool reads_only) {
+                        bool reads_only, bool keeps) {
   const std::optional<Codec>& codec = options.codec;
   const std::size_t domains = options.codec_domains.size();
   expects(domains == 0 || domains == ranks, [&] {
@@ -53,13 +53,13 @@ inline void check_codec(const char* where, const CallOptions& options, std::size
                      text(domains, " domains, ", ranks, " ranks")};
   });
   if (!codec) return;
-  expects(!codec->feedback && !(codec->agree && reads_only), [&] {
-    return Complaint{where,
-                     codec->feedback ? "a call keeps nothing for error feedback"
-                                     : "senders do not agree with receivers by their inputs",
-                     text("codec ", *codec),
-                     codec->feedback ? "give it to cast_at_cut() on a Schedule of your own"
-                                     : "leave Codec::agree out"};
+  expects(!codec->feedback || keeps, [&] {
+    return Complaint{where, "only a prepared call keeps what error feedback adds to the next one",
+                     text("codec ", *codec), "prepare the call"};
+  });
+  expects(!codec->agree || !reads_only, [&] {
+    return Complaint{where, "senders do not agree with receivers by their inputs",
+                     text("codec ", *codec), "leave Codec::agree out"};
   });
 }
 

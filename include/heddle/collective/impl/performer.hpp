@@ -32,13 +32,15 @@
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
+#include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Where the Views of a call begin: its data, or its input and its output.
-using CallMemory = std::array<std::byte*, 2>;
+/// Where the Views of a call begin: its data, or its input and its output; and what it keeps of
+/// what its codec loses.
+using CallMemory = std::array<std::byte*, 3>;
 
 /// Which collective a call is, of how many bytes: who makes it may depend on these.
 struct CallSize {
@@ -92,6 +94,12 @@ struct PerformerKey {
   return cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
     return domains.empty() || domains[+from] != domains[+to];
   });
+}
+
+/// Bytes that a buffer of what a codec loses takes in what a call keeps.
+[[nodiscard]] inline Bytes kept_bytes(const Schedule& schedule, const Buffer& buffer) {
+  constexpr Bytes line = 64;
+  return schedule[buffer.label] == role::residual ? (buffer.bytes + line - 1) / line * line : 0;
 }
 
 /// One rank's part of a collective's Schedule, with the memory that it needs of its own. Performs
@@ -166,6 +174,10 @@ class PerformerIn final : public Performer {
           memory::message_buffer<MemorySpace>("heddle::collective::scratch", buffer.bytes));
       return m_scratch.back().data();
     }
+    if (const Bytes bytes = kept_bytes(m_schedule, buffer); bytes != 0) {
+      m_bound.emplace_back(id, 2);
+      return m_memory[2] + std::exchange(m_kept, m_kept + bytes);
+    }
     m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);
     return m_memory[m_bound.back().second];
   }
@@ -174,7 +186,8 @@ class PerformerIn final : public Performer {
   Carrier m_carrier;
   CallMemory m_memory;
   Schedule m_schedule;
-  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the two it is
+  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the three it is
+  Bytes m_kept = 0;                                       ///< of the third, by the buffers so far
   std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
   Executor<Carrier> m_executor;  // refers to those above
 };

@@ -79,7 +79,8 @@ class ScheduledWork final : public Work {
     if constexpr (blocks) m_performer = in_shared_memory(m_call, key);
     const bool apart = m_performer == nullptr && key.apart;
     if (!apart) m_call.before();
-    const CallMemory memory = apart ? m_call.apart() : m_call.memory();
+    CallMemory memory = apart ? m_call.apart() : m_call.memory();
+    memory[2] = m_call.kept.data();
     const auto begin = [&](const PerformerKey& messages) {
       m_performer =
           &m_line->template begin<typename Call::MemorySpace>(messages, memory, execute, this);
