@@ -96,6 +96,16 @@ TEST_CASE("a call that differs is named on every rank, and in what it differs") 
              ContainsSubstring("all_reduce") && ContainsSubstring("broadcast"));
 }
 
+TEST_CASE("SharedViews of other sizes are found when they are made") {
+  const auto shared = [](std::size_t count) {
+    return [=](const hd::Communicator& comm) { const hd::SharedView<double*> view(comm, count); };
+  };
+  CHECK(said(shared(500), shared(500)) == "nothing");
+  CHECK_THAT(said(shared(500), shared(501)),
+             ContainsSubstring("heddle::SharedView") && ContainsSubstring("bytes") &&
+                 ContainsSubstring("4000") && ContainsSubstring("4008"));
+}
+
 TEST_CASE("ranks that give other parts of a SharedView, or other memory, are found") {
   const auto sum_from = [](std::size_t first) {
     return [=](const hd::Communicator& comm) {

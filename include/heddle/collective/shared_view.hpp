@@ -12,7 +12,12 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/shared_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 
 namespace heddle::inline v0 {
@@ -51,12 +56,11 @@ class SharedView {
   /// which no Request may be under way; all ranks give the same extents, and wait for each other no
   /// longer than SharedOptions::watchdog is by default.
   /// @throws what SharedTransport::share() does; after a communication_error the communicator is
-  /// spent.
+  /// spent; contract_error at the contract level "communication" where extents differ.
   template <class... Extents>
   requires(std::is_convertible_v<Extents, std::size_t>&&...) explicit SharedView(
       const Communicator& comm, Extents... extents)
-      : m_blocks(comm.attached<impl::SharedPlace>().line([] {}).share(
-            View::required_allocation_size(extents...))),
+      : m_blocks(share(comm, View::required_allocation_size(extents...))),
         m_view(reinterpret_cast<typename View::pointer_type>(m_blocks.of[+comm.rank()]),
                extents...) {}
 
@@ -64,6 +68,16 @@ class SharedView {
   [[nodiscard]] const View& view() const noexcept { return m_view; }
 
  private:
+  [[nodiscard]] static SharedBlocks share(const Communicator& comm, Bytes bytes) {
+    check_agreement(
+        comm,
+        [&] {
+          return CollectiveCall{"heddle::SharedView", {{"bytes", text(bytes)}}};
+        },
+        contract_level, SharedOptions{}.watchdog);
+    return comm.attached<impl::SharedPlace>().line([] {}).share(bytes);
+  }
+
   SharedBlocks m_blocks;
   View m_view;
 };
