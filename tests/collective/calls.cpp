@@ -6,6 +6,7 @@
 // Every call by the library and by every algorithm that performs it, in all three forms, with even,
 // uneven and empty blocks, against what one rank can say of all.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -319,6 +320,24 @@ TEST_CASE("a barrier holds all ranks until the last has come") {
     }
     request.wait();
   });
+}
+
+TEST_CASE("what calls of many sizes keep for the next ones is bounded") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto in_use = [&pool = hd::memory::message_memory<Kokkos::HostSpace>()] {
+    return pool.reserved() - pool.idle();
+  };
+  const auto before = in_use();
+  const View all("all", std::size_t{4} << 20);
+  hd::Bytes most = 0;
+  for (std::size_t i = 0; i < 24; ++i) {
+    const auto some = Kokkos::subview(all, std::pair(std::size_t{0}, all.size() - 1024 * i));
+    hd::all_reduce(Exec{}, some, hd::Max{}, comm,
+                   {.algorithm = Algorithm::ring, .shared_memory = false});
+    most = std::max(most, in_use() - before);
+  }
+  if (comm.size() > 1) CHECK(most > hd::Bytes{100} << 20);  // without bound 160 MiB and more
+  CHECK(most < hd::Bytes{145} << 20);
 }
 
 TEST_CASE("calls that do not fit are refused") {

@@ -13,6 +13,7 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/impl/copy_past_caches.hpp>
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -95,7 +96,11 @@ struct CallBase {
 
   /// Copies `count` elements, and waits for it.
   void copy(const std::byte* from, std::byte* into, std::size_t count) const {
-    copy_in<MemorySpace>(exec, from, into, count * sizeof(Element));
+    constexpr Bytes much = Bytes{4} << 20;  // more than stays in a cache until it is used
+    const Bytes bytes = count * sizeof(Element);
+    if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible)
+      if (bytes >= much) return copy_past_caches(from, into, bytes);
+    copy_in<MemorySpace>(exec, from, into, bytes);
   }
 
   void expect_no_counts(const char* where) const {

@@ -119,6 +119,8 @@ class Performer {
   virtual void finish(Handler handler) = 0;
   virtual void abort(const std::string& doing, const char* reason) noexcept = 0;
   [[nodiscard]] virtual const Schedule& schedule() const noexcept = 0;
+  /// Bytes of memory of its own.
+  [[nodiscard]] virtual Bytes scratch() const noexcept = 0;
 
   [[nodiscard]] const PerformerKey& key() const noexcept { return m_key; }
   /// Whether a call has it, and has not seen its end.
@@ -165,6 +167,11 @@ class PerformerIn final : public Performer {
     m_executor.abort(doing, reason);
   }
   [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
+  [[nodiscard]] Bytes scratch() const noexcept override {
+    Bytes bytes = 0;
+    for (const auto& view : m_scratch) bytes += view.size();
+    return bytes;
+  }
 
  private:
   std::byte* bind(BufferId id, const Buffer& buffer) {
@@ -249,15 +256,23 @@ class CallLine {
  private:
   /// An operation's lanes; generators use fewer.
   static constexpr std::size_t lanes = 8;
-  /// Performers that are kept.
+  /// Performers that are kept, at most, and of how many bytes before one more is made.
   static constexpr std::size_t most = 64;
+  static constexpr Bytes most_scratch = Bytes{128} << 20;
 
-  /// Makes room for one more: the one that has not been used for longest goes.
+  /// Makes room for one more: those go that have not been used for longest.
   void forget() {
-    if (m_performers.size() < most) return;
-    const auto idle = std::find_if(m_performers.begin(), m_performers.end(),
-                                   [](const auto& performer) { return !performer->busy(); });
-    if (idle != m_performers.end()) m_performers.erase(idle);
+    Bytes scratch = 0;
+    for (const auto& performer : m_performers) scratch += performer->scratch();
+    for (auto it = m_performers.begin(); it != m_performers.end();) {
+      if (m_performers.size() < most && scratch <= most_scratch) return;
+      if ((*it)->busy()) {
+        ++it;
+        continue;
+      }
+      scratch -= (*it)->scratch();
+      it = m_performers.erase(it);
+    }
   }
 
   MpiTransport m_transport;

@@ -91,6 +91,7 @@ class SharedPerformer final : public Performer {
     m_shared.executor().abort(doing, reason);
   }
   [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
+  [[nodiscard]] Bytes scratch() const noexcept override { return window_bytes(m_schedule); }
 
  private:
   /// A buffer of the call's memory, this rank's or another one's.
