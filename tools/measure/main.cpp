@@ -4,8 +4,9 @@
 /// @file
 /// The program `measure`: times collectives, or strided messages, on the ranks that it is started
 /// on and writes the table that calls, or a StridedExchange, choose from. `mpiexec -n 8 measure
-/// costs.txt all_reduce broadcast`, `mpiexec -n 2 measure paths.txt paths`.
+/// costs.txt all_reduce broadcast 8 65536 67108864`, `mpiexec -n 2 measure paths.txt paths`.
 
+#include <charconv>
 #include <exception>
 #include <iomanip>
 #include <iostream>
@@ -27,15 +28,35 @@ using hd::schedule::Collective;
 namespace {
 
 constexpr std::string_view usage =
-    "usage: mpiexec -n RANKS measure FILE [COLLECTIVE...]\n"
+    "usage: mpiexec -n RANKS measure FILE [COLLECTIVE | BYTES]...\n"
     "       mpiexec -n RANKS measure FILE paths\n"
-    "writes what collectives take on these ranks, all_reduce if none is named; or by which paths\n"
-    "strided messages between ranks 0 and 1 are fastest; FILE - shows it only\n";
+    "writes what collectives take on these ranks, all_reduce if none is named, of 8 bytes to 8 "
+    "MiB\n"
+    "if no sizes are given; or by which paths strided messages between ranks 0 and 1 are fastest;\n"
+    "FILE - shows it only\n";
 
 Collective named(std::string_view name) {
   for (std::size_t c = 0; c < hd::schedule::collective_count; ++c)
     if (to_string(static_cast<Collective>(c)) == name) return static_cast<Collective>(c);
   throw hd::contract_error({"measure", hd::text("there is no collective '", name, "'"), {}});
+}
+
+/// What is to be measured, as the words say.
+hd::CollectiveMeasureOptions options_of(const std::vector<std::string_view>& words) {
+  std::vector<Collective> collectives;
+  std::vector<hd::Bytes> sizes;
+  for (const std::string_view word : words) {
+    hd::Bytes bytes = 0;
+    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), bytes);
+    if (error == std::errc{} && rest == word.data() + word.size())
+      sizes.push_back(bytes);
+    else
+      collectives.push_back(named(word));
+  }
+  hd::CollectiveMeasureOptions options;
+  if (!collectives.empty()) options.collectives = collectives;
+  if (!sizes.empty()) options.sizes = sizes;
+  return options;
 }
 
 /// For people: the best of each size, and what the library takes.
@@ -53,10 +74,8 @@ void show(const hd::CostTable& table, const std::vector<Collective>& collectives
   }
 }
 
-void measure_collectives(const std::string& file, const std::vector<Collective>& collectives) {
+void measure_collectives(const std::string& file, const hd::CollectiveMeasureOptions& options) {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  hd::CollectiveMeasureOptions options;
-  if (!collectives.empty()) options.collectives = collectives;
   const hd::CostTable table = hd::measure_collectives(comm, options);
   if (comm.rank() != hd::Rank{0}) return;
   show(table, options.collectives);
@@ -87,9 +106,7 @@ int main(int argc, char** argv) {
       measure_paths(argv[1]);
       return 0;
     }
-    std::vector<Collective> collectives;
-    for (int i = 2; i < argc; ++i) collectives.push_back(named(argv[i]));
-    measure_collectives(argv[1], collectives);
+    measure_collectives(argv[1], options_of({argv + 2, argv + argc}));
   } catch (const std::exception& error) {
     std::cerr << "measure: " << error.what() << '\n';
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -31,6 +31,15 @@ grep -q '^time barrier 0 [^ ]* library$' "$folder/costs" || fail "the barrier is
 grep -q '^all_reduce 8 bytes: library ' "$folder/out" || fail "the table is not shown"
 "$program" - all_reduce | grep -q '^all_reduce 1048576 bytes: ' || fail "- shows no table"
 
+"$program" "$folder/sizes" broadcast 64 4000 > "$folder/out"
+[[ $(grep -c '^time broadcast \(64\|4000\) ' "$folder/sizes") -eq $(grep -c '^time ' "$folder/sizes") ]] ||
+  fail "other sizes are measured than those that are given"
+grep -q '^broadcast 4000 bytes: ' "$folder/out" || fail "a size that is given is not measured"
+if "$program" "$folder/odd" 7 > "$folder/out" 2> "$folder/error"; then
+  fail "a size that is not whole floats is accepted"
+fi
+grep -q 'a size is whole floats' "$folder/error" || fail "the error does not say what a size is"
+
 if "$program" "$folder/paths" paths > "$folder/out" 2> "$folder/error"; then
   fail "paths are measured on one rank"
 fi
