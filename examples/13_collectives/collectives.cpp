@@ -3,7 +3,8 @@
 
 // Collectives on Views: a softmax over logits that lie on several ranks, a sum that goes on while
 // the rank computes, the moments of a sample, blocks of uneven sizes, a table of what calls take,
-// shared memory, and what a Schedule of one is.
+// shared memory, small messages with error feedback, a gradient that travels as its factors, and
+// what a Schedule of one is.
 //
 //   mpiexec -n 3 example_13_collectives     (or any other number of ranks)
 
@@ -88,6 +89,34 @@ void run(hd::Environment& env) {
   Kokkos::deep_copy(shared.view(), static_cast<double>(me + 1));
   hd::all_reduce(Exec{}, shared.view(), hd::Sum{}, comm);
   if (speaks) std::cout << "in shared memory, a sum of " << shared.view()(99'999) << '\n';
+
+  // Messages of 8 bits, with a scale for every 64 elements. What one performance of a prepared call
+  // loses by rounding, the next one adds: over many steps nothing is lost.
+  for (const bool feedback : {true, false}) {
+    const Vector<float> rounded("rounded", 64);
+    auto small = hd::prepare_all_reduce(
+        Exec{}, rounded, hd::Sum{}, comm,
+        {.algorithm = hd::schedule::Algorithm::ring,
+         .codec = hd::Codec{.type = hd::Scalar::i8, .block = 64, .feedback = feedback}});
+    double mean_sum = 0;
+    for (int step = 0; step < 100; ++step) {
+      Kokkos::deep_copy(rounded, 0.1F);
+      rounded(0) = 1;  // its block's scale
+      small();
+      mean_sum += rounded(1) / 100;
+    }
+    if (speaks)
+      std::cout << "100 sums in 8 bits, " << (feedback ? "with" : "without")
+                << " error feedback: on average " << std::round(1000 * mean_sum) / 1000 << '\n';
+  }
+
+  // A gradient of few rows travels as its factors, here 96 numbers of a rank instead of 2048.
+  const Kokkos::View<double**, Kokkos::HostSpace> x("x", ranks, 64), dy("dy", ranks, 32),
+      gradient("gradient", 64, 32);
+  for (std::size_t i = 0; i < 64; ++i) x(me, i) = static_cast<double>(me + 1);
+  for (std::size_t j = 0; j < 32; ++j) dy(me, j) = 1;
+  hd::sum_by_factors(Exec{}, x, dy, gradient, comm);
+  if (speaks) std::cout << "a gradient by its factors, " << gradient(63, 31) << '\n';
 
   // A collective of ours is a Schedule: it can be read, counted and simulated.
   auto prepared = hd::prepare_all_reduce(Exec{}, sum, hd::Max{}, comm,
