@@ -71,7 +71,8 @@ std::vector<std::size_t> dealt(std::size_t total, std::size_t ranks) {
 }
 
 /// Calls `test(options)` for the library, and for every algorithm of ours in one chunk and in two:
-/// among all ranks, and in pairs or what else they divide into, with a ring or a tree across.
+/// among all ranks, in pairs or what else they divide into, and in groups that are not alike, with
+/// a ring or a tree across.
 void in_every_way(const hd::Communicator& comm, Collective collective,
                   const std::vector<std::size_t>& counts,
                   const std::function<void(const hd::CallOptions&)>& test) {
@@ -94,6 +95,21 @@ void in_every_way(const hd::Communicator& comm, Collective collective,
     by(algorithm, {});
     for (const Algorithm across : {Algorithm::ring, Algorithm::binomial_tree})
       by(Algorithm::hierarchical, {{inside, algorithm}, {comm.size() / inside, across}});
+  }
+  // All but the last rank are a group; ranks are dealt to two groups in turns; and so they are to
+  // groups of three, the last of which has fewer.
+  const auto p = static_cast<std::uint32_t>(comm.size());
+  std::vector<std::uint32_t> last(p, 0), turns(p), threes(p);
+  last.back() = p > 1 ? 1 : 0;
+  for (std::uint32_t r = 0; r < p; ++r) {
+    turns[r] = r % 2;
+    threes[r] = r % ((p + 2) / 3);
+  }
+  for (const auto& groups : {last, turns, threes}) {
+    const auto count = static_cast<int>(*std::max_element(groups.begin(), groups.end())) + 1;
+    for (const Algorithm within : {Algorithm::direct, Algorithm::ring, Algorithm::binomial_tree})
+      for (const Algorithm across : {Algorithm::ring, Algorithm::binomial_tree})
+        by(Algorithm::hierarchical, {hd::schedule::level_of(groups, within), {count, across}});
   }
   REQUIRE(ours > 0);
 }

@@ -121,7 +121,12 @@ TEST_CASE("only what ranks of different numbers send each other is encoded") {
   levels.algorithm = Algorithm::hierarchical;
   levels.levels = {{2, Algorithm::direct}, {2, Algorithm::ring}};
   levels.codec->agree = true;
-  for (const hd::CallOptions& options : {ring, levels}) {
+  hd::CallOptions turns = levels, uneven = levels;
+  turns.codec_domains = {7, 3, 7, 3};
+  uneven.codec_domains = {7, 7, 7, 3};
+  for (hd::CallOptions* const each : {&turns, &uneven})
+    each->levels[0] = hd::schedule::level_of(each->codec_domains, Algorithm::direct);
+  for (const hd::CallOptions& options : {ring, levels, turns, uneven}) {
     for (const std::size_t n : {0, 1, 97, 100003}) {
       INFO(*options.algorithm << ", " << n << " elements");
       const View view("view", n), least("least", n);
@@ -138,7 +143,7 @@ TEST_CASE("only what ranks of different numbers send each other is encoded") {
       const hd::Schedule made = prepared.schedule();
       for (std::size_t from = 0; from < 4; ++from)
         for (std::size_t to = 0; to < 4; ++to) {
-          const bool across = hosts[from] != hosts[to];
+          const bool across = options.codec_domains[from] != options.codec_domains[to];
           const auto messages = sent(made, from, to, std::identity{});
           CHECK(messages == sent(whole, from, to,
                                  [&](hd::Bytes bytes) { return across ? encoded(bytes) : bytes; }));

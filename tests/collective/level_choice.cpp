@@ -13,6 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
@@ -34,12 +35,13 @@ using View = Kokkos::View<std::int64_t*, Kokkos::HostSpace>;
 constexpr auto nested = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                          Collective::broadcast, Collective::reduce};
 
-/// Groups of two near ranks.
-hd::Machine pairs(int ranks) {
+/// Groups of two near ranks, which follow one another or are dealt out in turns.
+hd::Machine pairs(int ranks, bool in_turns = false) {
   std::vector<std::vector<hd::Link>> links(static_cast<std::size_t>(ranks));
+  const auto group = [&](std::size_t r) { return in_turns ? r % (links.size() / 2) : r / 2; };
   for (std::size_t a = 0; a < links.size(); ++a)
     for (std::size_t b = 0; b < links.size(); ++b)
-      links[a].push_back(a / 2 == b / 2 ? hd::Link{1e-6, 1e10} : hd::Link{1e-3, 1e8});
+      links[a].push_back(group(a) == group(b) ? hd::Link{1e-6, 1e10} : hd::Link{1e-3, 1e8});
   return hd::network(links, {.name = "node"});
 }
 
@@ -53,11 +55,12 @@ hd::CollectiveChoice best_nested(Collective collective, const hd::Machine& machi
 }
 
 /// A table that leads to levels.
-hd::CostTable leading_to_levels(int ranks) {
-  hd::CostTable table(pairs(ranks));
+hd::CostTable leading_to_levels(int ranks, bool in_turns = false) {
+  hd::CostTable table(pairs(ranks, in_turns));
   for (const Collective collective : nested) {
     const hd::CollectiveChoice choice = best_nested(collective, table.machine());
     REQUIRE(choice.algorithm == Algorithm::hierarchical);
+    REQUIRE(choice.levels[0].groups.empty() != in_turns);
     table.set(collective, 1 << 16, choice, 1e-6);
     table.set(collective, 1 << 16, {.library = true}, 1);
   }
@@ -106,7 +109,7 @@ void leaves_the_same(const hd::Communicator& comm, std::size_t data,
 
 TEST_CASE("a table leads calls to levels, which leave what the library's calls leave") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = leading_to_levels(comm.size());
+  const hd::CostTable table = leading_to_levels(comm.size(), GENERATE(false, true));
   const hd::Communicator own(comm.get());  // remembers what the table says
   const Exec exec;
   const Rank root{3};
@@ -157,7 +160,7 @@ TEST_CASE("a table leads calls to levels, which leave what the library's calls l
 
 TEST_CASE("a reduction over levels leaves the sum at its root") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = leading_to_levels(comm.size());
+  const hd::CostTable table = leading_to_levels(comm.size(), GENERATE(false, true));
   for (const std::size_t n : {0, 1, 13, 20011}) {
     for (int root = 0; root < comm.size(); ++root) {
       const View mine = filled(comm, n, 3), theirs = filled(comm, n, 3);

@@ -101,6 +101,13 @@ std::vector<hd::CallOptions> ways(int ranks) {
     found.push_back(
         {.algorithm = Algorithm::hierarchical,
          .levels = {{2, Algorithm::star}, {2, Algorithm::binomial_tree}, {2, Algorithm::star}}});
+  if (ranks > 2) {  // groups of several sizes
+    std::vector<std::uint32_t> groups;
+    for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(ranks); ++r) groups.push_back(r / 3);
+    found.push_back({.algorithm = Algorithm::hierarchical,
+                     .levels = {hd::schedule::level_of(groups, Algorithm::star),
+                                {static_cast<int>(groups.back()) + 1, Algorithm::binomial_tree}}});
+  }
   for (std::size_t way = found.size(); way-- > 0;) {
     found.push_back(found[way]);
     found.back().shared_memory = false;
@@ -214,6 +221,32 @@ TEST_CASE("an algorithm that merges in another order is refused by its name") {
                    [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
                ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
                    ContainsSubstring("name star, binomial_tree, levels of these"));
+  }
+}
+
+TEST_CASE(
+    "groups of ranks that do not follow one another merge in another order, and are refused") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  if (comm.size() < 3) return;
+  const View view("view", 5);
+  const auto p = static_cast<std::uint32_t>(comm.size());
+  std::vector<std::uint32_t> turns, around(p, 1);
+  for (std::uint32_t r = 0; r < p; ++r) turns.push_back(r % 2);
+  around.front() = around.back() = 0;
+  const auto refused = [&](std::vector<hd::schedule::GroupLevel> levels) {
+    const hd::CallOptions options{.algorithm = Algorithm::hierarchical,
+                                  .levels = std::move(levels)};
+    CHECK_THAT(hd::test::message_of<hd::infeasible>(
+                   [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
+               ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
+                   ContainsSubstring("name star, binomial_tree, levels of these"));
+    hd::all_reduce(Exec{}, view, KeepsOwn{}, comm, options);  // may be in any order
+  };
+  using hd::schedule::level_of;
+  for (const Algorithm algorithm : {Algorithm::star, Algorithm::binomial_tree}) {
+    refused({level_of(turns, algorithm), {2, algorithm}});
+    refused({level_of(around, algorithm), {2, algorithm}});
+    refused({{1, algorithm}, level_of(turns, algorithm), {2, algorithm}});
   }
 }
 

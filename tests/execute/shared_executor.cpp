@@ -132,10 +132,12 @@ TEST_CASE("levels are found in the domains of memory") {
   CHECK(shape({0, 1, 2}) == std::vector{3});
   CHECK(shape({0, 0, 2, 2}) == std::vector{2, 2});
   CHECK(shape({0, 0, 0, 3, 3, 3}) == std::vector{3, 2});
-  CHECK(shape({0, 1, 0, 1}) == std::vector{4});
-  CHECK(shape({0, 0, 2}) == std::vector{3});
-  CHECK(shape({0, 0, 2, 3}) == std::vector{4});
-  CHECK(shape({0, 0, 2, 2, 2, 2}) == std::vector{6});
+  CHECK(shape({0, 1, 0, 1}) == std::vector{2, 2});
+  CHECK(shape({0, 0, 2}) == std::vector{2, 2});
+  CHECK(shape({4, 7, 7, 4, 4, 1}) == std::vector{3, 3});
+  CHECK(schedule::levels_of({4, 7, 7, 4, 4, 1})[0].groups == Domains{0, 1, 1, 0, 0, 2});
+  CHECK(shape({0, 0, 2, 3}) == std::vector{2, 3});
+  CHECK(shape({0, 0, 2, 2, 2, 2}) == std::vector{4, 2});
 }
 
 TEST_CASE("domains that are not the transport's are refused") {

@@ -247,6 +247,89 @@ TEST_CASE("groups in groups are two choices of two levels, and one of three") {
     CHECK(levels.front().algorithm == Algorithm::binomial_tree);
 }
 
+TEST_CASE("hosts of several sizes, and ranks dealt to them in turns, are levels of a choice") {
+  using Groups = std::vector<std::uint32_t>;
+  for (const Groups& host : {Groups{0, 0, 0, 1},
+                             {0, 0, 0, 1, 1, 1, 2},
+                             {0, 0, 0, 0, 0, 1, 1},
+                             {0, 1, 0, 1, 0, 1, 0, 1},
+                             {0, 1, 2, 0, 1, 2},
+                             {0, 1, 0, 0, 2, 1, 0}}) {
+    const auto ranks = static_cast<int>(host.size());
+    const auto hosts = static_cast<int>(std::ranges::max(host)) + 1;
+    std::vector<std::vector<Link>> links(host.size(), std::vector<Link>(host.size(), far));
+    for (std::size_t a = 0; a < host.size(); ++a)
+      for (std::size_t b = 0; b < host.size(); ++b)
+        if (host[a] == host[b]) links[a][b] = near;
+    Machine machine = hd::network(links, {.name = "node"});
+    for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(hosts); ++h) {  // a line out of each
+      std::vector<std::pair<Rank, Rank>> pairs;
+      for (std::size_t a = 0; a < host.size(); ++a)
+        for (std::size_t b = 0; b < host.size(); ++b)
+          if (host[a] == h && host[b] != h) pairs.emplace_back(Rank{a}, Rank{b});
+      machine.share(hd::text("line ", h), far.bandwidth, pairs);
+    }
+    std::vector<int> sizes(static_cast<std::size_t>(hosts));
+    for (const std::uint32_t h : host) ++sizes[h];
+    const bool even = std::ranges::min(sizes) == std::ranges::max(sizes);
+    for (const Collective collective :
+         {Collective::all_reduce, Collective::broadcast, Collective::reduce,
+          Collective::reduce_scatter, Collective::all_gather}) {
+      INFO(collective << " of " << hd::text(hd::schedule::level_of(host, Algorithm::direct)));
+      const bool by_rank =
+          collective == Collective::reduce_scatter || collective == Collective::all_gather;
+      auto options = floats(ranks, 1 << 20);
+      for (const auto& levels : levels_in(collective, options, machine)) {
+        CHECK((even || !by_rank));
+        REQUIRE(levels.size() == 2);
+        CHECK(levels[0].groups == host);
+        CHECK(levels[0].ranks == std::ranges::max(sizes));
+        CHECK(levels[1].ranks == hosts);
+      }
+      CHECK(levels_in(collective, options, machine).empty() == (by_rank && !even));
+      if (by_rank && !even) continue;
+      if (collective == Collective::broadcast || collective == Collective::reduce)
+        options.root = Rank{ranks - 1};
+      const auto all = hd::predict(collective, options, machine);
+      Seconds nested = std::numeric_limits<Seconds>::infinity(), flat = nested;
+      for (const auto& [choice, time] : all) {
+        Seconds& least = choice.levels.empty() ? flat : nested;
+        least = std::min(least, time);
+      }
+      // A message inside takes a thousandth of one between.
+      CHECK(nested <= flat * (1 + 5e-3));
+      if (collective == Collective::all_reduce && even) CHECK(nested < flat);
+      const hd::Schedule made = hd::to_schedule(all.front().choice, collective, options, machine);
+      CHECK_THAT(hd::simulate(made, hd::MessageCosts(machine)).makespan(),
+                 WithinRel(all.front().time, 1e-9));
+    }
+  }
+}
+
+TEST_CASE("groups in groups of several sizes, in turns") {
+  // Hosts 0 1 2 in turns, of which the first two are on a rack.
+  const std::vector<std::uint32_t> host = {0, 1, 2, 0, 1, 2, 0};
+  std::vector<std::vector<Link>> links(7, std::vector<Link>(7));
+  for (std::size_t a = 0; a < 7; ++a)
+    for (std::size_t b = 0; b < 7; ++b)
+      links[a][b] = host[a] == host[b]           ? Link{1e-6, 1e10}
+                    : host[a] / 2 == host[b] / 2 ? Link{1e-5, 1e9}
+                                                 : Link{1e-3, 1e8};
+  using Level = hd::schedule::GroupLevel;
+  const Level hosts{3, Algorithm::direct, host}, racks{5, Algorithm::direct, {0, 0, 1, 0, 0, 1, 0}};
+  const Level of_hosts{2, Algorithm::direct, {0, 0, 1}};
+  const Level three{3, Algorithm::ring}, two{2, Algorithm::ring};
+  const Levels found =
+      levels_in(Collective::all_reduce, floats(7, 1 << 10), hd::network(links, {.name = "node"}));
+  for (const auto& levels : Levels{{hosts, three}, {racks, two}, {hosts, of_hosts, two}})
+    CHECK(std::ranges::count(found, levels) == 1);
+  for (const auto& levels : found) {
+    const std::vector<Level> below(levels.begin(), levels.end() - 1);
+    CHECK((below == std::vector{hosts} || below == std::vector{racks} ||
+           below == std::vector{hosts, of_hosts}));
+  }
+}
+
 TEST_CASE("choices that cut nothing are the same") {
   const CollectiveChoice star{.algorithm = Algorithm::star, .piece = 16 << 10, .root = Rank{1}};
   const auto pieces_at = [&](Bytes bytes) {
@@ -357,6 +440,20 @@ TEST_CASE("times of nonsense are refused") {
   CHECK(refused(Collective::all_to_all, {.algorithm = Algorithm::hierarchical, .levels = {three}}));
   CHECK(refused(Collective::all_reduce,
                 {.algorithm = Algorithm::hierarchical, .levels = {{2, Algorithm::direct}, three}}));
+  const auto partition = [&](Collective collective, std::vector<std::uint32_t> groups) {
+    return refused(collective,
+                   {.algorithm = Algorithm::hierarchical,
+                    .levels = {{2, Algorithm::direct, std::move(groups)}, {2, Algorithm::ring}}});
+  };
+  CHECK(partition(Collective::all_reduce, {0, 1}));
+  CHECK(partition(Collective::all_reduce, {0, 1, 0, 1}));
+  CHECK(partition(Collective::all_reduce, {0, 2, 0}));
+  CHECK(partition(Collective::all_reduce, {1, 0, 1}));
+  CHECK(partition(Collective::all_gather, {0, 1, 0}));
+  CHECK_NOTHROW(table.set(Collective::all_reduce, 8,
+                          {.algorithm = Algorithm::hierarchical,
+                           .levels = {{2, Algorithm::direct, {0, 1, 0}}, {2, Algorithm::ring}}},
+                          1));
   CHECK_NOTHROW(table.set(Collective::all_reduce, 8,
                           {.algorithm = Algorithm::hierarchical, .levels = {three}}, 1));
 }
@@ -379,6 +476,29 @@ TEST_CASE("levels are written and read") {
   CHECK(read.choose(Collective::all_reduce, 64) == levels);
   REQUIRE(read.times(Collective::all_reduce, 64).size() == 3);
   CHECK(read.times(Collective::all_reduce, 64)[1].choice == others);
+}
+
+TEST_CASE("levels of groups that are not alike are written and read") {
+  const auto choice = [](std::vector<std::uint32_t> groups) {
+    return CollectiveChoice{
+        .algorithm = Algorithm::hierarchical,
+        .levels = {hd::schedule::level_of(groups, Algorithm::direct), {2, Algorithm::ring}}};
+  };
+  const CollectiveChoice uneven = choice({0, 0, 0, 1}), turns = choice({0, 1, 0, 1});
+  CHECK(hd::text(uneven) == "hierarchical of 3 by direct in groups 3x0 1, 2 by ring");
+  CHECK(hd::text(turns) == "hierarchical of 2 by direct in groups 0 1 0 1, 2 by ring");
+  CostTable table(nodes({{}, {}, {}, {}}));
+  table.set(Collective::all_reduce, 64, uneven, 1);
+  table.set(Collective::all_reduce, 64, turns, 2);
+  table.set(Collective::all_reduce, 64, choice({0, 0, 1, 1}), 3);
+  CHECK_THAT(table.to_text(), ContainsSubstring(" levels 3:0,0,0,1 direct 2 ring\n") &&
+                                  ContainsSubstring(" levels 2:0,1,0,1 direct 2 ring\n") &&
+                                  ContainsSubstring(" levels 2 direct 2 ring\n"));
+  const CostTable read = CostTable::parse(table.to_text());
+  CHECK(read.to_text() == table.to_text());
+  CHECK(read.choose(Collective::all_reduce, 64) == uneven);
+  REQUIRE(read.times(Collective::all_reduce, 64).size() == 3);
+  CHECK(read.times(Collective::all_reduce, 64)[1].choice == turns);
 }
 
 TEST_CASE("a table in a file is read back without loss") {
@@ -406,15 +526,38 @@ TEST_CASE("lines of nonsense are refused") {
   };
   for (const char* line :
        {"1 library", "1 ring 0 1", "1 ring 0 1 shared", "1 hierarchical 0 0 levels 2 ring",
-        "1 hierarchical 0 1 levels 1 direct 2 ring"})
+        "1 hierarchical 0 1 levels 1 direct 2 ring", "1 hierarchical 0 1 levels 2:0,0 ring",
+        "1 hierarchical 0 1 levels 1:0,1 direct 2:0,0 ring"})
     CHECK(parse(line).times(Collective::all_reduce, 8).size() == 1);
-  for (const char* line :
-       {"0 library", "nan library", "1 library levels", "1 ring 0 2", "1 ring 0 0 levels",
-        "1 ring 0 0 levels 2 ring", "1 ring 0 0 shared 2", "1 hierarchical 0 0",
-        "1 hierarchical 0 0 shared", "1 hierarchical 0 0 levels", "1 hierarchical 0 0 levels 2",
-        "1 hierarchical 0 0 levels 2 comet", "1 hierarchical 0 0 levels 2 ring 1",
-        "1 hierarchical 0 0 levels 2 ring x", "1 hierarchical 0 0 levels 3 ring",
-        "1 hierarchical 0 0 levels 2 hierarchical", "1 hierarchical 0 0 levels -2 ring"})
+  for (const char* line : {"0 library",
+                           "nan library",
+                           "1 library levels",
+                           "1 ring 0 2",
+                           "1 ring 0 0 levels",
+                           "1 ring 0 0 levels 2 ring",
+                           "1 ring 0 0 shared 2",
+                           "1 hierarchical 0 0",
+                           "1 hierarchical 0 0 shared",
+                           "1 hierarchical 0 0 levels",
+                           "1 hierarchical 0 0 levels 2",
+                           "1 hierarchical 0 0 levels 2 comet",
+                           "1 hierarchical 0 0 levels 2 ring 1",
+                           "1 hierarchical 0 0 levels 2 ring x",
+                           "1 hierarchical 0 0 levels 3 ring",
+                           "1 hierarchical 0 0 levels 2 hierarchical",
+                           "1 hierarchical 0 0 levels -2 ring",
+                           "1 hierarchical 0 0 levels 2: ring",
+                           "1 hierarchical 0 0 levels 2:0 ring",
+                           "1 hierarchical 0 0 levels 2:0,0,0 ring",
+                           "1 hierarchical 0 0 levels 2:0,1 ring",
+                           "1 hierarchical 0 0 levels 1:0,0 ring",
+                           "1 hierarchical 0 0 levels 2:1,1 ring",
+                           "1 hierarchical 0 0 levels 2:0,-1 ring",
+                           "1 hierarchical 0 0 levels 2:0,x ring",
+                           "1 hierarchical 0 0 levels 2:0,0, ring",
+                           "1 hierarchical 0 0 levels 2,0,0 ring",
+                           "1 hierarchical 0 0 levels 2:0,99999999999 ring",
+                           "1 hierarchical 0 0 levels 2:0,0"})
     CHECK_THAT(message_of<hd::format_error>([&] { static_cast<void>(parse(line)); }),
                ContainsSubstring("a line is not understood") && ContainsSubstring(line));
 }

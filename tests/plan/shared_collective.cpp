@@ -67,7 +67,8 @@ Machine hosts_of_two(std::size_t ranks, const Link& far) {
 
 TEST_CASE("over shared memory every collective leaves what it leaves by messages") {
   for (const Domains& domains :
-       {Domains{0, 0, 0}, Domains{0, 0, 2, 2}, Domains{0, 1, 1, 1}, Domains{0, 0, 0, 3, 3, 3}}) {
+       {Domains{0, 0, 0}, Domains{0, 0, 2, 2}, Domains{0, 1, 1, 1}, Domains{0, 0, 0, 3, 3, 3},
+        Domains{0, 1, 0, 1}, Domains{0, 1, 2, 0, 1, 2}, Domains{0, 1, 0, 0, 1}}) {
     const int ranks = static_cast<int>(domains.size());
     for (std::size_t c = 0; c < schedule::collective_count; ++c) {
       const auto collective = static_cast<Collective>(c);
@@ -118,6 +119,13 @@ TEST_CASE("over shared memory only hosts send, each rank its share") {
     CHECK(sent_by(sum({0, 0, 0, 3, 3, 3}), Rank{r}) == bytes / 3);
   }
   CHECK(sum({0, 0, 2, 2, 4, 4}).domains().size() == 6);
+  for (std::size_t r = 0; r < 6; ++r)  // in turns
+    CHECK(sent_by(sum({0, 1, 2, 0, 1, 2}), Rank{r}) == bytes / 2 * 4 / 3);
+  // Of hosts of several sizes as many ranks as the smallest has.
+  for (std::size_t r = 0; r < 6; ++r) {
+    CHECK(sent_by(sum({0, 0, 0, 0, 4, 4}), Rank{r}) == (r == 2 || r == 3 ? 0 : bytes / 2));
+    CHECK(sent_by(sum({0, 0, 0, 0, 0, 5}), Rank{r}) == (r == 0 || r == 5 ? bytes : 0));
+  }
 }
 
 TEST_CASE("slots within a host are as large as an outbox, whatever the size of the data") {

@@ -554,6 +554,110 @@ TEST_CASE("from and to a root a level carries all of it, to one member of each o
   }
 }
 
+TEST_CASE("across groups of several sizes only as many members send as the smallest one has") {
+  // 5 and 2 ranks, straight inside and in a ring across: of the five 3 and 4 give all to 0 and 1,
+  // then 2 to 0, and get it back on the same ways.
+  for (const int c : {1, 3}) {
+    const Sizes sizes{7, c, std::vector<Bytes>(7, 96)};
+    const Cut parts = sizes.whole(4);  // two members across two groups
+    Ledger expected;
+    for (const auto& [from, to] : {std::pair{3, 0}, {4, 1}, {2, 0}}) {
+      expected.send(from, to, parts);
+      expected.send(to, from, parts);
+    }
+    for (int place = 0; place < 2; ++place) {
+      for (const int first : {0, 5}) {  // of the group; a half goes each way
+        expected.run(first + place, first + 1 - place, parts, 2 - 2 * place, 2);
+        expected.run(first + place, first + 1 - place, parts, 2 * place, 2);
+      }
+      for (int part = 0; part < 2; ++part) {  // and a quarter each way, twice
+        expected.run(place, 5 + place, parts, 2 * place + part, 1);
+        expected.run(5 + place, place, parts, 2 * place + part, 1);
+      }
+    }
+    expect_links(Collective::all_reduce, Algorithm::hierarchical, sizes, expected, {},
+                 {schedule::level_of({0, 0, 0, 0, 0, 1, 1}, Algorithm::direct), {2}});
+  }
+}
+
+TEST_CASE("one member speaks for its group, wherever the group's ranks are") {
+  // 3, 2, 1 and 1 ranks dealt out in turns: stars inside, a binomial tree across.
+  const std::vector<std::uint32_t> group = {0, 1, 2, 0, 3, 1, 0};
+  const std::vector<std::vector<int>> members = {{0, 3, 6}, {1, 5}, {2}, {4}};
+  const std::vector<schedule::GroupLevel> levels = {schedule::level_of(group, Algorithm::star),
+                                                    {4, Algorithm::binomial_tree}};
+  for (const int c : {1, 3}) {
+    const Sizes sizes{7, c, std::vector<Bytes>(7, 8 * 12)};
+    for (int root = 0; root < 7; ++root) {
+      const std::size_t home = group[static_cast<std::size_t>(root)];
+      const auto place =
+          static_cast<std::size_t>(std::ranges::find(members[home], root) - members[home].begin());
+      const auto speaker = [&](std::size_t g) { return members[g][place % members[g].size()]; };
+      Ledger down, up, both;
+      const auto edge = [&](int parent, int child) {
+        down.send(parent, child, sizes.whole());
+        up.send(child, parent, sizes.whole());
+        both.send(parent, child, sizes.whole(4));  // cut for four groups
+        both.send(child, parent, sizes.whole(4));
+      };
+      for (std::size_t g = 0; g < 4; ++g)
+        for (const int member : members[g])
+          if (member != speaker(g)) edge(speaker(g), member);
+      for (std::size_t v = 1; v < 4; ++v)
+        edge(speaker(((v & (v - 1)) + home) % 4), speaker((v + home) % 4));
+      CHECK(speaker(home) == root);
+      expect_links(Collective::broadcast, Algorithm::hierarchical, sizes, down, Rank{root}, levels);
+      expect_links(Collective::reduce, Algorithm::hierarchical, sizes, up, Rank{root}, levels);
+      expect_links(Collective::all_reduce, Algorithm::hierarchical, sizes, both, Rank{root},
+                   levels);
+    }
+  }
+}
+
+TEST_CASE("groups in turns send what groups of ranks that follow one another do") {
+  // 12 ranks: four groups of three, two of two groups each, the k-th member of the g-th being
+  // rank(g, k).
+  using Levels = std::vector<schedule::GroupLevel>;
+  const auto dealt = [](auto&& rank, const Levels& levels, Collective collective) {
+    Ledger renamed;
+    const Sizes sizes{12, 1, std::vector<Bytes>(12, 48)};
+    const auto of = [&](const Levels& chosen) {
+      return ledger_of(schedule::collective(
+          collective, Algorithm::hierarchical,
+          {.ranks = 12, .blocks = sizes.blocks, .chunks = sizes.c, .levels = chosen}));
+    };
+    const Ledger plain = of({{3, levels[0].algorithm}, {2, levels[1].algorithm}, levels[2]});
+    for (const auto& [link, traffic] : plain.links())
+      renamed.add(rank(link.first / 3, link.first % 3), rank(link.second / 3, link.second % 3),
+                  traffic.messages, traffic.bytes);
+    const Ledger found = of(levels);
+    REQUIRE(found.links().size() == renamed.links().size());
+    for (const auto& [link, traffic] : renamed.links()) {
+      INFO(collective << ", link " << link.first << " -> " << link.second);
+      REQUIRE(found.links().contains(link));
+      CHECK(found.links().at(link).bytes == traffic.bytes);
+      // Whether blocks lie beside each other, and are one message, depends on whose they are.
+      if (collective == Collective::all_reduce) CHECK(found.links().at(link) == traffic);
+    }
+  };
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::bruck}) {
+      // Groups follow one another in the order of their first ranks, as the next level's members.
+      dealt([](int g, int k) { return 4 * k + g; },
+            {schedule::level_of({0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, algorithm),
+             {2, Algorithm::ring},
+             {2, algorithm}},
+            collective);
+      dealt([](int g, int k) { return 4 * k + g / 2 + g % 2 * 2; },
+            {schedule::level_of({0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, algorithm),
+             schedule::level_of({0, 1, 0, 1}, Algorithm::ring),
+             {2, algorithm}},
+            collective);
+    }
+  }
+}
+
 TEST_CASE("what has no bytes is not sent, unless sizes are still to come") {
   const auto messages = [](const Schedule& schedule) {
     return std::ranges::count(schedule.actions(), Kind::move, &Action::kind);

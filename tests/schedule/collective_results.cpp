@@ -4,9 +4,11 @@
 // Every algorithm of every collective leaves what the collective says, bit by bit, and its list
 // executed over threads does what it does in one.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -207,6 +209,112 @@ TEST_CASE("levels of groups leave the same, each by any algorithm that can") {
   expect_levels({{3, Algorithm::ring}, {2, Algorithm::binomial_tree}, {2, Algorithm::double_tree}});
 }
 
+TEST_CASE("groups of several sizes, and in turns, leave the same") {
+  using Groups = std::vector<std::uint32_t>;
+  const auto number = [](Groups groups) { return static_cast<int>(std::ranges::max(groups)) + 1; };
+  const auto each_size = [](auto&& check) {
+    for (const Bytes elements : {0, 1, 13, 1009})
+      for (const int chunks : {1, 3}) check(8 * elements, chunks);
+  };
+  int performed = 0;
+  const auto expect_levels = [&](std::vector<schedule::GroupLevel> levels, int ranks, Rank root,
+                                 Bytes bytes, int chunks) {
+    for (std::size_t c = 0; c < schedule::collective_count; ++c) {
+      const CollectiveOptions options{.ranks = ranks,
+                                      .bytes = bytes,
+                                      .type = Scalar::i64,
+                                      .chunks = chunks,
+                                      .root = root,
+                                      .levels = levels};
+      const auto collective = static_cast<Collective>(c);
+      if (!schedule::applicable(collective, Algorithm::hierarchical, options)) continue;
+      ++performed;
+      if (chunks == 2 && root == Rank{ranks - 1})
+        expect_right(collective, Algorithm::hierarchical, options);
+      const Schedule made = schedule::collective(collective, Algorithm::hierarchical, options);
+      INFO(made.name() << " of " << levels[0] << ", root " << root);
+      REQUIRE(wrong(collective, made, options) == "");
+      const Schedule cut =
+          schedule::collective_in_segments(collective, Algorithm::hierarchical, options);
+      REQUIRE(wrong(collective, cut, options) == "");
+    }
+  };
+  constexpr int uneven = 7 * 9 + 4 * 4 + 3 * 3, even = uneven + 5 * 5 + 6 * 6;
+  int expected = 0;
+  for (const auto& [groups, ways] : {std::pair{Groups{0, 0, 0, 1}, uneven},
+                                     {{0, 0, 1, 2}, uneven},
+                                     {{0, 0, 0, 1, 1, 1, 2}, uneven},
+                                     {{0, 0, 0, 0, 0, 1, 1}, uneven},
+                                     {{0, 1, 0, 1}, even},
+                                     {{0, 1, 2, 0, 1, 2}, even},
+                                     {{0, 1, 1, 0}, even},
+                                     {{0, 1, 0, 0, 2, 1, 0}, uneven},
+                                     {{0, 1, 2}, even},
+                                     {{0, 0, 0}, even},
+                                     {{0, 1, 1, 0, 1, 2, 1, 1, 2}, uneven}}) {
+    const auto ranks = static_cast<int>(groups.size());
+    const auto last = Rank{ranks - 1};
+    for (std::size_t a = 0; a < schedule::algorithm_count; ++a)
+      for (std::size_t b = 0; b < schedule::algorithm_count; ++b)
+        expect_levels({schedule::level_of(groups, static_cast<Algorithm>(a)),
+                       {number(groups), static_cast<Algorithm>(b)}},
+                      ranks, last, 8 * 61, 2);
+    CHECK(performed == (expected += ways));
+    for (const Algorithm inner : {Algorithm::direct, Algorithm::binomial_tree, Algorithm::ring})
+      for (int root = 0; root < ranks; ++root)
+        each_size([&](Bytes bytes, int chunks) {
+          expect_levels(
+              {schedule::level_of(groups, inner), {number(groups), Algorithm::binomial_tree}},
+              ranks, Rank{root}, bytes, chunks);
+        });
+    expected = performed;
+  }
+  // Of three levels each may be such.
+  using schedule::level_of;
+  for (const Algorithm a : {Algorithm::direct, Algorithm::star, Algorithm::bidirectional_ring})
+    for (const Algorithm b : {Algorithm::ring, Algorithm::binomial_tree, Algorithm::double_tree})
+      for (const Groups& middle : {Groups{0, 1, 0, 1}, {0, 0, 1, 1}, {0, 1, 1, 1}})
+        for (int root = 0; root < 12; ++root) {
+          expect_levels({level_of({0, 1, 0, 2, 2, 3, 0}, a), level_of(middle, a), {2, b}}, 7,
+                        Rank{root % 7}, 8 * 61, 2);
+          expect_levels({level_of({0, 1, 2, 3, 0, 1, 2, 3, 3, 2, 1, 0}, a),
+                         level_of(middle, Algorithm::ring),
+                         {2, b}},
+                        12, Rank{root}, 8 * 61, 1);
+        }
+}
+
+TEST_CASE("what groups in turns have is each rank's own block, of any size") {
+  using Groups = std::vector<std::uint32_t>;
+  for (const Groups& groups : {Groups{0, 1, 0, 1}, {0, 1, 1, 0}, {0, 1, 2, 2, 0, 1}}) {
+    const auto ranks = static_cast<int>(groups.size());
+    CollectiveOptions options{
+        .ranks = ranks,
+        .type = Scalar::i64,
+        .levels = {schedule::level_of(groups, Algorithm::ring), {ranks / 2, Algorithm::direct}}};
+    for (int b = 0; b < ranks; ++b) options.blocks.push_back(8 * static_cast<Bytes>(b * b % 5));
+    for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
+      REQUIRE(schedule::applicable(collective, Algorithm::hierarchical, options));
+      expect_right(collective, Algorithm::hierarchical, options);
+    }
+  }
+}
+
+TEST_CASE("a level of any numbers, as it is written") {
+  using schedule::GroupLevel;
+  const auto level = [](std::vector<std::uint32_t> numbers) {
+    return schedule::level_of(numbers, Algorithm::star);
+  };
+  CHECK(level({7, 7, 3, 3}) == GroupLevel{2, Algorithm::star});
+  CHECK(level({4}) == GroupLevel{1, Algorithm::star});
+  CHECK(level({9, 2, 9, 2}) == GroupLevel{2, Algorithm::star, {0, 1, 0, 1}});
+  CHECK(level({9, 9, 9, 2}) == GroupLevel{3, Algorithm::star, {0, 0, 0, 1}});
+  CHECK(level({9, 2, 2}) == GroupLevel{2, Algorithm::star, {0, 1, 1}});
+  CHECK(text(level({7, 7, 3, 3})) == "2 by star");
+  CHECK(text(level({9, 9, 9, 2})) == "3 by star in groups 3x0 1");
+  CHECK(text(level({9, 2, 9, 2})) == "2 by star in groups 0 1 0 1");
+}
+
 TEST_CASE("blocks may be uneven, and empty") {
   for_all([](Collective collective, Algorithm algorithm) {
     for (const int p : {1, 2, 3, 4, 7}) {
@@ -303,9 +411,30 @@ TEST_CASE("what cannot be is refused, and says why") {
   };
   const std::string none =
       "heddle::schedule::CollectiveForm: no reduce_scatter of 6 ranks by hierarchical ";
-  CHECK(message_of<infeasible>(levels({})) == none + "(its 0 levels have 0 ranks)");
-  CHECK(message_of<infeasible>(levels({{4}, {2}})) == none + "(its 2 levels have 8 ranks)");
-  CHECK(message_of<infeasible>(levels({{-1}, {-6}})) == none + "(its 2 levels have 0 ranks)");
+  CHECK(message_of<infeasible>(levels({})) == none + "(its 0 levels leave 6 groups)");
+  CHECK(message_of<infeasible>(levels({{3}})) == none + "(its 1 levels leave 2 groups)");
+  CHECK(message_of<infeasible>(levels({{4}, {2}})) ==
+        none + "(level 0 has groups of 4, of 6 members)");
+  CHECK(message_of<infeasible>(levels({{2}, {2}})) ==
+        none + "(level 1 has groups of 2, of 3 members)");
+  CHECK(message_of<infeasible>(levels({{-1}, {-6}})) ==
+        none + "(level 0 has groups of -1, of 6 members)");
+  const auto dealt = [&](int ranks, std::vector<std::uint32_t> groups) {
+    return message_of<infeasible>(levels({{ranks, Algorithm::ring, std::move(groups)}, {2}}));
+  };
+  CHECK(dealt(3, {0, 0, 0, 1, 1}) == none + "(level 0 has 5 members in groups, of 6)");
+  CHECK(dealt(3, {0, 0, 0, 1, 1, 1, 0}) == none + "(level 0 has 7 members in groups, of 6)");
+  CHECK(dealt(3, {0, 2, 0, 2, 0, 2}) ==
+        none + "(level 0 has a member in group 2 before one in group 1)");
+  CHECK(dealt(3, {1, 0, 1, 0, 1, 0}) ==
+        none + "(level 0 has a member in group 1 before one in group 0)");
+  CHECK(dealt(3, {0, 0, 0, 0xffffffff, 1, 1}) ==
+        none + "(level 0 has a member in group 4294967295 before one in group 1)");
+  CHECK(dealt(2, {0, 1, 0, 1, 0, 1}) == none + "(level 0 has groups of up to 3 members, not 2)");
+  CHECK(dealt(2, {0, 1, 2, 0, 1, 2}) == none + "(level 1 has groups of 2, of 3 members)");
+  CHECK(dealt(4, {0, 0, 0, 0, 1, 1}) == none + "(level 0 has groups of several sizes, 2 to 4)");
+  CHECK(message_of<infeasible>(levels({{3}, {1, Algorithm::ring, {0, 1}}})) ==
+        none + "(its 2 levels leave 2 groups)");
   CHECK(message_of<infeasible>(levels({{3, Algorithm::star}, {2}})) ==
         none + "(level 0 is star, which does not perform its part of it)");
   CHECK(message_of<infeasible>(levels({{3}, {2, Algorithm::hierarchical}})) ==

@@ -30,7 +30,7 @@ namespace heddle::inline v0 {
 ///   SharedView; and at the contract level "communication" where they make different calls;
 /// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
 ///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
-///   them do, and perform a reduce_scatter then, too;
+///   them over groups of ranks that follow one another do, and perform a reduce_scatter then, too;
 /// - communication_error where another rank fails, or does not come within the watchdog's time, or
 ///   MPI reports an error: the communicator is spent then;
 /// - what a reduction throws, on the rank where it does; std::system_error where a progress thread
@@ -44,7 +44,7 @@ struct CallOptions {
   std::optional<schedule::Algorithm> algorithm = {};
   /// Messages that a block travels in, one behind the other, by the algorithm above.
   int chunks = 1;
-  /// The groups of the hierarchical algorithm, innermost first.
+  /// The groups of the hierarchical algorithm, innermost first; see schedule::level_of().
   std::vector<schedule::GroupLevel> levels = {};
   /// Chooses the fastest for each size, the library's own call included. A table of as many ranks,
   /// measured by tools/measure or by the caller; it stays as it is for as long as the communicator

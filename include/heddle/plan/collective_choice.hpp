@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <ostream>
 #include <utility>
 #include <vector>
@@ -181,24 +182,30 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
   }
 }
 
-/// Levels of groups of these sizes, each a multiple of the one before, and `outer` among the
-/// largest.
-[[nodiscard]] inline std::vector<schedule::GroupLevel> nested(schedule::Collective collective,
-                                                              const std::vector<int>& sizes,
-                                                              int ranks,
-                                                              schedule::Algorithm outer) {
+/// Levels of such groups of ranks as near_groups() finds, and `outer` among the largest.
+[[nodiscard]] inline std::vector<schedule::GroupLevel> nested(
+    schedule::Collective collective, const std::vector<std::vector<std::uint32_t>>& nest, int ranks,
+    schedule::Algorithm outer) {
   std::vector<schedule::GroupLevel> levels;
-  int below = 1;
-  for (const int size : sizes) {
-    levels.push_back({size / below, algorithm_inside(collective)});
-    below = size;
+  std::vector<std::size_t> firsts(static_cast<std::size_t>(ranks));  // ranks of a level's members
+  std::iota(firsts.begin(), firsts.end(), std::size_t{0});
+  for (const std::vector<std::uint32_t>& groups : nest) {
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::size_t> next;
+    for (const std::size_t rank : firsts) {
+      numbers.push_back(groups[rank]);
+      if (groups[rank] == next.size()) next.push_back(rank);
+    }
+    levels.push_back(schedule::level_of(numbers, algorithm_inside(collective)));
+    firsts = std::move(next);
   }
-  levels.push_back({ranks / below, outer});
+  levels.push_back({static_cast<int>(firsts.size()), outer});
   return levels;
 }
 
-/// Adds the candidates over levels: those of `options`; where it has none each size of groups of
-/// ranks that are near each other, and all sizes together, with every algorithm among the largest.
+/// Adds the candidates over levels: those of `options`; where it has none each of the groups of
+/// ranks that are near each other, and all of them together, with every algorithm among the
+/// largest.
 inline void add_levels(std::vector<CollectiveChoice>& found, schedule::Collective collective,
                        const schedule::CollectiveOptions& options, const Machine& machine) {
   using schedule::Algorithm;
@@ -212,11 +219,11 @@ inline void add_levels(std::vector<CollectiveChoice>& found, schedule::Collectiv
   const auto ranks = static_cast<Bytes>(std::max(options.ranks, 1));
   const Bytes block =
       options.blocks.empty() ? options.bytes / ranks : std::ranges::max(options.blocks);
-  const std::vector<int> sizes = near_groups(machine, options.ranks, block);
-  std::vector<std::vector<int>> nests;
-  for (const int size : sizes) nests.push_back({size});
-  if (sizes.size() > 1) nests.push_back(sizes);
-  for (const std::vector<int>& nest : nests)
+  const auto near = near_groups(machine, options.ranks, block);
+  std::vector<std::vector<std::vector<std::uint32_t>>> nests;
+  for (const std::vector<std::uint32_t>& groups : near) nests.push_back({groups});
+  if (near.size() > 1) nests.push_back(near);
+  for (const auto& nest : nests)
     for (std::size_t a = 0; a < schedule::algorithm_count; ++a)
       add(nested(collective, nest, options.ranks, static_cast<Algorithm>(a)));
 }

@@ -121,7 +121,8 @@ class CostTable {
   /// 64-bit FNV-1a hash of the lines below it; the number of ranks and the name of a device; "link
   /// FROM TO LATENCY BANDWIDTH" in seconds and bytes per second; and "time COLLECTIVE BYTES SECONDS
   /// library", "... SECONDS ALGORITHM PIECE ROOT", "... ROOT shared", or, innermost level first,
-  /// "... ROOT levels RANKS ALGORITHM RANKS ALGORITHM".
+  /// "... ROOT levels RANKS ALGORITHM RANKS ALGORITHM", RANKS with the group of each member where
+  /// there are GroupLevel::groups: "3:0,0,0,1".
   [[nodiscard]] std::string to_text() const {
     std::ostringstream body;
     body.precision(std::numeric_limits<double>::max_digits10);
@@ -147,8 +148,13 @@ class CostTable {
                << (choice.shared           ? " shared"
                    : choice.levels.empty() ? ""
                                            : " levels");
-          for (const schedule::GroupLevel& level : choice.levels)
-            body << ' ' << level.ranks << ' ' << level.algorithm;
+          for (const schedule::GroupLevel& level : choice.levels) {
+            body << ' ' << level.ranks;
+            const char* before = ":";
+            for (const std::uint32_t group : level.groups)
+              body << std::exchange(before, ",") << group;
+            body << ' ' << level.algorithm;
+          }
           body << '\n';
         }
       }
@@ -292,6 +298,12 @@ class CostTable {
       known = known && !choice.library && (choice.shared || rest == "levels");
       schedule::GroupLevel level;
       while (!choice.shared && in >> level.ranks) {
+        level.groups.clear();
+        for (char next = ':'; in.peek() == next; next = ',') {
+          std::uint32_t group = 0;
+          in.ignore() >> group;
+          level.groups.push_back(group);
+        }
         in >> algorithm;
         known = known && !in.fail() && named(algorithm, algorithm_count, level.algorithm);
         choice.levels.push_back(level);

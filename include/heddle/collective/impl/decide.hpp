@@ -87,13 +87,18 @@ template <class Call>
   return call.comm->template attached<SharedPlace>().views()->place(call.memory()[0]);
 }
 
-/// Whether an algorithm merges the ranks in their order, with root 0.
+/// Whether an algorithm merges the ranks in their order, with root 0. Groups of ranks, or of groups
+/// below, that do not follow one another do not: their numbers are not sorted.
 [[nodiscard]] inline bool keeps_order(schedule::Algorithm algorithm,
                                       const std::vector<schedule::GroupLevel>& levels) {
   using enum schedule::Algorithm;
   const auto keeps = [](schedule::Algorithm each) { return each == star || each == binomial_tree; };
   return algorithm == hierarchical
-             ? std::ranges::all_of(levels, keeps, &schedule::GroupLevel::algorithm)
+             ? std::ranges::all_of(levels,
+                                   [&](const schedule::GroupLevel& level) {
+                                     return keeps(level.algorithm) &&
+                                            std::ranges::is_sorted(level.groups);
+                                   })
              : keeps(algorithm);
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 /// @file
-/// levels_of(): the levels of a hierarchical collective, as the ranks' domains of memory have them.
+/// level_of(), levels_of(): the levels of a hierarchical collective, as groups and the ranks'
+/// domains of memory have them.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <heddle/schedule/collective/algorithm.hpp>
@@ -15,20 +17,40 @@
 
 namespace heddle::inline v0::schedule {
 
+/// The level whose members are a group where they have one number in `numbers`, whatever the
+/// numbers are.
+[[nodiscard]] inline GroupLevel level_of(const std::vector<std::uint32_t>& numbers,
+                                         Algorithm algorithm) {
+  std::vector<std::uint32_t> seen, groups;
+  std::vector<int> sizes;
+  for (const std::uint32_t number : numbers) {
+    const auto found = std::ranges::find(seen, number);
+    groups.push_back(static_cast<std::uint32_t>(found - seen.begin()));
+    if (found == seen.end()) {
+      seen.push_back(number);
+      sizes.push_back(0);
+    }
+    ++sizes[groups.back()];
+  }
+  GroupLevel level{sizes.empty() ? 0 : std::ranges::max(sizes), algorithm};
+  const auto size = static_cast<std::size_t>(level.ranks);
+  bool plain = sizes.size() * size == groups.size();
+  for (std::size_t m = 0; plain && m < groups.size(); ++m) plain = groups[m] == m / size;
+  if (!plain) level.groups = std::move(groups);
+  return level;
+}
+
 /// Ranks with one number in `domains` (see SharesMemory) as the innermost level, straight from each
-/// to each, and the domains by `outer` above them. Where the domains are not groups of as many
-/// ranks that follow one another, and where there is one only, all ranks are one level.
+/// to each, and the domains by `outer` above them. Where each rank is a domain, and where there is
+/// one only, all ranks are one level.
 [[nodiscard]] inline std::vector<GroupLevel> levels_of(const std::vector<std::uint32_t>& domains,
                                                        Algorithm outer = Algorithm::ring) {
-  const auto ranks = domains.size();
-  std::size_t inside = 1;
-  while (inside < ranks && domains[inside] == domains[0]) ++inside;
-  bool even = inside > 0 && ranks % inside == 0;
-  for (std::size_t r = inside; even && r < ranks; ++r)
-    even = (domains[r] == domains[r - 1]) == (r % inside != 0);
-  if (even && inside == ranks) return {{static_cast<int>(ranks), Algorithm::direct}};
-  if (!even || inside == 1) return {{static_cast<int>(ranks), outer}};
-  return {{static_cast<int>(inside), Algorithm::direct}, {static_cast<int>(ranks / inside), outer}};
+  const auto ranks = static_cast<int>(domains.size());
+  GroupLevel inside = level_of(domains, Algorithm::direct);
+  if (inside.ranks == ranks && ranks > 0) return {std::move(inside)};
+  if (inside.ranks <= 1) return {{ranks, outer}};
+  const auto hosts = impl::groups_of(inside, static_cast<std::uint32_t>(ranks)).size();
+  return {std::move(inside), {static_cast<int>(hosts), outer}};
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -32,8 +32,9 @@ namespace heddle::inline v0::schedule {
 ///   input of P blocks, then the outputs of all ranks.
 ///
 /// The result of a merge is the same on all ranks and in all runs; what is merged must be
-/// associative, and commutative but by star and binomial_tree with root 0, or levels of these,
-/// which merge members in their order. The other algorithms say in which order they merge.
+/// associative, and commutative but by star and binomial_tree with root 0, or levels of these whose
+/// groups are ranks that follow one another, which merge members in their order. The other
+/// algorithms say in which order they merge.
 struct CollectiveForm {
   Collective collective = Collective::all_reduce;  ///< what
   Algorithm algorithm = Algorithm::ring;           ///< how

@@ -20,7 +20,7 @@ namespace heddle::inline v0::schedule {
 /// for a member of the collective, and for some of its blocks.
 class Team {
  public:
-  /// Blocks of the collective that an algorithm sees as one, in ascending order.
+  /// Blocks of the collective that an algorithm sees as one, in the order of their owners.
   using Block = std::vector<std::uint32_t>;
 
   /// Those that are `members` of the collective. Where there is a root, it is member `root` of the
@@ -68,22 +68,22 @@ class Team {
   /// Blocks become others, of any member of the collective: for what is not in place.
   void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
 
-  /// The members `first`, `first + stride`, ...: a team of `count`, whose root is its `root`.
-  [[nodiscard]] Team some(std::uint32_t first, std::uint32_t stride, std::uint32_t count,
-                          std::uint32_t root) const {
+  /// Some of its members, in this order: a team whose root is the `root`-th of them.
+  [[nodiscard]] Team some(const std::vector<std::uint32_t>& of, std::uint32_t root) const {
     std::vector<std::uint32_t> members;
-    for (std::uint32_t i = 0; i < count; ++i) members.push_back(m_members[first + i * stride]);
+    for (const std::uint32_t member : of) members.push_back(m_members[member]);
     return {*m_rounds, std::move(members), m_blocks, root};
   }
   /// The same team with one of its blocks only.
   [[nodiscard]] Team only(std::uint32_t block) const {
     return {*m_rounds, m_members, {m_blocks[block]}, m_root};
   }
-  /// The same team with its blocks dealt to `count` blocks: 0, count, 2 count, ... are the first.
-  [[nodiscard]] Team dealt_to(std::uint32_t count) const {
-    std::vector<Block> blocks(count);
-    for (std::size_t i = 0; i < m_blocks.size(); ++i)
-      blocks[i % count].insert(blocks[i % count].end(), m_blocks[i].begin(), m_blocks[i].end());
+  /// The same team with blocks that are made of these of its blocks each.
+  [[nodiscard]] Team joined(const std::vector<std::vector<std::uint32_t>>& each) const {
+    std::vector<Block> blocks(each.size());
+    for (std::size_t i = 0; i < each.size(); ++i)
+      for (const std::uint32_t b : each[i])
+        blocks[i].insert(blocks[i].end(), m_blocks[b].begin(), m_blocks[b].end());
     return {*m_rounds, m_members, std::move(blocks), m_root};
   }
   /// The same team with its blocks seen as `count` blocks: neighbours joined, or each divided.
