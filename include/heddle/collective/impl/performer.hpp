@@ -205,8 +205,10 @@ class PerformerIn final : public Performer {
 /// complete on which rank.
 class CallLine {
  public:
-  /// Collective over `comm`. So many operations may be under way at once.
-  CallLine(MPI_Comm comm, std::size_t slots) : m_transport(comm), m_works(slots) {}
+  /// Collective over `comm`. So many operations may be under way at once. After an abort its
+  /// messages wait no longer for a rank that does not answer than `watchdog` says, as calls do.
+  CallLine(MPI_Comm comm, std::size_t slots, Seconds watchdog)
+      : m_transport(comm, options(watchdog)), m_works(slots) {}
 
   /// A performer for `key` that has begun, for `work`, which end() must be told the end of.
   template <class MemorySpace>
@@ -254,6 +256,12 @@ class CallLine {
   }
 
  private:
+  [[nodiscard]] static MpiOptions options(Seconds watchdog) {
+    MpiOptions options;
+    if (watchdog > 0) options.patience = std::min(options.patience, watchdog);
+    return options;
+  }
+
   /// An operation's lanes; generators use fewer.
   static constexpr std::size_t lanes = 8;
   /// Performers that are kept, at most, and of how many bytes before one more is made.
@@ -314,14 +322,14 @@ class CallLines {
   [[nodiscard]] bool requested() const noexcept { return m_requested; }
   void requested(bool was) noexcept { m_requested = was; }
 
-  /// The line of the next operation. Where one is made, `meet()` comes first, which returns when
-  /// all ranks have called it.
+  /// The line of the next operation. Where one is made, with its `watchdog`, `meet()` comes first,
+  /// which returns when all ranks have called it.
   template <class Meet>
-  CallLine& line(bool of_a_thread, Meet&& meet) {
+  CallLine& line(bool of_a_thread, Seconds watchdog, Meet&& meet) {
     auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
     if (line == nullptr) {
       meet();
-      line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent);
+      line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent, watchdog);
     }
     return *line;
   }

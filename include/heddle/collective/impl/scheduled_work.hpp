@@ -137,7 +137,8 @@ class ScheduledWork final : public Work {
                        "other threads call MPI at the same time",
                        "construct the Environment with ThreadLevel::multiple, or call test()"};
     });
-    return m_call.comm->template attached<CallLines>().line(thread, [&] { meet(m_call); });
+    return m_call.comm->template attached<CallLines>().line(thread, m_call.options.execute.watchdog,
+                                                            [&] { meet(m_call); });
   }
 
   /// Tells the other ranks, and takes the memory back.
