@@ -19,6 +19,7 @@ namespace {
 
 using heddle::Link;
 using heddle::MpiTransport;
+using heddle::Ports;
 using heddle::Rank;
 using heddle::Seconds;
 using Shaped = heddle::ShapedTransport<MpiTransport>;
@@ -29,6 +30,14 @@ TEST_CASE("the battery of transports, shaped") {
     Shaped transport(inner, {.link = [&](Rank, Rank, Seconds) { return link; }});
     REQUIRE_NOTHROW(heddle::test::transport_battery(transport, 1'000'003));
   }
+}
+
+TEST_CASE("the battery of transports, shaped with ports") {
+  MpiTransport inner(MPI_COMM_WORLD);
+  const auto link = [](Rank, Rank, Seconds) { return Link{5e-5, 1e9}; };
+  const auto ports = [](Rank, Seconds) { return Ports{1e9, 1e9}; };
+  Shaped transport(inner, {.link = link, .ports = ports});
+  REQUIRE_NOTHROW(heddle::test::transport_battery(transport, 1'000'003));
 }
 
 TEST_CASE("the battery of aborts, shaped, whichever fails") {

@@ -5,7 +5,7 @@
 # sides.sh PROGRAM COMMAND...: the same schedules by program.cpp in the emulated network whose script
 # HEDDLE_NETLAB names, and through a ShapedTransport under COMMAND, an mpiexec of 4 ranks; beside both
 # what simulate() predicts. Each may take longer than that by the tolerance, and no less than 2% below:
-#   shaped   10% and 5 ms: it is told the links, and adds what ranks take that share two cores
+#   shaped   10% and 5 ms: it is told links and ports, and adds what ranks take on two cores
 #   network  25%: TCP's windows and acknowledgements, and the handshake of a long message, are in no link
 # Status 77 where there is no such network.
 set -uo pipefail
@@ -41,8 +41,10 @@ compare() {
 command=("$@")
 printf '%-22s %12s %12s %12s\n' "all-reduce, seconds" predicted shaped network
 # Where the rate counts: node 0, the middle of the star, has a line that carries all of the others' at
-# once, for a link of a ShapedTransport is shared by none.
+# once, and so no port.
 compare 4194304 1000,100,100,100 1,0.5,1,0.5
+# And with lines that are alike: the messages of the star take turns at the port of its middle.
+compare 2097152 100,100,100,100 1,0.5,1,0.5
 # Where the delay counts: messages that are sent without a handshake, and a congestion control that does
 # not spread the little that a quiet connection sends over a round trip, as bbr does.
 compare 8192 1000,1000,1000,1000 10,20,10,40 -c reno
