@@ -343,27 +343,24 @@ TEST_CASE("a message passes both ports and the link between, its bytes one after
   CHECK(ranks.arrives_at(2, other, 32 + 1 + 1 + 0.5));
 }
 
-TEST_CASE("of several ports a message takes the one that is free first") {
+TEST_CASE("of several ports lane l takes number l % count") {
   for (const bool out : {true, false}) {
-    PortRanks ranks(6, {.latency = 0.5},
+    PortRanks ranks(5, {.latency = 0.5},
                     out ? Ports{.out = 8, .count = 2} : Ports{.in = 8, .count = 2});
-    const auto pass = [&](int peer, Bytes bytes) {
-      return out ? ranks.pass(0, peer, bytes) : ranks.pass(peer, 0, bytes);
+    const auto pass = [&](int peer, Bytes bytes, std::size_t l) {
+      return out ? ranks.pass(0, peer, bytes, Lane{l}) : ranks.pass(peer, 0, bytes, Lane{l});
     };
     const auto arrives = [&](int peer, Shaped::Request& request, Seconds when) {
       return ranks.arrives_at(out ? peer : 0, request, when);
     };
-    auto longest = pass(1, 32);
-    auto second = pass(2, 8);
-    auto third = pass(3, 8);
-    auto fourth = pass(4, 8);
-    auto fifth = pass(5, 8);
+    auto first = pass(1, 32, 0);
+    auto second = pass(2, 8, 1);
+    auto third = pass(3, 8, 2);
+    auto fourth = pass(4, 8, 3);
     CHECK(arrives(2, second, 1.5 + 1));
-    CHECK(arrives(3, third, 1.5 + 2));
-    CHECK(arrives(4, fourth, 1.5 + 3));
-    CHECK(arrives(5, fifth, 1.5 + 4));
-    ranks.now = 1;
-    CHECK(arrives(1, longest, 1.5 + 4));
+    CHECK(arrives(4, fourth, 1.5 + 2));
+    CHECK(arrives(1, first, 1.5 + 4));
+    CHECK(arrives(3, third, 1.5 + 5));
   }
 }
 
@@ -392,15 +389,16 @@ TEST_CASE("a message meets the ports as they are when it comes to them") {
   ranks.now = 1.25;
   auto second = ranks.pass(0, 2, 8);  // from 2 to 3, from 2.5 on at 2 B/s
   ranks.now = 2.125;
-  auto third = ranks.pass(0, 1, 8);  // on the new way out to 2.625, on the new way in from 2.625
+  // On the new way out to 2.625, on the new way in from 2.625.
+  auto third = ranks.pass(0, 1, 8, Lane{1});
   CHECK(ranks.arrives_at(1, first, 3.5));
   CHECK(ranks.arrives_at(2, second, 6.5));
   CHECK(ranks.arrives_at(1, third, 6.625));
-  // Of the ports the last go; what one of them carries still arrives.
+  // One of the two goes; what it carries still arrives.
   ranks.now = 8;
-  first = ranks.pass(0, 1, 8);
+  first = ranks.pass(0, 1, 8, Lane{1});
   ranks.later.count = 1;
-  second = ranks.pass(0, 2, 8);  // on the way out that is left, free since 3
+  second = ranks.pass(0, 2, 8, Lane{1});  // on the way out that is left, free since 3
   CHECK(ranks.arrives_at(1, first, 8.5 + 4));
   CHECK(ranks.arrives_at(2, second, 8.5 + 4));
 }

@@ -88,10 +88,10 @@ struct Shape {
 /// way in, one after another in the order in which their first bytes come, at equal times as their
 /// receives were posted. It keeps each for its bytes / bandwidth, and its bytes follow: it is at
 /// the link as soon as it is served at the way out, and at the way in a latency after it is served
-/// at the link. Of several ways it takes the one that is free first; where they become fewer, the
-/// last ones go. A message meets a port as it was when it came there.
+/// at the link. Of several ways lane l takes number l % count. A message meets a port as it was
+/// when it came there.
 ///
-/// That is what simulate() makes of such a Machine, but for four things:
+/// That is what simulate() makes of such a Machine, but for three things:
 ///
 /// - Messages of a pair share one link whatever their lanes; there each lane has its own.
 /// - A message passes the way out in its turn also while its link carries the one before it, and
@@ -99,7 +99,6 @@ struct Shape {
 /// - A receiver serves those messages that it knows of. One whose receive is posted after it came,
 ///   or whose time is here later than it would be itself, is served after those that were served
 ///   before, though the way in may have been free for it.
-/// - Of several ways, there lane l takes number l % count.
 ///
 /// The receiver's `test` is false until the message has arrived. The sender's memory is free as
 /// soon as the inner transport says so, so a slow link holds up nobody who does not wait for it,
@@ -125,6 +124,7 @@ class ShapedTransport {
     bool coming = false;   ///< and has not been served
     Seconds head = never;  ///< when its first byte is there, once the rank has learned it
     Rank peer;
+    Lane lane;
     Bytes bytes = 0;
   };
   /// The links to and from one rank.
@@ -136,10 +136,11 @@ class ShapedTransport {
   /// The ports of this rank in one direction.
   class Ways {
    public:
-    /// From when to when a message that comes at `time` is at the one that is free first.
-    std::pair<Seconds, Seconds> pass(Seconds time, int count, Seconds occupancy) {
-      m_free.resize(static_cast<std::size_t>(count));
-      Seconds& free = *std::ranges::min_element(m_free);
+    /// From when to when a message of `lane` that comes at `time` is at its one of `count`.
+    std::pair<Seconds, Seconds> pass(Seconds time, Lane lane, int count, Seconds occupancy) {
+      const std::size_t way = +lane % static_cast<std::size_t>(count);
+      m_free.resize(std::max(m_free.size(), way + 1));
+      Seconds& free = m_free[way];
       const Seconds start = std::max(time, free);
       free = start + occupancy;
       return {start, free};
@@ -191,7 +192,7 @@ class ShapedTransport {
   /// @throws contract_error for a rank that is not there, and where the shape gives a link of
   ///         negative latency or without bandwidth, or no port, or one without bandwidth.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
-    const Arrival arrival = arrives(peer, bytes);
+    const Arrival arrival = arrives(peer, lane, bytes);
     Message& message = take(false);
     message.arrival = arrival;
     message.complete = m_shape.buffers ? 0 : m_roads[+peer].free;
@@ -209,6 +210,7 @@ class ShapedTransport {
       message.coming = true;
       message.head = never;
       message.peer = peer;
+      message.lane = lane;
       message.bytes = bytes;
       m_coming.push_back(&message);
     }
@@ -260,7 +262,7 @@ class ShapedTransport {
   [[nodiscard]] bool shares(Rank peer) const { return m_shape.ports && peer != rank(); }
 
   /// When a message to `peer` that is sent now will be there.
-  Arrival arrives(Rank peer, Bytes bytes) {
+  Arrival arrives(Rank peer, Lane lane, Bytes bytes) {
     expects(+peer < m_roads.size(), [&] {
       return Complaint{where, "no such peer", text("rank ", peer, " of ", size())};
     });
@@ -274,7 +276,8 @@ class ShapedTransport {
     Seconds out = now, past = now;  // served at the way out, and done with it
     if (shares(peer)) {
       const Ports ports = ports_at(now);
-      std::tie(out, past) = m_out.pass(now, ports.count, static_cast<double>(bytes) / ports.out);
+      std::tie(out, past) =
+          m_out.pass(now, lane, ports.count, static_cast<double>(bytes) / ports.out);
     }
     Road& road = m_roads[+peer];
     const Seconds start = std::max(out, road.free);
@@ -296,9 +299,9 @@ class ShapedTransport {
       Message& message = **first;
       if (message.head > now) return;
       const Ports ports = ports_at(message.head);
-      const Seconds past =
-          m_in.pass(message.head, ports.count, static_cast<double>(message.bytes) / ports.in)
-              .second;
+      const Seconds past = m_in.pass(message.head, message.lane, ports.count,
+                                     static_cast<double>(message.bytes) / ports.in)
+                               .second;
       Seconds& came = m_roads[+message.peer].came;
       message.arrival.last = came = std::max({came, message.arrival.last, past});
       message.coming = false;
