@@ -235,13 +235,13 @@ void compare_operation(std::string_view what, Value&& value, bool prints,
                     taught.operation(), all);
     };
     library();
-    const auto compare = [&](const auto& by_us, std::string_view in) {
-      const Call ours = [&] { hd::all_reduce(Exec{}, by_us, R{}, comm); };
+    const auto compare_in = [&](const auto& data, std::string_view in) {
+      const Call ours = [&] { hd::all_reduce(Exec{}, data, R{}, comm); };
       ours();
       // Two ranks: both sides merge the same two elements, in either order.
       for (std::size_t i = 0; i < count; ++i) {
         const auto a = static_cast<double>(value(7, reference(i)));
-        const auto b = static_cast<double>(value(7, by_us(i)));
+        const auto b = static_cast<double>(value(7, data(i)));
         if (!(std::abs(a - b) <= 1e-5 * std::abs(a)))
           throw hd::contract_error(
               {where, "the merges differ", hd::text(a, " and ", b, " at ", i)});
@@ -252,8 +252,8 @@ void compare_operation(std::string_view what, Value&& value, bool prints,
                            bench::ratios(pairs.library, pairs.ours));
     };
     Kokkos::deep_copy(reference, by_mpi);
-    compare(by_us, "");
-    compare(shared.view(), "_in_shared_views");
+    compare_in(by_us, "");
+    compare_in(shared.view(), "_in_shared_views");
   }
 }
 
