@@ -149,12 +149,13 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
   Stack stack;
   const Packed message(Call::recv, to, count, type, from, &stack);
   if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
-  // While it waits another thread may free the datatype.
-  const std::shared_ptr<const Strided> strided = message->shared_from_this();
+  // While it waits another thread may free the datatype, where one may call MPI meanwhile.
+  std::shared_ptr<const Strided> kept;
+  if (interposer().threads_call_at_once) kept = message->shared_from_this();
   Status status(wanted);
   const int code =
       PMPI_Recv(message.buffer.data(), message.size(), MPI_PACKED, from, tag, comm, status);
-  arrive(strided->block, message.buffer.data(), bytes_at(to), *status, code);
+  arrive(message.block(), message.buffer.data(), bytes_at(to), *status, code);
   return code;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "buffers.hpp"
+#include "call_mutex.hpp"
 #include "choice.hpp"
 #include "known_types.hpp"
 #include "report.hpp"
@@ -21,6 +22,7 @@ struct Interposer {
   const bool on = std::string_view(std::getenv("HEDDLE_MPI_OFF") == nullptr
                                        ? ""
                                        : std::getenv("HEDDLE_MPI_OFF")) != "1";
+  const bool threads_call_at_once = heddle_mpi::threads_call_at_once();
   const Gains gains = gains_of_choice();
   KnownTypes types;
   Buffers buffers;
