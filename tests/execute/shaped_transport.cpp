@@ -38,6 +38,15 @@ static_assert(Transport<ShapedTransport<Shaped>>);
 
 namespace {
 
+/// True where a receive is not complete just before `arrival` of the clock `now`, and is from then
+/// on.
+bool completes_at(Shaped& transport, Shaped::Request& request, Seconds& now, Seconds arrival) {
+  now = std::nextafter(arrival, 0.0);
+  if (transport.test(request)) return false;
+  now = arrival;
+  return transport.test(request);
+}
+
 /// Two ranks in one thread and a clock that stands still: nothing is left to chance. All times are
 /// sums of powers of two, so that they are exact.
 struct TwoRanks {
@@ -47,12 +56,8 @@ struct TwoRanks {
     return {.link = [this](Rank, Rank, Seconds) { return between; }, .now = [this] { return now; }};
   }
 
-  /// True where the receive is not complete just before `arrival`, and is from then on.
   bool arrives_at(Shaped::Request& request, Seconds arrival) {
-    now = std::nextafter(arrival, 0.0);
-    if (second.test(request)) return false;
-    now = arrival;
-    return second.test(request);
+    return completes_at(second, request, now, arrival);
   }
 
   Seconds now = 1;
@@ -87,13 +92,8 @@ struct PortRanks {
     return at[static_cast<std::size_t>(to)].receive(Rank{from}, on, memory.data() + 64, bytes);
   }
 
-  /// True where the receive is not complete just before `arrival`, and is from then on.
   bool arrives_at(int rank, Shaped::Request& request, Seconds arrival) {
-    Shaped& transport = at[static_cast<std::size_t>(rank)];
-    now = std::nextafter(arrival, 0.0);
-    if (transport.test(request)) return false;
-    now = arrival;
-    return transport.test(request);
+    return completes_at(at[static_cast<std::size_t>(rank)], request, now, arrival);
   }
 
   Seconds now = 1;

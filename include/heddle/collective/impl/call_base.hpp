@@ -23,13 +23,13 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// How a call has the arguments that it was given: one that blocks by reference, as every copy of a
-/// View or of an instance costs locks;
+/// How a call that blocks has its arguments: by reference, for every copy of a View or of an
+/// instance costs locks.
 struct Lent {
   template <class T>
   using of = const T&;
 };
-/// one that outlives the caller's scope as copies.
+/// How one has them that outlives the caller's scope: as copies.
 struct Kept {
   template <class T>
   using of = T;
