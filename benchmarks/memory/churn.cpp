@@ -142,6 +142,32 @@ double churn(By& by, const Churn& work) {
   return seconds / static_cast<double>(work.steps) * 1e9;
 }
 
+/// The most that a pool has of the system over the most bytes that are live, of 11 such loads.
+void print_peak(const Churn& work) {
+  std::vector<double> over_live;
+  for (std::uint64_t seed = 1; seed <= 11; ++seed) {
+    memory::Pool<memory::Pages> pool;
+    std::mt19937_64 random(seed);
+    std::vector<std::pair<void*, std::size_t>> blocks(work.live);
+    std::size_t live = 0, most_live = 0;
+    for (std::size_t step = 0; step < 20 * work.live; ++step) {
+      auto& [block, bytes] = blocks[random() % work.live];
+      pool.deallocate(block, bytes, alignof(std::max_align_t));
+      live -= bytes;
+      bytes = work.sizes(random);
+      block = pool.allocate(bytes, alignof(std::max_align_t));
+      live += bytes;
+      most_live = std::max(most_live, live);
+    }
+    // Nothing goes back before trim().
+    over_live.push_back(static_cast<double>(pool.reserved()) / static_cast<double>(most_live));
+    for (const auto& [block, bytes] : blocks)
+      pool.deallocate(block, bytes, alignof(std::max_align_t));
+  }
+  bench::print_value(name, heddle::text(work.name, "_peak_over_live"), bench::summarise(over_live),
+                     "x");
+}
+
 /// Two threads, wall time in ns for a block: `larson`, whose threads end and leave their blocks to
 /// the next; `xmalloc`, where one takes and the other gives; `mstress`, of which half the blocks
 /// change hands.
@@ -314,13 +340,13 @@ Measured run(const Competitor& competitor, std::string_view what) {
   return measured;
 }
 
-/// All in turn, `rounds` times; then ratios of times and of memory.
-void compare(std::string_view what, int rounds, bool retaining) {
+/// The pool and the named others in turn, `rounds` times; then ratios of times and of memory.
+void compare(std::string_view what, int rounds, const std::vector<std::string_view>& others) {
   std::vector<const Competitor*> present;
   for (const Competitor& competitor : competitors) {
-    const std::string_view way = competitor.name;
-    const bool arena = way.starts_with("arena"), retained = way.ends_with("retained");
-    if ((arena && what != "training") || (retained && !retaining)) continue;
+    if (std::ranges::find(others, competitor.name) == others.end() &&
+        &competitor != &competitors[0])
+      continue;
     if (*competitor.library == 0 || !found(competitor.library).empty())
       present.push_back(&competitor);
     else
@@ -359,8 +385,16 @@ int main(int argc, char** argv) {
       if (how == "arena_huge") work(huge, argv[2]);
       return;
     }
-    for (const Churn& each : churns) compare(each.name, each.live < 100 ? 11 : 21, each.live < 100);
-    for (const char* const load : {"larson", "xmalloc", "mstress"}) compare(load, 21, false);
-    compare("training", 7, true);
+    const std::vector<std::string_view> defaults{"glibc", "jemalloc", "mimalloc", "tcmalloc"};
+    const std::vector<std::string_view> retained{"glibc_retained", "jemalloc_retained"};
+    for (const Churn& each : churns) {
+      print_peak(each);
+      compare(each.name, each.live < 100 ? 11 : 31, defaults);
+      if (each.live < 100) compare(each.name, 11, retained);
+    }
+    for (const char* const load : {"larson", "xmalloc", "mstress"}) compare(load, 41, defaults);
+    // Those that keep what they have are near, and soon done.
+    compare("training", 7, defaults);
+    compare("training", 31, {retained[0], retained[1], "arena", "arena_huge_pages"});
   });
 }

@@ -27,6 +27,7 @@
 
 #include <heddle/memory/impl/block_pool.hpp>
 #include <heddle/memory/pages.hpp>
+#include <heddle/memory/pool.hpp>
 
 #include "raw_event.hpp"
 
@@ -152,9 +153,9 @@ Blocks* pool() noexcept {
   State expected = State::none;
   if (state.compare_exchange_strong(expected, State::making)) {
     self.busy = true;
+    const memory::PoolOptions options;
     new (storage) Blocks(memory::Pages(memory::HugePages::yes, std::size_t{64} << 30),
-                         {.least_chunk = std::size_t{2} << 20, .most_growth = std::size_t{1} << 30},
-                         std::size_t{1} << 20);
+                         {options.least_chunk, options.most_growth}, options.cached);
     pthread_key_create(&key, retire);
     pthread_atfork([] { made().lock(); }, [] { made().unlock(); },
                    [] {

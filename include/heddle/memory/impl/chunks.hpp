@@ -99,15 +99,21 @@ class Chunks {
 
  private:
   /// So that a range of `bytes` is there: the newest chunk grows if it can, or another one comes.
-  /// By more than that the more there is, where upstream has so much.
+  /// By more than that, where upstream has so much. A chunk grows in small steps at first, and then
+  /// to multiples of `least_chunk`, which may be huge pages.
   void grow(std::size_t bytes) {
-    const std::size_t step =
-        whole(std::min(std::max(m_heap.bytes() / 16, m_growth.least_chunk), m_growth.most_growth));
+    const std::size_t all = m_heap.bytes(), most = whole(m_growth.most_growth);
+    const std::size_t least_chunk = whole(m_growth.least_chunk);
     if constexpr (ExtendableResource<Upstream>)
-      if (m_heap.bytes() > 0 && m_heap.owns(m_newest)) {
-        const std::size_t least = bytes - std::min(bytes, m_heap.end_of(m_newest));
+      if (all > 0 && m_heap.owns(m_newest)) {
+        const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
+        const std::size_t least = bytes - std::min(bytes, end);
+        const std::size_t unit = all / 128 < least_chunk / 2 ? granule : least_chunk;
+        const std::size_t wanted = had + std::max({least, all / 128, least_chunk / 32});
+        const std::size_t step = std::min((wanted + unit - 1) / unit * unit - had, most);
         if (extend(std::max(least, step)) || (least < step && extend(least))) return;
       }
+    const std::size_t step = std::min(whole(std::max(all / 16, least_chunk)), most);
     if (bytes >= step || !add(step)) add_exactly(bytes);
   }
   /// A chunk of `bytes`, unless upstream refuses.
