@@ -6,6 +6,8 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <memory_resource>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,7 +30,7 @@ struct Found {
   std::shared_ptr<const Strided> made = nullptr;
 
   Found(const void* memory, int count, MPI_Datatype type) {
-    const Interposer& all = interposer();
+    Interposer& all = interposer();
     const KnownType* const known = all.types.find(type);
     if (known == nullptr || count <= 0 || memory == MPI_BOTTOM) return;
     try {
@@ -95,14 +97,15 @@ class Status {
 /// Where those of several go.
 class Statuses {
  public:
-  Statuses(MPI_Status* wanted, int count)
-      : m_own(wanted == MPI_STATUSES_IGNORE ? static_cast<std::size_t>(count) : 0),
+  Statuses(MPI_Status* wanted, int count, CallMemory& memory)
+      : m_own(wanted == MPI_STATUSES_IGNORE ? static_cast<std::size_t>(count) : 0,
+              &memory.resource),
         m_statuses(wanted == MPI_STATUSES_IGNORE ? m_own.data() : wanted) {}
   operator MPI_Status*() { return m_statuses; }
   const MPI_Status& operator[](int i) const { return m_statuses[i]; }
 
  private:
-  std::vector<MPI_Status> m_own;
+  std::pmr::vector<MPI_Status> m_own;
   MPI_Status* m_statuses;
 };
 
@@ -184,7 +187,8 @@ int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm co
 }
 
 int wait(MPI_Request* request, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, 1, request);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, 1, request, memory);
   if (taken.empty()) return PMPI_Wait(request, wanted);
   Status status(wanted);
   const int code = PMPI_Wait(request, status);
@@ -193,7 +197,8 @@ int wait(MPI_Request* request, MPI_Status* wanted) {
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, 1, request);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, 1, request, memory);
   if (taken.empty()) return PMPI_Test(request, flag, wanted);
   Status status(wanted);
   const int code = PMPI_Test(request, flag, status);
@@ -202,25 +207,28 @@ int test(MPI_Request* request, int* flag, MPI_Status* wanted) {
 }
 
 int waitall(int count, MPI_Request* requests, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, count, requests);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, count, requests, memory);
   if (taken.empty()) return PMPI_Waitall(count, requests, wanted);
-  Statuses statuses(wanted, count);
+  Statuses statuses(wanted, count, memory);
   const int code = PMPI_Waitall(count, requests, statuses);
   taken.arrive_all(statuses, code);
   return code;
 }
 
 int testall(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, count, requests);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, count, requests, memory);
   if (taken.empty()) return PMPI_Testall(count, requests, flag, wanted);
-  Statuses statuses(wanted, count);
+  Statuses statuses(wanted, count, memory);
   const int code = PMPI_Testall(count, requests, flag, statuses);
   taken.arrive_all(statuses, code);
   return code;
 }
 
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, count, requests);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, count, requests, memory);
   if (taken.empty()) return PMPI_Waitany(count, requests, index, wanted);
   Status status(wanted);
   const int code = PMPI_Waitany(count, requests, index, status);
@@ -229,7 +237,8 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
 }
 
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, count, requests);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, count, requests, memory);
   if (taken.empty()) return PMPI_Testany(count, requests, index, flag, wanted);
   Status status(wanted);
   const int code = PMPI_Testany(count, requests, index, flag, status);
@@ -238,18 +247,20 @@ int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 }
 
 int waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, count, requests);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, count, requests, memory);
   if (taken.empty()) return PMPI_Waitsome(count, requests, done, indices, wanted);
-  Statuses statuses(wanted, count);
+  Statuses statuses(wanted, count, memory);
   const int code = PMPI_Waitsome(count, requests, done, indices, statuses);
   taken.arrive_some(*done, indices, statuses, code);
   return code;
 }
 
 int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
-  TakenRequests taken(interposer().requests, count, requests);
+  CallMemory memory;
+  TakenRequests taken(interposer().requests, count, requests, memory);
   if (taken.empty()) return PMPI_Testsome(count, requests, done, indices, wanted);
-  Statuses statuses(wanted, count);
+  Statuses statuses(wanted, count, memory);
   const int code = PMPI_Testsome(count, requests, done, indices, statuses);
   taken.arrive_some(*done, indices, statuses, code);
   return code;
@@ -257,21 +268,20 @@ int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Stat
 
 int request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
   Requests& requests = interposer().requests;
-  Requests::Taken taken = requests.take(request);
+  std::optional<Message> taken = requests.take(request);
   if (!taken) return PMPI_Request_get_status(request, flag, wanted);
   Status status(wanted);
   const int code = PMPI_Request_get_status(request, flag, status);
-  if (*flag != 0) taken.mapped().arrive(*status, code);
-  requests.put(std::move(taken));
+  if (*flag != 0) taken->arrive(*status, code);
+  requests.put(request, *std::move(taken));
   return code;
 }
 
 int request_free(MPI_Request* request) {
   Interposer& all = interposer();
-  Requests::Taken taken = all.requests.take(*request);
+  std::optional<Message> taken = all.requests.take(*request);
   if (!taken) return PMPI_Request_free(request);
-  all.freed.put(*request, std::exchange(taken.mapped(), {}));
-  all.requests.finish(std::move(taken));
+  all.freed.put(*request, *std::move(taken));
   *request = MPI_REQUEST_NULL;
   return MPI_SUCCESS;
 }

@@ -64,8 +64,10 @@ struct KnownType {
 };
 
 /// What is known of a datatype hangs on it, as an attribute of it: a program may free one by other
-/// ways than MPI_Type_free of C, and the one that is given its handle then has none. (The attribute
-/// has no callback: MPICH 4.0 gives its lock away for one, also amid the progress of messages.)
+/// ways than MPI_Type_free of C, and the one that is given its handle then has none. Where calls
+/// follow one another, a callback of the attribute says when, so that a datatype that was found is
+/// not asked again. (Where threads call at once there is no callback: MPICH 4.0 gives its lock away
+/// for one, also amid the progress of messages.)
 class KnownTypes {
  public:
   /// Whether no type is known: all that a program without strided datatypes pays for.
@@ -76,13 +78,18 @@ class KnownTypes {
   }
 
   /// What is known of `type`, or nothing. A caller has it while its datatype lives.
-  [[nodiscard]] const KnownType* find(MPI_Datatype type) const {
-    if ((s_marks.load(std::memory_order_acquire) >> place_of(type) & 1) == 0) return nullptr;
+  [[nodiscard]] const KnownType* find(MPI_Datatype type) {
+    const unsigned place = place_of(type);
+    if (m_last[place].type == type) return m_last[place].known;
+    if ((s_marks.load(std::memory_order_acquire) >> place & 1) == 0) return nullptr;
     if (type == MPI_DATATYPE_NULL) return nullptr;
-    void* known = nullptr;
+    void* value = nullptr;
     int is_known = 0;
-    PMPI_Type_get_attr(type, m_key, &known, &is_known);
-    return is_known != 0 ? static_cast<const KnownType*>(known) : nullptr;
+    PMPI_Type_get_attr(type, m_key, &value, &is_known);
+    if (is_known == 0) return nullptr;
+    const auto* const known = static_cast<const KnownType*>(value);
+    if (!m_threads) m_last[place] = {type, known};
+    return known;
   }
 
   /// Looks at a datatype that is committed, and keeps it if it is strided.
@@ -92,7 +99,8 @@ class KnownTypes {
     std::unique_ptr<const KnownType> known = look_at(type, gains);
     if (known == nullptr) return;
     std::call_once(m_key_made, [&] {
-      PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &m_key, nullptr);
+      PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, m_threads ? MPI_TYPE_NULL_DELETE_FN : deleted,
+                              &m_key, this);
     });
     // MPI has locks of its own: none of it is called under this one.
     if (PMPI_Type_set_attr(type, m_key, const_cast<KnownType*>(known.get())) != MPI_SUCCESS) return;
@@ -110,8 +118,14 @@ class KnownTypes {
   }
 
  private:
+  /// As MPI calls it with the datatype whose attribute is deleted, and what create_keyval was told.
+  static int deleted(MPI_Datatype type, int, void*, void* types) {
+    static_cast<KnownTypes*>(types)->forget(type);
+    return MPI_SUCCESS;
+  }
   /// What has this handle now is another datatype, or none.
   void forget(MPI_Datatype type) {
+    if (Last& last = m_last[place_of(type)]; last.type == type) last = {};
     const std::lock_guard lock(m_mutex);
     if (m_types.erase(type) == 0) return;
     if (--m_at[place_of(type)] == 0) s_marks &= ~(std::uint64_t{1} << place_of(type));
@@ -156,6 +170,14 @@ class KnownTypes {
     return static_cast<unsigned>(mixed >> 58);
   }
 
+  /// A datatype that is known; of none nothing is.
+  struct Last {
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    const KnownType* known = nullptr;
+  };
+
+  const bool m_threads = threads_call_at_once();
+  std::array<Last, 64> m_last{};  ///< the last of each mark; none where threads call at once
   mutable CallMutex m_mutex;
   std::unordered_map<MPI_Datatype, std::unique_ptr<const KnownType>> m_types;  ///< owned, by handle
   std::array<std::size_t, 64> m_at{};  ///< how many of them have each mark

@@ -6,10 +6,15 @@
 /// Requests: the packed messages on their way that a program has a request of. For the interposer.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,58 +60,59 @@ struct Message {
 /// request, and put back if it did not: another thread may be given the same request as soon as MPI
 /// has.
 class Requests {
-  using Messages = std::unordered_map<MPI_Request, Message>;
-
  public:
-  /// A request and its message, or none: `key()` and `mapped()`.
-  using Taken = Messages::node_type;
-
   [[nodiscard]] static bool none() noexcept { return s_count.load(std::memory_order_relaxed) == 0; }
-
-  void put(MPI_Request request, Message message) {
-    const std::lock_guard lock(m_mutex);
-    if (m_spare.empty()) {
-      m_messages.insert_or_assign(request, std::move(message));
-      s_count.store(m_messages.size(), std::memory_order_relaxed);
-      return;
-    }
-    Taken node = std::move(m_spare.back());
-    m_spare.pop_back();
-    node.key() = request;
-    node.mapped() = std::move(message);
-    insert(std::move(node));
-  }
-  /// Back to where it was taken from.
-  void put(Taken taken) {
-    const std::lock_guard lock(m_mutex);
-    insert(std::move(taken));
-  }
-  [[nodiscard]] Taken take(MPI_Request request) {
-    if (request == MPI_REQUEST_NULL) return {};
-    const std::lock_guard lock(m_mutex);
-    Taken taken = m_messages.extract(request);
-    s_count.store(m_messages.size(), std::memory_order_relaxed);
-    return taken;
-  }
-  /// The message is there: its memory serves the next ones.
-  void finish(Taken taken) {
-    taken.mapped() = {};
-    const std::lock_guard lock(m_mutex);
-    m_spare.push_back(std::move(taken));
-  }
   [[nodiscard]] static std::size_t count() noexcept { return s_count; }
 
- private:
   /// Whatever had this request before is over.
-  void insert(Taken taken) {
-    auto [place, inserted, refused] = m_messages.insert(std::move(taken));
-    if (!inserted) place->second = std::move(refused.mapped());
-    s_count.store(m_messages.size(), std::memory_order_relaxed);
+  void put(MPI_Request request, Message message) {
+    const std::lock_guard lock(m_mutex);
+    Entry& near = m_near[place_of(request)];
+    if (near.request == MPI_REQUEST_NULL) {
+      if (m_others.erase(request) == 0) count(+1);
+      near.request = request;
+      near.message = std::move(message);
+    } else if (near.request == request) {
+      near.message = std::move(message);
+    } else if (m_others.insert_or_assign(request, std::move(message)).second) {
+      count(+1);
+    }
+  }
+  /// The message of a request, if it is of one.
+  [[nodiscard]] std::optional<Message> take(MPI_Request request) {
+    if (request == MPI_REQUEST_NULL) return {};
+    const std::lock_guard lock(m_mutex);
+    std::optional<Message> taken;
+    if (Entry& near = m_near[place_of(request)]; near.request == request) {
+      near.request = MPI_REQUEST_NULL;
+      taken = std::move(near.message);
+    } else if (auto other = m_others.extract(request)) {
+      taken = std::move(other.mapped());
+    }
+    if (taken) count(-1);
+    return taken;
+  }
+
+ private:
+  struct Entry {
+    MPI_Request request = MPI_REQUEST_NULL;
+    Message message;
+  };
+
+  /// Under the mutex: no atomic operation but a load and a store, which short messages do not feel.
+  static void count(int more) noexcept {
+    s_count.store(s_count.load(std::memory_order_relaxed) + static_cast<std::size_t>(more),
+                  std::memory_order_relaxed);
+  }
+  static std::size_t place_of(MPI_Request request) noexcept {
+    const std::uint64_t mixed =
+        std::hash<MPI_Request>()(request) * std::uint64_t{0x9e3779b97f4a7c15};
+    return mixed >> 56;
   }
 
   CallMutex m_mutex;
-  Messages m_messages;
-  std::vector<Taken> m_spare;
+  std::array<Entry, 256> m_near;  ///< each in its place, where that was free
+  std::unordered_map<MPI_Request, Message> m_others;
   static inline constinit std::atomic<std::size_t> s_count = 0;
 };
 
@@ -140,25 +146,28 @@ class FreedRequests {
   std::vector<Freed> m_freed;
 };
 
+/// Memory of a call, on its stack as far as it goes: short messages feel every call of malloc().
+struct CallMemory {
+  std::array<std::byte, 2048> bytes;
+  std::pmr::monotonic_buffer_resource resource{bytes.data(), bytes.size()};
+};
+
 /// The messages of an array of requests for as long as a call of MPI looks at them. What has not
 /// arrived by then goes back.
 class TakenRequests {
  public:
-  TakenRequests(Requests& home, int count, MPI_Request* requests)
-      : m_home(home), m_requests(requests) {
+  TakenRequests(Requests& home, int count, MPI_Request* requests, CallMemory& memory)
+      : m_home(home), m_requests(requests), m_taken(&memory.resource) {
     m_taken.reserve(std::min(Requests::count(), static_cast<std::size_t>(std::max(count, 0))));
     for (int i = 0; i < count; ++i)
-      if (Requests::Taken message = home.take(requests[i]))
-        m_taken.push_back({i, std::move(message)});
+      if (std::optional<Message> message = home.take(requests[i]))
+        m_taken.push_back({i, requests[i], *std::move(message)});
   }
   TakenRequests(const TakenRequests&) = delete;
   TakenRequests& operator=(const TakenRequests&) = delete;
   ~TakenRequests() {
     for (Taken& taken : m_taken)
-      if (taken.arrived)
-        m_home.finish(std::move(taken.message));
-      else
-        m_home.put(std::move(taken.message));
+      if (!taken.arrived) m_home.put(taken.request, std::move(taken.message));
   }
 
   [[nodiscard]] bool empty() const noexcept { return m_taken.empty(); }
@@ -166,7 +175,7 @@ class TakenRequests {
   void arrive(int index, const MPI_Status& status, int code) {
     for (Taken& taken : m_taken)
       if (taken.index == index) {
-        taken.message.mapped().arrive(status, code);
+        taken.message.arrive(status, code);
         taken.arrived = true;
       }
   }
@@ -180,7 +189,7 @@ class TakenRequests {
     for (Taken& taken : m_taken) {
       if (m_requests[taken.index] != MPI_REQUEST_NULL) continue;
       const MPI_Status& status = statuses[taken.index];
-      taken.message.mapped().arrive(status, error_of(status, code));
+      taken.message.arrive(status, error_of(status, code));
       taken.arrived = true;
     }
   }
@@ -188,7 +197,8 @@ class TakenRequests {
  private:
   struct Taken {
     int index;
-    Requests::Taken message;
+    MPI_Request request;
+    Message message;
     bool arrived = false;
   };
   /// The error of one of several: calls that return another code set none in statuses.
@@ -200,7 +210,7 @@ class TakenRequests {
 
   Requests& m_home;
   MPI_Request* m_requests;
-  std::vector<Taken> m_taken;
+  std::pmr::vector<Taken> m_taken;
 };
 
 }  // namespace heddle_mpi
