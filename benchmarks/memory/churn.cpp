@@ -395,6 +395,6 @@ int main(int argc, char** argv) {
     for (const char* const load : {"larson", "xmalloc", "mstress"}) compare(load, 41, defaults);
     // Those that keep what they have are near, and soon done.
     compare("training", 7, defaults);
-    compare("training", 31, {retained[0], retained[1], "arena", "arena_huge_pages"});
+    compare("training", 15, {retained[0], retained[1], "arena", "arena_huge_pages"});
   });
 }

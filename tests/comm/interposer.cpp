@@ -247,6 +247,32 @@ TEST_CASE("messages arrive the same, whichever way they are waited for") {
   CHECK(heddle_mpi_held() == before);
 }
 
+TEST_CASE("more messages at once than there are places beside each other") {
+  const Ring ring;
+  const unsigned long before = heddle_mpi_held();
+  constexpr std::size_t messages = 400;
+  MPI_Datatype type = vector_type(10, 1, 2);
+  for (const Way way : {Way::wait, Way::waitall, Way::testany, Way::waitsome})
+    require_same([&](const Calls& sender, const Calls& receiver) {
+      Outcome outcome{std::vector<double>(20 * messages), {}};
+      const std::vector<double> data = numbers(20 * messages, ring.rank());
+      std::vector<MPI_Request> receives(messages), sends(messages);
+      for (std::size_t m = 0; m < messages; ++m)
+        receiver.irecv(outcome.memory.data() + 20 * m, 1, type, ring.last(), static_cast<int>(m),
+                       ring.comm(), &receives[m]);
+      for (std::size_t m = 0; m < messages; ++m)
+        sender.isend(data.data() + 20 * m, 1, type, ring.next(), static_cast<int>(m), ring.comm(),
+                     &sends[m]);
+      for (const MPI_Status& status : complete(receiver, way, receives))
+        outcome.add(said(status, type));
+      complete(sender, way, sends);
+      MPI_Barrier(ring.comm());
+      return outcome;
+    });
+  MPI_Type_free(&type);
+  CHECK(heddle_mpi_held() == before);
+}
+
 TEST_CASE("blocking calls, statuses ignored or not, and calls that are not interposed") {
   const Ring ring;
   MPI_Datatype type = vector_type(100, 2, 5);

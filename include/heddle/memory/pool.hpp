@@ -24,14 +24,15 @@ namespace heddle::inline v0::memory {
 struct PoolOptions {
   std::size_t least_chunk = std::size_t{2} << 20;  ///< of what is asked of upstream at once
   std::size_t most_growth = std::size_t{1} << 30;  ///< likewise, but for larger blocks
-  std::size_t cached = std::size_t{256} << 10;  ///< of free blocks: what a thread may have at hand
+  std::size_t cached = std::size_t{512} << 10;  ///< of free blocks: what a thread may have at hand
 };
 
 /// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
 /// also with what the thread has at hand: for a sixteenth of what it has given and at least
 /// `least_chunk`; where it refuses, for the block alone. If upstream can extend the newest chunk,
-/// that grows by a 128th of all and at least a 32nd of `least_chunk`; from 64 of these on to
-/// multiples of one, as huge pages want it. Chunks stay until trim() or the end.
+/// that grows by a 128th of all and at least a 32nd of `least_chunk`; to multiples of one, as huge
+/// pages want it, from 32 of them on or where several threads have blocks at hand, which would wait
+/// for each other's pages. Chunks stay until trim() or the end.
 ///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
 /// hand, for which it needs no lock. Larger ones are whole pages, best fit, joined with their
@@ -39,7 +40,7 @@ struct PoolOptions {
 /// device's.
 ///
 /// It outlives its blocks. What a thread has at hand is not there for others: of all together at
-/// most a thirty-second part of the chunks, or `cached` for each; where there are several, sixteen
+/// most a thirty-second part of the chunks, or `cached` for each; where there are several, eight
 /// times `cached` for each, as long as that is no more than a quarter of the chunks. (Magazines:
 /// Bonwick and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
 template <Resource Up>

@@ -217,9 +217,9 @@ class BlockPool {
   /// back, with more of it.
   template <class Take>
   auto with_room(Cache* cache, Take&& take) {
-    if (const auto found = take(More::no)) return found;
+    if (const auto found = take(More::none)) return found;
     if (cache != nullptr) empty(*cache);
-    return take(More::yes);
+    return take(m_threads.load(std::memory_order_relaxed) > 1 ? More::much : More::little);
   }
 
   /// Up to `wanted` blocks of a class, at least one if there is to be more of upstream.
@@ -251,12 +251,12 @@ class BlockPool {
   }
 
   /// Threads have a thirty-second part of the memory at hand, or as little as they may. Where there
-  /// are several, which wait for each other without it, up to sixteen times as much, but no more
+  /// are several, which wait for each other without it, up to eight times as much, but no more
   /// than a quarter of the memory together.
   void share_cached() noexcept {
     const std::size_t threads = std::max(m_threads.load(std::memory_order_relaxed), 1u);
     const std::size_t each = m_chunks.bytes() / threads;
-    const std::size_t more = threads > 1 ? std::min(16 * m_cached, each / 4) : 0;
+    const std::size_t more = threads > 1 ? std::min(8 * m_cached, each / 4) : 0;
     m_most_cached.store(std::max({m_cached, more, each / 32}), std::memory_order_relaxed);
   }
 

@@ -26,8 +26,8 @@ struct Growth {
   std::size_t most_growth;  ///< bytes of a chunk, unless a range is larger
 };
 
-/// Whether upstream is asked where no free range is large enough.
-enum class More : bool { no, yes };
+/// Whether upstream is asked where no free range is large enough, and for how much more than that.
+enum class More : std::uint8_t { none, little, much };
 
 /// Ranges of whole granules, each marked with a word for whoever only has an address. `lock` is
 /// held by callers of take(), give() and trim().
@@ -48,8 +48,8 @@ class Chunks {
                                     More more) {
     std::uintptr_t begin = m_heap.take(bytes, alignment);
     if (begin == 0) {
-      if (more == More::no) return 0;
-      grow(bytes + (alignment - granule));
+      if (more == More::none) return 0;
+      grow(bytes + (alignment - granule), more);
       m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
       begin = m_heap.take(bytes, alignment);
     }
@@ -99,16 +99,17 @@ class Chunks {
 
  private:
   /// So that a range of `bytes` is there: the newest chunk grows if it can, or another one comes.
-  /// By more than that, where upstream has so much. A chunk grows in small steps at first, and then
-  /// to multiples of `least_chunk`, which may be huge pages.
-  void grow(std::size_t bytes) {
+  /// By more than that, where upstream has so much. A chunk that is to have little more grows in
+  /// small steps at first; otherwise to multiples of `least_chunk`, which may be huge pages.
+  void grow(std::size_t bytes, More more) {
     const std::size_t all = m_heap.bytes(), most = whole(m_growth.most_growth);
     const std::size_t least_chunk = whole(m_growth.least_chunk);
     if constexpr (ExtendableResource<Upstream>)
       if (all > 0 && m_heap.owns(m_newest)) {
         const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
         const std::size_t least = bytes - std::min(bytes, end);
-        const std::size_t unit = all / 128 < least_chunk / 2 ? granule : least_chunk;
+        const bool small = more == More::little && all < 32 * least_chunk;
+        const std::size_t unit = small ? granule : least_chunk;
         const std::size_t wanted = had + std::max({least, all / 128, least_chunk / 32});
         const std::size_t step = std::min((wanted + unit - 1) / unit * unit - had, most);
         if (extend(std::max(least, step)) || (least < step && extend(least))) return;
