@@ -631,6 +631,24 @@ void require_same_item(const Ring& ring, MPI_Datatype type) {
   });
 }
 
+TEST_CASE("datatypes that are no loops, or one run, travel as the library has them") {
+  const Ring ring;
+  const unsigned long before = heddle_mpi_held();
+  const std::array lengths{2, 1, 3}, begins{0, 5, 11};
+  const std::array sizes{4, 10}, part{1, 10}, at{2, 0};
+  MPI_Datatype uneven = MPI_DATATYPE_NULL, row = MPI_DATATYPE_NULL;
+  MPI_Type_indexed(3, lengths.data(), begins.data(), MPI_DOUBLE, &uneven);
+  MPI_Type_create_subarray(2, sizes.data(), part.data(), at.data(), MPI_ORDER_C, MPI_DOUBLE, &row);
+  MPI_Type_commit(&uneven);
+  MPI_Type_commit(&row);
+  CHECK(heddle_mpi_held() == before + 1);  // several rows are no run
+  require_same_item(ring, uneven);
+  require_same_item(ring, row);
+  MPI_Type_free(&uneven);
+  MPI_Type_free(&row);
+  CHECK(heddle_mpi_held() == before);
+}
+
 TEST_CASE("what a datatype is made of may be asked for, and freed, while it is in use") {
   const Ring ring;
   MPI_Datatype type = vector_type(100, 1, 3), outer = MPI_DATATYPE_NULL, inner = MPI_DATATYPE_NULL;

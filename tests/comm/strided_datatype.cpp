@@ -5,6 +5,7 @@
 // strided_block_of() and pack() against MPI_Pack, for random nests of datatypes. As many as
 // HEDDLE_DATATYPES says; 1000 where it says nothing.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -90,6 +91,42 @@ TEST_CASE("what a datatype stands for is packed as MPI packs it, and comes back"
   CHECK(with_bytes > trials / 3);
   CHECK(contiguous < trials * 3 / 4);
   CHECK(other_order <= trials / 500);
+}
+
+TEST_CASE("blocks that are no loops are not known, whatever they are made by") {
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  const auto known = [&] { return strided_block_of(Owned(made).get()); };
+  const std::array evenly{0, 5, 10}, unevenly{0, 5, 11}, alike{2, 2, 2}, unlike{2, 1, 2};
+  const std::array<MPI_Aint, 3> bytes_evenly{0, 40, 80}, bytes_unevenly{0, 40, 88};
+  const StridedBlock loops = StridedBlock(16).repeated(3, 40);
+  MPI_Type_indexed(3, alike.data(), evenly.data(), MPI_DOUBLE, &made);
+  CHECK(known() == loops);
+  MPI_Type_indexed(3, alike.data(), unevenly.data(), MPI_DOUBLE, &made);
+  CHECK(!known());
+  MPI_Type_indexed(3, unlike.data(), evenly.data(), MPI_DOUBLE, &made);
+  CHECK(!known());
+  MPI_Type_create_hindexed(3, alike.data(), bytes_unevenly.data(), MPI_DOUBLE, &made);
+  CHECK(!known());
+  MPI_Type_create_indexed_block(3, 2, unevenly.data(), MPI_DOUBLE, &made);
+  CHECK(!known());
+
+  const std::array same{MPI_DOUBLE, MPI_DOUBLE, MPI_DOUBLE};
+  const std::array mixed{MPI_DOUBLE, MPI_INT64_T, MPI_DOUBLE};
+  MPI_Type_create_struct(3, alike.data(), bytes_evenly.data(), same.data(), &made);
+  CHECK(known() == loops);
+  MPI_Type_create_struct(3, unlike.data(), bytes_evenly.data(), same.data(), &made);
+  CHECK(!known());
+  MPI_Type_create_struct(3, alike.data(), bytes_evenly.data(), mixed.data(), &made);
+  CHECK(!known());
+
+  const std::array sizes{8, 8}, cyclic{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC};
+  const std::array arguments{1, 2}, processes{2, 2};
+  MPI_Type_create_darray(4, 1, 2, sizes.data(), cyclic.data(), arguments.data(), processes.data(),
+                         MPI_ORDER_C, MPI_DOUBLE, &made);
+  CHECK(!known());
+  CHECK(!strided_block_of(MPI_DOUBLE_INT));  // 12 of 16 bytes
+  MPI_Type_vector(3, 1, 2, MPI_DOUBLE_INT, &made);
+  CHECK(!known());
 }
 
 #if MPI_VERSION >= 4

@@ -114,8 +114,11 @@ class Statuses {
 int pack(const void* from, int count, MPI_Datatype type, void* to, int size, int* position,
          MPI_Comm comm) {
   const Found found(from, count, type);
-  if (!found || !fits(found->bytes, to, size, position))
+  if (!found) return PMPI_Pack(from, count, type, to, size, position, comm);
+  if (!fits(found->bytes, to, size, position)) {
+    interposer().counters.theirs(Call::pack);
     return PMPI_Pack(from, count, type, to, size, position, comm);
+  }
   // The library looks at the other arguments, of nothing.
   const int code = PMPI_Pack(from, 0, type, to, size, position, comm);
   if (code != MPI_SUCCESS) return code;
@@ -128,8 +131,11 @@ int pack(const void* from, int count, MPI_Datatype type, void* to, int size, int
 int unpack(const void* from, int size, int* position, void* to, int count, MPI_Datatype type,
            MPI_Comm comm) {
   const Found found(to, count, type);
-  if (!found || !fits(found->bytes, from, size, position))
+  if (!found) return PMPI_Unpack(from, size, position, to, count, type, comm);
+  if (!fits(found->bytes, from, size, position)) {
+    interposer().counters.theirs(Call::unpack);
     return PMPI_Unpack(from, size, position, to, count, type, comm);
+  }
   // The library looks at the other arguments, of nothing.
   const int code = PMPI_Unpack(from, size, position, to, 0, type, comm);
   if (code != MPI_SUCCESS) return code;
@@ -178,11 +184,12 @@ int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm co
           MPI_Request* request) {
   Packed message(Call::irecv, to, count, type, from);
   if (!message) return PMPI_Irecv(to, count, type, from, tag, comm, request);
+  // Before another thread may know that it has begun, and free the datatype.
+  std::shared_ptr<const Strided> kept = message->shared_from_this();
   const int code =
       PMPI_Irecv(message.buffer.data(), message.size(), MPI_PACKED, from, tag, comm, request);
   if (code == MPI_SUCCESS)
-    interposer().requests.put(
-        *request, {std::move(message.buffer), message->shared_from_this(), bytes_at(to)});
+    interposer().requests.put(*request, {std::move(message.buffer), std::move(kept), bytes_at(to)});
   return code;
 }
 
@@ -229,7 +236,8 @@ int testall(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
   CallMemory memory;
   TakenRequests taken(interposer().requests, count, requests, memory);
-  if (taken.empty()) return PMPI_Waitany(count, requests, index, wanted);
+  if (taken.empty() || index == nullptr) return PMPI_Waitany(count, requests, index, wanted);
+  *index = MPI_UNDEFINED;  // for where an error leaves it as it is
   Status status(wanted);
   const int code = PMPI_Waitany(count, requests, index, status);
   taken.arrive(*index, *status, code);
@@ -239,7 +247,9 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   CallMemory memory;
   TakenRequests taken(interposer().requests, count, requests, memory);
-  if (taken.empty()) return PMPI_Testany(count, requests, index, flag, wanted);
+  if (taken.empty() || index == nullptr || flag == nullptr)
+    return PMPI_Testany(count, requests, index, flag, wanted);
+  *flag = 0;  // for where an error leaves it as it is
   Status status(wanted);
   const int code = PMPI_Testany(count, requests, index, flag, status);
   if (*flag != 0) taken.arrive(*index, *status, code);
@@ -249,7 +259,9 @@ int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 int waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
   CallMemory memory;
   TakenRequests taken(interposer().requests, count, requests, memory);
-  if (taken.empty()) return PMPI_Waitsome(count, requests, done, indices, wanted);
+  if (taken.empty() || done == nullptr)
+    return PMPI_Waitsome(count, requests, done, indices, wanted);
+  *done = MPI_UNDEFINED;  // for where an error leaves it as it is
   Statuses statuses(wanted, count, memory);
   const int code = PMPI_Waitsome(count, requests, done, indices, statuses);
   taken.arrive_some(*done, indices, statuses, code);
@@ -259,7 +271,9 @@ int waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Stat
 int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
   CallMemory memory;
   TakenRequests taken(interposer().requests, count, requests, memory);
-  if (taken.empty()) return PMPI_Testsome(count, requests, done, indices, wanted);
+  if (taken.empty() || done == nullptr)
+    return PMPI_Testsome(count, requests, done, indices, wanted);
+  *done = MPI_UNDEFINED;  // for where an error leaves it as it is
   Statuses statuses(wanted, count, memory);
   const int code = PMPI_Testsome(count, requests, done, indices, statuses);
   taken.arrive_some(*done, indices, statuses, code);
@@ -270,9 +284,10 @@ int request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
   Requests& requests = interposer().requests;
   std::optional<Message> taken = requests.take(request);
   if (!taken) return PMPI_Request_get_status(request, flag, wanted);
+  if (flag != nullptr) *flag = 0;  // for where an error leaves it as it is
   Status status(wanted);
   const int code = PMPI_Request_get_status(request, flag, status);
-  if (*flag != 0) taken->arrive(*status, code);
+  if (flag != nullptr && *flag != 0) taken->arrive(*status, code);
   requests.put(request, *std::move(taken));
   return code;
 }

@@ -23,7 +23,7 @@ struct Interposer {
                                        ? ""
                                        : std::getenv("HEDDLE_MPI_OFF")) != "1";
   const bool threads_call_at_once = heddle_mpi::threads_call_at_once();
-  const Gains gains = gains_of_choice();
+  const Gains gains = gains_of_choice(on);
   KnownTypes types;
   Buffers buffers;
   Requests requests;

@@ -38,12 +38,12 @@ struct Strided : std::enable_shared_from_this<Strided> {
   Strided(hd::StridedBlock of, const Gains& gains)
       : block(std::move(of)),
         bytes(block.bytes()),
-        packs_blocking(gains.blocking.packs(bytes, block.run())),
-        packs_nonblocking(gains.nonblocking.packs(bytes, block.run())) {}
+        packs_blocking(!block.contiguous() && gains.blocking.packs(bytes, block.run())),
+        packs_nonblocking(!block.contiguous() && gains.nonblocking.packs(bytes, block.run())) {}
 
   hd::StridedBlock block;
   hd::Bytes bytes;
-  bool packs_blocking;     ///< whether a message of a call that blocks is to be
+  bool packs_blocking;     ///< whether a message of a call that blocks is to be: not of one run
   bool packs_nonblocking;  ///< or of one that does not
 };
 
@@ -76,6 +76,8 @@ class KnownTypes {
     const std::lock_guard lock(m_mutex);
     return m_types.size();
   }
+  /// Whether some were left to the library as a device's driver is loaded.
+  [[nodiscard]] bool left_for_a_device() const noexcept { return m_left_for_a_device; }
 
   /// What is known of `type`, or nothing. A caller has it while its datatype lives.
   [[nodiscard]] const KnownType* find(MPI_Datatype type) {
@@ -96,6 +98,8 @@ class KnownTypes {
   void learn(MPI_Datatype type, const Gains& gains) {
     if (find(type) != nullptr) return;
     forget(type);
+    if (has_device()) m_left_for_a_device = true;
+    if (m_left_for_a_device) return;
     std::unique_ptr<const KnownType> known = look_at(type, gains);
     if (known == nullptr) return;
     std::call_once(m_key_made, [&] {
@@ -132,7 +136,6 @@ class KnownTypes {
   }
 
   static std::unique_ptr<const KnownType> look_at(MPI_Datatype type, const Gains& gains) {
-    if (has_device()) return nullptr;
     std::optional<hd::StridedBlock> block;
     try {
       block = hd::strided_block_of(type);
@@ -183,6 +186,7 @@ class KnownTypes {
   std::array<std::size_t, 64> m_at{};  ///< how many of them have each mark
   /// Those of m_types: spares calls with other datatypes the look at their attributes.
   static inline constinit std::atomic<std::uint64_t> s_marks = 0;
+  std::atomic<bool> m_left_for_a_device = false;
   std::once_flag m_key_made;
   int m_key = MPI_KEYVAL_INVALID;
 };

@@ -7,18 +7,21 @@
 ///     mpiexec -x LD_PRELOAD=/path/libheddle_mpi.so program          Open MPI
 ///     mpiexec -env LD_PRELOAD /path/libheddle_mpi.so program        MPICH
 ///
-/// It answers MPI_Pack, MPI_Unpack, MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where the datatype
-/// is nested loops over memory of the host and a table of measured gains says that packing is
-/// faster for such a call; all else is the MPI library's. What is sent is the same bytes either
-/// way, so that only one side of a message need have it. Datatypes are looked at when they are
-/// committed, and forgotten when the program calls MPI_Type_free, in C, or their handle is another
-/// one's. Not for programs whose requests are started in C and waited for in another language,
-/// whose calls may go past it; and of a program that sends from memory of a device, the device's
-/// library must be loaded before its datatypes are committed, when nothing is packed. A handle that
-/// is no datatype any more may be reported on MPI_COMM_WORLD, where the call's communicator would
-/// be.
+/// It answers MPI_Pack and MPI_Unpack where the datatype is nested loops over memory of the host,
+/// and MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where these are also of more than one run and a
+/// table of measured gains says that packing is faster for such a call; all else is the MPI
+/// library's. What is sent is the same bytes either way, so that only one side of a message need
+/// have it. Datatypes are looked at when they are committed, and forgotten when the program calls
+/// MPI_Type_free, in C, or their handle is another one's.
 ///
-///     HEDDLE_MPI_OFF=1          all is the MPI library's
+/// Not for programs whose requests are started in C and waited for in another language, whose calls
+/// may go past it, nor for those that free the request of a receive which is on its way: what comes
+/// is not there when another message says so. Of a program that sends from memory of a device, the
+/// device's library must be loaded before its datatypes are committed; nothing is packed then,
+/// which the report says. A handle that is no datatype any more may be reported on MPI_COMM_WORLD,
+/// where the call's communicator would be.
+///
+///     HEDDLE_MPI_OFF=1          all is the MPI library's, whatever else is set
 ///     HEDDLE_MPI_TABLE=FILE     tables of gains for this machine, as bench_comm_strided prints
 ///                               them: for calls that block, and for those that do not (one
 ///                               alone is for both); `always` and `never` do without
@@ -63,7 +66,12 @@ void report() {
   const std::string first = heddle::text("heddle_mpi rank ", rank, ": ");
   const std::string lines = interposer().counters.lines(first) +
                             heddle::text(first, "holds ", interposer().types.count(),
-                                         " datatypes and ", Requests::count(), " requests\n");
+                                         " datatypes and ", Requests::count(), " requests",
+                                         interposer().types.left_for_a_device()
+                                             ? "; a device's driver is loaded: datatypes are left "
+                                               "to the library"
+                                             : "",
+                                         '\n');
   const bool printed = std::string_view(name) == "-";
   std::FILE* const file = printed ? stdout : std::fopen(name, "a");
   if (file == nullptr) {

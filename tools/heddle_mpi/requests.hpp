@@ -171,10 +171,11 @@ class TakenRequests {
   }
 
   [[nodiscard]] bool empty() const noexcept { return m_taken.empty(); }
-  /// Request `index` is completed. For one that is not of the messages, nothing happens.
+  /// Request `index` is completed. For one that is not of the messages, or that is not, nothing
+  /// happens.
   void arrive(int index, const MPI_Status& status, int code) {
     for (Taken& taken : m_taken)
-      if (taken.index == index) {
+      if (taken.index == index && m_requests[index] == MPI_REQUEST_NULL) {
         taken.message.arrive(status, code);
         taken.arrived = true;
       }
