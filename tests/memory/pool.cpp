@@ -155,6 +155,99 @@ TEST_CASE("a refusal of upstream, whichever it is, loses nothing") {
   }
 }
 
+TEST_CASE("before a pool has no memory it gives back what is free, and uses what is left") {
+  constexpr std::size_t unit = std::size_t{1} << 20;
+  Counted upstream{.most = 4 * unit};
+  memory::Pool pool(upstream, {.least_chunk = unit, .most_growth = unit});
+  std::vector<void*> blocks;
+  for (int b = 0; b < 4; ++b) blocks.push_back(pool.allocate(unit, 64));
+  CHECK_THROWS_AS((void)pool.allocate(unit, 64), heddle::out_of_memory);
+  pool.deallocate(blocks[1], unit, 64);
+  pool.deallocate(blocks[2], unit, 64);
+  void* const large = pool.allocate(2 * unit, 64);  // of two chunks, which no block can span
+  CHECK(upstream.used == 4 * unit);
+  pool.deallocate(large, 2 * unit, 64);
+  pool.deallocate(blocks[0], unit, 64);
+  pool.deallocate(blocks[3], unit, 64);
+
+  // Small ones, of which slabs of 32 KiB are added by now.
+  std::vector<void*> small;
+  for (int b = 0; b < 9000; ++b) small.push_back(pool.allocate(64, 16));
+  while (pool.reserved() < upstream.most) blocks.push_back(pool.allocate(unit / 2, 64));
+  blocks.clear();
+  std::vector<void*> middle;
+  for (bool more = true; more;) try {
+      middle.push_back(pool.allocate(20 << 10, 64));
+    } catch (const heddle::out_of_memory&) {
+      more = false;
+    }
+  CHECK(pool.idle() >= std::size_t{4} << 10);
+  for (bool more = true; more;) try {
+      small.push_back(pool.allocate(64, 16));
+    } catch (const heddle::out_of_memory&) {
+      more = false;
+    }
+  CHECK(pool.idle() < std::size_t{4} << 10);
+}
+
+/// Addresses without memory, of which so many bytes can be had at once.
+struct Growing {
+  std::size_t most_at_once;
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  std::size_t wrong = 0;  ///< calls for a block that is none
+
+  static constexpr std::size_t room = std::size_t{200} << 30;
+
+  void* allocate(std::size_t wanted, std::size_t) {
+    if (begin != nullptr || wanted > most_at_once)
+      throw heddle::out_of_memory({"test", "there is no more"});
+    begin = static_cast<std::byte*>(memory::Pages(memory::HugePages::no, room).allocate(1, 1));
+    bytes = wanted;
+    return begin;
+  }
+  void deallocate(void* block, std::size_t size, std::size_t) noexcept {
+    wrong += block != begin || size != bytes;
+    memory::Pages(memory::HugePages::no, room).deallocate(begin, 1, 1);
+    begin = nullptr;
+  }
+  bool extend(void* block, std::size_t size, std::size_t more) noexcept {
+    wrong += block != begin || size != bytes;
+    if (size + more > room) return false;
+    bytes += more;
+    return true;
+  }
+  void shrink(void* block, std::size_t size, std::size_t less) noexcept {
+    wrong += block != begin || size != bytes || less >= bytes;
+    bytes -= less;
+  }
+};
+static_assert(memory::ExtendableResource<Growing>);
+
+TEST_CASE("what upstream has extended in vain goes back as it was") {
+  Growing upstream{.most_at_once = std::size_t{8} << 20};
+  {
+    memory::Pool pool(upstream);
+    void* const first = pool.allocate(std::size_t{1} << 20, 64);
+    // The accounts of so much have no room.
+    CHECK_THROWS_AS((void)pool.allocate(std::size_t{100} << 30, 64), heddle::out_of_memory);
+    CHECK(upstream.wrong == 0);
+    CHECK(upstream.bytes == std::size_t{1} << 20);  // nor was there use for more than the block
+    CHECK(pool.reserved() == upstream.bytes);
+    pool.deallocate(first, std::size_t{1} << 20, 64);
+  }
+  CHECK(upstream.wrong == 0);
+}
+
+TEST_CASE("chunks without a limit are as large as what is asked for") {
+  Counted upstream;
+  memory::Pool pool(upstream, {.most_growth = ~std::size_t{0}});
+  std::vector<void*> blocks;
+  for (int b = 0; b < 64; ++b) blocks.push_back(pool.allocate(std::size_t{1} << 20, 64));
+  CHECK(upstream.blocks < 40);
+  for (void* const block : blocks) pool.deallocate(block, std::size_t{1} << 20, 64);
+}
+
 TEST_CASE("large alignments, of all sizes") {
   memory::Pool pool;
   std::vector<memory_test::Block> blocks;

@@ -179,4 +179,17 @@ TEST_CASE("no block is used by work of two instances at once, whatever the order
   }
 }
 
+TEST_CASE("sizes that never come again do not pile up") {
+  memory::Pool pool;
+  Ordered<memory::Pool<memory::Pages>> ordered(pool);
+  const Fake a;
+  for (std::size_t i = 1; i <= 1000; ++i) {
+    void* const block = ordered.allocate(a, 1000 * i, 64);
+    a.launch([] {});
+    ordered.deallocate(a, block, 1000 * i, 64);
+    while (a.queue().over < a.queue().launched) a.queue().step();
+  }
+  CHECK(pool.reserved() < std::size_t{8} << 20);  // of 500 MB in all, 1 MB at once
+}
+
 }  // namespace test_stream_ordered

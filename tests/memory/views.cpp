@@ -24,6 +24,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/memory/any_resource.hpp>
+#include <heddle/memory/fallback.hpp>
 #include <heddle/memory/from_space.hpp>
 #include <heddle/memory/space.hpp>
 #include <heddle/memory/view.hpp>
@@ -508,6 +509,7 @@ void not_written() {
   Books books;
   Heap heap(books);
   static_assert(!hm::impl::on_host<Far>);
+  static_assert(std::is_same_v<hm::memory_space_of<hm::Fallback<Heap, hm::Ref<Heap>>>, Far>);
   for (const std::size_t size : sizes) {
     {
       const auto view = hm::make_view<unsigned char*>(heap, "far", size);

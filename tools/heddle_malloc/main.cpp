@@ -154,7 +154,8 @@ Blocks* pool() noexcept {
   if (state.compare_exchange_strong(expected, State::making)) {
     self.busy = true;
     const memory::PoolOptions options;
-    new (storage) Blocks(memory::Pages(memory::HugePages::yes, std::size_t{64} << 30),
+    const std::size_t room = memory::Pages::room(std::size_t{64} << 30);
+    new (storage) Blocks(memory::Pages(memory::HugePages::yes, room),
                          {options.least_chunk, options.most_growth}, options.cached);
     pthread_key_create(&key, retire);
     pthread_atfork([] { made().lock(); }, [] { made().unlock(); },

@@ -32,6 +32,16 @@ same() {  # same NAME COMMAND...
 
 same bash bash -c 'for i in $(seq 300); do a+=$i; done; echo ${#a}; (echo sub; echo shell) | sort; echo $(echo $(echo nested))'
 
+# Where a process may have few addresses, and blocks are refused.
+(ulimit -v 1000000; same "bash in 1 GB" bash -c 'echo $(echo $(echo nested)) | sort')
+if command -v python3 > /dev/null; then
+  (ulimit -v 4000000; same "python3 in 4 GB" timeout 60 python3 -c '
+try:
+    bytearray(1 << 33)
+except MemoryError:
+    print("refused", len([bytearray(1 << 20) for block in range(500)]))')
+fi
+
 cat > program.cpp << 'SOURCE'
 #include <cerrno>
 #include <cstdint>

@@ -35,8 +35,10 @@ template <>
 struct MessageSource<Kokkos::HostSpace> {
   /// The system's.
   using type = Pages;
-  /// With addresses for 64 GiB.
-  [[nodiscard]] static type make() { return Pages(HugePages::yes, std::size_t{64} << 30); }
+  /// With addresses for 64 GiB, or as many as the process may reserve.
+  [[nodiscard]] static type make() {
+    return Pages(HugePages::yes, Pages::room(std::size_t{64} << 30));
+  }
 };
 
 namespace impl {

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <heddle/core/error.hpp>
@@ -39,6 +39,14 @@ class Pages {
   [[nodiscard]] static std::size_t page() noexcept {
     static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     return size;
+  }
+
+  /// Addresses for blocks to grow into: `wanted`, or an eighth of what the process may have
+  /// (RLIMIT_AS), which counts those that are only reserved.
+  [[nodiscard]] static std::size_t room(std::size_t wanted) noexcept {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+    return std::min<std::size_t>(wanted, limit.rlim_cur / 8);
   }
 
   /// Whole pages. @throws out_of_memory where the system has none.
@@ -104,9 +112,11 @@ class Pages {
     if (huge_pages) ::madvise(begin, bytes, MADV_HUGEPAGE);  // where the system has such
     return true;
   }
+  /// Without the words of the C library, whose locks may be held where malloc() is called.
   [[noreturn]] static void refuse(std::size_t bytes, int error) {
     throw out_of_memory(
-        {"heddle::memory::Pages", text("the system has no ", bytes, " B"), std::strerror(error)});
+        {"heddle::memory::Pages", text("the system has no ", bytes, " B"),
+         error == ENOMEM ? "its memory or a limit is used up" : text("errno ", error)});
   }
 
   HugePages m_huge_pages;

@@ -49,7 +49,7 @@ class Pool {
   using Upstream = Up;  ///< what gives the chunks
 
   /// Over pages of the host.
-  Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, room)) {}
+  Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, Pages::room(room))) {}
   /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
   /// @throws contract_error for chunks of nothing.
   template <class Given>
@@ -75,7 +75,8 @@ class Pool {
     return make_view<DataType>(*this, std::forward<Arguments>(arguments)...);
   }
 
-  /// Gives upstream the chunks of which nothing is used, as long as `keep` bytes stay.
+  /// Gives upstream the chunks of which nothing is used, as long as `keep` bytes stay. What other
+  /// threads have at hand is used.
   void trim(std::size_t keep = 0) noexcept { m_pool->blocks.trim(cache(), keep); }
 
   /// Whether an address lies in a chunk.

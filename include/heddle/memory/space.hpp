@@ -15,6 +15,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/memory/fallback.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory {
@@ -35,6 +36,13 @@ requires(
     !requires { typename R::memory_space; } &&
     requires { typename R::Upstream; }) struct MemorySpaceOf<R>
     : MemorySpaceOf<typename R::Upstream> {
+};
+
+template <class First, class Second>
+struct MemorySpaceOf<Fallback<First, Second>> : MemorySpaceOf<First> {
+  static_assert(
+      std::is_same_v<typename MemorySpaceOf<First>::type, typename MemorySpaceOf<Second>::type>,
+      "Views of a Fallback lie in one memory space");
 };
 
 /// Whether the host reads and writes the memory of `Space`.

@@ -31,8 +31,9 @@ concept Events = std::equality_comparable<Exec> && std::copy_constructible<Exec>
 /// Adds the order of instances of `Exec` to an upstream. A block that an instance gives back is
 /// there for the same instance at once, for what it launches next comes after what used the block.
 /// Others, and the upstream, have it when the work that was launched before is over; nobody asks
-/// for that, and no mark is made, before some instance finds no block of its own. The host waits
-/// only where upstream has no more memory otherwise.
+/// for that, and no mark is made, before some instance finds no block of its own, of the same size
+/// and alignment; what it has itself goes the same way where that is as many bytes as it asks for.
+/// The host waits only where upstream has no more memory otherwise.
 ///
 /// The plain allocate() and deallocate() are those of upstream, for blocks that no work uses. What
 /// is taken by one of the pairs goes back by the same. At the end it waits for all instances.
@@ -67,20 +68,20 @@ class StreamOrdered {
     const std::scoped_lock lock(m_lock);
     const Shape shape{bytes, alignment};
     if (const auto own = find(exec); own != m_instances.end())
-      if (const auto found = own->free.find(shape); found != own->free.end()) {
+      if (const auto found = own->free.find(shape);
+          found != own->free.end() && !found->second.empty()) {
         void* const block = found->second.back();
         found->second.pop_back();
         if (found->second.empty()) own->free.erase(found);
         return block;
       }
-    mark_all(&exec);
+    mark(exec, bytes);
     collect([](const typename E::Mark& mark) { return E::done(mark); });
     try {
       return m_upstream.allocate(bytes, alignment);
     } catch (const std::bad_alloc&) {
-      if (m_marked.empty() && find(exec) == m_instances.end()) throw;
+      if (m_marked.empty() && m_instances.empty()) throw;
     }
-    mark_all(nullptr);
     collect_all();
     return m_upstream.allocate(bytes, alignment);
   }
@@ -104,7 +105,6 @@ class StreamOrdered {
   /// Waits for the work of all instances that have given something back, and gives it to upstream.
   void wait() {
     const std::scoped_lock lock(m_lock);
-    mark_all(nullptr);
     collect_all();
   }
 
@@ -134,10 +134,12 @@ class StreamOrdered {
     return std::find_if(m_instances.begin(), m_instances.end(),
                         [&](const Instance& instance) { return instance.exec == exec; });
   }
-  /// Of all instances but one, which need what they have no longer.
-  void mark_all(const Exec* but) {
+  /// Of all instances what they have given back; of `exec`, which may need it, only where it is
+  /// `bytes` and more.
+  void mark(const Exec& exec, std::size_t bytes) {
+    m_marked.reserve(m_marked.size() + m_instances.size());  // so that no block can be lost
     for (auto instance = m_instances.begin(); instance != m_instances.end();) {
-      if (but != nullptr && instance->exec == *but) {
+      if (instance->exec == exec && bytes_of(instance->free) < bytes) {
         ++instance;
         continue;
       }
@@ -145,21 +147,37 @@ class StreamOrdered {
       instance = m_instances.erase(instance);
     }
   }
+  [[nodiscard]] static std::size_t bytes_of(const Blocks& blocks) {
+    std::size_t bytes = 0;
+    for (const auto& [shape, all] : blocks) bytes += shape.bytes * all.size();
+    return bytes;
+  }
   /// To upstream what `over(mark)` says is free.
   template <class Over>
   void collect(Over&& over) {
-    std::erase_if(m_marked, [&](const Marked& marked) {
-      if (!over(marked.mark)) return false;
-      for (const auto& [shape, blocks] : marked.blocks)
-        for (void* const block : blocks) m_upstream.deallocate(block, shape.bytes, shape.alignment);
-      return true;
-    });
+    for (std::size_t m = 0; m < m_marked.size();) {
+      if (!over(m_marked[m].mark)) {
+        ++m;
+        continue;
+      }
+      give_back(m_marked[m].blocks);
+      m_marked.erase(m_marked.begin() + static_cast<std::ptrdiff_t>(m));
+    }
   }
+  /// Likewise all, when the work is over.
   void collect_all() {
     collect([](const typename E::Mark& mark) {
       E::wait(mark);
       return true;
     });
+    for (; !m_instances.empty(); m_instances.pop_back()) {
+      E::wait(E::record(m_instances.back().exec));
+      give_back(m_instances.back().free);
+    }
+  }
+  void give_back(const Blocks& blocks) noexcept {
+    for (const auto& [shape, all] : blocks)
+      for (void* const block : all) m_upstream.deallocate(block, shape.bytes, shape.alignment);
   }
 
   Upstream m_upstream;

@@ -70,6 +70,8 @@ class Tracking {
       throw out_of_memory({where, text("no ", bytes, " B"), text(guards, " B more are guards")});
     auto* const begin = static_cast<std::byte*>(m_upstream.allocate(bytes + guards, alignment));
     std::byte* const block = begin + before(made);
+    std::fill(begin, block, mark);
+    std::fill_n(block + bytes, m_guard, mark);
     try {
       const std::lock_guard lock(m_mutex);
       m_blocks.insert_or_assign(address(block), std::move(made));
@@ -77,8 +79,6 @@ class Tracking {
       m_upstream.deallocate(begin, bytes + guards, alignment);
       throw;
     }
-    std::fill(begin, block, mark);
-    std::fill_n(block + bytes, m_guard, mark);
     return block;
   }
   /// To the upstream, unless it is no block that is out.

@@ -96,11 +96,12 @@ class BlockPool {
     }
   }
 
-  /// The bytes of a block that allocate() gave, all of which may be used; 0 of another address.
+  /// The bytes of a block that allocate() gave and that has not come back, all of which may be
+  /// used; 0 where there never was one.
   [[nodiscard]] std::size_t size_of(const void* block) const noexcept {
     return Mark::bytes(m_chunks[address_of(block)]);
   }
-  /// deallocate() for those who do not know the size. False where no block begins at the address.
+  /// deallocate() for those who do not know the size. False where there never was a block.
   bool deallocate(Cache* cache, void* block) noexcept {
     const std::uintptr_t word = m_chunks[address_of(block)];
     if (word == 0) return false;
@@ -214,12 +215,19 @@ class BlockPool {
   }
 
   /// What `take` finds without more of upstream, or else, when what the thread has at hand has gone
-  /// back, with more of it.
+  /// back, with more of it; where that refuses, when it has had back what is free.
   template <class Take>
   auto with_room(Cache* cache, Take&& take) {
     if (const auto found = take(More::none)) return found;
     if (cache != nullptr) empty(*cache);
-    return take(m_threads.load(std::memory_order_relaxed) > 1 ? More::much : More::little);
+    const More more = m_threads.load(std::memory_order_relaxed) > 1 ? More::much : More::little;
+    try {
+      return take(more);
+    } catch (const std::bad_alloc&) {
+      const std::scoped_lock lock(m_chunks.lock);
+      if (!m_chunks.trim(0)) throw;
+    }
+    return take(more);
   }
 
   /// Up to `wanted` blocks of a class, at least one if there is to be more of upstream.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -35,7 +36,9 @@ template <Resource Upstream>
 class Chunks {
  public:
   Chunks(Upstream upstream, const Growth& growth)
-      : m_upstream(std::move(upstream)), m_growth(growth) {}
+      : m_upstream(std::move(upstream)),
+        m_growth{whole(std::min(growth.least_chunk, most_bytes)),
+                 whole(std::min(growth.most_growth, most_bytes))} {}
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
   ~Chunks() {
@@ -68,8 +71,9 @@ class Chunks {
     m_map.set(begin, bytes, word);
   }
 
-  /// Chunks of which nothing is used go back, as long as `keep` bytes stay.
-  void trim(std::size_t keep) noexcept {
+  /// Chunks of which nothing is used go back, as long as `keep` bytes stay. Whether any do.
+  bool trim(std::size_t keep) noexcept {
+    const std::size_t had = m_heap.bytes();
     m_heap.trim(
         keep, [&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); },
         [&](std::uintptr_t begin, std::size_t bytes, std::size_t less) {
@@ -78,6 +82,7 @@ class Chunks {
           return ExtendableResource<Upstream>;
         });
     m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
+    return m_heap.bytes() < had;
   }
 
   /// Of all chunks, at some time.
@@ -102,8 +107,8 @@ class Chunks {
   /// By more than that, where upstream has so much. A chunk that is to have little more grows in
   /// small steps at first; otherwise to multiples of `least_chunk`, which may be huge pages.
   void grow(std::size_t bytes, More more) {
-    const std::size_t all = m_heap.bytes(), most = whole(m_growth.most_growth);
-    const std::size_t least_chunk = whole(m_growth.least_chunk);
+    const std::size_t all = m_heap.bytes(), most = m_growth.most_growth;
+    const std::size_t least_chunk = m_growth.least_chunk;
     if constexpr (ExtendableResource<Upstream>)
       if (all > 0 && m_heap.owns(m_newest)) {
         const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
@@ -147,15 +152,18 @@ class Chunks {
       if (m_heap.extend(m_newest, more)) return true;
     } catch (const std::bad_alloc&) {  // as there is no room to keep account of it
     }
-    m_upstream.shrink(chunk, bytes, more);
+    m_upstream.shrink(chunk, bytes + more, more);
     return false;
   }
   void release(std::uintptr_t begin, std::size_t bytes) noexcept {
     m_upstream.deallocate(reinterpret_cast<void*>(begin), bytes, granule);
   }
 
+  /// There are none of more.
+  static constexpr std::size_t most_bytes = std::numeric_limits<std::size_t>::max() / 8;
+
   Upstream m_upstream;
-  Growth m_growth;
+  Growth m_growth;  ///< in whole granules
   Heap m_heap{ExtendableResource<Upstream>};
   PageMap m_map;
   std::uintptr_t m_newest = 0;  ///< chunk

@@ -29,7 +29,7 @@ class Heap {
  public:
   /// Of chunks that grow or do not.
   explicit Heap(bool growing)
-      : m_accounts(HugePages::no, growing ? std::size_t{2} << 30 : 0),
+      : m_accounts(HugePages::no, growing ? Pages::room(std::size_t{2} << 30) : 0),
         m_chunks(most_chunks),
         m_order(most_chunks) {}
 

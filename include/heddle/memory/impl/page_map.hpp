@@ -14,7 +14,7 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Words of granules, 0 unless they were set: a table of tables of 2^20 words each, 4 GiB, which
+/// Words of granules, 0 unless they were set: a table of tables of 2^20 words each, 1 GiB, which
 /// take memory where they are used. Reading needs no lock; one thread at a time sets.
 class PageMap {
  public:

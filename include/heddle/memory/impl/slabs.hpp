@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -156,10 +157,17 @@ class Slabs {
         slabs[s].next = std::exchange(m_unused, slabs + s);
     }
     std::uint32_t blocks = Slab::added(size, m_centres[c].blocks);
-    std::uintptr_t begin = m_chunks->take(blocks * size, granule, 0, more);
-    if (begin == 0) {  // but there may be room for a few
+    const auto room_for_a_few = [&] {
       blocks = Slab::added(size, 0);
+      return m_chunks->take(blocks * size, granule, 0, More::none);
+    };
+    std::uintptr_t begin = 0;
+    try {
       begin = m_chunks->take(blocks * size, granule, 0, more);
+      if (begin == 0) begin = room_for_a_few();
+    } catch (const std::bad_alloc&) {
+      begin = room_for_a_few();
+      if (begin == 0) throw;
     }
     if (begin == 0) return;
     const std::size_t bytes = blocks * size;
