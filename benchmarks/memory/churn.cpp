@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -246,22 +247,26 @@ double threads(By& by, std::string_view load) {
 
 /// 200 tensors of 1 to 64 MB, their logarithms evenly spread: the forward pass takes them, the
 /// backward pass takes a gradient as large as each and gives both back, the last tensor first. The
-/// processor time of an iteration in ns, the median of those after the first; all pages touched.
+/// processor time of an iteration in ns, the median of those after the first; all pages touched, or
+/// all bytes written.
 template <class By>
-double training(By& by) {
+double training(By& by, bool whole) {
   constexpr std::size_t tensors = 200, iterations = 6;
   std::mt19937_64 random(7);
   std::vector<std::size_t> sizes(tensors);
   for (std::size_t& bytes : sizes) bytes = Sizes{1e6, 64e6}(random);
+  const auto write = [whole](void* block, std::size_t bytes) {
+    if (whole) std::memset(block, 1, bytes);
+    touch(block, bytes, !whole);
+  };
   std::vector<double> times;
   std::vector<void*> blocks(tensors);
   for (std::size_t iteration = 0; iteration < iterations; ++iteration) {
     const double seconds = bench::processor_seconds_of([&] {
-      for (std::size_t t = 0; t < tensors; ++t)
-        touch(blocks[t] = by.take(sizes[t]), sizes[t], true);
+      for (std::size_t t = 0; t < tensors; ++t) write(blocks[t] = by.take(sizes[t]), sizes[t]);
       for (std::size_t t = tensors; t-- > 0;) {
         void* const gradient = by.take(sizes[t]);
-        touch(gradient, sizes[t], true);
+        write(gradient, sizes[t]);
         expect(gradient, sizes[t]);
         by.give(gradient, sizes[t]);
         expect(blocks[t], sizes[t]);
@@ -277,8 +282,8 @@ double training(By& by) {
 template <class By>
 void work(By& by, std::string_view what) {
   double time = 0;
-  if (what == "training") {
-    time = training(by);
+  if (what == "training" || what == "training_written") {
+    time = training(by, what == "training_written");
   } else if (what == "larson" || what == "xmalloc" || what == "mstress") {
     time = threads(by, what);
   } else {
@@ -308,8 +313,14 @@ constexpr std::array competitors = {
     Competitor{"jemalloc_retained", "malloc",
                "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0",
                "libjemalloc.so.2"},
+    Competitor{"glibc_mapping", "malloc", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4096", ""},
     Competitor{"mimalloc", "malloc", "", "libmimalloc.so.2.0"},
+    Competitor{"mimalloc_retained", "malloc",
+               "MIMALLOC_ALLOW_DECOMMIT=0 MIMALLOC_PAGE_RESET=0 MIMALLOC_SEGMENT_RESET=0",
+               "libmimalloc.so.2.0"},
     Competitor{"tcmalloc", "malloc", "", "libtcmalloc_minimal.so.4"},
+    Competitor{"tcmalloc_retained", "malloc", "TCMALLOC_RELEASE_RATE=0",
+               "libtcmalloc_minimal.so.4"},
     Competitor{"arena", "arena", "", ""},
     Competitor{"arena_huge_pages", "arena_huge", "", ""},
 };
@@ -393,8 +404,11 @@ int main(int argc, char** argv) {
       if (each.live < 100) compare(each.name, 11, retained);
     }
     for (const char* const load : {"larson", "xmalloc", "mstress"}) compare(load, 41, defaults);
-    // Those that keep what they have are near, and soon done.
     compare("training", 7, defaults);
-    compare("training", 15, {retained[0], retained[1], "arena", "arena_huge_pages"});
+    compare("training", 3, {"glibc_mapping", "mimalloc_retained"});
+    // These are near, and soon done.
+    compare("training", 15,
+            {retained[0], retained[1], "tcmalloc_retained", "arena", "arena_huge_pages"});
+    compare("training_written", 3, {"glibc", "glibc_retained", "mimalloc", "tcmalloc", "arena"});
   });
 }
