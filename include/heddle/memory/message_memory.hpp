@@ -51,9 +51,11 @@ using MessageUpstream =
 }  // namespace impl
 
 /// The pool of `MemorySpace` that Heddle takes the memory of its own messages from; programs may
-/// too. One for a process, by any thread, of what is_ipc_safe. It keeps what has come back for what
-/// comes next, until `message_memory<MemorySpace>().trim()`; what is free goes back when Kokkos is
-/// finalised, the host's when the process ends. Views of it end before Kokkos does, as all do.
+/// too. One for a process, by any thread, of what is_ipc_safe or managed memory, which MPI copies
+/// itself. It keeps what has come back for what comes next, until
+/// `message_memory<MemorySpace>().trim()`; what is free, and no other thread has at hand, goes back
+/// when Kokkos is finalised, the host's when the process ends. Views of it end before Kokkos does,
+/// as all do.
 template <class MemorySpace>
 [[nodiscard]] auto& message_memory() {
   using Pool = memory::Pool<impl::MessageUpstream<MemorySpace>>;
