@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include <heddle/memory/pool.hpp>
 
 #include "conformance.hpp"
+#include "failing.hpp"
 
 namespace test_pool {
 
@@ -272,6 +274,29 @@ TEST_CASE("blocks of one thread are given back by another, and threads end befor
     }).join();
     pool.trim();
     CHECK(upstream.used == 0);  // nothing is left with threads that ended
+  }
+}
+
+TEST_CASE("threads end while their pool does, and upstream has all when it has ended") {
+  for (int round = 0; round < 200; ++round) {
+    memory_test::Failing upstream;
+    std::atomic<bool> used = false;
+    std::jthread thread;
+    {
+      memory::Pool pool(upstream);
+      thread = std::jthread([&] {
+        std::vector<memory_test::Block> blocks;
+        for (std::size_t b = 1; b < 500; ++b)
+          blocks.push_back(memory_test::take(pool, b * 16, 8, std::byte{1}));
+        for (const memory_test::Block& block : blocks) memory_test::give_back(pool, block);
+        used = true;  // and it gives back what it has at hand
+      });
+      while (!used) std::this_thread::yield();
+      for (int i = 0; i < round * 20; ++i) used = true;  // a little later each time
+    }
+    REQUIRE(upstream.blocks() == 0);
+    thread.join();
+    REQUIRE(upstream.wrong() == 0);
   }
 }
 

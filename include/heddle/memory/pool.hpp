@@ -6,7 +6,6 @@
 /// Pool: keeps the memory of a resource and gives it out again, for blocks of any size.
 
 #include <cstddef>
-#include <memory>
 #include <ostream>
 #include <type_traits>
 #include <utility>
@@ -55,18 +54,17 @@ class Pool {
   template <class Given>
   requires std::same_as<UpstreamOf<Given>, Upstream>
   explicit Pool(Given&& upstream, const PoolOptions& options = {})
-      : m_pool(std::make_shared<Held>(UpstreamOf<Given>(std::forward<Given>(upstream)),
-                                      checked(options))) {}
+      : m_pool(UpstreamOf<Given>(std::forward<Given>(upstream)), checked(options)) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   /// As in Resource. @throws out_of_memory where upstream has no more.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
-    return m_pool->blocks.allocate(cache(), bytes, alignment);
+    return m_pool.blocks.allocate(cache(), bytes, alignment);
   }
   /// As in Resource; by any thread.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
-    m_pool->blocks.deallocate(cache(), block, bytes, alignment);
+    m_pool.blocks.deallocate(cache(), block, bytes, alignment);
   }
 
   /// make_view<DataType>(*this, label, extents...), of memory/view.hpp: a plain Kokkos::View.
@@ -77,16 +75,16 @@ class Pool {
 
   /// Gives upstream the chunks of which nothing is used, as long as `keep` bytes stay. What other
   /// threads have at hand is used.
-  void trim(std::size_t keep = 0) noexcept { m_pool->blocks.trim(cache(), keep); }
+  void trim(std::size_t keep = 0) noexcept { m_pool.blocks.trim(cache(), keep); }
 
   /// Whether an address lies in a chunk.
-  [[nodiscard]] bool owns(const void* address) const { return m_pool->blocks.owns(address); }
+  [[nodiscard]] bool owns(const void* address) const { return m_pool.blocks.owns(address); }
   /// Bytes of all chunks.
-  [[nodiscard]] std::size_t reserved() const { return m_pool->blocks.reserved(); }
+  [[nodiscard]] std::size_t reserved() const { return m_pool.blocks.reserved(); }
   /// Bytes of chunks that are neither in blocks nor near a thread.
-  [[nodiscard]] std::size_t idle() const { return m_pool->blocks.idle(); }
+  [[nodiscard]] std::size_t idle() const { return m_pool.blocks.idle(); }
   /// The resource that it asks.
-  [[nodiscard]] const Upstream& upstream() const noexcept { return m_pool->blocks.upstream(); }
+  [[nodiscard]] const Upstream& upstream() const noexcept { return m_pool.blocks.upstream(); }
 
   /// As in "4194304 B reserved, 1048576 B idle".
   friend std::ostream& operator<<(std::ostream& out, const Pool& pool) {
@@ -100,6 +98,7 @@ class Pool {
   struct Held final : impl::CachedPool {
     Held(Upstream upstream, const PoolOptions& options)
         : blocks(std::move(upstream), {options.least_chunk, options.most_growth}, options.cached) {}
+    ~Held() override { end(); }
     [[nodiscard]] impl::Cache* new_cache() override { return blocks.new_cache(); }
     void retire(impl::Cache* cache) noexcept override { blocks.retire(cache); }
     impl::BlockPool<Upstream> blocks;
@@ -113,9 +112,9 @@ class Pool {
     });
     return options;
   }
-  [[nodiscard]] impl::Cache* cache() noexcept { return impl::ThreadCaches::of(*m_pool); }
+  [[nodiscard]] impl::Cache* cache() noexcept { return impl::ThreadCaches::of(m_pool); }
 
-  std::shared_ptr<Held> m_pool;
+  Held m_pool;
 };
 
 /// Over pages of the host.

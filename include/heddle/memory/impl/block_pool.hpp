@@ -155,7 +155,7 @@ class BlockPool {
   [[nodiscard]] std::size_t reserved() const { return m_chunks.bytes(); }
   /// Bytes of the chunks that are in no slab and in no block.
   [[nodiscard]] std::size_t idle() const { return m_chunks.free_bytes(); }
-  [[nodiscard]] Upstream& upstream() noexcept { return m_chunks.upstream(); }
+  [[nodiscard]] const Upstream& upstream() const noexcept { return m_chunks.upstream(); }
 
  private:
   static constexpr std::uint32_t small_classes = Slabs<Upstream>::classes;

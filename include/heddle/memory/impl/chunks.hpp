@@ -98,7 +98,7 @@ class Chunks {
     const std::scoped_lock locked(lock);
     return m_heap.owns(address);
   }
-  [[nodiscard]] Upstream& upstream() noexcept { return m_upstream; }
+  [[nodiscard]] const Upstream& upstream() const noexcept { return m_upstream; }
 
   mutable BriefMutex lock;
 

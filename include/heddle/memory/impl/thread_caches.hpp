@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -15,8 +16,15 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// A pool as threads know it.
-struct CachedPool : std::enable_shared_from_this<CachedPool> {
+/// A pool as threads know it, which may end before it or after it.
+class CachedPool {
+ public:
+  /// What outlives the pool where threads have been near it.
+  struct Link {
+    std::mutex ending;  ///< held where the pool ends, and while a thread that ends gives back
+    std::atomic<CachedPool*> pool;  ///< none when it has ended
+  };
+
   CachedPool() = default;
   CachedPool(const CachedPool&) = delete;
   CachedPool& operator=(const CachedPool&) = delete;
@@ -26,6 +34,14 @@ struct CachedPool : std::enable_shared_from_this<CachedPool> {
 
   /// Of all pools there ever were.
   const std::uint64_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+  const std::shared_ptr<Link> link{new Link{{}, {this}}};
+
+ protected:
+  /// From now on no thread calls retire(). Where the end of what derives from it begins.
+  void end() noexcept {
+    const std::scoped_lock lock(link->ending);
+    link->pool = nullptr;
+  }
 
  private:
   inline static std::atomic<std::uint64_t> next_id{1};
@@ -39,8 +55,10 @@ class ThreadCaches {
   ThreadCaches& operator=(const ThreadCaches&) = delete;
   ~ThreadCaches() {
     state = {0, nullptr, true};
-    for (const Entry& entry : m_entries)
-      if (const std::shared_ptr<CachedPool> pool = entry.pool.lock()) pool->retire(entry.cache);
+    for (const Entry& entry : m_entries) {
+      const std::scoped_lock lock(entry.link->ending);
+      if (CachedPool* const pool = entry.link->pool) pool->retire(entry.cache);
+    }
   }
 
   /// That of a pool; none where the thread is about to end, or memory has.
@@ -53,7 +71,7 @@ class ThreadCaches {
  private:
   struct Entry {
     std::uint64_t id;
-    std::weak_ptr<CachedPool> pool;
+    std::shared_ptr<CachedPool::Link> link;
     Cache* cache;
   };
   /// What was asked for last.
@@ -68,10 +86,10 @@ class ThreadCaches {
     try {
       thread_local ThreadCaches caches;
       std::vector<Entry>& entries = caches.m_entries;
-      std::erase_if(entries, [](const Entry& entry) { return entry.pool.expired(); });
+      std::erase_if(entries, [](const Entry& entry) { return entry.link->pool == nullptr; });
       for (const Entry& entry : entries)
         if (entry.id == pool.id) return (state = {entry.id, entry.cache, false}).cache;
-      entries.push_back({pool.id, pool.weak_from_this(), nullptr});
+      entries.push_back({pool.id, pool.link, nullptr});
       try {
         entries.back().cache = pool.new_cache();
       } catch (...) {
