@@ -135,24 +135,116 @@ TEST_CASE("where upstream refuses a larger chunk it is asked for the block alone
   pool.deallocate(third, 200 << 10, 64);
 }
 
-TEST_CASE("a refusal of upstream, whichever it is, loses nothing") {
-  for (std::size_t fails_at = 1; fails_at < 12; ++fails_at) {
-    Counted upstream{.fails_at = fails_at};
-    {
-      memory::Pool pool(upstream, {.least_chunk = 1 << 16, .most_growth = 1 << 18});
-      std::vector<memory_test::Block> blocks;
-      std::size_t refused = 0;
-      for (std::size_t b = 0; b < 200; ++b) try {
-          blocks.push_back(
-              memory_test::take(pool, (b * b * 31) % 70000 + 1, 16, static_cast<std::byte>(b)));
-        } catch (const heddle::out_of_memory&) {
-          ++refused;
+/// Pages of which every so many-th call for more is refused.
+struct Refusing {
+  std::size_t every;
+  std::size_t calls = 0, refused = 0, used = 0, wrong = 0;
+  memory::Pages pages{memory::HugePages::no, std::size_t{1} << 30};
+
+  bool refuses() {
+    const bool refuse = ++calls % every == 0;
+    refused += refuse;
+    return refuse;
+  }
+  void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (refuses()) throw heddle::out_of_memory({"test", "this one is refused"});
+    used += bytes;
+    return pages.allocate(bytes, alignment);
+  }
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    wrong += bytes > used;
+    used -= bytes;
+    pages.deallocate(block, bytes, alignment);
+  }
+  bool extend(void* block, std::size_t bytes, std::size_t more) noexcept {
+    if (refuses() || !pages.extend(block, bytes, more)) return false;
+    used += more;
+    return true;
+  }
+  void shrink(void* block, std::size_t bytes, std::size_t less) noexcept {
+    wrong += less >= bytes || bytes > used;
+    used -= less;
+    pages.shrink(block, bytes, less);
+  }
+};
+static_assert(memory::ExtendableResource<Refusing>);
+
+/// The same, whose chunks do not grow.
+struct RefusingChunks {
+  Refusing* upstream;
+  void* allocate(std::size_t bytes, std::size_t alignment) {
+    return upstream->allocate(bytes, alignment);
+  }
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    upstream->deallocate(block, bytes, alignment);
+  }
+};
+
+/// 4000 random takes and returns, of which some are refused; returns how many were. All blocks come
+/// back as they were written.
+template <class Pool>
+std::size_t use_refused(Pool& pool, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<memory_test::Block> blocks;
+  std::size_t refused = 0;
+  for (int step = 0; step < 4000; ++step) {
+    if (random() % 8 < 5) {
+      const std::size_t bytes = random() % (std::size_t{1} << (4 + random() % 16)) + 1;
+      try {
+        blocks.push_back(
+            memory_test::take(pool, bytes, std::size_t{1} << random() % 8, std::byte(step)));
+      } catch (const heddle::out_of_memory&) {
+        ++refused;
+      }
+    } else if (!blocks.empty()) {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      memory_test::give_back(pool, blocks.back());
+      blocks.pop_back();
+    }
+  }
+  for (const memory_test::Block& block : blocks) memory_test::give_back(pool, block);
+  return refused;
+}
+
+TEST_CASE("upstream refuses every so many-th call, and nothing is lost") {
+  for (const std::size_t every : {1, 2, 3, 5, 11}) {
+    for (const bool grows : {false, true}) {
+      INFO("every " << every << (grows ? ", of chunks that grow" : ""));
+      Refusing upstream{.every = every};
+      RefusingChunks chunks{&upstream};
+      const auto use = [&](auto& pool) {
+        const std::size_t refused = use_refused(pool, 1);
+        // Where free chunks have gone back, it is asked once more.
+        CHECK((every == 1 ? refused > 2000 : upstream.refused >= 3));
+        std::array<std::string, 3> errors;
+        {
+          std::vector<std::jthread> threads;
+          for (std::size_t t = 0; t < errors.size(); ++t)
+            threads.emplace_back([&, t] {
+              try {
+                use_refused(pool, static_cast<std::uint32_t>(t));
+              } catch (const std::string& error) {
+                errors[t] = error;
+              } catch (const std::exception& error) {
+                errors[t] = error.what();
+              }
+            });
         }
-      CHECK(refused <= 1);
-      for (const memory_test::Block& block : blocks)
-        REQUIRE_NOTHROW(memory_test::give_back(pool, block));
-      pool.trim();
+        for (const std::string& error : errors) CHECK(error.empty());
+        CHECK(upstream.used == pool.reserved());
+        pool.trim();
+        CHECK(upstream.used == 0);
+      };
+      const memory::PoolOptions options{.least_chunk = 1 << 16, .most_growth = 1 << 18};
+      if (grows) {
+        memory::Pool pool(upstream, options);
+        use(pool);
+      } else {
+        memory::Pool pool(chunks, options);
+        use(pool);
+      }
       CHECK(upstream.used == 0);
+      CHECK(upstream.wrong == 0);
     }
   }
 }
