@@ -64,7 +64,7 @@ void compare(const StridedBlock& block) {
         meant.at(offset + static_cast<std::int64_t>(b)) = packed[next++];
     });
   };
-  for (const std::size_t first : {std::size_t{0}, std::size_t{1}, size / 2, size - 1}) {
+  for (const std::size_t first : {std::size_t{0}, std::size_t{1}, size / 3, size / 2, size - 1}) {
     unpack_first(first, block, packed.data(), to.base());
     place_first(first);
     REQUIRE(to.bytes == meant.bytes);

@@ -55,15 +55,23 @@ struct Packed : Found {
   Buffer buffer;
 
   /// Without a stack of a call that does not block.
-  Packed(Call call, const void* memory, int count, MPI_Datatype type, int peer,
+  Packed(Call call, const void* memory, int count, MPI_Datatype type, int peer, MPI_Comm comm,
          Stack* stack = nullptr)
       : Found(memory, count, type) {
     if (strided == nullptr || peer == MPI_PROC_NULL) return;
     Interposer& all = interposer();
-    if (stack != nullptr ? strided->packs_blocking : strided->packs_nonblocking)
-      buffer = stack != nullptr && strided->bytes <= sizeof stack->bytes
-                   ? Buffer(stack->bytes)
-                   : all.buffers.take(strided->bytes);
+    const bool receives = call == Call::recv || call == Call::irecv;
+    const bool packs = stack != nullptr
+                           ? strided->packs_blocking
+                           : strided->packs_nonblocking && !all.types.completed_elsewhere();
+    if (packs && (!receives || all.too_long_ends(comm))) {
+      if (stack != nullptr && strided->bytes <= sizeof stack->bytes) {
+        buffer = Buffer(stack->bytes);
+      } else {
+        all.freed.collect();
+        buffer = all.buffers.take(strided->bytes);
+      }
+    }
     if (buffer.data() != nullptr)
       all.counters.ours(call, strided->bytes);
     else
@@ -147,7 +155,7 @@ int unpack(const void* from, int size, int* position, void* to, int count, MPI_D
 
 int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
   Stack stack;
-  const Packed message(Call::send, from, count, type, to, &stack);
+  const Packed message(Call::send, from, count, type, to, comm, &stack);
   if (!message) return PMPI_Send(from, count, type, to, tag, comm);
   hd::pack(message.block(), bytes_at(from), message.buffer.data());
   return PMPI_Send(message.buffer.data(), message.size(), MPI_PACKED, to, tag, comm);
@@ -156,7 +164,7 @@ int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Co
 int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
          MPI_Status* wanted) {
   Stack stack;
-  const Packed message(Call::recv, to, count, type, from, &stack);
+  const Packed message(Call::recv, to, count, type, from, comm, &stack);
   if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
   // While it waits another thread may free the datatype, where one may call MPI meanwhile.
   std::shared_ptr<const Strided> kept;
@@ -170,7 +178,7 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
 
 int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  Packed message(Call::isend, from, count, type, to);
+  Packed message(Call::isend, from, count, type, to, comm);
   if (!message) return PMPI_Isend(from, count, type, to, tag, comm, request);
   hd::pack(message.block(), bytes_at(from), message.buffer.data());
   const int code =
@@ -182,7 +190,7 @@ int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_C
 
 int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  Packed message(Call::irecv, to, count, type, from);
+  Packed message(Call::irecv, to, count, type, from, comm);
   if (!message) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   // Before another thread may know that it has begun, and free the datatype.
   std::shared_ptr<const Strided> kept = message->shared_from_this();
@@ -293,6 +301,7 @@ int request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
 }
 
 int request_free(MPI_Request* request) {
+  if (request == nullptr) return PMPI_Request_free(request);
   Interposer& all = interposer();
   std::optional<Message> taken = all.requests.take(*request);
   if (!taken) return PMPI_Request_free(request);

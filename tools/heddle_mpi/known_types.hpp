@@ -78,6 +78,9 @@ class KnownTypes {
   }
   /// Whether some were left to the library as a device's driver is loaded.
   [[nodiscard]] bool left_for_a_device() const noexcept { return m_left_for_a_device; }
+  /// Whether requests may be completed past the interposer, by calls of Fortran 2008: those of
+  /// MPICH start messages by MPI_Isend and MPI_Irecv of C, and wait by PMPI_Wait.
+  [[nodiscard]] bool completed_elsewhere() const noexcept { return m_completed_elsewhere; }
 
   /// What is known of `type`, or nothing. A caller has it while its datatype lives.
   [[nodiscard]] const KnownType* find(MPI_Datatype type) {
@@ -98,7 +101,7 @@ class KnownTypes {
   void learn(MPI_Datatype type, const Gains& gains) {
     if (find(type) != nullptr) return;
     forget(type);
-    if (has_device()) m_left_for_a_device = true;
+    look_at_libraries();
     if (m_left_for_a_device) return;
     std::unique_ptr<const KnownType> known = look_at(type, gains);
     if (known == nullptr) return;
@@ -155,16 +158,25 @@ class KnownTypes {
   }
 
   /// Whether the driver of a device is loaded: addresses may then be those of its memory, which
-  /// this does not read.
-  static bool has_device() {
-    return dl_iterate_phdr(
-               [](dl_phdr_info* library, std::size_t, void*) {
-                 const std::string_view name = library->dlpi_name;
-                 for (const std::string_view driver : {"/libcuda.so", "/libamdhip64.so"})
-                   if (name.find(driver) != std::string_view::npos) return 1;
-                 return 0;
-               },
-               nullptr) != 0;
+  /// this does not read. Or MPICH's Fortran. Looks again where libraries were loaded since.
+  void look_at_libraries() {
+    const std::lock_guard lock(m_mutex);
+    dl_iterate_phdr(
+        [](dl_phdr_info* library, std::size_t, void* types) {
+          auto& self = *static_cast<KnownTypes*>(types);
+          if (library->dlpi_adds == self.m_loaded) return 1;  // the same of each of them
+          const std::string_view name = library->dlpi_name;
+          const auto is = [&](std::string_view file) {
+            return name.find(file) != std::string_view::npos;
+          };
+          if (is("/libcuda.so") || is("/libamdhip64.so") || is("/libze_loader.so"))
+            self.m_left_for_a_device = true;
+          if (is("/libmpichfort.so")) self.m_completed_elsewhere = true;
+          self.m_looked_at = library->dlpi_adds;
+          return 0;
+        },
+        this);
+    m_loaded = m_looked_at;
   }
 
   /// Which of 64 marks is that of a handle.
@@ -186,7 +198,9 @@ class KnownTypes {
   std::array<std::size_t, 64> m_at{};  ///< how many of them have each mark
   /// Those of m_types: spares calls with other datatypes the look at their attributes.
   static inline constinit std::atomic<std::uint64_t> s_marks = 0;
-  std::atomic<bool> m_left_for_a_device = false;
+  std::atomic<bool> m_left_for_a_device = false, m_completed_elsewhere = false;
+  unsigned long long m_loaded = 0,
+                     m_looked_at = 0;  ///< libraries, until the last look; in this one
   std::once_flag m_key_made;
   int m_key = MPI_KEYVAL_INVALID;
 };

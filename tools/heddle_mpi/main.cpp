@@ -14,6 +14,12 @@
 /// have it. Datatypes are looked at when they are committed, and forgotten when the program calls
 /// MPI_Type_free, in C, or their handle is another one's.
 ///
+/// Fortran: the calls of Open MPI's go past it, all of them. Those of MPICH are as C's, but that
+/// messages which do not block are the library's.
+///
+/// With Open MPI a receive on a communicator whose errors return is the library's: in one piece it
+/// would let a message that is too long for it write past its end.
+///
 /// Not for programs whose requests are started in C and waited for in another language, whose calls
 /// may go past it, nor for those that free the request of a receive which is on its way: what comes
 /// is not there when another message says so. Of a program that sends from memory of a device, the
@@ -98,13 +104,28 @@ unsigned long heddle_mpi_held() { return interposer().types.count() + Requests::
 int MPI_Type_commit(MPI_Datatype* type) {
   const int code = PMPI_Type_commit(type);
   heddle_mpi::Interposer& all = interposer();
-  if (code == MPI_SUCCESS && all.on) all.types.learn(*type, all.gains);
+  if (code != MPI_SUCCESS || !all.on) return code;
+  if (!all.errors_are_fatal(MPI_COMM_WORLD)) all.errors_return = true;  // set in another language
+  all.types.learn(*type, all.gains);
+  return code;
+}
+
+int MPI_Type_dup(MPI_Datatype old, MPI_Datatype* type) {
+  const int code = PMPI_Type_dup(old, type);
+  if (code != MPI_SUCCESS || KnownTypes::none()) return code;
+  heddle_mpi::Interposer& all = interposer();
+  if (all.types.find(old) != nullptr) all.types.learn(*type, all.gains);  // it is committed, too
   return code;
 }
 
 int MPI_Type_free(MPI_Datatype* type) {
   if (!KnownTypes::none()) interposer().types.release(*type);
   return PMPI_Type_free(type);
+}
+
+int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  if (handler != MPI_ERRORS_ARE_FATAL) interposer().errors_return = true;
+  return PMPI_Comm_set_errhandler(comm, handler);
 }
 
 int MPI_Finalize() {

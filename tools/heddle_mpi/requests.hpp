@@ -123,13 +123,12 @@ class FreedRequests {
   void put(MPI_Request request, Message message) {
     const std::lock_guard lock(m_mutex);
     m_freed.push_back({request, std::move(message)});
-    std::erase_if(m_freed, [](Freed& freed) {
-      int flag = 0;
-      MPI_Status status;
-      const int code = PMPI_Test(&freed.request, &flag, &status);
-      if (flag != 0) freed.message.arrive(status, code);
-      return flag != 0;
-    });
+    test();
+  }
+  /// Gives up the memory of those that are completed.
+  void collect() {
+    const std::lock_guard lock(m_mutex);
+    test();
   }
   /// Leaves them to MPI, which is to be ended: their memory stays.
   void let_go() {
@@ -142,6 +141,15 @@ class FreedRequests {
     MPI_Request request;
     Message message;
   };
+  void test() {
+    std::erase_if(m_freed, [](Freed& freed) {
+      int flag = 0;
+      MPI_Status status;
+      const int code = PMPI_Test(&freed.request, &flag, &status);
+      if (flag != 0) freed.message.arrive(status, code);
+      return flag != 0;
+    });
+  }
   CallMutex m_mutex;
   std::vector<Freed> m_freed;
 };
@@ -158,6 +166,7 @@ class TakenRequests {
  public:
   TakenRequests(Requests& home, int count, MPI_Request* requests, CallMemory& memory)
       : m_home(home), m_requests(requests), m_taken(&memory.resource) {
+    if (requests == nullptr) return;  // the library says so
     m_taken.reserve(std::min(Requests::count(), static_cast<std::size_t>(std::max(count, 0))));
     for (int i = 0; i < count; ++i)
       if (std::optional<Message> message = home.take(requests[i]))

@@ -34,9 +34,7 @@ class DatatypeContents {
     if (!m_readable) return;  // the other calls refuse it
 #endif
     call(PMPI_Type_get_envelope(type, &integers, &addresses, &types, &m_combiner));
-    if (m_combiner == MPI_COMBINER_NAMED || m_combiner == MPI_COMBINER_F90_REAL ||
-        m_combiner == MPI_COMBINER_F90_COMPLEX || m_combiner == MPI_COMBINER_F90_INTEGER)
-      return;  // they have none that could be asked for, or that need be
+    if (predefined(m_combiner)) return;  // there is nothing in it to be asked for, or that need be
     m_integers.resize(static_cast<std::size_t>(integers));
     m_addresses.resize(static_cast<std::size_t>(addresses));
     m_types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
@@ -49,7 +47,7 @@ class DatatypeContents {
     for (MPI_Datatype& type : m_types) {
       int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
       if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-          combiner != MPI_COMBINER_NAMED)
+          !predefined(combiner))
         PMPI_Type_free(&type);
     }
   }
@@ -65,6 +63,12 @@ class DatatypeContents {
   static void call(int code) { check(code, "heddle::strided_block_of"); }
 
  private:
+  /// Whether it is MPI's own, which is not freed: those of Fortran's kinds are, too.
+  [[nodiscard]] static bool predefined(int combiner) noexcept {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+  }
+
   bool m_readable = true;
   int m_combiner = MPI_COMBINER_NAMED;
   std::vector<int> m_integers;
@@ -79,9 +83,10 @@ template <class Lengths, class Begins>
                                                  std::size_t blocks, Lengths&& lengths,
                                                  Begins&& begins) {
   if (blocks == 0) return StridedBlock();
-  const std::int64_t stride = blocks > 1 ? begins(1) - begins(0) : 0;
+  const std::int64_t stride = blocks > 1 ? offset_between(begins(0), begins(1)) : 0;
   for (std::size_t b = 1; b < blocks; ++b)
-    if (lengths(b) != lengths(0) || begins(b) - begins(b - 1) != stride) return std::nullopt;
+    if (lengths(b) != lengths(0) || offset_between(begins(b - 1), begins(b)) != stride)
+      return std::nullopt;
   return item.repeated(static_cast<std::uint64_t>(lengths(0)), extent)
       .repeated(blocks, stride)
       .shifted(begins(0));
@@ -126,7 +131,7 @@ template <class Lengths, class Begins>
     case MPI_COMBINER_CONTIGUOUS: return item->repeated(times(integer(0)), extent);
     case MPI_COMBINER_VECTOR:
       return item->repeated(times(integer(1)), extent)
-          .repeated(times(integer(0)), integer(2) * extent);
+          .repeated(times(integer(0)), impl::offset_product(extent, integer(2)));
     case MPI_COMBINER_HVECTOR:
       return item->repeated(times(integer(1)), extent)
           .repeated(times(integer(0)), contents.addresses()[0]);
@@ -137,7 +142,8 @@ template <class Lengths, class Begins>
       return impl::evenly(
           *item, extent, blocks, [&](std::size_t b) { return integer(1 + b); },
           [&](std::size_t b) {
-            return in_bytes ? contents.addresses()[b] : integer(1 + blocks + b) * extent;
+            return in_bytes ? contents.addresses()[b]
+                            : impl::offset_product(extent, integer(1 + blocks + b));
           });
     }
     case MPI_COMBINER_INDEXED_BLOCK:
@@ -146,7 +152,8 @@ template <class Lengths, class Begins>
       return impl::evenly(
           *item, extent, times(integer(0)), [&](std::size_t) { return integer(1); },
           [&](std::size_t b) {
-            return in_bytes ? contents.addresses()[b] : integer(2 + b) * extent;
+            return in_bytes ? contents.addresses()[b]
+                            : impl::offset_product(extent, integer(2 + b));
           });
     }
     case MPI_COMBINER_STRUCT:
@@ -161,8 +168,8 @@ template <class Lengths, class Begins>
       for (std::size_t d = 0; d < dimensions; ++d) {
         const std::size_t at = 1 + (last_is_fastest ? dimensions - 1 - d : d);
         block = block.repeated(times(integer(dimensions + at)), stride)
-                    .shifted(integer(2 * dimensions + at) * stride);
-        stride *= integer(at);
+                    .shifted(impl::offset_product(stride, integer(2 * dimensions + at)));
+        stride = impl::offset_product(stride, integer(at));
       }
       return block;
     }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -245,12 +246,19 @@ inline void unpack(const StridedBlock& block, const std::byte* packed, std::byte
 inline void unpack_first(Bytes bytes, const StridedBlock& block, const std::byte* packed,
                          std::byte* base) {
   if (bytes >= block.bytes()) return unpack(block, packed, base);
-  block.for_each_run([&](std::int64_t offset) {
-    const Bytes length = std::min(bytes, block.run());
-    if (length == 0) return;
-    std::memcpy(base + offset, packed, length);
-    packed += length;
-    bytes -= length;
+  impl::with_run(block.run(), [&](const auto& run) {
+    // Of each loop the turns that are there as a whole; what is left lies in the next one.
+    std::vector<StridedLoop> loops(block.loops().begin(), block.loops().end());
+    std::byte* to = base + block.start();
+    Bytes turn = block.bytes();
+    for (auto loop = loops.begin(); loop != loops.end(); ++loop) {
+      turn /= loop->count;
+      loop->count = bytes / turn;
+      packed = impl::copy_loops<false, false>({loop, loops.end()}, run, to, packed);
+      to += static_cast<std::int64_t>(loop->count) * loop->stride;
+      bytes -= loop->count * turn;
+    }
+    std::memcpy(to, packed, bytes);
   });
 }
 

@@ -23,6 +23,32 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
+[[nodiscard]] inline Complaint too_far(std::string why) {
+  return {"heddle::StridedBlock", "offsets do not fit in 64 bits", std::move(why)};
+}
+/// @throws contract_error where it does not fit.
+[[nodiscard]] inline std::int64_t offset_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  expects(!__builtin_add_overflow(a, b, &result), [&] { return too_far(text(a, " + ", b)); });
+  return result;
+}
+/// From `a` to `b`, likewise.
+[[nodiscard]] inline std::int64_t offset_between(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  expects(!__builtin_sub_overflow(b, a, &result), [&] { return too_far(text(b, " - ", a)); });
+  return result;
+}
+/// Likewise.
+[[nodiscard]] inline std::int64_t offset_product(std::int64_t a, std::integral auto b) {
+  std::int64_t result = 0;
+  expects(!__builtin_mul_overflow(a, b, &result), [&] { return too_far(text(a, " x ", b)); });
+  return result;
+}
+
+}  // namespace impl
+
 /// What repeats what is inside of it.
 struct StridedLoop {
   std::uint64_t count = 1;  ///< times
@@ -51,7 +77,7 @@ class StridedBlock {
   /// The same, so many bytes further on.
   [[nodiscard]] StridedBlock shifted(std::int64_t bytes) const {
     StridedBlock block = *this;
-    if (m_run != 0) block.m_start = sum(m_start, bytes);
+    if (m_run != 0) block.m_start = impl::offset_sum(m_start, bytes);
     return block;
   }
 
@@ -63,14 +89,14 @@ class StridedBlock {
     if (count == 1) return block;
     const auto turns = static_cast<std::int64_t>(count);
     const auto reach = [](const StridedLoop& loop) {  // where it goes on, if it does
-      return product(loop.stride, loop.count);
+      return impl::offset_product(loop.stride, loop.count);
     };
-    expects(turns > 0, [&] { return too_far(text(count, " turns")); });
+    expects(turns > 0, [&] { return impl::too_far(text(count, " turns")); });
     if (!m_loops.empty() && reach(m_loops.front()) == stride)
       block.m_loops.front().count = static_cast<std::uint64_t>(
-          product(static_cast<std::int64_t>(m_loops.front().count), count));
+          impl::offset_product(static_cast<std::int64_t>(m_loops.front().count), count));
     else if (m_loops.empty() && static_cast<std::int64_t>(m_run) == stride)
-      block.m_run = static_cast<Bytes>(product(stride, count));
+      block.m_run = static_cast<Bytes>(impl::offset_product(stride, count));
     else
       block.m_loops.insert(block.m_loops.begin(), {count, stride});
     (void)block.bounds();
@@ -89,7 +115,7 @@ class StridedBlock {
   /// All of its bytes; those that it has twice count twice.
   [[nodiscard]] Bytes bytes() const {
     std::int64_t bytes = static_cast<std::int64_t>(m_run);
-    for (const StridedLoop& loop : m_loops) bytes = product(bytes, loop.count);
+    for (const StridedLoop& loop : m_loops) bytes = impl::offset_product(bytes, loop.count);
     return static_cast<Bytes>(bytes);
   }
 
@@ -101,10 +127,11 @@ class StridedBlock {
   };
   /// Where in memory it lies.
   [[nodiscard]] Bounds bounds() const {
-    Bounds bounds{m_start, sum(m_start, static_cast<std::int64_t>(m_run))};
+    Bounds bounds{m_start, impl::offset_sum(m_start, static_cast<std::int64_t>(m_run))};
     for (const StridedLoop& loop : m_loops) {
-      const std::int64_t last = product(loop.stride, loop.count - 1);
-      (last < 0 ? bounds.begin : bounds.end) = sum(last < 0 ? bounds.begin : bounds.end, last);
+      const std::int64_t last = impl::offset_product(loop.stride, loop.count - 1);
+      (last < 0 ? bounds.begin : bounds.end) =
+          impl::offset_sum(last < 0 ? bounds.begin : bounds.end, last);
     }
     return bounds;
   }
@@ -156,20 +183,6 @@ class StridedBlock {
   }
 
  private:
-  [[nodiscard]] static Complaint too_far(std::string why) {
-    return {"heddle::StridedBlock", "offsets do not fit in 64 bits", std::move(why)};
-  }
-  [[nodiscard]] static std::int64_t sum(std::int64_t a, std::int64_t b) {
-    std::int64_t result = 0;
-    expects(!__builtin_add_overflow(a, b, &result), [&] { return too_far(text(a, " + ", b)); });
-    return result;
-  }
-  [[nodiscard]] static std::int64_t product(std::int64_t a, std::uint64_t b) {
-    std::int64_t result = 0;
-    expects(!__builtin_mul_overflow(a, b, &result), [&] { return too_far(text(a, " x ", b)); });
-    return result;
-  }
-
   template <class Visit>
   void runs(std::size_t depth, std::int64_t offset, Visit& visit) const {
     if (depth == m_loops.size()) {
