@@ -6,7 +6,7 @@
 ///     LD_PRELOAD=libheddle_malloc.so program
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system.
 /// HEDDLE_MALLOC_TRACE=FILE writes all calls to FILE.<process>, of which `memory import` makes a
-/// trace.
+/// trace; of a process that becomes another program to FILE.<process>.1 and so on.
 
 #include <algorithm>
 #include <atomic>
@@ -18,14 +18,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
 #include <new>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <heddle/memory/impl/block_pool.hpp>
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
 
@@ -63,26 +66,32 @@ class Aside {
 
 constinit Aside aside;
 
-/// The calls of a process, in a file that is mapped: written as they are made, without a lock.
+/// The calls of a process, in a file that is mapped: written as they are made, and without a lock
+/// but where the file grows.
 class Events {
  public:
   /// The file that HEDDLE_MALLOC_TRACE names, if it does and can be made.
   void open() noexcept {
     const char* const name = std::getenv("HEDDLE_MALLOC_TRACE");
     if (name == nullptr) return;
-    char path[4096];
-    const int length = std::snprintf(path, sizeof path, "%s.%d", name, ::getpid());
-    if (length < 0 || length >= static_cast<int>(sizeof path)) return;
-    m_file = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    // Another program may have had the same process before, which has become this one.
+    for (int program = 0; m_file < 0 && program < 100; ++program) {
+      char path[4096], number[8] = "";
+      if (program > 0) std::snprintf(number, sizeof number, ".%d", program);
+      const int length = std::snprintf(path, sizeof path, "%s.%d%s", name, ::getpid(), number);
+      if (length < 0 || length >= static_cast<int>(sizeof path)) return;
+      m_file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (m_file < 0 && errno != EEXIST) return;
+    }
     if (m_file < 0) return;
-    void* mapped = MAP_FAILED;
-    if (::ftruncate(m_file, most * sizeof(RawEvent)) == 0)
-      mapped =
-          ::mmap(nullptr, most * sizeof(RawEvent), PROT_READ | PROT_WRITE, MAP_SHARED, m_file, 0);
+    // Addresses for all that may come; the file follows.
+    m_most = memory::Pages::room(most * sizeof(RawEvent)) / sizeof(RawEvent);
+    void* const mapped = ::mmap(nullptr, m_most * sizeof(RawEvent), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_NORESERVE, m_file, 0);
     if (mapped == MAP_FAILED) return;
-    std::memcpy(mapped, heddle_malloc::raw_magic.data(), sizeof(RawEvent));
-    ::clock_gettime(CLOCK_MONOTONIC, &m_begin);
     m_events = static_cast<RawEvent*>(mapped);
+    ::clock_gettime(CLOCK_MONOTONIC, &m_begin);
+    if (grow(0)) std::memcpy(mapped, heddle_malloc::raw_magic.data(), sizeof(RawEvent));
   }
   void taken(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (m_events != nullptr) write(block, bytes, alignment);
@@ -92,11 +101,13 @@ class Events {
   }
   /// A child of a fork has no file, it is its parent's.
   void forget() noexcept { m_events = nullptr; }
+  /// Other threads may go on: what they have begun by now is in what stays of the file.
   void close() noexcept {
     if (m_events == nullptr) return;
-    m_events = nullptr;
-    const std::size_t events = std::min<std::size_t>(m_next, most);
-    if (::ftruncate(m_file, static_cast<off_t>(events * sizeof(RawEvent))) != 0) return;
+    const std::size_t events = m_next.exchange(m_most);
+    const std::scoped_lock lock(m_growing);
+    if (events < m_room && ::ftruncate(m_file, static_cast<off_t>(events * sizeof(RawEvent))) == 0)
+      m_room = events;
   }
 
  private:
@@ -105,7 +116,7 @@ class Events {
 
   void write(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
     const std::size_t at = m_next.fetch_add(1, std::memory_order_relaxed);
-    if (at >= most) return;
+    if (at >= m_room.load(std::memory_order_acquire) && !grow(at)) return;
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     const auto time =
@@ -114,9 +125,26 @@ class Events {
                     static_cast<std::uint32_t>(time), static_cast<std::uint32_t>(alignment)};
   }
 
+  /// Makes the file hold event `at`, and as many again. False where it may not.
+  [[nodiscard]] bool grow(std::size_t at) noexcept {
+    if (at >= m_most) return false;
+    const std::scoped_lock lock(m_growing);
+    if (at < m_room) return true;
+    const std::size_t room = std::min(m_most, std::max(2 * at, std::size_t{1} << 14));
+    rlimit limit{};  // beyond which the system ends the program
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && room * sizeof(RawEvent) > limit.rlim_cur)
+      return false;
+    if (::ftruncate(m_file, static_cast<off_t>(room * sizeof(RawEvent))) != 0) return false;
+    m_room.store(room, std::memory_order_release);
+    return true;
+  }
+
   RawEvent* m_events = nullptr;
   int m_file = -1;
   timespec m_begin{};
+  std::size_t m_most = 0;  ///< events for which there are addresses
+  memory::impl::BriefMutex m_growing;
+  std::atomic<std::size_t> m_room{0};  ///< events for which there is a file
   std::atomic<std::size_t> m_next{1};
 };
 

@@ -14,7 +14,7 @@ namespace heddle_malloc {
 struct RawEvent {
   std::uint64_t block;  ///< its address
   std::uint64_t bytes;  ///< 0 of a block that comes back
-  std::uint32_t microseconds;
+  std::uint32_t microseconds;  ///< modulo 2^32
   std::uint32_t alignment;
 };
 

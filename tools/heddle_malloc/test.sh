@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# test.sh LIBRARY COMPILER: programs that know nothing of libheddle_malloc.so print the same with it as
-# without: a shell with subshells, a compiler, and what else the machine has of python3 and git.
+# test.sh LIBRARY COMPILER MEMORY: programs that know nothing of libheddle_malloc.so print the same with
+# it as without: a shell with subshells, a compiler, and what else the machine has of python3 and git.
+# Their calls are traced, and read by the program `memory`.
 set -euo pipefail
-library=$1 compiler=$2
+library=$1 compiler=$2 memory=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -159,3 +160,58 @@ if command -v git > /dev/null; then
   same "git gc" git gc --quiet
   same "git fsck" git fsck --full
 fi
+
+cd "$work"
+# Traces: of a program that ends while its threads go on, that is killed, that becomes another one, and
+# whose files may not be large.
+cat > traced.cpp << 'SOURCE'
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  const std::string what = argv[1];
+  void* volatile block = nullptr;
+  for (int i = 0; i < 1000; ++i) {
+    block = std::malloc(123);
+    if (i % 2 == 0) std::free(block);
+  }
+  if (what == "threads") {
+    for (int t = 0; t < 3; ++t)
+      std::thread([] {
+        for (void* volatile other = nullptr;; std::free(other)) other = std::malloc(77);
+      }).detach();
+    usleep(3000);
+  }
+  if (what == "killed") raise(SIGKILL);
+  if (what == "becomes") execl(argv[0], argv[0], "ends", nullptr);
+}
+SOURCE
+"$compiler" -std=c++20 -O1 -fno-builtin -pthread traced.cpp -o traced
+fail() { echo "$*" >&2; exit 1; }
+trace() {  # trace WHAT STATUS: of each process the blocks of 123 B that it has left, in blocks.txt
+  rm -f events.*
+  local status=0 file
+  HEDDLE_MALLOC_TRACE=$work/events LD_PRELOAD=$library ./traced "$1" 2> /dev/null || status=$?
+  [[ $status == "$2" ]] || fail "a traced program that $1 ends with $status"
+  for file in events.*; do
+    [[ $(stat -c %s "$file") -lt 100000000 ]] || fail "$1: $file is of $(stat -c %s "$file") B"
+    "$memory" import "$file" "$file.trace"
+    awk '$1 == "+" { bytes[taken++] = $3; left += $3 == 123 }
+         $1 == "-" { left -= bytes[$3] == 123 } END { print left }' "$file.trace"
+  done > blocks.txt
+}
+trace ends 0
+[[ $(cat blocks.txt) == 500 ]] || fail "a traced program has left $(cat blocks.txt) blocks"
+for _ in $(seq 10); do trace threads 0; done
+trace killed 137
+[[ $(cat blocks.txt) == 500 ]] || fail "a program that is killed has left $(cat blocks.txt) blocks"
+trace becomes 0
+[[ $(tr '\n' ' ' < blocks.txt) == '500 500 ' ]] || fail "two programs have left $(cat blocks.txt)"
+rm -f events.*
+(ulimit -f 100; HEDDLE_MALLOC_TRACE=$work/events LD_PRELOAD=$library ./traced ends) ||
+  fail "a program that may write 100 KiB ends as its trace does not fit"
+(ulimit -v 1000000; trace ends 0; [[ $(cat blocks.txt) == 500 ]]) || fail "a trace under a limit"
