@@ -61,7 +61,7 @@ class BlockPool {
 
   [[nodiscard]] void* allocate(Cache* cache, std::size_t bytes, std::size_t alignment) {
     if (bytes - 1 < SizeClasses::largest && alignment <= granule) [[likely]] {
-      const std::uint32_t c = class_of(bytes, alignment);
+      const std::uint32_t c = SizeClasses::of(bytes, alignment);
       if (cache == nullptr) return one(c);
       std::uint32_t& count = cache->counts[c];
       if (count == 0) [[unlikely]]
@@ -75,7 +75,7 @@ class BlockPool {
   void deallocate(Cache* cache, void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     if (bytes - 1 < SizeClasses::largest && alignment <= granule) [[likely]] {
-      const std::uint32_t c = class_of(bytes, alignment);
+      const std::uint32_t c = SizeClasses::of(bytes, alignment);
       if (cache == nullptr) return put_back(c, &block, 1);
       std::uint32_t& count = cache->counts[c];
       const std::size_t size = SizeClasses::size(c);
@@ -162,10 +162,6 @@ class BlockPool {
 
   [[nodiscard]] static std::uintptr_t address_of(const void* block) noexcept {
     return reinterpret_cast<std::uintptr_t>(block);
-  }
-  [[nodiscard]] static std::uint32_t class_of(std::size_t bytes, std::size_t alignment) noexcept {
-    if (bytes > SizeClasses::largest_small) return SizeClasses::of(whole(bytes));
-    return SizeClasses::of(bytes, alignment);
   }
 
   /// At least one block into an empty stack.

@@ -28,11 +28,12 @@ struct SizeClasses {
   static constexpr std::size_t largest_small = std::size_t{8} << 10;
   static constexpr std::size_t largest = std::size_t{256} << 10;
 
-  /// The class of a size from 1 to `largest`; see size().
+  /// The class of a size from 1 to `largest`; see size(). Without a branch, which sizes that come
+  /// at random would mislead.
   [[nodiscard]] static constexpr std::uint32_t of(std::size_t bytes) noexcept {
-    if (bytes <= 8 * least) return static_cast<std::uint32_t>((bytes - 1) / least);
-    const auto octave = static_cast<std::uint32_t>(std::bit_width(bytes - 1)) - 4;
-    return (octave - 4) * 8 + static_cast<std::uint32_t>((bytes - 1) >> octave);
+    const std::size_t last = bytes - 1;
+    const auto octave = static_cast<std::uint32_t>(std::bit_width(last | 8 * least)) - 4;
+    return (octave - 4) * 8 + static_cast<std::uint32_t>(last >> octave);
   }
   /// Likewise, of a block whose address is a multiple of `alignment`, at most a granule: sizes of a
   /// class are multiples of an eighth of their octave, and blocks begin at multiples of their size.
@@ -42,11 +43,10 @@ struct SizeClasses {
       bytes = std::bit_ceil(std::max(bytes, alignment));
     return of(bytes);
   }
-  /// The size of the blocks of a class.
+  /// The size of the blocks of a class: eight in an octave, and below 8 * `least` its multiples.
   [[nodiscard]] static constexpr std::size_t size(std::uint32_t size_class) noexcept {
-    if (size_class < 8) return (size_class + 1) * least;
-    const std::uint32_t octave = size_class / 8 + 3;
-    return static_cast<std::size_t>(size_class % 8 + 9) << octave;
+    const std::uint32_t above = size_class < 8 ? 0 : 1;
+    return static_cast<std::size_t>(size_class % 8 + 1 + 8 * above) << (size_class / 8 + 4 - above);
   }
   /// How many there are.
   static constexpr std::uint32_t count = 96;
