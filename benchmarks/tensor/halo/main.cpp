@@ -5,9 +5,10 @@
 /// @file
 /// The halo of a block between two ranks, against the same exchange written by hand, which packs,
 /// and against one by MPI datatypes: across rows, where a face is one run a plane, and across
-/// columns, where each of its elements lies alone.
+/// columns, where each of its elements lies alone. Beside it what the halo gains by the table that
+/// is shipped, for faces of several sizes.
 ///
-/// The three take turns sample by sample, each sample between barriers. Times are of the slower
+/// All take turns sample by sample, each sample between barriers. Times are of the slower
 /// rank. What the halos hold is compared first.
 
 #include <algorithm>
@@ -25,6 +26,8 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/comm/shipped_gains.hpp>
+#include <heddle/layout/path_table.hpp>
 #include <heddle/tensor.hpp>
 
 #include "../../ranks.hpp"
@@ -37,7 +40,7 @@ using Call = std::function<void()>;
 namespace {
 
 constexpr const char* where = "tensor/halo";
-constexpr std::int64_t side = 128;  ///< of each rank's cube, without a halo
+constexpr std::int64_t side = 128;  ///< of each rank's cube, without a halo, compared by hand
 
 /// Each rank has a core of its own, and waits as MPI does.
 const hd::ExecuteOptions spins{.idle = hd::Idle::spin};
@@ -140,18 +143,42 @@ class ByDatatype {
   MPI_Datatype m_given = MPI_DATATYPE_NULL, m_taken = MPI_DATATYPE_NULL;
 };
 
+/// A cube of each of two ranks, divided along one dimension, filled by the rank.
+Block make(const hd::DeviceMesh& mesh, int dim, std::int64_t cube) {
+  std::vector<std::int64_t> sizes(3, cube);
+  sizes[static_cast<std::size_t>(dim)] = 2 * cube;
+  Block block(mesh, sizes, {hd::Shard{dim, {}, 1}});
+  for (std::size_t i = 0; i < block.view().size(); ++i)
+    block.view().data()[i] = static_cast<double>((i * 7 + mesh.rank().value) % 1013);
+  return block;
+}
+
+/// Seconds of `repetitions` of each of the calls, which take turns.
+template <std::size_t count>
+std::array<std::vector<double>, count> times_of(const std::array<Call, count>& calls,
+                                                int repetitions, MPI_Comm comm) {
+  std::array<std::vector<double>, count> times;
+  for (std::size_t round = 0; round < 101; ++round)
+    for (std::size_t c = 0; c < count; ++c) {
+      const std::size_t which = (c + round) % count;
+      times[which].push_back(bench::seconds_of_all(comm, [&] {
+        for (int i = 0; i < repetitions; ++i) calls[which]();
+      }));
+    }
+  return times;
+}
+
+void require_equal(std::string_view name, const Block& a, const Block& b) {
+  bench::require_equal(
+      hd::text("the halo across ", name),
+      std::memcmp(a.view().data(), b.view().data(), a.view().size() * sizeof(double)), 0);
+}
+
 void compare(std::string_view name, int dim, const hd::DeviceMesh& mesh) {
   const int rank = static_cast<int>(mesh.rank().value);
   const MPI_Comm comm = mesh.all().get();
-  std::vector<std::int64_t> sizes(3, side);
-  sizes[static_cast<std::size_t>(dim)] = 2 * side;
-  const auto make = [&] {
-    const Block block(mesh, sizes, {hd::Shard{dim, {}, 1}});
-    for (std::size_t i = 0; i < block.view().size(); ++i)
-      block.view().data()[i] = static_cast<double>((i * 7 + static_cast<std::size_t>(rank)) % 1013);
-    return block;
-  };
-  const Block ours = make(), by_hand = make(), by_type = make();
+  const Block ours = make(mesh, dim, side), by_hand = make(mesh, dim, side),
+              by_type = make(mesh, dim, side);
   const Faces faces(dim, rank);
   hd::Halo halo(ours);
   ByHand hand(by_hand.view(), faces, 1 - rank, comm);
@@ -159,22 +186,27 @@ void compare(std::string_view name, int dim, const hd::DeviceMesh& mesh) {
   const std::array<Call, 3> calls{[&] { halo.exchange(Exec{}, ours, spins); }, [&] { hand(); },
                                   [&] { type(); }};
   for (const Call& call : calls) call();
-  for (const Block* other : {&by_hand, &by_type})
-    bench::require_equal(
-        hd::text("the halo across ", name),
-        std::memcmp(ours.view().data(), other->view().data(), ours.view().size() * sizeof(double)),
-        0);
-  std::array<std::vector<double>, 3> times;
-  for (std::size_t round = 0; round < 101; ++round)
-    for (std::size_t c = 0; c < calls.size(); ++c) {
-      const std::size_t which = (c + round) % calls.size();
-      times[which].push_back(bench::seconds_of_all(comm, [&] {
-        for (int i = 0; i < 5; ++i) calls[which]();
-      }));
-    }
+  for (const Block* other : {&by_hand, &by_type}) require_equal(name, ours, *other);
+  const auto times = times_of(calls, 5, comm);
   if (rank != 0) return;
   bench::print_ratio(where, hd::text(name, "_by_hand"), bench::ratios(times[1], times[0]));
   bench::print_ratio(where, hd::text(name, "_datatype"), bench::ratios(times[2], times[0]));
+}
+
+/// What a halo gains where a table says which of its messages are packed, and not all are.
+void compare_table(std::string_view name, int dim, std::int64_t cube, const hd::DeviceMesh& mesh) {
+  const Block packs = make(mesh, dim, cube), chooses = make(mesh, dim, cube);
+  hd::Halo without(packs);
+  hd::Halo with(chooses, {}, {}, hd::PathTable(hd::shipped_gains()));
+  const std::array<Call, 2> calls{[&] { without.exchange(Exec{}, packs, spins); },
+                                  [&] { with.exchange(Exec{}, chooses, spins); }};
+  for (const Call& call : calls) call();
+  require_equal(name, packs, chooses);
+  const int repetitions = cube > 128 ? 3 : cube > 32 ? 10 : 50;
+  const auto times = times_of(calls, repetitions, mesh.all().get());
+  if (+mesh.rank() == 0)
+    bench::print_value(where, hd::text(name, "_by_table_", cube), bench::ratios(times[0], times[1]),
+                       "x");
 }
 
 void run() {
@@ -182,6 +214,10 @@ void run() {
   const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", 2}});
   compare("rows", 1, mesh);
   compare("columns", 2, mesh);
+  for (const std::int64_t cube : {16, 32, 64, 128, 256}) {
+    compare_table("rows", 1, cube, mesh);
+    compare_table("columns", 2, cube, mesh);
+  }
 }
 
 }  // namespace
