@@ -54,13 +54,18 @@ struct Walk {
     return all;
   }
 
+  /// Of one row or one axis of rows no division, which devices feel; of two axes one.
   [[nodiscard]] KOKKOS_FUNCTION RowStart<Views> row(std::size_t index) const {
     RowStart<Views> start{};
-    for (int axis = axes - 1; axis >= 0; --axis) {
-      const auto along = static_cast<std::ptrdiff_t>(index % extent[axis]);
+    const auto go = [&](int axis, std::size_t along) {
+      for (std::size_t view = 0; view < Views; ++view)
+        start.at[view] += static_cast<std::ptrdiff_t>(along) * stride[axis][view];
+    };
+    for (int axis = axes - 1; axis > 0; --axis) {
+      go(axis, index % extent[axis]);
       index /= extent[axis];
-      for (std::size_t view = 0; view < Views; ++view) start.at[view] += along * stride[axis][view];
     }
+    if (axes > 0) go(0, index);
     return start;
   }
 };
