@@ -145,6 +145,21 @@ TEST_CASE("a failure of the upstream leaves an arena as it was") {
   });
 }
 
+TEST_CASE("an arena that was moved from has nothing, and may be used") {
+  memory_test::Failing heap;
+  memory::Arena arena(heap, 100);
+  for (int block = 0; block < 5; ++block) (void)arena.allocate(90, 8);
+  memory::Arena other(std::move(arena));
+  CHECK(arena.reserved() == 0);
+  void* const block = arena.allocate(50, 8);
+  CHECK(arena.owns(block));
+  CHECK_FALSE(other.owns(block));
+  arena.deallocate(block, 50, 8);
+  arena.release();
+  other.release();
+  CHECK(heap.blocks() == 0);
+}
+
 TEST_CASE("an arena of no chunk is refused") {
   CHECK(message_of<hd::contract_error>([] { memory::Arena arena(memory::Pages{}, 0); }) ==
         "heddle::memory::Arena: chunks of 0 B");

@@ -29,6 +29,18 @@ struct Add {
   KOKKOS_FUNCTION void operator()(std::size_t i) const { to(i) += value; }
 };
 
+/// Of two instances at once.
+struct Sum {
+  Kokkos::View<long*, Exec::memory_space> from, to;
+  KOKKOS_FUNCTION void operator()(std::size_t i) const { Kokkos::atomic_add(&to(i), from(i)); }
+};
+
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
+constexpr bool knows_events = true;
+#else
+constexpr bool knows_events = false;
+#endif
+
 TEST_CASE("a View that is given back while kernels use it is not anybody's before they are done") {
   memory::Pool pool(memory::FromSpace<Exec::memory_space>{});
   memory::Ordered<Exec, memory::Ref<decltype(pool)>> ordered(pool);
@@ -55,6 +67,28 @@ TEST_CASE("a View that is given back while kernels use it is not anybody's befor
   CHECK(pool.reserved() == 0);
 }
 
+TEST_CASE("an instance is given what another one has done with, when it has") {
+  memory::Pool pool(memory::FromSpace<Exec::memory_space>{});
+  memory::Ordered<Exec, memory::Ref<decltype(pool)>> ordered(pool);
+  constexpr std::size_t size = 5000;
+  const auto instances = Kokkos::Experimental::partition_space(Exec(), 1, 1);
+  const Kokkos::View<long*, Exec::memory_space> sum("heddle::test::sum", size);
+  for (long step = 0; step < 40; ++step) {
+    const Exec& exec = instances[static_cast<std::size_t>(step % 2)];
+    const auto temporary = memory::make_view<long*>(exec, ordered, "some", memory::zeroed, size);
+    Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(exec, 0, size),
+                         Add{temporary, step});
+    Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(exec, 0, size),
+                         Sum{temporary, sum});
+  }
+  ordered.wait();
+  const auto host = heddle::host_mirror(sum);
+  Kokkos::deep_copy(host, sum);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < size; ++i) wrong += host(i) != 780;
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("marks of an instance are over when its work is") {
   const Exec exec;
   using Events = memory::ExecutionEvents<Exec>;
@@ -62,6 +96,7 @@ TEST_CASE("marks of an instance are over when its work is") {
   Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(exec, 0, 1000), Add{to, 3});
   const auto mark = Events::record(exec);
   Events::wait(mark);
+  if constexpr (heddle::done_at_once<Exec> || knows_events) CHECK(Events::done(mark));
   const auto host = heddle::host_mirror(to);
   Kokkos::deep_copy(host, to);
   CHECK(host(999) == 3);

@@ -14,12 +14,18 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/memory/from_space.hpp>
+#include <heddle/memory/polymorphic.hpp>
+#include <heddle/memory/space.hpp>
 
 #include "conformance.hpp"
 
 namespace test_from_space {
 
 namespace hm = heddle::memory;
+
+// Of spaces that nobody vouches for it is not.
+static_assert(hm::is_ipc_safe<hm::FromSpace<>>);
+static_assert(!hm::is_ipc_safe<hm::FromSpace<hm::Space<hm::FromPolymorphic>>>);
 
 TEST_CASE("memory of Kokkos' host space keeps to what a resource keeps to") {
   hm::FromSpace<> memory;

@@ -30,10 +30,11 @@ namespace memory = heddle::memory;
 
 using memory::is_ipc_safe;
 static_assert(is_ipc_safe<memory::Pages>);
-static_assert(is_ipc_safe<memory::Mapped>);
+static_assert(!is_ipc_safe<memory::Mapped>);
 static_assert(is_ipc_safe<memory::Ref<memory::Arena<memory::Limit<memory::Pages>>>>);
 static_assert(is_ipc_safe<memory::IpcSafe<memory::Segment<memory::Pages>>>);
-static_assert(is_ipc_safe<memory::Fallback<memory::Pages, memory::Mapped>>);
+static_assert(is_ipc_safe<memory::Fallback<memory::Pages, memory::Segment<memory::Pages>>>);
+static_assert(!is_ipc_safe<memory::Fallback<memory::Pages, memory::Mapped>>);
 static_assert(!is_ipc_safe<memory::Fallback<memory::Pages, memory::Ldm>>);
 static_assert(!is_ipc_safe<memory::Ldm>);
 static_assert(!is_ipc_safe<memory::AnyResource>);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <ios>
 #include <string>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
 
@@ -94,7 +95,20 @@ TEST_CASE("a file that cannot be mapped is named with the reason, and stays as i
         "heddle::memory::Mapped: cannot map '/dev/null' (it is not a regular file)");
   const std::string large = name + "2";
   CHECK_THAT(message(large, std::size_t{1} << 60), ContainsSubstring("(posix_fallocate: "));
+  CHECK_FALSE(std::filesystem::exists(large));
+  std::ofstream(large) << "";
+  CHECK_THAT(message(large, std::size_t{1} << 60), ContainsSubstring("(posix_fallocate: "));
   CHECK(std::filesystem::file_size(large) == 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have many addresses
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &old) == 0);
+  const rlimit none{0, old.rlim_max};  // room on the disk, but no addresses
+  REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
+  const std::string refused = message(large, std::size_t{40} << 20);
+  REQUIRE(::setrlimit(RLIMIT_AS, &old) == 0);
+  CHECK_THAT(refused, ContainsSubstring("(mmap: "));
+  CHECK(std::filesystem::file_size(large) == 0);
+#endif
   CHECK(message_of<hd::contract_error>([&] { memory::Mapped mapped(name, 0); }) ==
         "heddle::memory::Mapped: a file of 0 B");
 }

@@ -18,6 +18,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -428,6 +429,31 @@ TEST_CASE("a pool that ends leaves nothing, also of what it kept account in") {
   CHECK(address_space() <= before + 64);  // of 38 KB an array, of which each pool has some
 }
 #endif
+
+#if defined(__linux__)
+TEST_CASE("the end of a pool looks at no more memory than it has used") {
+  const auto faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  const auto use = [] {
+    memory::Pool pool;
+    pool.deallocate(pool.allocate(100, 8), 100, 8);
+  };
+  use();
+  const long before = faults();
+  use();
+  CHECK(faults() - before < 500);
+}
+#endif
+
+// A View of one that ends at once would have no memory.
+template <class P>
+concept MakesViews = requires(P&& pool) {
+  std::forward<P>(pool).template view<double*>("u", 3);
+};
+static_assert(!MakesViews<memory::Pool<memory::Pages>>);
 
 TEST_CASE(
     "threads take and give back at random, and pass blocks on, and every byte is as written") {

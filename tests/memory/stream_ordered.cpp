@@ -16,8 +16,11 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/memory/label.hpp>
 #include <heddle/memory/limit.hpp>
+#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/stats.hpp>
 #include <heddle/memory/stream_ordered.hpp>
 
 #include "failing.hpp"
@@ -64,6 +67,13 @@ struct FakeEvents {
     while (!done(mark)) mark.exec.queue().step();
   }
 };
+
+// Statistics and limits of what is live in the order of work lie above it.
+using Plain = memory::StreamOrdered<memory::Pages, Fake, FakeEvents>;
+static_assert(memory::StreamOrderedResource<memory::Ref<Plain>, Fake>);
+static_assert(
+    memory::StreamOrderedResource<memory::Limit<memory::Stats<memory::Ref<Plain>>>, Fake>);
+static_assert(!memory::StreamOrderedResource<memory::Limit<memory::Pages>, Fake>);
 
 using Little = memory::Limit<memory::Ref<memory_test::Failing>>;
 template <class Upstream>
@@ -190,6 +200,31 @@ TEST_CASE("sizes that never come again do not pile up") {
     while (a.queue().over < a.queue().launched) a.queue().step();
   }
   CHECK(pool.reserved() < std::size_t{8} << 20);  // of 500 MB in all, 1 MB at once
+}
+
+TEST_CASE("a limit and statistics above it know what is live, whatever waits beneath") {
+  memory_test::Failing heap;
+  {
+    Ordered<memory_test::Failing> ordered(heap);
+    memory::Stats stats(ordered);
+    memory::Limit limit(stats, 1500);
+    const Fake exec;
+    void* const first = limit.allocate(exec, 1000, 8);
+    exec.launch([] {});
+    CHECK_THROWS_AS((void)limit.allocate(exec, 501, 8), heddle::out_of_memory);
+    limit.deallocate(exec, first, 1000, 8);
+    CHECK(stats.usage().bytes == 0);
+    CHECK(heap.blocks() == 1);
+    const memory::Label label("next");
+    void* const next = limit.allocate(exec, 1000, 8);
+    CHECK(next == first);
+    CHECK(limit.used() == 1000);
+    CHECK(stats.usage("next").peak == 1000);
+    limit.deallocate(exec, next, 1000, 8);
+    CHECK(stats.usage().total_blocks == 2);
+    CHECK(heap.calls() == 1);
+  }
+  CHECK(heap.blocks() == 0);
 }
 
 }  // namespace test_stream_ordered

@@ -57,6 +57,29 @@ TEST_CASE("a recorder gives what its upstream gives, and writes it down") {
   CHECK(other.trace().peak() == 100);
 }
 
+TEST_CASE("a block comes back once") {
+  memory::Trace trace;
+  trace.give(1, trace.take(0, 5, 8));
+  CHECK_THROWS_AS(trace.give(2, 0), heddle::contract_error);
+  CHECK_THROWS_AS(trace.give(2, 1), heddle::contract_error);
+  CHECK(trace.live() == std::vector<std::uint64_t>{5, 0});
+}
+
+TEST_CASE("what a resource throws in a replay loses nothing") {
+  struct Throwing : memory_test::Failing {
+    void* allocate(std::size_t bytes, std::size_t alignment) {
+      if (bytes == 7) throw std::string("something else");
+      return Failing::allocate(bytes, alignment);
+    }
+  };
+  Throwing heap;
+  memory::Trace trace;
+  trace.take(0, 5, 8);
+  trace.take(0, 7, 8);
+  CHECK_THROWS_AS(memory::replay(trace, heap), std::string);
+  CHECK(heap.blocks() == 0);
+}
+
 TEST_CASE("what upstream refuses is not in the trace, and nothing is lost") {
   CHECK(memory_test::each_failure([](memory_test::Failing& failing) {
           memory::Recorder recorder(failing);
@@ -72,7 +95,10 @@ TEST_CASE("live bytes and their peak") {
 }
 
 TEST_CASE("a trace is read as it was written") {
-  for (const memory::Trace& trace : {small_trace(), memory::Trace()}) {
+  memory::Trace lines;
+  lines.take(0, 5, 8, "two\nlines");
+  CHECK(lines.labels() == std::vector<std::string>{"two lines"});
+  for (const memory::Trace& trace : {small_trace(), memory::Trace(), lines}) {
     const memory::Trace read = memory::Trace::parse(trace.content(), "here");
     CHECK(read.labels() == trace.labels());
     CHECK(read.live() == trace.live());

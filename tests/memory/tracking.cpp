@@ -57,8 +57,10 @@ TEST_CASE("tracked blocks conform, and have no faults") {
   {
     memory::Tracking tracking(heap, faults.handler());
     memory_test::conforms(tracking, 1 << 18);
-    memory::Tracking bare(heap, faults.handler(), 0);
-    memory_test::conforms(bare, 1 << 18);
+    for (const std::size_t guard : {0, 24, 100}) {
+      memory::Tracking other(heap, faults.handler(), guard);
+      memory_test::conforms(other, 1 << 18);
+    }
   }
   CHECK(heap.blocks() == 0);
   CHECK(heap.wrong() == 0);

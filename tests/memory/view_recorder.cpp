@@ -45,6 +45,22 @@ TEST_CASE("Views and what kokkos_malloc gives are in the trace, of any space and
   CHECK(memory::replay(trace, pool, memory::Touch::all).refused == 0);
 }
 
+TEST_CASE("two blocks at one address come back the last one first") {
+  memory::Trace trace;
+  const auto space = Kokkos::Tools::make_space_handle("Host");
+  const int here = 0;
+  {
+    memory::ViewRecorder recorder;
+    Kokkos::Tools::allocateData(space, "chunk", &here, 1000);  // and a View that begins it
+    Kokkos::Tools::allocateData(space, "view", &here, 10);
+    Kokkos::Tools::deallocateData(space, "view", &here, 10);
+    Kokkos::Tools::deallocateData(space, "chunk", &here, 1000);
+    Kokkos::Tools::deallocateData(space, "before", &here, 1000);
+    trace = recorder.trace();
+  }
+  CHECK(trace.live() == std::vector<std::uint64_t>{1000, 1010, 1000, 0});
+}
+
 TEST_CASE("a tool that was listening goes on") {
   namespace tools = Kokkos::Tools::Experimental;
   const tools::EventSet none = tools::get_callbacks();

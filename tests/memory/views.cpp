@@ -726,6 +726,15 @@ TEST_CASE("Views of a Space construct and destroy their elements, resize and ref
     using View = Kokkos::View<int*, Space>;
     CHECK_THROWS_AS(View(Kokkos::view_alloc("more", Space(heap)), 3), heddle::out_of_memory);
     CHECK(books.blocks == 1);
+    view(3, 4) = 9;
+    Counting other(books);
+    const auto old = view;
+    hm::resize(other, view, 4, 7);
+    CHECK(view(3, 4) == 9);
+    CHECK(view.extent(1) == 7);
+    CHECK(view.label() == "view");
+    CHECK(old.extent(1) == 5);
+    CHECK(books.blocks == 2);
   }
   CHECK(books.blocks == 0);
   {

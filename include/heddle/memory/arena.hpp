@@ -39,7 +39,12 @@ class Arena {
     expects(chunk > 0, [] { return Complaint{"heddle::memory::Arena", "chunks of 0 B"}; });
   }
   /// As long as no other thread uses either.
-  Arena(Arena&&) = default;
+  Arena(Arena&& other) noexcept
+      : m_upstream(std::move(other.m_upstream)),
+        m_next_chunk(other.m_next_chunk),
+        m_chunks(std::exchange(other.m_chunks, {})),
+        m_current(std::exchange(other.m_current, 0)),
+        m_gaps(std::exchange(other.m_gaps, {})) {}
   ~Arena() { release(); }
 
   /// The next bytes of a chunk. @throws what the upstream throws, std::bad_alloc for what it

@@ -18,7 +18,8 @@
 namespace heddle::inline v0::memory {
 
 /// Events of `Exec`. Where the device has none that we know, a mark is over only when it is waited
-/// for, by a fence of the instance.
+/// for, by a fence of the instance: a StreamOrdered gives upstream nothing back before that has no
+/// more, and where sizes do not come again, wait() now and then.
 template <class Exec>
 struct ExecutionEvents {
   static_assert(Kokkos::is_execution_space_v<Exec>);
@@ -62,9 +63,13 @@ struct ExecutionEvents<Kokkos::Cuda> {
     check(cudaEventRecord(event, exec.cuda_stream()));
     return mark;
   }
-  /// Whether that is over.
+  /// Whether that is over. @throws communication_error where CUDA reports another error.
   [[nodiscard]] static bool done(const Mark& mark) {
-    return cudaEventQuery(mark.get()) == cudaSuccess;
+    const cudaError_t status = cudaEventQuery(mark.get());
+    if (status == cudaSuccess) return true;
+    static_cast<void>(cudaGetLastError());  // not the error of whoever asks for one next
+    if (status != cudaErrorNotReady) check(status);
+    return false;
   }
   /// Until it is.
   static void wait(const Mark& mark) { check(cudaEventSynchronize(mark.get())); }
@@ -92,9 +97,13 @@ struct ExecutionEvents<Kokkos::HIP> {
     check(hipEventRecord(event, exec.hip_stream()));
     return mark;
   }
-  /// Whether that is over.
+  /// Whether that is over. @throws communication_error where HIP reports another error.
   [[nodiscard]] static bool done(const Mark& mark) {
-    return hipEventQuery(mark.get()) == hipSuccess;
+    const hipError_t status = hipEventQuery(mark.get());
+    if (status == hipSuccess) return true;
+    static_cast<void>(hipGetLastError());  // not the error of whoever asks for one next
+    if (status != hipErrorNotReady) check(status);
+    return false;
   }
   /// Until it is.
   static void wait(const Mark& mark) { check(hipEventSynchronize(mark.get())); }

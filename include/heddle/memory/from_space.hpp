@@ -118,24 +118,31 @@ class FromSpace {
 
 static_assert(Resource<FromSpace<Kokkos::HostSpace>>);
 
-/// It is, but for managed memory, and a device's that Kokkos takes from asynchronous pools.
-template <class MemorySpace>
-inline constexpr bool is_ipc_safe<FromSpace<MemorySpace>> = true;
+/// That of the host is, and a device's own and what it has of the host; not managed memory, nor a
+/// device's that Kokkos takes from asynchronous pools, nor that of spaces which are not known here.
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HostSpace>> = true;
 #if defined(KOKKOS_ENABLE_CUDA)
 template <>
-inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaUVMSpace>> = false;
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaHostPinnedSpace>> = true;
+#if !defined(KOKKOS_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaSpace>> = true;
+#endif
 #endif
 #if defined(KOKKOS_ENABLE_HIP)
 template <>
-inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HIPManagedSpace>> = false;
-#endif
-#if defined(KOKKOS_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HIPHostPinnedSpace>> = true;
+#if !defined(KOKKOS_ENABLE_IMPL_HIP_MALLOC_ASYNC)
 template <>
-inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaSpace>> = false;
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HIPSpace>> = true;
 #endif
-#if defined(KOKKOS_ENABLE_IMPL_HIP_MALLOC_ASYNC)
+#endif
+#if defined(KOKKOS_ENABLE_SYCL)
 template <>
-inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HIPSpace>> = false;
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::SYCLHostUSMSpace>> = true;
+template <>
+inline constexpr bool is_ipc_safe<FromSpace<Kokkos::SYCLDeviceUSMSpace>> = true;
 #endif
 
 }  // namespace heddle::inline v0::memory

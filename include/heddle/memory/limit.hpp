@@ -35,23 +35,27 @@ class Limit {
 
   /// Of the upstream. @throws out_of_memory beyond the limit, and what the upstream throws.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
-    std::size_t used = m_used.load(std::memory_order_relaxed);
-    do {
-      if (bytes > m_most - used)
-        throw out_of_memory({"heddle::memory::Limit", text("no ", bytes, " B within the limit"),
-                             text(used, " B of ", m_most, " B are used")});
-    } while (!m_used.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    try {
-      return m_upstream.allocate(bytes, alignment);
-    } catch (...) {
-      m_used.fetch_sub(bytes, std::memory_order_relaxed);
-      throw;
-    }
+    return within(bytes, [&] { return m_upstream.allocate(bytes, alignment); });
   }
   /// To the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     m_upstream.deallocate(block, bytes, alignment);
+    m_used.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  /// Likewise in the order of `exec`; what has come back is not out, whether or not work uses it.
+  template <class Exec>
+  requires StreamOrderedResource<Up, Exec>
+  [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
+    return within(bytes, [&] { return m_upstream.allocate(exec, bytes, alignment); });
+  }
+  /// Likewise.
+  template <class Exec>
+  requires StreamOrderedResource<Up, Exec>
+  void deallocate(const Exec& exec, void* block, std::size_t bytes,
+                  std::size_t alignment) noexcept {
+    if (block == nullptr) return;
+    m_upstream.deallocate(exec, block, bytes, alignment);
     m_used.fetch_sub(bytes, std::memory_order_relaxed);
   }
   /// Whether the upstream does.
@@ -72,6 +76,23 @@ class Limit {
   }
 
  private:
+  /// What `take` returns, if so many bytes more are within the limit.
+  template <class Take>
+  [[nodiscard]] void* within(std::size_t bytes, Take&& take) {
+    std::size_t used = m_used.load(std::memory_order_relaxed);
+    do {
+      if (bytes > m_most - used)
+        throw out_of_memory({"heddle::memory::Limit", text("no ", bytes, " B within the limit"),
+                             text(used, " B of ", m_most, " B are used")});
+    } while (!m_used.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    try {
+      return take();
+    } catch (...) {
+      m_used.fetch_sub(bytes, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
   Up m_upstream;
   std::size_t m_most;
   std::atomic<std::size_t> m_used = 0;

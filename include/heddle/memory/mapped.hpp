@@ -30,15 +30,16 @@ namespace heddle::inline v0::memory {
 
 /// A file of a fixed size as memory: what does not fit into memory goes to the disk by itself, and
 /// others who map the file see what is written. Which blocks are out is not in the file: when it is
-/// opened, all of it is free and holds what it held. Blocks are cut out as in a Segment.
+/// opened, all of it is free and holds what it held. Blocks are cut out as in a Segment. They are
+/// not is_ipc_safe: Linux since 6.5 lets no network card write to a file of a disk by itself.
 class Mapped {
  public:
   /// Maps all `bytes` of a file, which is created with zeros where there is none, with room on the
   /// disk for all of it.
   /// @throws format_error naming the file and the system's reason, also for a file that is there
-  ///         with another size; contract_error for 0 bytes.
-  Mapped(const std::filesystem::path& file, std::size_t bytes)
-      : m_region(region_of(map(file, bytes), bytes)) {}
+  ///         with another size; contract_error for 0 bytes. The file is as before then, or is not
+  ///         there.
+  Mapped(const std::filesystem::path& file, std::size_t bytes) : m_region(map(file, bytes)) {}
   /// As long as no other thread uses either.
   Mapped(Mapped&&) = default;
   /// The file stays, with what was written.
@@ -72,15 +73,30 @@ class Mapped {
  private:
   static constexpr const char* where = "heddle::memory::Mapped";
 
-  [[nodiscard]] static impl::Region region_of(void* mapped, std::size_t bytes) {
-    try {
-      return impl::Region(where, mapped, bytes);
-    } catch (...) {
-      ::munmap(mapped, bytes);
-      throw;
+  /// A file as it was, unless it is kept.
+  struct File {
+    const std::filesystem::path& path;
+    int number;
+    bool is_new;
+    bool kept = false;
+
+    /// Makes it where there is none.
+    explicit File(const std::filesystem::path& of)
+        : path(of),
+          number(::open(of.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
+          is_new(number >= 0) {
+      if (number < 0 && errno == EEXIST)
+        number = ::open(of.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     }
-  }
-  [[nodiscard]] static void* map(const std::filesystem::path& path, std::size_t bytes) {
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    ~File() {
+      if (is_new && !kept) ::unlink(path.c_str());
+      if (number >= 0) ::close(number);
+    }
+  };
+
+  [[nodiscard]] static impl::Region map(const std::filesystem::path& path, std::size_t bytes) {
     const auto refuse = [&](std::string why) {
       throw format_error({where, text("cannot map '", path.string(), "'"), std::move(why)});
     };
@@ -90,13 +106,7 @@ class Mapped {
     expects(bytes > 0 && bytes <= std::numeric_limits<::off_t>::max(), [&] {
       return Complaint{where, text("a file of ", bytes, " B")};
     });
-    struct File {
-      int number;
-      ~File() {
-        if (number >= 0) ::close(number);
-      }
-    };
-    const File file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)};
+    File file(path);
     if (file.number < 0) fail("open", errno);
     struct ::stat found {};
     if (::fstat(file.number, &found) != 0) fail("fstat", errno);
@@ -105,21 +115,24 @@ class Mapped {
     if (found.st_size != 0 && found.st_size != size)
       refuse(text("it has ", found.st_size, " B, not ", bytes, " B"));
     // A page that finds no room on the disk when it is written would end the program.
-    if (const int error = ::posix_fallocate(file.number, 0, size); error != 0) {
+    void* mapped = MAP_FAILED;
+    try {
+      if (const int error = ::posix_fallocate(file.number, 0, size); error != 0)
+        fail("posix_fallocate", error);
+      mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
+      if (mapped == MAP_FAILED) fail("mmap", errno);
+      impl::Region region(where, mapped, bytes);
+      file.kept = true;
+      return region;
+    } catch (...) {
+      if (mapped != MAP_FAILED) ::munmap(mapped, bytes);
       if (found.st_size == 0) static_cast<void>(::ftruncate(file.number, 0));
-      fail("posix_fallocate", error);
+      throw;
     }
-    void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
-    if (mapped == MAP_FAILED) fail("mmap", errno);
-    return mapped;
   }
 
   impl::Region m_region;
 };
-
-/// They are: pages of the host.
-template <>
-inline constexpr bool is_ipc_safe<Mapped> = true;
 
 static_assert(OwningResource<Mapped>);
 

@@ -69,9 +69,12 @@ class Pool {
 
   /// make_view<DataType>(*this, label, extents...), of memory/view.hpp: a plain Kokkos::View.
   template <class DataType, class... Arguments>
-  [[nodiscard]] auto view(Arguments&&... arguments) {
+  [[nodiscard]] auto view(Arguments&&... arguments) & {
     return make_view<DataType>(*this, std::forward<Arguments>(arguments)...);
   }
+  /// The View would outlive it.
+  template <class DataType, class... Arguments>
+  void view(Arguments&&... arguments) && = delete;
 
   /// Gives upstream the chunks of which nothing is used, as long as `keep` bytes stay. What other
   /// threads have at hand is used.

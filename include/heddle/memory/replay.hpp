@@ -123,6 +123,7 @@ struct Replayed {
 
 /// Takes and gives back on this thread what `trace` says, in its order and without its pauses; what
 /// is left at the end comes back too. Of blocks that are refused it goes without.
+/// @throws what else than std::bad_alloc the resource throws; all blocks are back then.
 template <Resource R>
 Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
   struct Block {
@@ -132,6 +133,10 @@ Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
   };
   std::vector<Block> blocks(trace.blocks());
   Replayed replayed{.peak_live = trace.peak()};
+  const auto give_back_all = [&]() noexcept {
+    for (const Block& block : blocks)
+      resource.deallocate(block.begin, block.bytes, block.alignment);
+  };
   const Seconds begin = impl::now();
   for (const TraceEvent& event : trace.events()) {
     Block& block = blocks[event.block];
@@ -146,12 +151,15 @@ Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
     } catch (const std::bad_alloc&) {
       ++replayed.refused;
       continue;
+    } catch (...) {
+      give_back_all();
+      throw;
     }
     if (touch == Touch::all) std::fill_n(block.begin, block.bytes, std::byte{1});
     for (std::uint64_t at = 0; touch == Touch::pages && at < block.bytes; at += 4096)
       block.begin[at] = std::byte{1};
   }
-  for (const Block& block : blocks) resource.deallocate(block.begin, block.bytes, block.alignment);
+  give_back_all();
   replayed.seconds = impl::now() - begin;
   return replayed;
 }

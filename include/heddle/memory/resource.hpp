@@ -77,6 +77,19 @@ class Ref {
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     m_resource->deallocate(block, bytes, alignment);
   }
+  /// Of the resource, in the order of `exec`.
+  template <class Exec>
+  requires StreamOrderedResource<R, Exec>
+  [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
+    return m_resource->allocate(exec, bytes, alignment);
+  }
+  /// Likewise.
+  template <class Exec>
+  requires StreamOrderedResource<R, Exec>
+  void deallocate(const Exec& exec, void* block, std::size_t bytes,
+                  std::size_t alignment) noexcept {
+    m_resource->deallocate(exec, block, bytes, alignment);
+  }
   /// By the resource.
   bool extend(void* block, std::size_t bytes,
               std::size_t more) noexcept requires ExtendableResource<R> {
@@ -113,7 +126,7 @@ struct UpstreamOf<R&> {
 
 /// What an adaptor has of the resource that it is given: a temporary becomes its own, a resource
 /// with a name is referred to and outlives it. `Limit(Pages{}, most)` owns its pages,
-/// `Limit(pool, most)` does not own the pool.
+/// `Limit(pool, most)` does not own the pool. One that cannot be moved, as a Pool, has a name.
 template <class Given>
 using UpstreamOf = typename impl::UpstreamOf<Given>::type;
 

@@ -107,7 +107,8 @@ using memory_space_of = typename impl::MemorySpaceOf<R>::type;
 /// the call that launched it. make_view() makes plain Views at once, and faster.
 ///
 /// A Space without a resource takes from the memory space beneath, memory_space_of<R>: that is
-/// where mirrors lie, and what Kokkos::resize makes of a View without being given a Space.
+/// where mirrors lie, and what Kokkos::resize, which takes none, makes of such a View or a
+/// DualView; resize() of memory/view.hpp makes another one from the resource.
 ///
 /// `Hold` is how it refers: `R*`, and the resource outlives the Views, or `std::shared_ptr<R>`.
 template <Resource R, class Hold = R*>

@@ -53,42 +53,32 @@ class Stats {
 
   /// Of the upstream. @throws what that throws, or std::bad_alloc for a label.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
-    void* block = nullptr;
-    try {
-      block = m_upstream.allocate(bytes, alignment);
-    } catch (...) {
-      const std::lock_guard lock(m_mutex);
-      ++m_failures;
-      throw;
-    }
-    if (block == nullptr) return block;
-    try {
-      const std::lock_guard lock(m_mutex);
-      if (const std::string_view label = Label::current(); !label.empty()) {
-        auto found = m_labels.find(label);
-        if (found == m_labels.end()) found = m_labels.emplace(label, Usage{}).first;
-        m_labelled.emplace(block, &found->second);
-        count(found->second, bytes);
-      }
-      count(m_usage, bytes);
-    } catch (...) {
-      m_upstream.deallocate(block, bytes, alignment);
-      throw;
-    }
-    return block;
+    return counted(
+        bytes, [&] { return m_upstream.allocate(bytes, alignment); },
+        [&](void* block) { m_upstream.deallocate(block, bytes, alignment); });
   }
   /// To the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
-    {
-      const std::lock_guard lock(m_mutex);
-      if (const auto found = m_labelled.find(block); found != m_labelled.end()) {
-        discount(*found->second, bytes);
-        m_labelled.erase(found);
-      }
-      discount(m_usage, bytes);
-    }
+    given(block, bytes);
     m_upstream.deallocate(block, bytes, alignment);
+  }
+  /// Likewise in the order of `exec`; what has come back is not out, whether or not work uses it.
+  template <class Exec>
+  requires StreamOrderedResource<Up, Exec>
+  [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
+    return counted(
+        bytes, [&] { return m_upstream.allocate(exec, bytes, alignment); },
+        [&](void* block) { m_upstream.deallocate(exec, block, bytes, alignment); });
+  }
+  /// Likewise.
+  template <class Exec>
+  requires StreamOrderedResource<Up, Exec>
+  void deallocate(const Exec& exec, void* block, std::size_t bytes,
+                  std::size_t alignment) noexcept {
+    if (block == nullptr) return;
+    given(block, bytes);
+    m_upstream.deallocate(exec, block, bytes, alignment);
   }
   /// By the upstream; the block has so many bytes more, under the label that it was taken for.
   [[nodiscard]] bool extend(void* block, std::size_t bytes,
@@ -160,6 +150,42 @@ class Stats {
   }
 
  private:
+  /// What `take` returns, counted, or else by `give` back again.
+  template <class Take, class Give>
+  [[nodiscard]] void* counted(std::size_t bytes, Take&& take, Give&& give) {
+    void* block = nullptr;
+    try {
+      block = take();
+    } catch (...) {
+      const std::lock_guard lock(m_mutex);
+      ++m_failures;
+      throw;
+    }
+    if (block == nullptr) return block;
+    try {
+      const std::lock_guard lock(m_mutex);
+      if (const std::string_view label = Label::current(); !label.empty()) {
+        auto found = m_labels.find(label);
+        if (found == m_labels.end()) found = m_labels.emplace(label, Usage{}).first;
+        m_labelled.emplace(block, &found->second);
+        count(found->second, bytes);
+      }
+      count(m_usage, bytes);
+    } catch (...) {
+      give(block);
+      throw;
+    }
+    return block;
+  }
+  void given(void* block, std::size_t bytes) noexcept {
+    const std::lock_guard lock(m_mutex);
+    if (const auto found = m_labelled.find(block); found != m_labelled.end()) {
+      discount(*found->second, bytes);
+      m_labelled.erase(found);
+    }
+    discount(m_usage, bytes);
+  }
+
   static void count(Usage& usage, std::size_t bytes) noexcept {
     grow(usage, bytes);
     usage.blocks += 1;

@@ -46,31 +46,31 @@ struct TraceEvent {
 /// recording begins are not in it, blocks that are there at its end do not come back.
 class Trace {
  public:
-  /// A block is taken. Returns its number. @throws contract_error beyond 2^32 - 1 blocks or labels.
+  /// A block is taken. Returns its number. Breaks of lines in a label become spaces.
+  /// @throws contract_error beyond 2^32 - 1 blocks or labels.
   std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
                      std::string_view label = {}) {
-    expects(m_blocks < std::numeric_limits<std::uint32_t>::max(), [] {
+    expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
       return Complaint{"heddle::memory::Trace", "it has as many blocks as it can"};
     });
-    const auto index = static_cast<std::uint32_t>(m_labels.size());
     // So that there is room for all that may come back.
-    if (const std::size_t wanted = m_events.size() + m_out + 2; m_events.capacity() < wanted)
+    if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)
       m_events.reserve(2 * wanted);
-    const auto [entry, fresh] = m_numbers.try_emplace(std::string(label), index);
-    if (fresh) m_labels.emplace_back(label);
-    m_events.push_back({m_blocks, true, time, bytes, alignment, entry->second});
-    ++m_out;
-    return m_blocks++;
+    const std::uint32_t block = blocks(), index = index_of(label);
+    m_out.push_back(true);
+    ++m_live;
+    m_events.push_back({block, true, time, bytes, alignment, index});
+    return block;
   }
-  /// That block, which is out, comes back; needs no memory. @throws contract_error for one that was
-  /// not taken.
+  /// That block comes back; needs no memory. @throws contract_error for one that is not out.
   void give(Seconds time, std::uint32_t block) {
-    expects(block < m_blocks, [&] {
-      return Complaint{"heddle::memory::Trace", text("there is no block ", block),
-                       text(m_blocks, " were taken")};
+    expects(block < m_out.size() && m_out[block], [&] {
+      return Complaint{"heddle::memory::Trace", text("block ", block, " is not out"),
+                       text(m_out.size(), " were taken")};
     });
     m_events.push_back({.block = block, .taken = false, .time = time});
-    --m_out;
+    m_out[block] = false;
+    --m_live;
   }
 
   /// In their order.
@@ -78,11 +78,13 @@ class Trace {
   /// In the order in which they came up, each once.
   [[nodiscard]] const std::vector<std::string>& labels() const noexcept { return m_labels; }
   /// How many were taken.
-  [[nodiscard]] std::uint32_t blocks() const noexcept { return m_blocks; }
+  [[nodiscard]] std::uint32_t blocks() const noexcept {
+    return static_cast<std::uint32_t>(m_out.size());
+  }
 
   /// Bytes that are out after each event, as they were asked for.
   [[nodiscard]] std::vector<std::uint64_t> live() const {
-    std::vector<std::uint64_t> bytes(m_blocks), after;
+    std::vector<std::uint64_t> bytes(m_out.size()), after;
     std::uint64_t now = 0;
     for (const TraceEvent& event : m_events) {
       if (event.taken)
@@ -124,7 +126,6 @@ class Trace {
     Trace made;
     std::string line;
     std::size_t number = 0, begin = 0;
-    std::vector<bool> out;  // blocks that have not come back
     const auto fail = [&](const char* why) {
       throw format_error({"heddle::memory::Trace",
                           text(name, " line ", number, " is no line of a trace"),
@@ -152,15 +153,16 @@ class Trace {
         words >> time >> bytes >> alignment >> index;
         if (words && index >= made.m_labels.size()) fail("there is no such label");
         if (words && (alignment & (alignment - 1)) != 0) fail("the alignment is no power of two");
-        ++made.m_out;
-        made.m_events.push_back({made.m_blocks++, true, static_cast<Seconds>(time) * 1e-6, bytes,
+        made.m_events.push_back({made.blocks(), true, static_cast<Seconds>(time) * 1e-6, bytes,
                                  std::max(alignment, 1u), index});
-        out.push_back(true);
+        made.m_out.push_back(true);
+        ++made.m_live;
       } else if (what == "-") {
         words >> time >> index;
-        if (words && (index >= out.size() || !out[index])) fail("no such block is out");
-        if (words) out[index] = false;
-        --made.m_out;
+        if (words && (index >= made.m_out.size() || !made.m_out[index]))
+          fail("no such block is out");
+        if (words) made.m_out[index] = false;
+        --made.m_live;
         made.m_events.push_back(
             {.block = index, .taken = false, .time = static_cast<Seconds>(time) * 1e-6});
       } else if (what == "checksum") {
@@ -205,11 +207,26 @@ class Trace {
     return crc32c(std::as_bytes(std::span(text)));
   }
 
+  [[nodiscard]] std::uint32_t index_of(std::string_view label) {
+    std::string line(label);
+    std::ranges::replace(line, '\n', ' ');
+    if (const auto found = m_numbers.find(line); found != m_numbers.end()) return found->second;
+    const auto index = static_cast<std::uint32_t>(m_labels.size());
+    m_labels.push_back(line);
+    try {
+      m_numbers.emplace(std::move(line), index);
+    } catch (...) {
+      m_labels.pop_back();
+      throw;
+    }
+    return index;
+  }
+
   std::vector<TraceEvent> m_events;
   std::vector<std::string> m_labels;
   std::map<std::string, std::uint32_t, std::less<>> m_numbers;
-  std::uint32_t m_blocks = 0;
-  std::size_t m_out = 0;
+  std::vector<bool> m_out;  ///< of each block, whether it has not come back
+  std::size_t m_live = 0;   ///< how many have not
 };
 
 }  // namespace heddle::inline v0::memory

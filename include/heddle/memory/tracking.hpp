@@ -147,7 +147,7 @@ class Tracking {
   }
   // Bytes of the guard before it.
   [[nodiscard]] std::size_t before(const Block& block) const noexcept {
-    return m_guard == 0 ? 0 : std::max(m_guard, block.alignment);
+    return (m_guard + block.alignment - 1) / block.alignment * block.alignment;
   }
   [[nodiscard]] static std::string name(const typename Blocks::value_type& block) {
     return text(block.second.label.empty() ? "a block" : "block '" + block.second.label + "'",

@@ -347,17 +347,20 @@ requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
 
 /// Makes `view` one of these extents, from `resource`, with the same label, and with what it held
 /// where both have elements; others are uninitialised. Copies of it keep the old one. Nothing where
-/// the extents are these already. Waits for the copy.
+/// the extents are these already. Waits for the copy. A View of a Space becomes another of that
+/// type.
 /// @throws what make_view() does; `view` is as before then.
 template <class DataType, class... P, class R, std::integral... N>
 requires Resource<UpstreamOf<R>>
 void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   using View = Kokkos::View<DataType, P...>;
   static_assert(!View::memory_traits::is_unmanaged, "an unmanaged View owns nothing to resize");
+  constexpr bool by_space = std::is_same_v<typename View::memory_space, Space<std::decay_t<R>>>;
   static_assert(
-      static_cast<bool>(Kokkos::SpaceAccessibility<typename View::memory_space,
-                                                   memory_space_of<UpstreamOf<R>>>::assignable),
-      "the memory of the resource lies in another space than the View");
+      by_space ||
+          static_cast<bool>(Kokkos::SpaceAccessibility<typename View::memory_space,
+                                                       memory_space_of<UpstreamOf<R>>>::assignable),
+      "the memory of the resource lies in another space than the View, or is not of its Space");
   static_assert(sizeof...(N) == View::rank_dynamic,
                 "give one extent for each * of the data type, and none for those in brackets");
   constexpr const char* where = "heddle::memory::resize";
@@ -366,8 +369,15 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
     return ((view.extent(Axes) == wanted[Axes]) && ...);
   };
   if (view.is_allocated() && same(std::index_sequence_for<N...>())) return;
-  const auto made = impl::make_plain<typename View::data_type, typename View::array_layout>(
-      UpstreamOf<R>(std::forward<R>(resource)), view.label(), where, extents...);
+  const auto made = [&] {
+    if constexpr (by_space)
+      return View(Kokkos::view_alloc(Kokkos::WithoutInitializing, view.label(),
+                                     typename View::memory_space(resource)),
+                  static_cast<std::size_t>(extents)...);
+    else
+      return impl::make_plain<typename View::data_type, typename View::array_layout>(
+          UpstreamOf<R>(std::forward<R>(resource)), view.label(), where, extents...);
+  }();
   const auto copy = [&]<std::size_t... Axes>(std::index_sequence<Axes...>) {
     const std::array<std::size_t, View::rank> common{
         std::min<std::size_t>(view.extent(Axes), made.extent(Axes))...};

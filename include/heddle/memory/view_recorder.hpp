@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 
@@ -62,8 +63,9 @@ class ViewRecorder {
     if (self->m_before.allocate_data != nullptr)
       self->m_before.allocate_data(space, label, block, bytes);
     const std::scoped_lock lock(self->m_lock);
-    self->m_out[block] =
+    const std::uint32_t number =
         self->m_trace.take(self->now(), bytes, 64, std::string(space.name) + ": " + label);
+    self->m_out[block].push_back(number);
   }
   static void deallocated(Kokkos::Tools::SpaceHandle space, const char* label, const void* block,
                           std::uint64_t bytes) {
@@ -74,8 +76,9 @@ class ViewRecorder {
     const std::scoped_lock lock(self->m_lock);
     const auto found = self->m_out.find(block);
     if (found == self->m_out.end()) return;  // from before
-    self->m_trace.give(self->now(), found->second);
-    self->m_out.erase(found);
+    self->m_trace.give(self->now(), found->second.back());
+    found->second.pop_back();
+    if (found->second.empty()) self->m_out.erase(found);
   }
   [[nodiscard]] Seconds now() const noexcept { return impl::now() - m_begin; }
 
@@ -84,7 +87,9 @@ class ViewRecorder {
   const Seconds m_begin = impl::now();
   mutable std::mutex m_lock;
   Trace m_trace;
-  std::unordered_map<const void*, std::uint32_t> m_out;
+  /// By the address: a block of a resource over a Kokkos space may begin where one of its Views
+  /// does. The last of them comes back first.
+  std::unordered_map<const void*, std::vector<std::uint32_t>> m_out;
 };
 
 }  // namespace heddle::inline v0::memory

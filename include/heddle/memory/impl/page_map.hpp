@@ -5,6 +5,7 @@
 /// @file
 /// PageMap: a word for every granule of the address space.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,7 @@ class PageMap {
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
   ~PageMap() {
-    for (std::size_t t = 0; t < tables; ++t)
+    for (std::size_t t = m_first; t < m_end; ++t)
       if (Word* const table = table_of(t).load(std::memory_order_relaxed); table != nullptr)
         const Metadata<Word> owner(table, words);
   }
@@ -40,8 +41,10 @@ class PageMap {
     for (std::uintptr_t t = begin / granule / words; t <= (begin + bytes - 1) / granule / words;
          ++t) {
       if (t >= tables) throw out_of_memory({"heddle::memory", "an address of more than 52 bits"});
-      if (table_of(t).load(std::memory_order_relaxed) == nullptr)
-        table_of(t).store(Metadata<Word>(words).release(), std::memory_order_release);
+      if (table_of(t).load(std::memory_order_relaxed) != nullptr) continue;
+      table_of(t).store(Metadata<Word>(words).release(), std::memory_order_release);
+      m_first = std::min(m_first, t);
+      m_end = std::max(m_end, t + 1);
     }
   }
   /// Sets the words of all granules of a range that has room.
@@ -60,6 +63,7 @@ class PageMap {
   }
 
   Metadata<Word*> m_tables;
+  std::size_t m_first = tables, m_end = 0;  ///< between them lie all tables that there are
 };
 
 }  // namespace heddle::inline v0::memory::impl
