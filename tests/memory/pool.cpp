@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <new>
 #include <random>
@@ -520,6 +522,57 @@ TEST_CASE("free memory lies together again, and of what fits the smallest is tak
     if (block != nullptr) pool.deallocate(block, unit, 64);
   CHECK(pool.idle() == pool.reserved());
   CHECK(upstream.calls == 1);
+}
+
+TEST_CASE("what fits between the blocks of a chunk is had, and nothing else is refused") {
+  constexpr std::size_t all = std::size_t{32} << 20;
+  Counted upstream{.most = all};
+  memory::Pool pool(upstream, {.least_chunk = all, .most_growth = all});
+  const auto address = [](const void* block) { return reinterpret_cast<std::uintptr_t>(block); };
+  const std::uintptr_t begin = [&] {
+    void* const whole = pool.allocate(all, 64);
+    pool.deallocate(whole, all, 64);
+    return address(whole);
+  }();
+  std::map<std::uintptr_t, std::pair<std::size_t, std::size_t>> blocks;  // bytes, alignment
+  // By all that lies between them, in whole KiB.
+  const auto fits = [&](std::size_t bytes, std::size_t alignment) {
+    std::uintptr_t from = begin;
+    const auto between = [&](std::uintptr_t end) {
+      const std::uintptr_t first = (from + alignment - 1) / alignment * alignment;
+      return first + bytes <= end;
+    };
+    for (const auto& [at, block] : blocks) {
+      if (between(at)) return true;
+      from = at + (block.first + 1023) / 1024 * 1024;
+    }
+    return between(begin + all);
+  };
+  std::mt19937 random(7);
+  int had = 0, refused = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (random() % 16 < 9) {
+      const std::size_t bytes = (std::size_t{257} << 10) + random() % (std::size_t{1} << 21);
+      const std::size_t alignment = std::size_t{64} << random() % 11;
+      void* block = nullptr;
+      try {
+        block = pool.allocate(bytes, alignment);
+      } catch (const heddle::out_of_memory&) {
+      }
+      REQUIRE((block != nullptr) ==
+              fits((bytes + 1023) / 1024 * 1024, std::max<std::size_t>(alignment, 1024)));
+      ++(block != nullptr ? had : refused);
+      if (block != nullptr) blocks[address(block)] = {bytes, alignment};
+    } else if (!blocks.empty()) {
+      const auto it = std::next(blocks.begin(), static_cast<int>(random() % blocks.size()));
+      pool.deallocate(reinterpret_cast<void*>(it->first), it->second.first, it->second.second);
+      blocks.erase(it);
+    }
+  }
+  CHECK(had > 1000);
+  CHECK(refused > 1000);
+  for (const auto& [at, block] : blocks)
+    pool.deallocate(reinterpret_cast<void*>(at), block.first, block.second);
 }
 
 TEST_CASE("a block of each small size takes little") {

@@ -5,8 +5,9 @@
 /// libheddle_malloc.so: malloc() and its kin from a pool, for programs that are not compiled anew:
 ///     LD_PRELOAD=libheddle_malloc.so program
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system.
-/// HEDDLE_MALLOC_TRACE=FILE writes all calls to FILE.<process>, of which `memory import` makes a
-/// trace; of a process that becomes another program to FILE.<process>.1 and so on.
+/// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
+/// FILE.<process>, of which `memory import` makes a trace; of one that a process becomes to
+/// FILE.<process>.1 and so on. A child of fork() writes none before it becomes another program.
 
 #include <algorithm>
 #include <atomic>

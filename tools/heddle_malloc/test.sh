@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# test.sh LIBRARY COMPILER MEMORY: programs that know nothing of libheddle_malloc.so print the same with
-# it as without: a shell with subshells, a compiler, and what else the machine has of python3 and git.
-# Their calls are traced, and read by the program `memory`.
+# test.sh LIBRARY COMPILER MEMORY TESTS: programs that know nothing of libheddle_malloc.so print the same
+# with it as without: a shell with subshells, a compiler, what else the machine has of python3 and git,
+# and TESTS of this project. Their calls are traced, and read by the program MEMORY.
 set -euo pipefail
-library=$1 compiler=$2 memory=$3
+library=$1 compiler=$2 memory=$3 tests=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -162,6 +162,8 @@ if command -v git > /dev/null; then
 fi
 
 cd "$work"
+same tests "$tests" --rng-seed 1 --filenames-as-tags '[#passes],[#generators],[#errors],[#checkpoint],[#weave_graphs],[#pool]'
+
 # Traces: of a program that ends while its threads go on, that is killed, that becomes another one, and
 # whose files may not be large.
 cat > traced.cpp << 'SOURCE'

@@ -7,10 +7,10 @@
 ///     mpiexec -x LD_PRELOAD=/path/libheddle_mpi.so program          Open MPI
 ///     mpiexec -env LD_PRELOAD /path/libheddle_mpi.so program        MPICH
 ///
-/// It answers MPI_Pack and MPI_Unpack where the datatype is nested loops over memory of the host,
-/// and MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where these are also of more than one run and a
-/// table of measured gains says that packing is faster for such a call; all else is the MPI
-/// library's. What is sent is the same bytes either way, so that only one side of a message need
+/// It answers MPI_Pack and MPI_Unpack where the datatype is nested loops that lead upwards, over
+/// less than 2 GiB of memory of the host, and MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where these are also of more than one run and a
+/// table of measured gains says that packing is faster for such a call; while packed messages are
+/// on their way, the calls that complete requests, too. All else is the MPI library's. What is sent is the same bytes either way, so that only one side of a message need
 /// have it. Datatypes are looked at when they are committed, and forgotten when the program calls
 /// MPI_Type_free, in C, or their handle is another one's.
 ///

@@ -42,9 +42,9 @@ constexpr std::string_view usage =
     "                                            a byte of each page (the default) or all is "
     "written\n"
     "       memory picture TRACE FILE.svg        live memory over time\n"
-    "       memory import EVENTS TRACE           of what libheddle_malloc.so wrote to the file "
-    "that\n"
-    "                                            HEDDLE_MALLOC_TRACE names\n";
+    "       memory import EVENTS TRACE           of what libheddle_malloc.so wrote to "
+    "FILE.<process>,\n"
+    "                                            as HEDDLE_MALLOC_TRACE=FILE tells it to\n";
 
 /// malloc(), whosever it is.
 struct Malloc {

@@ -102,6 +102,11 @@ Face against_library(int n) {
 }  // namespace
 
 std::vector<Comparison> tempi() {
+#ifdef OPEN_MPI
+  constexpr double pack_bar = 1.4, unpack_bar = 1.5;
+#else
+  constexpr double pack_bar = 1.3, unpack_bar = 1.3;
+#endif
   const int unequal = unequal_descriptors();
   const Face face = against_library(256);
   return {
@@ -109,9 +114,9 @@ std::vector<Comparison> tempi() {
                 ", that have different descriptors"),
        "", hd::text(unequal), "0", verdict(unequal == 0)},
       {"time of MPI_Pack over ours, host memory, the face of 256^3 doubles whose points lie apart",
-       "", hd::text(face.pack), "at least 1", verdict(face.pack >= 1)},
-      {"the same of MPI_Unpack", "", hd::text(face.unpack), "at least 1",
-       verdict(face.unpack >= 1)},
+       "", hd::text(face.pack), hd::text("at least ", pack_bar), verdict(face.pack >= pack_bar)},
+      {"the same of MPI_Unpack", "", hd::text(face.unpack), hd::text("at least ", unpack_bar),
+       verdict(face.unpack >= unpack_bar)},
       {"packing on a device; a halo of 3072 processes", "up to 242,000x; 917x", "", "none",
        "not reproducible: they measure how bad one MPI library's path for datatypes in memory of "
        "GPUs was; our ways through it are run on host memory only"},

@@ -34,7 +34,7 @@ struct PoolOptions {
 /// for each other's pages. Chunks stay until trim() or the end.
 ///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
-/// hand, for which it needs no lock. Larger ones are whole pages, best fit, joined with their
+/// hand, for which it needs no lock. Larger ones are whole KiB, best fit, joined with their
 /// neighbours when they come back. Nothing is written into memory that is free, so that it may be a
 /// device's.
 ///

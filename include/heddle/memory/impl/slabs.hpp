@@ -25,7 +25,7 @@ namespace heddle::inline v0::memory::impl {
 
 /// Blocks of one size side by side, and which of them are free.
 struct Slab {
-  static constexpr std::size_t most = (std::size_t{32} << 10) / SizeClasses::least;
+  static constexpr std::size_t most = 512;  ///< blocks
 
   std::uintptr_t begin;
   std::uint32_t size_class;
@@ -48,12 +48,13 @@ struct Slab {
     return static_cast<std::uint32_t>(offset * inverses[size_class] >> 32);
   }
   /// How many blocks of a size are added where there are `had`: a sixteenth of them, of 4 to 32 KiB
-  /// or of 8 blocks, rounded so that they fill whole granules.
+  /// or of 8 blocks, at most `most`, rounded so that they fill whole granules.
   [[nodiscard]] static constexpr std::uint32_t added(std::size_t size, std::size_t had) noexcept {
     const std::size_t filling = granule / std::gcd(granule, size);
     const std::size_t bytes = std::clamp(had / 16 * size, std::size_t{4} << 10,
-                                         std::max(most * SizeClasses::least, 8 * size));
-    return static_cast<std::uint32_t>(std::max<std::size_t>(bytes / (filling * size), 1) * filling);
+                                         std::max(std::size_t{32} << 10, 8 * size));
+    const std::size_t blocks = std::max<std::size_t>(bytes / (filling * size), 1) * filling;
+    return static_cast<std::uint32_t>(std::min(blocks, most));
   }
 };
 
