@@ -99,6 +99,7 @@ TEST_CASE("a file that cannot be mapped is named with the reason, and stays as i
   std::ofstream(large) << "";
   CHECK_THAT(message(large, std::size_t{1} << 60), ContainsSubstring("(posix_fallocate: "));
   CHECK(std::filesystem::file_size(large) == 0);
+  std::filesystem::remove(large);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have many addresses
   rlimit old{};
   REQUIRE(::getrlimit(RLIMIT_AS, &old) == 0);
@@ -107,8 +108,11 @@ TEST_CASE("a file that cannot be mapped is named with the reason, and stays as i
   const std::string refused = message(large, std::size_t{40} << 20);
   REQUIRE(::setrlimit(RLIMIT_AS, &old) == 0);
   CHECK_THAT(refused, ContainsSubstring("(mmap: "));
-  CHECK(std::filesystem::file_size(large) == 0);
+  CHECK_FALSE(std::filesystem::exists(large));
 #endif
+  std::filesystem::create_symlink(name + "3", name + "4");
+  CHECK_THAT(message(name + "4", 10), ContainsSubstring("(open: No such file"));
+  CHECK_FALSE(std::filesystem::exists(name + "3"));
   CHECK(message_of<hd::contract_error>([&] { memory::Mapped mapped(name, 0); }) ==
         "heddle::memory::Mapped: a file of 0 B");
 }

@@ -7,7 +7,8 @@
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system.
 /// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
 /// FILE.<process>, of which `memory import` makes a trace; of one that a process becomes to
-/// FILE.<process>.1 and so on. A child of fork() writes none before it becomes another program.
+/// FILE.<process>.1 and so on, as where such a file is left of another run. A child of fork()
+/// writes none before it becomes another program.
 
 #include <algorithm>
 #include <atomic>
@@ -24,6 +25,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,14 +87,22 @@ class Events {
       if (m_file < 0 && errno != EEXIST) return;
     }
     if (m_file < 0) return;
+    // Out of the way of the program, which may say of itself which one it opens.
+    if (const int far = ::fcntl(m_file, F_DUPFD_CLOEXEC, 500); far >= 0) {
+      ::close(m_file);
+      m_file = far;
+    }
+    if (::fstat(m_file, &m_identity) != 0) return;
     // Addresses for all that may come; the file follows.
-    m_most = memory::Pages::room(most * sizeof(RawEvent)) / sizeof(RawEvent);
-    void* const mapped = ::mmap(nullptr, m_most * sizeof(RawEvent), PROT_READ | PROT_WRITE,
+    const std::size_t room = memory::Pages::room(most * sizeof(RawEvent)) / sizeof(RawEvent);
+    void* const mapped = ::mmap(nullptr, room * sizeof(RawEvent), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_NORESERVE, m_file, 0);
     if (mapped == MAP_FAILED) return;
-    m_events = static_cast<RawEvent*>(mapped);
+    m_most = room;
     ::clock_gettime(CLOCK_MONOTONIC, &m_begin);
-    if (grow(0)) std::memcpy(mapped, heddle_malloc::raw_magic.data(), sizeof(RawEvent));
+    if (!grow(0)) return;
+    std::memcpy(mapped, heddle_malloc::raw_magic.data(), sizeof(RawEvent));
+    m_events = static_cast<RawEvent*>(mapped);
   }
   void taken(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (m_events != nullptr) write(block, bytes, alignment);
@@ -105,10 +115,10 @@ class Events {
   /// Other threads may go on: what they have begun by now is in what stays of the file.
   void close() noexcept {
     if (m_events == nullptr) return;
-    const std::size_t events = m_next.exchange(m_most);
+    const std::size_t events = m_next.exchange(most);
     const std::scoped_lock lock(m_growing);
-    if (events < m_room && ::ftruncate(m_file, static_cast<off_t>(events * sizeof(RawEvent))) == 0)
-      m_room = events;
+    if (events < m_room && resize(events)) m_room = events;
+    m_most = 0;
   }
 
  private:
@@ -126,24 +136,36 @@ class Events {
                     static_cast<std::uint32_t>(time), static_cast<std::uint32_t>(alignment)};
   }
 
-  /// Makes the file hold event `at`, and as many again. False where it may not.
+  /// Makes the file hold event `at`, and as many again. Where it may not the trace ends.
   [[nodiscard]] bool grow(std::size_t at) noexcept {
-    if (at >= m_most) return false;
+    if (at >= m_most.load(std::memory_order_relaxed)) return false;
     const std::scoped_lock lock(m_growing);
     if (at < m_room) return true;
-    const std::size_t room = std::min(m_most, std::max(2 * at, std::size_t{1} << 14));
-    rlimit limit{};  // beyond which the system ends the program
-    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && room * sizeof(RawEvent) > limit.rlim_cur)
+    const std::size_t room = std::min<std::size_t>(m_most, std::max(2 * at, std::size_t{1} << 14));
+    if (at < room && resize(room)) {
+      m_room.store(room, std::memory_order_release);
+      return true;
+    }
+    m_most = 0;
+    return false;
+  }
+  /// The file, unless the program has put another one in its place.
+  [[nodiscard]] bool resize(std::size_t events) noexcept {
+    struct ::stat now {};
+    if (::fstat(m_file, &now) != 0 || now.st_dev != m_identity.st_dev ||
+        now.st_ino != m_identity.st_ino)
       return false;
-    if (::ftruncate(m_file, static_cast<off_t>(room * sizeof(RawEvent))) != 0) return false;
-    m_room.store(room, std::memory_order_release);
-    return true;
+    rlimit limit{};  // beyond which the system ends the program
+    const std::size_t bytes = events * sizeof(RawEvent);
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return false;
+    return ::ftruncate(m_file, static_cast<off_t>(bytes)) == 0;
   }
 
   RawEvent* m_events = nullptr;
   int m_file = -1;
   timespec m_begin{};
-  std::size_t m_most = 0;  ///< events for which there are addresses
+  struct ::stat m_identity {};
+  std::atomic<std::size_t> m_most{0};  ///< events for which there are addresses
   memory::impl::BriefMutex m_growing;
   std::atomic<std::size_t> m_room{0};  ///< events for which there is a file
   std::atomic<std::size_t> m_next{1};

@@ -214,6 +214,10 @@ trace killed 137
 trace becomes 0
 [[ $(tr '\n' ' ' < blocks.txt) == '500 500 ' ]] || fail "two programs have left $(cat blocks.txt)"
 rm -f events.*
+# Its own file is where a program would have the trace's.
+HEDDLE_MALLOC_TRACE=$work/events LD_PRELOAD=$library bash -c \
+  'exec 3> own.txt; echo hello >&3; for i in $(seq 3000); do a+=$i; done' || fail "a program with a file 3"
+[[ $(cat own.txt) == hello && $(stat -c %s own.txt) == 6 ]] || fail "a program's file is written to"
 (ulimit -f 100; HEDDLE_MALLOC_TRACE=$work/events LD_PRELOAD=$library ./traced ends) ||
   fail "a program that may write 100 KiB ends as its trace does not fit"
 (ulimit -v 1000000; trace ends 0; [[ $(cat blocks.txt) == 500 ]]) || fail "a trace under a limit"

@@ -64,7 +64,7 @@ struct Packed : Found {
     const bool packs = stack != nullptr
                            ? strided->packs_blocking
                            : strided->packs_nonblocking && !all.types.completed_elsewhere();
-    if (packs && (!receives || all.too_long_ends(comm))) {
+    if (packs && (!receives || too_long_ends(comm))) {
       if (stack != nullptr && strided->bytes <= sizeof stack->bytes) {
         buffer = Buffer(stack->bytes);
       } else {

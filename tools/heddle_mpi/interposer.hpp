@@ -5,7 +5,6 @@
 /// @file
 /// Interposer: all that libheddle_mpi.so keeps.
 
-#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
@@ -32,27 +31,22 @@ struct Interposer {
   Requests requests;
   FreedRequests freed;
   Counters counters;
-  std::atomic<bool> errors_return = false;  ///< on some communicator
-
-  /// Whether a message that is too long for its receive ends the program. Open MPI 4.1 writes such
-  /// a one past the end of memory in one piece before it says so, but not of a strided datatype: a
-  /// program that goes on must find its memory as it was.
-  [[nodiscard]] bool too_long_ends(MPI_Comm comm) const {
-    return !errors_return || errors_are_fatal(comm);
-  }
-  /// Of a communicator, in MPICH not asked for.
-  [[nodiscard]] static bool errors_are_fatal([[maybe_unused]] MPI_Comm comm) {
-#ifdef OPEN_MPI
-    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-    if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
-    const bool fatal = handler == MPI_ERRORS_ARE_FATAL;
-    PMPI_Errhandler_free(&handler);
-    return fatal;
-#else
-    return true;
-#endif
-  }
 };
+
+/// Whether a message that is too long for its receive ends the program. Open MPI 4.1 writes such a
+/// one past the end of memory in one piece before it says so, but not of a strided datatype: a
+/// program that goes on must find its memory as it was. MPICH writes none.
+[[nodiscard]] inline bool too_long_ends([[maybe_unused]] MPI_Comm comm) {
+#ifdef OPEN_MPI
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
+  const bool fatal = handler == MPI_ERRORS_ARE_FATAL;
+  PMPI_Errhandler_free(&handler);
+  return fatal;
+#else
+  return true;
+#endif
+}
 
 /// The only one, made when it is first asked for; ends the program where a setting is wrong. It is
 /// never destroyed, as MPI may call back until the program ends.

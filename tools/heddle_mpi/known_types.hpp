@@ -171,7 +171,7 @@ class KnownTypes {
           };
           if (is("/libcuda.so") || is("/libamdhip64.so") || is("/libze_loader.so"))
             self.m_left_for_a_device = true;
-          if (is("/libmpichfort.so")) self.m_completed_elsewhere = true;
+          if (is("/libmpichfort.so") || is("/libmpifort.so")) self.m_completed_elsewhere = true;
           self.m_looked_at = library->dlpi_adds;
           return 0;
         },

@@ -8,11 +8,12 @@
 ///     mpiexec -env LD_PRELOAD /path/libheddle_mpi.so program        MPICH
 ///
 /// It answers MPI_Pack and MPI_Unpack where the datatype is nested loops that lead upwards, over
-/// less than 2 GiB of memory of the host, and MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where these are also of more than one run and a
-/// table of measured gains says that packing is faster for such a call; while packed messages are
-/// on their way, the calls that complete requests, too. All else is the MPI library's. What is sent is the same bytes either way, so that only one side of a message need
-/// have it. Datatypes are looked at when they are committed, and forgotten when the program calls
-/// MPI_Type_free, in C, or their handle is another one's.
+/// less than 2 GiB of memory of the host, and MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv where
+/// these are also of more than one run and a table of measured gains says that packing is faster
+/// for such a call; while packed messages are on their way, the calls that complete requests, too.
+/// All else is the MPI library's. What is sent is the same bytes either way, so that only one side
+/// of a message need have it. Datatypes are looked at when they are committed, and forgotten when
+/// the program calls MPI_Type_free, in C, or their handle is another one's.
 ///
 /// Fortran: the calls of Open MPI's go past it, all of them. Those of MPICH are as C's, but that
 /// messages which do not block are the library's.
@@ -105,7 +106,6 @@ int MPI_Type_commit(MPI_Datatype* type) {
   const int code = PMPI_Type_commit(type);
   heddle_mpi::Interposer& all = interposer();
   if (code != MPI_SUCCESS || !all.on) return code;
-  if (!all.errors_are_fatal(MPI_COMM_WORLD)) all.errors_return = true;  // set in another language
   all.types.learn(*type, all.gains);
   return code;
 }
@@ -121,11 +121,6 @@ int MPI_Type_dup(MPI_Datatype old, MPI_Datatype* type) {
 int MPI_Type_free(MPI_Datatype* type) {
   if (!KnownTypes::none()) interposer().types.release(*type);
   return PMPI_Type_free(type);
-}
-
-int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
-  if (handler != MPI_ERRORS_ARE_FATAL) interposer().errors_return = true;
-  return PMPI_Comm_set_errhandler(comm, handler);
 }
 
 int MPI_Finalize() {

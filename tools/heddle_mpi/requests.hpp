@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <memory_resource>
 #include <mutex>
@@ -121,14 +122,32 @@ class Requests {
 class FreedRequests {
  public:
   void put(MPI_Request request, Message message) {
-    const std::lock_guard lock(m_mutex);
-    m_freed.push_back({request, std::move(message)});
-    test();
+    {
+      const std::lock_guard lock(m_mutex);
+      m_freed.push_back({request, std::move(message)});
+      m_some = true;
+    }
+    collect();
   }
-  /// Gives up the memory of those that are completed.
+  /// Gives up the memory of those that are completed. MPI, which may call the program's handler of
+  /// errors, is not called under the lock.
   void collect() {
+    if (!m_some.load(std::memory_order_relaxed)) return;
+    std::vector<Freed> freed;
+    {
+      const std::lock_guard lock(m_mutex);
+      freed.swap(m_freed);
+    }
+    std::erase_if(freed, [](Freed& each) {
+      int flag = 0;
+      MPI_Status status;
+      const int code = PMPI_Test(&each.request, &flag, &status);
+      if (flag != 0) each.message.arrive(status, code);
+      return flag != 0;
+    });
     const std::lock_guard lock(m_mutex);
-    test();
+    std::ranges::move(freed, std::back_inserter(m_freed));
+    m_some = !m_freed.empty();
   }
   /// Leaves them to MPI, which is to be ended: their memory stays.
   void let_go() {
@@ -141,17 +160,9 @@ class FreedRequests {
     MPI_Request request;
     Message message;
   };
-  void test() {
-    std::erase_if(m_freed, [](Freed& freed) {
-      int flag = 0;
-      MPI_Status status;
-      const int code = PMPI_Test(&freed.request, &flag, &status);
-      if (flag != 0) freed.message.arrive(status, code);
-      return flag != 0;
-    });
-  }
   CallMutex m_mutex;
   std::vector<Freed> m_freed;
+  std::atomic<bool> m_some = false;  ///< of these
 };
 
 /// Memory of a call, on its stack as far as it goes: short messages feel every call of malloc().

@@ -66,6 +66,7 @@ struct InPages {
   memory::Stats<memory::Pages>& pages;
 
   void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (whole(bytes) < bytes) throw hd::out_of_memory({"pages", hd::text("no ", bytes, " B")});
     return pages.allocate(whole(bytes), alignment);
   }
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {

@@ -35,10 +35,9 @@ namespace memory_tool {
   std::uint64_t microseconds = 0;
   for (heddle_malloc::RawEvent event; in.read(reinterpret_cast<char*>(&event), sizeof event);) {
     if (event.block == 0) continue;
-    // The rest of it is in what comes before. Threads may be a little out of order.
-    const auto later =
-        static_cast<std::int32_t>(event.microseconds - static_cast<std::uint32_t>(microseconds));
-    if (later > 0) microseconds += static_cast<std::uint64_t>(later);
+    // The rest of it is in what comes before. Threads may be out of order, by less than a minute.
+    const std::uint32_t later = event.microseconds - static_cast<std::uint32_t>(microseconds);
+    if (later < std::uint32_t{0} - 60'000'000u) microseconds += later;
     const heddle::Seconds time = 1e-6 * static_cast<double>(microseconds);
     const auto found = out.find(event.block);
     if (found != out.end()) {

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -248,15 +247,21 @@ inline void unpack_first(Bytes bytes, const StridedBlock& block, const std::byte
   if (bytes >= block.bytes()) return unpack(block, packed, base);
   impl::with_run(block.run(), [&](const auto& run) {
     // Of each loop the turns that are there as a whole; what is left lies in the next one.
-    std::vector<StridedLoop> loops(block.loops().begin(), block.loops().end());
     std::byte* to = base + block.start();
     Bytes turn = block.bytes();
-    for (auto loop = loops.begin(); loop != loops.end(); ++loop) {
-      turn /= loop->count;
-      loop->count = bytes / turn;
-      packed = impl::copy_loops<false, false>({loop, loops.end()}, run, to, packed);
-      to += static_cast<std::int64_t>(loop->count) * loop->stride;
-      bytes -= loop->count * turn;
+    for (auto loops = block.loops(); !loops.empty(); loops = loops.subspan(1)) {
+      turn /= loops[0].count;
+      const StridedLoop whole{bytes / turn, loops[0].stride};
+      if (loops.size() == 1)
+        impl::copy_loop<false, false>(whole, run, to, packed);
+      else
+        for (std::uint64_t t = 0; t < whole.count; ++t)
+          impl::copy_loops<false, false>(loops.subspan(1), run,
+                                         to + static_cast<std::int64_t>(t) * whole.stride,
+                                         packed + t * turn);
+      to += static_cast<std::int64_t>(whole.count) * whole.stride;
+      packed += whole.count * turn;
+      bytes -= whole.count * turn;
     }
     std::memcpy(to, packed, bytes);
   });

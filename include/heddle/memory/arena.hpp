@@ -39,7 +39,7 @@ class Arena {
     expects(chunk > 0, [] { return Complaint{"heddle::memory::Arena", "chunks of 0 B"}; });
   }
   /// As long as no other thread uses either.
-  Arena(Arena&& other) noexcept
+  Arena(Arena&& other) noexcept requires std::move_constructible<Up>
       : m_upstream(std::move(other.m_upstream)),
         m_next_chunk(other.m_next_chunk),
         m_chunks(std::exchange(other.m_chunks, {})),

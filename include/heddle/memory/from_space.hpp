@@ -125,7 +125,9 @@ inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HostSpace>> = true;
 #if defined(KOKKOS_ENABLE_CUDA)
 template <>
 inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaHostPinnedSpace>> = true;
-#if !defined(KOKKOS_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
+#if !defined(KOKKOS_ENABLE_IMPL_CUDA_MALLOC_ASYNC) &&   \
+    !defined(KOKKOS_ENABLE_IMPL_CUDA_UNIFIED_MEMORY) && \
+    !defined(KOKKOS_ENABLE_IMPL_CUDA_EMULATE_UNIFIED_MEMORY)
 template <>
 inline constexpr bool is_ipc_safe<FromSpace<Kokkos::CudaSpace>> = true;
 #endif

@@ -23,7 +23,6 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/region.hpp>
-#include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory {
@@ -37,8 +36,8 @@ class Mapped {
   /// Maps all `bytes` of a file, which is created with zeros where there is none, with room on the
   /// disk for all of it.
   /// @throws format_error naming the file and the system's reason, also for a file that is there
-  ///         with another size; contract_error for 0 bytes. The file is as before then, or is not
-  ///         there.
+  ///         with another size; contract_error for 0 bytes. A new file is gone then; one that was
+  ///         there is as it was, or where it was empty of zeros.
   Mapped(const std::filesystem::path& file, std::size_t bytes) : m_region(map(file, bytes)) {}
   /// As long as no other thread uses either.
   Mapped(Mapped&&) = default;
@@ -73,20 +72,19 @@ class Mapped {
  private:
   static constexpr const char* where = "heddle::memory::Mapped";
 
-  /// A file as it was, unless it is kept.
+  /// A file, which goes if it is new and not kept.
   struct File {
     const std::filesystem::path& path;
     int number;
     bool is_new;
     bool kept = false;
 
-    /// Makes it where there is none.
+    /// Makes it where there is none; one that a symbolic link names must be there.
     explicit File(const std::filesystem::path& of)
         : path(of),
           number(::open(of.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
           is_new(number >= 0) {
-      if (number < 0 && errno == EEXIST)
-        number = ::open(of.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+      if (number < 0 && errno == EEXIST) number = ::open(of.c_str(), O_RDWR | O_CLOEXEC);
     }
     File(const File&) = delete;
     File& operator=(const File&) = delete;
@@ -117,8 +115,10 @@ class Mapped {
     // A page that finds no room on the disk when it is written would end the program.
     void* mapped = MAP_FAILED;
     try {
-      if (const int error = ::posix_fallocate(file.number, 0, size); error != 0)
+      if (const int error = ::posix_fallocate(file.number, 0, size); error != 0) {
+        if (found.st_size == 0) static_cast<void>(::ftruncate(file.number, 0));
         fail("posix_fallocate", error);
+      }
       mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
       if (mapped == MAP_FAILED) fail("mmap", errno);
       impl::Region region(where, mapped, bytes);
@@ -126,8 +126,7 @@ class Mapped {
       return region;
     } catch (...) {
       if (mapped != MAP_FAILED) ::munmap(mapped, bytes);
-      if (found.st_size == 0) static_cast<void>(::ftruncate(file.number, 0));
-      throw;
+      throw;  // another process may have the file by now: it keeps its size
     }
   }
 

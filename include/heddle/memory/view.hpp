@@ -347,17 +347,23 @@ requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
 
 /// Makes `view` one of these extents, from `resource`, with the same label, and with what it held
 /// where both have elements; others are uninitialised. Copies of it keep the old one. Nothing where
-/// the extents are these already. Waits for the copy. A View of a Space becomes another of that
-/// type.
+/// the extents are these already. Waits for the copy. A View of a Space by reference
+/// becomes another of that type.
 /// @throws what make_view() does; `view` is as before then.
 template <class DataType, class... P, class R, std::integral... N>
 requires Resource<UpstreamOf<R>>
 void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   using View = Kokkos::View<DataType, P...>;
   static_assert(!View::memory_traits::is_unmanaged, "an unmanaged View owns nothing to resize");
-  constexpr bool by_space = std::is_same_v<typename View::memory_space, Space<std::decay_t<R>>>;
+  constexpr bool of_its_space = std::is_same_v<typename View::memory_space, Space<std::decay_t<R>>>;
+  if constexpr (of_its_space) {
+    using T = typename View::value_type;
+    static_assert(std::is_lvalue_reference_v<R>, "the resource of a Space has a name");
+    static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                  "resize does not construct elements");
+  }
   static_assert(
-      by_space ||
+      of_its_space ||
           static_cast<bool>(Kokkos::SpaceAccessibility<typename View::memory_space,
                                                        memory_space_of<UpstreamOf<R>>>::assignable),
       "the memory of the resource lies in another space than the View, or is not of its Space");
@@ -370,7 +376,7 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   };
   if (view.is_allocated() && same(std::index_sequence_for<N...>())) return;
   const auto made = [&] {
-    if constexpr (by_space)
+    if constexpr (of_its_space)
       return View(Kokkos::view_alloc(Kokkos::WithoutInitializing, view.label(),
                                      typename View::memory_space(resource)),
                   static_cast<std::size_t>(extents)...);
