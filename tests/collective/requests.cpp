@@ -172,13 +172,18 @@ TEST_CASE("a call in which another request fails is given up, and the other rank
                    {.algorithm = Algorithm::ring, .execute = {.watchdog = 30}});
   };
   call();
+  // Rank 0 has started before the first message is on its way, and makes no progress until the
+  // others are done with theirs: it fails within `call`, and they hear of it there.
+  if (!root) MPI_Barrier(MPI_COMM_WORLD);
   hd::Request request = hd::start_reduce(Exec{}, small, FailingSum{root}, hd::Rank{0}, comm,
                                          {.algorithm = Algorithm::binomial_tree});
+  if (root) MPI_Barrier(MPI_COMM_WORLD);
+  if (!root) request.wait();
+  MPI_Barrier(MPI_COMM_WORLD);
   if (root) {
     CHECK_THROWS_MATCHES(call(), std::runtime_error, Catch::Matchers::Message("no more"));
     CHECK_THROWS(request.wait());
   } else {
-    request.wait();
     // Rank 0 waits for this one meanwhile, and comes to what it was sent.
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     CHECK_THROWS_MATCHES(
