@@ -26,6 +26,7 @@ namespace test_interposer {
 namespace test = heddle::test;
 
 extern "C" unsigned long heddle_mpi_held();
+extern "C" void heddle_mpi_choose_by(const char* table);
 
 namespace {
 
@@ -246,6 +247,29 @@ TEST_CASE("messages arrive the same, whichever way they are waited for") {
   CHECK(heddle_mpi_held() == before + 3);  // the last type is one piece
   for (MPI_Datatype& type : types) MPI_Type_free(&type);
   CHECK(heddle_mpi_held() == before);
+}
+
+TEST_CASE("a datatype is chosen for by the table of when it was committed") {
+  const Ring ring;
+  const auto held_on_its_way = [&](MPI_Datatype type) {
+    const std::vector<double> data = numbers(300, ring.rank());
+    std::vector<double> memory(300);
+    std::array<MPI_Request, 2> requests;
+    const unsigned long before = heddle_mpi_held();
+    MPI_Irecv(memory.data(), 1, type, ring.last(), 0, ring.comm(), &requests[0]);
+    MPI_Isend(data.data(), 1, type, ring.next(), 0, ring.comm(), &requests[1]);
+    const unsigned long held = heddle_mpi_held() - before;
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+    return held;
+  };
+  MPI_Datatype packed = vector_type(100, 1, 3);
+  heddle_mpi_choose_by("never");
+  MPI_Datatype left = vector_type(100, 1, 3);
+  heddle_mpi_choose_by("always");
+  CHECK(held_on_its_way(packed) == 2);
+  CHECK(held_on_its_way(left) == 0);
+  MPI_Type_free(&packed);
+  MPI_Type_free(&left);
 }
 
 TEST_CASE("more messages at once than there are places beside each other") {

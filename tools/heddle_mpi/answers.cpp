@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <memory>
-#include <memory_resource>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,7 +26,7 @@ namespace {
 /// this object does: short messages feel every atomic operation.
 struct Found {
   const Strided* strided = nullptr;
-  std::shared_ptr<const Strided> made = nullptr;
+  StridedPointer made = {};
 
   Found(const void* memory, int count, MPI_Datatype type) {
     Interposer& all = interposer();
@@ -52,7 +51,8 @@ struct Stack {
 /// The same of a message, and memory for it, if it is to be packed: on the stack of a call that
 /// blocks, as far as it goes.
 struct Packed : Found {
-  Buffer buffer;
+  MessagePointer message;
+  std::byte* data = nullptr;
 
   /// Without a stack of a call that does not block.
   Packed(Call call, const void* memory, int count, MPI_Datatype type, int peer, MPI_Comm comm,
@@ -66,18 +66,19 @@ struct Packed : Found {
                            : strided->packs_nonblocking && !all.types.completed_elsewhere();
     if (packs && (!receives || too_long_ends(comm))) {
       if (stack != nullptr && strided->bytes <= sizeof stack->bytes) {
-        buffer = Buffer(stack->bytes);
+        data = stack->bytes;
       } else {
         all.freed.collect();
-        buffer = all.buffers.take(strided->bytes);
+        message = all.messages.take(strided->bytes);
+        if (message != nullptr) data = message->packed;
       }
     }
-    if (buffer.data() != nullptr)
+    if (data != nullptr)
       all.counters.ours(call, strided->bytes);
     else
       all.counters.theirs(call);
   }
-  explicit operator bool() const { return buffer.data() != nullptr; }
+  explicit operator bool() const { return data != nullptr; }
   [[nodiscard]] const hd::StridedBlock& block() const { return strided->block; }
   [[nodiscard]] int size() const { return static_cast<int>(strided->bytes); }
 };
@@ -105,15 +106,21 @@ class Status {
 /// Where those of several go.
 class Statuses {
  public:
-  Statuses(MPI_Status* wanted, int count, CallMemory& memory)
-      : m_own(wanted == MPI_STATUSES_IGNORE ? static_cast<std::size_t>(count) : 0,
-              &memory.resource),
-        m_statuses(wanted == MPI_STATUSES_IGNORE ? m_own.data() : wanted) {}
+  Statuses(MPI_Status* wanted, int count) : m_statuses(wanted) {
+    if (wanted != MPI_STATUSES_IGNORE) return;
+    const auto size = static_cast<std::size_t>(count);
+    if (size > m_few.size()) m_many.resize(size);
+    m_statuses = size > m_few.size() ? m_many.data() : m_few.data();
+    std::fill_n(m_statuses, size, MPI_Status{});
+  }
+  Statuses(const Statuses&) = delete;
+  Statuses& operator=(const Statuses&) = delete;
   operator MPI_Status*() { return m_statuses; }
   const MPI_Status& operator[](int i) const { return m_statuses[i]; }
 
  private:
-  std::pmr::vector<MPI_Status> m_own;
+  std::array<MPI_Status, 16> m_few;  // short messages feel every call of malloc()
+  std::vector<MPI_Status> m_many;
   MPI_Status* m_statuses;
 };
 
@@ -157,8 +164,8 @@ int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Co
   Stack stack;
   const Packed message(Call::send, from, count, type, to, comm, &stack);
   if (!message) return PMPI_Send(from, count, type, to, tag, comm);
-  hd::pack(message.block(), bytes_at(from), message.buffer.data());
-  return PMPI_Send(message.buffer.data(), message.size(), MPI_PACKED, to, tag, comm);
+  hd::pack(message.block(), bytes_at(from), message.data);
+  return PMPI_Send(message.data, message.size(), MPI_PACKED, to, tag, comm);
 }
 
 int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
@@ -166,44 +173,38 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
   Stack stack;
   const Packed message(Call::recv, to, count, type, from, comm, &stack);
   if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
-  // While it waits another thread may free the datatype, where one may call MPI meanwhile.
-  std::shared_ptr<const Strided> kept;
-  if (interposer().threads_call_at_once) kept = message->shared_from_this();
+  // While it waits another thread may free the datatype.
+  const StridedPointer kept(message.strided);
   Status status(wanted);
-  const int code =
-      PMPI_Recv(message.buffer.data(), message.size(), MPI_PACKED, from, tag, comm, status);
-  arrive(message.block(), message.buffer.data(), bytes_at(to), *status, code);
+  const int code = PMPI_Recv(message.data, message.size(), MPI_PACKED, from, tag, comm, status);
+  arrive(message.block(), message.data, bytes_at(to), *status, code);
   return code;
 }
 
 int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  Packed message(Call::isend, from, count, type, to, comm);
-  if (!message) return PMPI_Isend(from, count, type, to, tag, comm, request);
-  hd::pack(message.block(), bytes_at(from), message.buffer.data());
-  const int code =
-      PMPI_Isend(message.buffer.data(), message.size(), MPI_PACKED, to, tag, comm, request);
-  if (code == MPI_SUCCESS)
-    interposer().requests.put(*request, {std::move(message.buffer), {}, nullptr});
+  Packed packed(Call::isend, from, count, type, to, comm);
+  if (!packed) return PMPI_Isend(from, count, type, to, tag, comm, request);
+  hd::pack(packed.block(), bytes_at(from), packed.data);
+  const int code = PMPI_Isend(packed.data, packed.size(), MPI_PACKED, to, tag, comm, request);
+  if (code == MPI_SUCCESS) interposer().requests.put(*request, std::move(packed.message));
   return code;
 }
 
 int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  Packed message(Call::irecv, to, count, type, from, comm);
-  if (!message) return PMPI_Irecv(to, count, type, from, tag, comm, request);
+  Packed packed(Call::irecv, to, count, type, from, comm);
+  if (!packed) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   // Before another thread may know that it has begun, and free the datatype.
-  std::shared_ptr<const Strided> kept = message->shared_from_this();
-  const int code =
-      PMPI_Irecv(message.buffer.data(), message.size(), MPI_PACKED, from, tag, comm, request);
-  if (code == MPI_SUCCESS)
-    interposer().requests.put(*request, {std::move(message.buffer), std::move(kept), bytes_at(to)});
+  packed.message->strided = StridedPointer(packed.strided);
+  packed.message->to = bytes_at(to);
+  const int code = PMPI_Irecv(packed.data, packed.size(), MPI_PACKED, from, tag, comm, request);
+  if (code == MPI_SUCCESS) interposer().requests.put(*request, std::move(packed.message));
   return code;
 }
 
 int wait(MPI_Request* request, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, 1, request, memory);
+  TakenRequests taken(interposer().requests, 1, request);
   if (taken.empty()) return PMPI_Wait(request, wanted);
   Status status(wanted);
   const int code = PMPI_Wait(request, status);
@@ -212,8 +213,7 @@ int wait(MPI_Request* request, MPI_Status* wanted) {
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, 1, request, memory);
+  TakenRequests taken(interposer().requests, 1, request);
   if (taken.empty()) return PMPI_Test(request, flag, wanted);
   Status status(wanted);
   const int code = PMPI_Test(request, flag, status);
@@ -222,28 +222,25 @@ int test(MPI_Request* request, int* flag, MPI_Status* wanted) {
 }
 
 int waitall(int count, MPI_Request* requests, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, count, requests, memory);
+  TakenRequests taken(interposer().requests, count, requests);
   if (taken.empty()) return PMPI_Waitall(count, requests, wanted);
-  Statuses statuses(wanted, count, memory);
+  Statuses statuses(wanted, count);
   const int code = PMPI_Waitall(count, requests, statuses);
   taken.arrive_all(statuses, code);
   return code;
 }
 
 int testall(int count, MPI_Request* requests, int* flag, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, count, requests, memory);
+  TakenRequests taken(interposer().requests, count, requests);
   if (taken.empty()) return PMPI_Testall(count, requests, flag, wanted);
-  Statuses statuses(wanted, count, memory);
+  Statuses statuses(wanted, count);
   const int code = PMPI_Testall(count, requests, flag, statuses);
   taken.arrive_all(statuses, code);
   return code;
 }
 
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, count, requests, memory);
+  TakenRequests taken(interposer().requests, count, requests);
   if (taken.empty() || index == nullptr) return PMPI_Waitany(count, requests, index, wanted);
   *index = MPI_UNDEFINED;  // for where an error leaves it as it is
   Status status(wanted);
@@ -253,8 +250,7 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
 }
 
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, count, requests, memory);
+  TakenRequests taken(interposer().requests, count, requests);
   if (taken.empty() || index == nullptr || flag == nullptr)
     return PMPI_Testany(count, requests, index, flag, wanted);
   *flag = 0;  // for where an error leaves it as it is
@@ -265,24 +261,22 @@ int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 }
 
 int waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, count, requests, memory);
+  TakenRequests taken(interposer().requests, count, requests);
   if (taken.empty() || done == nullptr)
     return PMPI_Waitsome(count, requests, done, indices, wanted);
   *done = MPI_UNDEFINED;  // for where an error leaves it as it is
-  Statuses statuses(wanted, count, memory);
+  Statuses statuses(wanted, count);
   const int code = PMPI_Waitsome(count, requests, done, indices, statuses);
   taken.arrive_some(*done, indices, statuses, code);
   return code;
 }
 
 int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* wanted) {
-  CallMemory memory;
-  TakenRequests taken(interposer().requests, count, requests, memory);
+  TakenRequests taken(interposer().requests, count, requests);
   if (taken.empty() || done == nullptr)
     return PMPI_Testsome(count, requests, done, indices, wanted);
   *done = MPI_UNDEFINED;  // for where an error leaves it as it is
-  Statuses statuses(wanted, count, memory);
+  Statuses statuses(wanted, count);
   const int code = PMPI_Testsome(count, requests, done, indices, statuses);
   taken.arrive_some(*done, indices, statuses, code);
   return code;
@@ -290,22 +284,22 @@ int testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Stat
 
 int request_get_status(MPI_Request request, int* flag, MPI_Status* wanted) {
   Requests& requests = interposer().requests;
-  std::optional<Message> taken = requests.take(request);
-  if (!taken) return PMPI_Request_get_status(request, flag, wanted);
+  MessagePointer taken = requests.take(request);
+  if (taken == nullptr) return PMPI_Request_get_status(request, flag, wanted);
   if (flag != nullptr) *flag = 0;  // for where an error leaves it as it is
   Status status(wanted);
   const int code = PMPI_Request_get_status(request, flag, status);
   if (flag != nullptr && *flag != 0) taken->arrive(*status, code);
-  requests.put(request, *std::move(taken));
+  requests.put(request, std::move(taken));
   return code;
 }
 
 int request_free(MPI_Request* request) {
   if (request == nullptr) return PMPI_Request_free(request);
   Interposer& all = interposer();
-  std::optional<Message> taken = all.requests.take(*request);
-  if (!taken) return PMPI_Request_free(request);
-  all.freed.put(*request, *std::move(taken));
+  MessagePointer taken = all.requests.take(*request);
+  if (taken == nullptr) return PMPI_Request_free(request);
+  all.freed.put(std::move(taken));
   *request = MPI_REQUEST_NULL;
   return MPI_SUCCESS;
 }

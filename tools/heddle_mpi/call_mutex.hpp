@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// CallMutex: what guards memory of the interposer. For the interposer.
+/// CallMutex and CallCount: what guards memory of the interposer. For the interposer.
 
+#include <atomic>
 #include <mutex>
 
 #include <mpi.h>
@@ -31,6 +32,28 @@ class CallMutex {
 
  private:
   std::mutex m_mutex;
+  const bool m_needed = threads_call_at_once();
+};
+
+/// Of those that share something. Likewise.
+class CallCount {
+ public:
+  void add() noexcept {
+    if (m_needed)
+      m_count.fetch_add(1, std::memory_order_relaxed);
+    else
+      m_count.store(m_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  /// Whether that was the last one.
+  [[nodiscard]] bool remove() noexcept {
+    if (m_needed) return m_count.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    const unsigned left = m_count.load(std::memory_order_relaxed) - 1;
+    m_count.store(left, std::memory_order_relaxed);
+    return left == 0;
+  }
+
+ private:
+  std::atomic<unsigned> m_count = 0;
   const bool m_needed = threads_call_at_once();
 };
 

@@ -27,12 +27,11 @@ struct Gains {
   heddle::PackTable nonblocking;  ///< MPI_Isend and MPI_Irecv
 };
 
-/// Those of HEDDLE_MPI_TABLE, or the shipped one for all, which is the mean of both. @throws
-/// format_error where that file is no table, nor two. It is not read where it is not `wanted`.
-[[nodiscard]] inline Gains gains_of_choice(bool wanted) {
+/// Those of the file `name`, of which `always` and `never` are none, or the shipped one for all,
+/// which is the mean of both. @throws format_error where that file is no table, nor two.
+[[nodiscard]] inline Gains gains_of(const char* name) {
   const auto for_all = [](const heddle::PackTable& table) { return Gains{table, table}; };
-  const char* const name = std::getenv("HEDDLE_MPI_TABLE");
-  if (name == nullptr || !wanted) return for_all(heddle::shipped_gains());
+  if (name == nullptr) return for_all(heddle::shipped_gains());
   if (std::string_view(name) == "always") return for_all({{1}, {1}, {2.0}});
   if (std::string_view(name) == "never") return for_all({{1}, {1}, {0.5}});
   std::ifstream file(name);

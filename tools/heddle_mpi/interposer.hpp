@@ -10,10 +10,10 @@
 
 #include <mpi.h>
 
-#include "buffers.hpp"
 #include "call_mutex.hpp"
 #include "choice.hpp"
 #include "known_types.hpp"
+#include "messages.hpp"
 #include "report.hpp"
 #include "requests.hpp"
 
@@ -25,9 +25,9 @@ struct Interposer {
                                        ? ""
                                        : std::getenv("HEDDLE_MPI_OFF")) != "1";
   const bool threads_call_at_once = heddle_mpi::threads_call_at_once();
-  const Gains gains = gains_of_choice(on);
+  Gains gains = gains_of(on ? std::getenv("HEDDLE_MPI_TABLE") : nullptr);
   KnownTypes types;
-  Buffers buffers;
+  Messages messages;
   Requests requests;
   FreedRequests freed;
   Counters counters;

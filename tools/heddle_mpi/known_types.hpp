@@ -34,7 +34,7 @@ namespace hd = heddle;
 
 /// Which bytes a message is: shared by a datatype and its messages on their way, which may outlive
 /// it.
-struct Strided : std::enable_shared_from_this<Strided> {
+struct Strided {
   Strided(hd::StridedBlock of, const Gains& gains)
       : block(std::move(of)),
         bytes(block.bytes()),
@@ -45,20 +45,45 @@ struct Strided : std::enable_shared_from_this<Strided> {
   hd::Bytes bytes;
   bool packs_blocking;     ///< whether a message of a call that blocks is to be: not of one run
   bool packs_nonblocking;  ///< or of one that does not
+  mutable CallCount users = {};
+};
+
+/// One of those that share a Strided, of which the last one ends it.
+class StridedPointer {
+ public:
+  StridedPointer() = default;
+  explicit StridedPointer(const Strided* strided) noexcept : m_strided(strided) {
+    if (m_strided != nullptr) m_strided->users.add();
+  }
+  StridedPointer(StridedPointer&& other) noexcept
+      : m_strided(std::exchange(other.m_strided, nullptr)) {}
+  StridedPointer& operator=(StridedPointer&& other) noexcept {
+    StridedPointer mine(std::move(*this));
+    m_strided = std::exchange(other.m_strided, nullptr);
+    return *this;
+  }
+  ~StridedPointer() {
+    if (m_strided != nullptr && m_strided->users.remove()) delete m_strided;
+  }
+  [[nodiscard]] const Strided* get() const noexcept { return m_strided; }
+  const Strided* operator->() const noexcept { return m_strided; }
+
+ private:
+  const Strided* m_strided = nullptr;
 };
 
 /// What is known of a datatype. Its loops all lead upwards: Open MPI 4.1 packs some of those that
 /// do not in another order than the standard's, and a message is packed by either.
 struct KnownType {
-  std::shared_ptr<const Strided> one;
+  StridedPointer one;
   std::int64_t extent;
 
   /// The bytes of `count` items; `made` keeps them where they are not those of one.
-  [[nodiscard]] const Strided* items(int count, const Gains& gains,
-                                     std::shared_ptr<const Strided>& made) const {
-    if (count == 1) return one.get();
-    made = std::make_shared<const Strided>(
-        one->block.repeated(static_cast<std::uint64_t>(count), extent), gains);
+  [[nodiscard]] const Strided* items(int count, const Gains& gains, StridedPointer& made) const {
+    if (count == 1) [[likely]]
+      return one.get();
+    made = StridedPointer(
+        new Strided(one->block.repeated(static_cast<std::uint64_t>(count), extent), gains));
     return made.get();
   }
 };
@@ -151,7 +176,7 @@ class KnownTypes {
     if (block->contiguous() && block->run() == static_cast<hd::Bytes>(extent)) return nullptr;
     try {
       return std::make_unique<const KnownType>(
-          KnownType{std::make_shared<const Strided>(*std::move(block), gains), extent});
+          KnownType{StridedPointer(new Strided(*std::move(block), gains)), extent});
     } catch (const hd::contract_error&) {  // nor do so many bytes fit in memory
       return nullptr;
     }

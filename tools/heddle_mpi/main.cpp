@@ -47,15 +47,22 @@
 #include "answers.hpp"
 #include "interposer.hpp"
 
+namespace {
+
+/// What `work` returns. The program ends where it throws.
+auto ended_by_errors(auto work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "libheddle_mpi: %s\n", error.what());
+    std::exit(1);
+  }
+}
+
+}  // namespace
+
 heddle_mpi::Interposer& heddle_mpi::interposer() {
-  static Interposer& only = *[] {
-    try {
-      return new Interposer;
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "libheddle_mpi: %s\n", error.what());
-      std::exit(1);
-    }
-  }();
+  static Interposer& only = *ended_by_errors([] { return new Interposer; });
   return only;
 }
 
@@ -101,6 +108,13 @@ extern "C" {
 /// Datatypes and requests that the interposer knows of at the moment. For tests, which find it by
 /// its name.
 unsigned long heddle_mpi_held() { return interposer().types.count() + Requests::count(); }
+
+/// Datatypes that are committed from now on are chosen for by `table`, which is what
+/// HEDDLE_MPI_TABLE may be, or null. For benchmarks, while nothing else calls MPI; ends the program
+/// where the file is no table.
+void heddle_mpi_choose_by(const char* table) {
+  ended_by_errors([&] { interposer().gains = heddle_mpi::gains_of(table); });
+}
 
 int MPI_Type_commit(MPI_Datatype* type) {
   const int code = PMPI_Type_commit(type);

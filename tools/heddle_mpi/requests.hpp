@@ -12,50 +12,17 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <memory>
-#include <memory_resource>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <mpi.h>
 
-#include <heddle/layout/pack.hpp>
-
-#include "buffers.hpp"
 #include "call_mutex.hpp"
-#include "known_types.hpp"
+#include "messages.hpp"
 
 namespace heddle_mpi {
-
-/// Unpacks what has come of a message to `to`, as `status` says; `code` is the error of it.
-inline void arrive(const heddle::StridedBlock& block, const std::byte* packed, std::byte* to,
-                   const MPI_Status& status, int code) {
-  int is = 0, bytes = 0;
-  if (code != MPI_SUCCESS) PMPI_Error_class(code, &is);
-  if (is != MPI_SUCCESS && is != MPI_ERR_TRUNCATE) return;
-  PMPI_Get_count(&status, MPI_PACKED, &bytes);
-  if (bytes > 0) heddle::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to);
-}
-
-/// A packed message on its way, and where it is unpacked to; nowhere, if it is sent. It knows the
-/// bytes, not the datatype, which the program may free meanwhile.
-struct Message {
-  Buffer packed;
-  std::shared_ptr<const Strided> strided;
-  std::byte* to = nullptr;
-
-  /// What there is to do when `status` says that it is there; `code` is the error of it.
-  void arrive(const MPI_Status& status, int code) {
-    if (to == nullptr) return;
-    int cancelled = 0;
-    PMPI_Test_cancelled(&status, &cancelled);
-    if (cancelled == 0) heddle_mpi::arrive(strided->block, packed.data(), to, status, code);
-    to = nullptr;
-  }
-};
 
 /// By request; there is one object of it. A message is taken out before MPI may complete its
 /// request, and put back if it did not: another thread may be given the same request as soon as MPI
@@ -66,40 +33,35 @@ class Requests {
   [[nodiscard]] static std::size_t count() noexcept { return s_count; }
 
   /// Whatever had this request before is over.
-  void put(MPI_Request request, Message message) {
+  void put(MPI_Request request, MessagePointer message) {
+    message->request = request;
     const std::lock_guard lock(m_mutex);
-    Entry& near = m_near[place_of(request)];
-    if (near.request == MPI_REQUEST_NULL) {
-      if (m_others.erase(request) == 0) count(+1);
-      near.request = request;
-      near.message = std::move(message);
-    } else if (near.request == request) {
-      near.message = std::move(message);
+    MessagePointer& near = m_near[place_of(request)];
+    if (near == nullptr) {
+      if (m_others.empty() || m_others.erase(request) == 0) count(+1);
+      near = std::move(message);
+    } else if (near->request == request) {
+      near = std::move(message);
     } else if (m_others.insert_or_assign(request, std::move(message)).second) {
       count(+1);
     }
   }
   /// The message of a request, if it is of one.
-  [[nodiscard]] std::optional<Message> take(MPI_Request request) {
-    if (request == MPI_REQUEST_NULL) return {};
+  [[nodiscard]] MessagePointer take(MPI_Request request) {
+    if (request == MPI_REQUEST_NULL) return nullptr;
     const std::lock_guard lock(m_mutex);
-    std::optional<Message> taken;
-    if (Entry& near = m_near[place_of(request)]; near.request == request) {
-      near.request = MPI_REQUEST_NULL;
-      taken = std::move(near.message);
-    } else if (auto other = m_others.extract(request)) {
-      taken = std::move(other.mapped());
+    MessagePointer taken;
+    if (MessagePointer& near = m_near[place_of(request)];
+        near != nullptr && near->request == request) {
+      taken = std::move(near);
+    } else if (!m_others.empty()) {
+      if (auto other = m_others.extract(request)) taken = std::move(other.mapped());
     }
-    if (taken) count(-1);
+    if (taken != nullptr) count(-1);
     return taken;
   }
 
  private:
-  struct Entry {
-    MPI_Request request = MPI_REQUEST_NULL;
-    Message message;
-  };
-
   /// Under the mutex: no atomic operation but a load and a store, which short messages do not feel.
   static void count(int more) noexcept {
     s_count.store(s_count.load(std::memory_order_relaxed) + static_cast<std::size_t>(more),
@@ -112,8 +74,8 @@ class Requests {
   }
 
   CallMutex m_mutex;
-  std::array<Entry, 256> m_near;  ///< each in its place, where that was free
-  std::unordered_map<MPI_Request, Message> m_others;
+  std::array<MessagePointer, 256> m_near;  ///< each in its place, where that was free
+  std::unordered_map<MPI_Request, MessagePointer> m_others;
   static inline constinit std::atomic<std::size_t> s_count = 0;
 };
 
@@ -121,10 +83,10 @@ class Requests {
 /// stay until they are, which nobody else asks for.
 class FreedRequests {
  public:
-  void put(MPI_Request request, Message message) {
+  void put(MessagePointer message) {
     {
       const std::lock_guard lock(m_mutex);
-      m_freed.push_back({request, std::move(message)});
+      m_freed.push_back(std::move(message));
       m_some = true;
     }
     collect();
@@ -132,73 +94,71 @@ class FreedRequests {
   /// Gives up the memory of those that are completed. MPI, which may call the program's handler of
   /// errors, is not called under the lock.
   void collect() {
-    if (!m_some.load(std::memory_order_relaxed)) return;
-    std::vector<Freed> freed;
+    if (m_some.load(std::memory_order_relaxed)) collect_some();
+  }
+  /// Leaves them to MPI, which is to be ended: their memory stays.
+  void let_go() {
+    const std::lock_guard lock(m_mutex);
+    for (const MessagePointer& freed : m_freed) PMPI_Request_free(&freed->request);
+  }
+
+ private:
+  void collect_some() {
+    std::vector<MessagePointer> freed;
     {
       const std::lock_guard lock(m_mutex);
       freed.swap(m_freed);
     }
-    std::erase_if(freed, [](Freed& each) {
+    std::erase_if(freed, [](MessagePointer& each) {
       int flag = 0;
       MPI_Status status;
-      const int code = PMPI_Test(&each.request, &flag, &status);
-      if (flag != 0) each.message.arrive(status, code);
+      const int code = PMPI_Test(&each->request, &flag, &status);
+      if (flag != 0) each->arrive(status, code);
       return flag != 0;
     });
     const std::lock_guard lock(m_mutex);
     std::ranges::move(freed, std::back_inserter(m_freed));
     m_some = !m_freed.empty();
   }
-  /// Leaves them to MPI, which is to be ended: their memory stays.
-  void let_go() {
-    const std::lock_guard lock(m_mutex);
-    for (Freed& freed : m_freed) PMPI_Request_free(&freed.request);
-  }
 
- private:
-  struct Freed {
-    MPI_Request request;
-    Message message;
-  };
   CallMutex m_mutex;
-  std::vector<Freed> m_freed;
+  std::vector<MessagePointer> m_freed;
   std::atomic<bool> m_some = false;  ///< of these
-};
-
-/// Memory of a call, on its stack as far as it goes: short messages feel every call of malloc().
-struct CallMemory {
-  std::array<std::byte, 2048> bytes;
-  std::pmr::monotonic_buffer_resource resource{bytes.data(), bytes.size()};
 };
 
 /// The messages of an array of requests for as long as a call of MPI looks at them. What has not
 /// arrived by then goes back.
 class TakenRequests {
  public:
-  TakenRequests(Requests& home, int count, MPI_Request* requests, CallMemory& memory)
-      : m_home(home), m_requests(requests), m_taken(&memory.resource) {
+  TakenRequests(Requests& home, int count, MPI_Request* requests)
+      : m_home(home), m_requests(requests) {
     if (requests == nullptr) return;  // the library says so
-    m_taken.reserve(std::min(Requests::count(), static_cast<std::size_t>(std::max(count, 0))));
+    Message** last = &m_first;
     for (int i = 0; i < count; ++i)
-      if (std::optional<Message> message = home.take(requests[i]))
-        m_taken.push_back({i, requests[i], *std::move(message)});
+      if (Message* const message = home.take(requests[i]).release(); message != nullptr) {
+        message->index = i;
+        message->next = nullptr;
+        *last = message;
+        last = &message->next;
+      }
   }
   TakenRequests(const TakenRequests&) = delete;
   TakenRequests& operator=(const TakenRequests&) = delete;
   ~TakenRequests() {
-    for (Taken& taken : m_taken)
-      if (!taken.arrived) m_home.put(taken.request, std::move(taken.message));
+    while (m_first != nullptr) {
+      MessagePointer message(std::exchange(m_first, m_first->next));
+      const MPI_Request request = message->request;
+      if (request != MPI_REQUEST_NULL) m_home.put(request, std::move(message));
+    }
   }
 
-  [[nodiscard]] bool empty() const noexcept { return m_taken.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return m_first == nullptr; }
   /// Request `index` is completed. For one that is not of the messages, or that is not, nothing
   /// happens.
   void arrive(int index, const MPI_Status& status, int code) {
-    for (Taken& taken : m_taken)
-      if (taken.index == index && m_requests[index] == MPI_REQUEST_NULL) {
-        taken.message.arrive(status, code);
-        taken.arrived = true;
-      }
+    for (Message* message = m_first; message != nullptr; message = message->next)
+      if (message->index == index && m_requests[index] == MPI_REQUEST_NULL)
+        arrive(*message, status, code);
   }
   /// So are the `done` of them that `indices` names, with the first of `statuses`.
   void arrive_some(int done, const int* indices, const MPI_Status* statuses, int code) {
@@ -207,21 +167,19 @@ class TakenRequests {
   }
   /// So are those whose requests are gone.
   void arrive_all(const MPI_Status* statuses, int code) {
-    for (Taken& taken : m_taken) {
-      if (m_requests[taken.index] != MPI_REQUEST_NULL) continue;
-      const MPI_Status& status = statuses[taken.index];
-      taken.message.arrive(status, error_of(status, code));
-      taken.arrived = true;
-    }
+    for (Message* message = m_first; message != nullptr; message = message->next)
+      if (m_requests[message->index] == MPI_REQUEST_NULL) {
+        const MPI_Status& status = statuses[message->index];
+        arrive(*message, status, error_of(status, code));
+      }
   }
 
  private:
-  struct Taken {
-    int index;
-    MPI_Request request;
-    Message message;
-    bool arrived = false;
-  };
+  /// One that has arrived is of no request.
+  static void arrive(Message& message, const MPI_Status& status, int code) {
+    message.arrive(status, code);
+    message.request = MPI_REQUEST_NULL;
+  }
   /// The error of one of several: calls that return another code set none in statuses.
   static int error_of(const MPI_Status& status, int code) {
     int is = MPI_SUCCESS;
@@ -231,7 +189,7 @@ class TakenRequests {
 
   Requests& m_home;
   MPI_Request* m_requests;
-  std::pmr::vector<Taken> m_taken;
+  Message* m_first = nullptr;  ///< linked, in the order of their requests
 };
 
 }  // namespace heddle_mpi

@@ -4,24 +4,25 @@
 // ranks: 2
 
 /// @file
-/// Strided messages between two ranks, by size and length of runs: their datatypes sent as they
-/// are, packed on either side, and as libheddle_mpi.so chooses. Of each: a message there and back
-/// by calls that block, and one both ways at once by calls that do not. First what packing gains is
-/// measured past the library, then all three with it, which chooses by these tables; they are
-/// printed for HEDDLE_MPI_TABLE. What its shipped table would have chosen is printed beside it.
+/// Strided messages between two ranks, by size and length of runs: past libheddle_mpi.so by their
+/// datatypes as they are, or packed by hand on either side; and through it, packed always, never,
+/// and as it chooses. Of each: a message there and back by calls that block, and one both ways at
+/// once by calls that do not. The gains that it chooses by are measured through it: of each shape
+/// just before its messages, and once for all shapes before any, which are printed for
+/// HEDDLE_MPI_TABLE. What these, and its shipped table, would have chosen is printed beside.
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -37,6 +38,8 @@
 
 namespace hd = heddle;
 
+extern "C" void heddle_mpi_choose_by(const char* table);
+
 namespace {
 
 using hd::Bytes;
@@ -44,27 +47,47 @@ using hd::Bytes;
 constexpr std::size_t pairs = 31;
 constexpr std::size_t pairs_for_tables = 15;
 
-enum Who : std::size_t { chosen, by_type, packed, number_of };
+/// Through libheddle_mpi.so: packed by its table, always, never. Past it: by its datatype, packed.
+enum Who : std::size_t { chosen, always, never, by_type, packed, number_of };
+
+constexpr std::array<const char*, 3> tables{nullptr, "always", "never"};
+
+/// A number of bytes in runs that are twice as far apart as they are long.
+struct Shape {
+  Bytes bytes;
+  Bytes run;
+};
 
 /// One shape of message, and the memory of both sides.
 class Message {
  public:
-  /// Whose datatype the interposer is told, or not.
-  Message(Bytes bytes, Bytes run, int rank, bool told)
+  /// `table` is what the interposer chooses by.
+  Message(Shape shape, int rank, const char* table)
       : m_peer(1 - rank),
-        m_block(hd::StridedBlock(run).repeated(bytes / run, 2 * static_cast<std::int64_t>(run))),
-        m_bytes(static_cast<int>(bytes)),
-        m_from(2 * bytes, std::byte(rank + 1)),
-        m_to(2 * bytes),
-        m_packed_from(bytes),
-        m_packed_to(bytes) {
-    MPI_Type_create_hvector(m_bytes / static_cast<int>(run), static_cast<int>(run / sizeof(double)),
-                            2 * static_cast<MPI_Aint>(run), MPI_DOUBLE, &m_type);
-    told ? MPI_Type_commit(&m_type) : PMPI_Type_commit(&m_type);
+        m_block(hd::StridedBlock(shape.run).repeated(shape.bytes / shape.run,
+                                                     2 * static_cast<std::int64_t>(shape.run))),
+        m_bytes(static_cast<int>(shape.bytes)),
+        m_from(2 * shape.bytes, std::byte(rank + 1)),
+        m_to(2 * shape.bytes),
+        m_packed_from(shape.bytes),
+        m_packed_to(shape.bytes) {
+    for (std::size_t who = 0; who < m_types.size(); ++who) {
+      MPI_Type_create_hvector(m_bytes / static_cast<int>(shape.run),
+                              static_cast<int>(shape.run / sizeof(double)),
+                              2 * static_cast<MPI_Aint>(shape.run), MPI_DOUBLE, &m_types[who]);
+      if (who >= by_type) {
+        PMPI_Type_commit(&m_types[who]);
+        continue;
+      }
+      heddle_mpi_choose_by(who == chosen ? table : tables[who]);
+      MPI_Type_commit(&m_types[who]);
+    }
   }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
-  ~Message() { MPI_Type_free(&m_type); }
+  ~Message() {
+    for (MPI_Datatype& type : m_types) MPI_Type_free(&type);
+  }
 
   void there_and_back(Who who, int rank) {
     if (rank == 0) send(who);
@@ -74,13 +97,13 @@ class Message {
 
   void both_ways(Who who) {
     std::array<MPI_Request, 2> requests;
-    if (who == chosen) {
-      MPI_Irecv(m_to.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD, &requests[0]);
-      MPI_Isend(m_from.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD, &requests[1]);
+    if (who < by_type) {
+      MPI_Irecv(m_to.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD, &requests[0]);
+      MPI_Isend(m_from.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD, &requests[1]);
       MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
     } else if (who == by_type) {
-      PMPI_Irecv(m_to.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD, &requests[0]);
-      PMPI_Isend(m_from.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD, &requests[1]);
+      PMPI_Irecv(m_to.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD, &requests[0]);
+      PMPI_Isend(m_from.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD, &requests[1]);
       PMPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
     } else {
       PMPI_Irecv(m_packed_to.data(), m_bytes, MPI_PACKED, m_peer, 0, MPI_COMM_WORLD, &requests[0]);
@@ -104,20 +127,20 @@ class Message {
 
  private:
   void send(Who who) {
-    if (who == chosen) {
-      MPI_Send(m_from.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD);
+    if (who < by_type) {
+      MPI_Send(m_from.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD);
     } else if (who == by_type) {
-      PMPI_Send(m_from.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD);
+      PMPI_Send(m_from.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD);
     } else {
       hd::pack(m_block, m_from.data(), m_packed_from.data());
       PMPI_Send(m_packed_from.data(), m_bytes, MPI_PACKED, m_peer, 0, MPI_COMM_WORLD);
     }
   }
   void receive(Who who) {
-    if (who == chosen) {
-      MPI_Recv(m_to.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (who < by_type) {
+      MPI_Recv(m_to.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (who == by_type) {
-      PMPI_Recv(m_to.data(), 1, m_type, m_peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      PMPI_Recv(m_to.data(), 1, m_types[who], m_peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
       PMPI_Recv(m_packed_to.data(), m_bytes, MPI_PACKED, m_peer, 0, MPI_COMM_WORLD,
                 MPI_STATUS_IGNORE);
@@ -128,7 +151,7 @@ class Message {
   int m_peer;
   hd::StridedBlock m_block;
   int m_bytes;
-  MPI_Datatype m_type = MPI_DATATYPE_NULL;
+  std::array<MPI_Datatype, packed> m_types{};
   std::vector<std::byte> m_from;
   std::vector<std::byte> m_to;
   std::vector<std::byte> m_packed_from;
@@ -173,95 +196,122 @@ Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds
   return times;
 }
 
-/// What packing gains on this machine, by pattern.
-std::vector<hd::PackTable> measure_gains(int rank) {
+/// What packing gains of a message through the interposer, by pattern; of rank 0, for both.
+std::array<double, patterns> gains_of(Shape shape, int rank) {
+  Message message(shape, rank, nullptr);
+  const Times times = time_of(message, {always, never}, pairs_for_tables, shape.bytes, rank);
+  std::array<double, patterns> gains{};
+  for (std::size_t p = 0; rank == 0 && p < patterns; ++p)
+    gains[p] = bench::ratios(times[p][never], times[p][always]).median;
+  MPI_Bcast(gains.data(), static_cast<int>(gains.size()), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return gains;
+}
+
+using Tables = std::array<hd::PackTable, patterns>;
+
+/// The tables of all shapes.
+Tables measure_all(int rank) {
   std::array<std::vector<double>, patterns> gains;
   for (const Bytes size : sizes)
     for (const Bytes run : runs) {
-      if (2 * run > size) {  // as the nearest that there is
-        for (auto& of_pattern : gains) of_pattern.push_back(of_pattern.back());
-        continue;
-      }
-      Message message(size, run, rank, false);
-      const Times times = time_of(message, {by_type, packed}, pairs_for_tables, size, rank);
+      const bool is_message = 2 * run <= size;  // else: as the nearest that there is
+      const auto measured =
+          is_message ? gains_of({size, run}, rank) : std::array<double, patterns>{};
       for (std::size_t p = 0; p < patterns; ++p)
-        gains[p].push_back(rank == 0 ? bench::ratios(times[p][by_type], times[p][packed]).median
-                                     : 1);
+        gains[p].push_back(is_message ? measured[p] : gains[p].back());
     }
-  return {{sizes, runs, gains[there_and_back]}, {sizes, runs, gains[both_ways]}};
+  return {hd::PackTable{sizes, runs, gains[there_and_back]},
+          hd::PackTable{sizes, runs, gains[both_ways]}};
 }
 
-/// Has the interposer of both ranks, which has done nothing yet, choose by rank 0's `gains`.
-void choose_by(const std::vector<hd::PackTable>& gains, int rank) {
-  std::int64_t writer = getpid();
-  MPI_Bcast(&writer, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / hd::text("heddle-gains-", writer);
-  if (rank == 0) {
-    std::ofstream out(file);
-    for (const hd::PackTable& table : gains) out << table;
+/// Tables in a file of this process, as long as this lives.
+class TableFile {
+ public:
+  explicit TableFile(const Tables& tables_of_it)
+      : m_name(std::filesystem::temp_directory_path() / hd::text("heddle-gains-", getpid())) {
+    std::ofstream out(m_name);
+    for (const hd::PackTable& table : tables_of_it) out << table;
   }
-  MPI_Barrier(MPI_COMM_WORLD);
-  setenv("HEDDLE_MPI_TABLE", file.c_str(), 1);
-  Message(sizes[0], runs[0], rank, true);  // for which it reads them
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) std::filesystem::remove(file);
-}
+  TableFile(const TableFile&) = delete;
+  TableFile& operator=(const TableFile&) = delete;
+  ~TableFile() {
+    std::error_code ignored;
+    std::filesystem::remove(m_name, ignored);
+  }
+  [[nodiscard]] const char* name() const { return m_name.c_str(); }
 
-/// The worst of all shapes.
-struct Worst {
-  std::optional<bench::Summary> over_type;
-  std::optional<bench::Summary> over_packed;
-  std::optional<bench::Summary> over_better;
-  std::optional<bench::Summary> shipped_over_better;
+ private:
+  std::filesystem::path m_name;
 };
 
-void keep(std::optional<bench::Summary>& worst, const bench::Summary& next) {
-  if (!worst || next.median < worst->median) worst = next;
-}
+/// The worst of all shapes.
+class Worst {
+ public:
+  void keep(const std::string& what, const bench::Summary& next) {
+    const auto [known, is_new] = m_of.try_emplace(what, next);
+    if (!is_new && next.median < known->second.median) known->second = next;
+  }
+  [[nodiscard]] const bench::Summary& of(const std::string& what) const { return m_of.at(what); }
+
+ private:
+  std::map<std::string, bench::Summary> m_of;
+};
 
 std::string case_name() { return "comm/strided_" + bench::mpi_library(); }
 
-/// What the choice is against either; and what that of the shipped table is, which `packs` or not.
-void print_times(const std::string& what, const std::array<std::vector<double>, number_of>& times,
+using TimesOfOne = std::array<std::vector<double>, number_of>;
+
+/// Of the two ways, the faster one, as their medians say.
+Who better(const TimesOfOne& times, Who packs, Who does_not) {
+  return bench::ratios(times[does_not], times[packs]).median > 1 ? packs : does_not;
+}
+
+/// What the choice is against the others; and what it would be by tables that pack, or not.
+void print_times(const std::string& what, const TimesOfOne& times, bool one_table_packs,
                  bool shipped_packs, Worst& worst) {
-  const bench::Summary over_type = bench::ratios(times[by_type], times[chosen]);
-  const bench::Summary over_packed = bench::ratios(times[packed], times[chosen]);
-  const bench::Summary gain = bench::ratios(times[by_type], times[packed]);
-  bench::print_value(case_name(), what + "_over_type", over_type, "x");
-  bench::print_value(case_name(), what + "_over_packed", over_packed, "x");
-  bench::print_value(case_name(), what + "_gain", gain, "x");
-  keep(worst.over_type, over_type);
-  keep(worst.over_packed, over_packed);
-  const bool packing_is_better = gain.median > 1;
-  keep(worst.over_better, packing_is_better ? over_packed : over_type);
-  const Who better = packing_is_better ? packed : by_type;
-  keep(worst.shipped_over_better,
-       bench::ratios(times[better], times[shipped_packs ? packed : by_type]));
+  const auto against = [&](Who other, const std::string& name) {
+    const bench::Summary ratio = bench::ratios(times[other], times[chosen]);
+    bench::print_value(case_name(), what + "_over_" + name, ratio, "x");
+    worst.keep("chosen_over_" + name, ratio);
+  };
+  against(by_type, "type");
+  against(packed, "packed");
+  against(better(times, packed, by_type), "better");
+  const Who better_through = better(times, always, never);
+  against(better_through, "better_through");
+  const auto would = [&](bool packs, const std::string& name) {
+    worst.keep(name, bench::ratios(times[better_through], times[packs ? always : never]));
+  };
+  would(one_table_packs, "one_table_over_better_through");
+  would(shipped_packs, "shipped_over_better_through");
 }
 
 void run() {
   const int rank = bench::one_of_two_ranks("comm/strided");
   if (rank == 0) bench::skip_other_libraries("comm/strided");
-  const std::vector<hd::PackTable> gains = measure_gains(rank);
-  choose_by(gains, rank);
+  const Tables one_for_all = measure_all(rank);
   const hd::PackTable shipped = hd::shipped_gains();
   Worst worst;
   for (const Bytes size : sizes)
     for (const Bytes length : runs) {
+      const Shape shape{size, length};
       if (2 * length > size) continue;
-      Message message(size, length, rank, true);
-      const Times times = time_of(message, {chosen, by_type, packed}, pairs, size, rank);
+      const std::array<double, patterns> gains = gains_of(shape, rank);
+      const TableFile table({hd::PackTable{{size}, {length}, {gains[there_and_back]}},
+                             hd::PackTable{{size}, {length}, {gains[both_ways]}}});
+      Message message(shape, rank, table.name());
+      const Times times =
+          time_of(message, {chosen, always, never, by_type, packed}, pairs, size, rank);
       for (std::size_t p = 0; rank == 0 && p < patterns; ++p)
         print_times(hd::text(size, "B_of_", length, pattern_names[p]), times[p],
-                    shipped.packs(size, length), worst);
+                    one_for_all[p].packs(size, length), shipped.packs(size, length), worst);
     }
   if (rank != 0) return;
-  bench::print_ratio(case_name(), "chosen_over_type", *worst.over_type);
-  bench::print_ratio(case_name(), "chosen_over_packed", *worst.over_packed);
-  bench::print_ratio(case_name(), "chosen_over_better", *worst.over_better);
-  bench::print_ratio(case_name(), "shipped_over_better", *worst.shipped_over_better);
-  for (const hd::PackTable& table : gains) std::cout << table;
+  for (const char* const what : {"chosen_over_type", "chosen_over_packed", "chosen_over_better",
+                                 "chosen_over_better_through", "one_table_over_better_through",
+                                 "shipped_over_better_through"})
+    bench::print_ratio(case_name(), what, worst.of(what));
+  for (const hd::PackTable& table : one_for_all) std::cout << table;
 }
 
 }  // namespace
