@@ -48,8 +48,14 @@ struct Interposer {
 #endif
 }
 
-/// The only one, made when it is first asked for; ends the program where a setting is wrong. It is
-/// never destroyed, as MPI may call back until the program ends.
-Interposer& interposer();
+/// Makes one; ends the program where a setting is wrong.
+[[nodiscard]] Interposer* make_interposer();
+
+/// The only one, made when it is first asked for. It is never destroyed, as MPI may call back until
+/// the program ends.
+[[nodiscard]] inline Interposer& interposer() {
+  static Interposer& only = *make_interposer();
+  return only;
+}
 
 }  // namespace heddle_mpi

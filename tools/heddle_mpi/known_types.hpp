@@ -80,8 +80,7 @@ struct KnownType {
 
   /// The bytes of `count` items; `made` keeps them where they are not those of one.
   [[nodiscard]] const Strided* items(int count, const Gains& gains, StridedPointer& made) const {
-    if (count == 1) [[likely]]
-      return one.get();
+    if (count == 1) return one.get();
     made = StridedPointer(
         new Strided(one->block.repeated(static_cast<std::uint64_t>(count), extent), gains));
     return made.get();
@@ -95,8 +94,12 @@ struct KnownType {
 /// for one, also amid the progress of messages.)
 class KnownTypes {
  public:
-  /// Whether no type is known: all that a program without strided datatypes pays for.
+  /// Whether no type is known.
   [[nodiscard]] static bool none() noexcept { return s_marks.load(std::memory_order_relaxed) == 0; }
+  /// Whether this one may be: all that calls with other datatypes pay for.
+  [[nodiscard]] static bool may_know(MPI_Datatype type) noexcept {
+    return (s_marks.load(std::memory_order_acquire) >> place_of(type) & 1) != 0;
+  }
   [[nodiscard]] std::size_t count() const {
     const std::lock_guard lock(m_mutex);
     return m_types.size();
@@ -109,16 +112,15 @@ class KnownTypes {
 
   /// What is known of `type`, or nothing. A caller has it while its datatype lives.
   [[nodiscard]] const KnownType* find(MPI_Datatype type) {
-    const unsigned place = place_of(type);
-    if (m_last[place].type == type) return m_last[place].known;
-    if ((s_marks.load(std::memory_order_acquire) >> place & 1) == 0) return nullptr;
-    if (type == MPI_DATATYPE_NULL) return nullptr;
+    Last& last = m_last[place_of(type)];
+    if (last.type == type) return last.known;
+    if (!may_know(type) || type == MPI_DATATYPE_NULL) return nullptr;
     void* value = nullptr;
     int is_known = 0;
     PMPI_Type_get_attr(type, m_key, &value, &is_known);
     if (is_known == 0) return nullptr;
     const auto* const known = static_cast<const KnownType*>(value);
-    if (!m_threads) m_last[place] = {type, known};
+    if (!m_threads) last = {type, known};
     return known;
   }
 

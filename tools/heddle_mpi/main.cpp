@@ -61,9 +61,8 @@ auto ended_by_errors(auto work) {
 
 }  // namespace
 
-heddle_mpi::Interposer& heddle_mpi::interposer() {
-  static Interposer& only = *ended_by_errors([] { return new Interposer; });
-  return only;
+heddle_mpi::Interposer* heddle_mpi::make_interposer() {
+  return ended_by_errors([] { return new Interposer; });
 }
 
 namespace {
@@ -145,36 +144,36 @@ int MPI_Finalize() {
 
 int MPI_Pack(const void* from, int count, MPI_Datatype type, void* to, int size, int* position,
              MPI_Comm comm) {
-  if (KnownTypes::none()) return PMPI_Pack(from, count, type, to, size, position, comm);
+  if (!KnownTypes::may_know(type)) return PMPI_Pack(from, count, type, to, size, position, comm);
   return heddle_mpi::pack(from, count, type, to, size, position, comm);
 }
 
 int MPI_Unpack(const void* from, int size, int* position, void* to, int count, MPI_Datatype type,
                MPI_Comm comm) {
-  if (KnownTypes::none()) return PMPI_Unpack(from, size, position, to, count, type, comm);
+  if (!KnownTypes::may_know(type)) return PMPI_Unpack(from, size, position, to, count, type, comm);
   return heddle_mpi::unpack(from, size, position, to, count, type, comm);
 }
 
 int MPI_Send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  if (KnownTypes::none()) return PMPI_Send(from, count, type, to, tag, comm);
+  if (!KnownTypes::may_know(type)) return PMPI_Send(from, count, type, to, tag, comm);
   return heddle_mpi::send(from, count, type, to, tag, comm);
 }
 
 int MPI_Recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
              MPI_Status* wanted) {
-  if (KnownTypes::none()) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
+  if (!KnownTypes::may_know(type)) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
   return heddle_mpi::recv(to, count, type, from, tag, comm, wanted);
 }
 
 int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request* request) {
-  if (KnownTypes::none()) return PMPI_Isend(from, count, type, to, tag, comm, request);
+  if (!KnownTypes::may_know(type)) return PMPI_Isend(from, count, type, to, tag, comm, request);
   return heddle_mpi::isend(from, count, type, to, tag, comm, request);
 }
 
 int MPI_Irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
               MPI_Request* request) {
-  if (KnownTypes::none()) return PMPI_Irecv(to, count, type, from, tag, comm, request);
+  if (!KnownTypes::may_know(type)) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   return heddle_mpi::irecv(to, count, type, from, tag, comm, request);
 }
 

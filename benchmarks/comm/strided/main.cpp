@@ -179,7 +179,8 @@ Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds
       pattern(who);
       message.require_arrived();
     }
-  const auto repetitions = std::clamp<Bytes>((Bytes{256} << 10) / bytes, 1, 200);
+  // Some milliseconds of the small ones: what branches and caches learn of a way is soon little.
+  const auto repetitions = std::clamp<Bytes>((Bytes{4} << 20) / bytes, 1, 2000);
   Times times;
   for (std::size_t round = 0; round < rounds + 2; ++round)
     for (std::size_t i = 0; i < ways.size(); ++i)
