@@ -55,32 +55,62 @@ struct AnyRun {
   void operator()(std::byte* to, const std::byte* from) const { std::memcpy(to, from, bytes); }
 };
 
+inline constexpr Bytes cache_line = 64;
+/// So many bytes of lines are asked for before their turn. From 3 to 5 KiB all is equally fast
+/// where it was measured.
+inline constexpr Bytes bytes_ahead = 4096;
+
 #if defined(__SSE2__)
 /// A run of 16-byte words that is written past the caches: what is more than they hold need not be
-/// read into them first, and puts nothing else out.
+/// read into them first, and puts nothing else out. What is read is asked for ahead, line by line,
+/// also of the runs that follow `stride` bytes after one another: the processor's own prefetching
+/// begins anew with each.
 struct StreamedRun {
-  Bytes bytes;
+  StreamedRun(Bytes length, std::int64_t stride)
+      : bytes(length),
+        m_rest(bytes_ahead % length),
+        m_ahead(bytes_ahead / length * static_cast<Bytes>(stride) + m_rest),
+        m_wrap(static_cast<Bytes>(stride) - length) {}
+
   void operator()(std::byte* to, const std::byte* from) const {
-#if !defined(__NVCC__)  // which does not know it, and warns
-#pragma GCC unroll 4
-#endif
-    for (Bytes at = 0; at < bytes; at += sizeof(__m128i))
+    const Bytes to_line = -reinterpret_cast<std::uintptr_t>(from) % cache_line;
+    Bytes at = 0;
+    if (to_line > 0) at = copy_piece(to, from, 0, std::min(to_line, bytes));
+    while (at + cache_line <= bytes) at = copy_piece(to, from, at, at + cache_line);
+    if (at < bytes) copy_piece(to, from, at, bytes);
+  }
+
+  Bytes bytes;
+
+ private:
+  /// What lies in one line. @returns `end`.
+  Bytes copy_piece(std::byte* to, const std::byte* from, Bytes begin, Bytes end) const {
+    // As a number: it may lie behind the end of all memory.
+    const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + begin + m_ahead +
+                                 (begin + m_rest < bytes ? 0 : m_wrap);
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 0);
+    for (Bytes at = begin; at < end; at += sizeof(__m128i))
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
                        _mm_load_si128(reinterpret_cast<const __m128i*>(from + at)));
+    return end;
   }
+
+  Bytes m_rest;   ///< how far in a run the line lies that is asked for with its first one
+  Bytes m_ahead;  ///< where that is, from the one that is copied
+  Bytes m_wrap;  ///< from the end of a run to the begin of the next one; as the one before mod 2^64
 };
 
-/// Whether a block is to be copied so: it is larger than a cache (as on the one machine where that
-/// was measured), all of it lies on 16-byte words, and what is written is long pieces, of which few
-/// lines are written in part.
+/// Whether a block is to be copied so: it is large enough (as measured on an EPYC of the fifth
+/// generation, 32 MiB of last cache: whoever reads the copy next takes as long as after others),
+/// all of it lies on 16-byte words, and what is written is long pieces, of which few lines are
+/// written in part.
 template <bool packs>
 [[nodiscard]] bool streams(const StridedBlock& block, const std::byte* strided,
                            const std::byte* packed) {
-  constexpr Bytes last_cache = Bytes{32} << 20;
+  constexpr Bytes large = Bytes{8} << 20;
   constexpr Bytes long_piece = 512;
   const auto address = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); };
-  return !block.contiguous() && block.bytes() >= last_cache &&
-         (packs || block.run() >= long_piece) &&
+  return !block.contiguous() && block.bytes() >= large && (packs || block.run() >= long_piece) &&
          block.shifted(-block.start()).word() == sizeof(__m128i) &&
          (address(strided) | address(packed)) % sizeof(__m128i) == 0;
 }
@@ -126,22 +156,16 @@ void copy_run(const Run& run, StridedPointer<packs> strided, PackedPointer<packs
     run(strided, packed);
 }
 
-inline constexpr std::int64_t cache_line = 64;
-
 /// Whether short runs are to be asked for before their turn: each lies in a cache line of its own,
 /// and all of these lines together do not stay in a core's second cache. The processor's own
 /// prefetching sees no line of another page.
 [[nodiscard]] inline bool asks_ahead(const StridedBlock& block) {
   constexpr Bytes second_cache = Bytes{512} << 10;
   if (block.contiguous() || block.run() > 2 * cache_line) return false;
-  const auto run = static_cast<std::int64_t>(block.run());
-  return std::abs(block.loops().back().stride) >= run + 2 * cache_line &&
+  const auto far = static_cast<std::int64_t>(block.run() + 2 * cache_line);
+  return std::abs(block.loops().back().stride) >= far &&
          block.bytes() / block.run() > second_cache / cache_line;
 }
-
-/// So many bytes of lines ahead, into the second cache: of strides that are powers of two the first
-/// one holds but a few lines. From 3 to 5 KiB all is equally fast where it was measured.
-inline constexpr std::int64_t bytes_ahead = 4096;
 
 /// Four words at once: packed, they are what one instruction writes or reads.
 template <bool packs, Bytes word>
@@ -163,16 +187,16 @@ void copy_loop(const StridedLoop& loop, const Run& run, StridedPointer<packs> st
                PackedPointer<packs> packed) {
   // Of its own: bytes that are written might be the loop's, for all that a compiler knows.
   const auto [count, stride] = loop;
-  const auto length = static_cast<std::int64_t>(run.bytes);
+  const Bytes length = run.bytes;
   // As numbers: what is asked for may lie behind the end of all memory.
-  const auto ahead = static_cast<std::uintptr_t>(stride) *
-                     static_cast<std::uintptr_t>(bytes_ahead / (length + cache_line - 1));
+  const std::uintptr_t ahead =
+      static_cast<std::uintptr_t>(stride) * (bytes_ahead / (length + cache_line - 1));
+  // Into the second cache: of strides that are powers of two the first one holds but a few lines.
   const auto ask = [&](StridedPointer<packs> now) {
     if constexpr (asks) {
       const std::uintptr_t far = reinterpret_cast<std::uintptr_t>(now) + ahead;
-      for (std::int64_t at = 0; at < length; at += cache_line)
-        __builtin_prefetch(reinterpret_cast<const void*>(far + static_cast<std::uintptr_t>(at)), 0,
-                           2);
+      for (Bytes at = 0; at < length; at += cache_line)
+        __builtin_prefetch(reinterpret_cast<const void*>(far + at), 0, 2);
     }
   };
   std::uint64_t turn = 0;
@@ -218,7 +242,8 @@ void copy_block(const StridedBlock& block, StridedPointer<packs> strided,
   };
 #if defined(__SSE2__)
   if (streamed) {
-    copy(StreamedRun{block.run()});
+    const auto run = static_cast<std::int64_t>(block.run());
+    copy(StreamedRun(block.run(), packs ? block.loops().back().stride : run));
     _mm_sfence();  // for whoever is told next that it is there
     return;
   }
