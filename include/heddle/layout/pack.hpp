@@ -108,7 +108,7 @@ template <bool packs>
 [[nodiscard]] bool streams(const StridedBlock& block, const std::byte* strided,
                            const std::byte* packed) {
   constexpr Bytes large = Bytes{8} << 20;
-  constexpr Bytes long_piece = 512;
+  constexpr Bytes long_piece = 256;
   const auto address = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); };
   return !block.contiguous() && block.bytes() >= large && (packs || block.run() >= long_piece) &&
          block.shifted(-block.start()).word() == sizeof(__m128i) &&
