@@ -20,6 +20,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <random>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -167,8 +168,8 @@ constexpr std::array<const char*, patterns> pattern_names{"", "_both_ways"};
 /// Of rank 0, by pattern and who.
 using Times = std::array<std::array<std::vector<double>, number_of>, patterns>;
 
-/// Times of a message by `ways`, in turn, in seconds. Each is done once before it is timed, so that
-/// none finds the caches as another one leaves them.
+/// Times of a message by `ways`, in seconds, in another order each time: what one leaves in the
+/// caches is found by all others. Each is done once before it is timed.
 Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds, Bytes bytes,
               int rank) {
   const std::array<std::function<void(Who)>, patterns> work{
@@ -182,10 +183,12 @@ Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds
   // Some milliseconds of the small ones: what branches and caches learn of a way is soon little.
   const auto repetitions = std::clamp<Bytes>((Bytes{4} << 20) / bytes, 1, 2000);
   Times times;
-  for (std::size_t round = 0; round < rounds + 2; ++round)
-    for (std::size_t i = 0; i < ways.size(); ++i)
+  std::vector<Who> order = ways;
+  std::mt19937 random;  // the same of both ranks
+  for (std::size_t round = 0; round < rounds + 2; ++round) {
+    std::ranges::shuffle(order, random);
+    for (const Who who : order)
       for (std::size_t p = 0; p < patterns; ++p) {
-        const Who who = ways[(i + round) % ways.size()];
         work[p](who);
         const double seconds = bench::seconds_of_all(MPI_COMM_WORLD, [&] {
           for (Bytes r = 0; r < repetitions; ++r) work[p](who);
@@ -194,6 +197,7 @@ Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds
           times[p][who].push_back(seconds / static_cast<double>(repetitions) /
                                   (p == there_and_back ? 2 : 1));
       }
+  }
   return times;
 }
 
