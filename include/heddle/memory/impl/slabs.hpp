@@ -91,63 +91,12 @@ class Slabs {
     while (m_arrays != nullptr) Metadata<Slab>(std::exchange(m_arrays, m_arrays->next), slab_array);
   }
 
-  /// Up to `wanted` small blocks, at least one if there is to be more of upstream; before that is
-  /// asked, one that is up to half as large again will do.
+  /// Up to `wanted` small blocks, at least one if there is to be more of upstream.
   std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
-    if (const std::uint32_t count = take_of(c, blocks, wanted, More::none)) return count;
-    if (more == More::none) return 0;
-    if (take_larger(c, blocks)) return 1;
-    return take_of(c, blocks, wanted, more);
-  }
-
-  /// Slabs of which nothing is used any more go back to the chunks. Blocks may be larger ones.
-  void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
-    for (std::uint32_t others = count; others > 0;) {
-      count = std::exchange(others, 0);
-      const std::scoped_lock lock(m_centres[c].lock);
-      for (std::uint32_t b = 0; b < count; ++b)
-        if (!put_back_of(c, reinterpret_cast<std::uintptr_t>(blocks[b])))
-          std::swap(blocks[others++], blocks[b]);
-      if (others > 0) c = slab_of(reinterpret_cast<std::uintptr_t>(blocks[0])).size_class;
-    }
-  }
-
-  void lock() {
-    for (Centre& centre : m_centres) centre.lock.lock();
-  }
-  void unlock() {
-    for (Centre& centre : m_centres) centre.lock.unlock();
-  }
-
- private:
-  static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
-
-  struct alignas(64) Centre {
-    BriefMutex lock;
-    Slab* slabs = nullptr;   ///< that have a free block
-    std::size_t blocks = 0;  ///< of all slabs
-  };
-
-  /// Those of the class itself.
-  std::uint32_t take_of(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
-    const std::scoped_lock lock(m_centres[c].lock);
-    if (m_centres[c].slabs == nullptr) add_slab(c, more);
-    return take_free(c, blocks, wanted);
-  }
-  /// One of the classes to half an octave above, if they have any.
-  bool take_larger(std::uint32_t c, void** blocks) {
-    // A block of a power of two may have to be at a multiple of it.
-    if (std::has_single_bit(SizeClasses::size(c))) return false;
-    for (std::uint32_t next = c + 1; next < std::min(c + 5, classes); ++next) {
-      const std::scoped_lock lock(m_centres[next].lock);
-      if (take_free(next, blocks, 1) == 1) return true;
-    }
-    return false;
-  }
-  /// As many as slabs have. The class is locked.
-  std::uint32_t take_free(std::uint32_t c, void** blocks, std::uint32_t wanted) {
     const std::size_t size = SizeClasses::size(c);
     Centre& centre = m_centres[c];
+    const std::scoped_lock lock(centre.lock);
+    if (centre.slabs == nullptr) add_slab(c, size, more);
     std::uint32_t count = 0;
     while (count < wanted && centre.slabs != nullptr) {
       Slab& slab = *centre.slabs;
@@ -168,24 +117,38 @@ class Slabs {
     return count;
   }
 
-  [[nodiscard]] Slab& slab_of(std::uintptr_t address) const noexcept {
-    return Mark::slab((*m_chunks)[address]);
-  }
-  /// False for a block of another class. The class is locked.
-  bool put_back_of(std::uint32_t c, std::uintptr_t address) noexcept {
-    Slab& slab = slab_of(address);
-    if (slab.size_class != c) return false;
-    const std::uint32_t index = Slab::index(c, address - slab.begin);
-    slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
-    slab.first_word = std::min(slab.first_word, index / 64);
-    if (slab.free++ == 0) link(slab);
-    if (slab.free == slab.blocks) drop(slab);
-    return true;
+  /// Slabs of which nothing is used any more go back to the chunks.
+  void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
+    const std::scoped_lock lock(m_centres[c].lock);
+    for (std::uint32_t b = 0; b < count; ++b) {
+      const auto address = reinterpret_cast<std::uintptr_t>(blocks[b]);
+      Slab& slab = Mark::slab((*m_chunks)[address]);
+      const std::uint32_t index = Slab::index(c, address - slab.begin);
+      slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
+      slab.first_word = std::min(slab.first_word, index / 64);
+      if (slab.free++ == 0) link(slab);
+      if (slab.free == slab.blocks) drop(slab);
+    }
   }
 
+  void lock() {
+    for (Centre& centre : m_centres) centre.lock.lock();
+  }
+  void unlock() {
+    for (Centre& centre : m_centres) centre.lock.unlock();
+  }
+
+ private:
+  static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
+
+  struct alignas(64) Centre {
+    BriefMutex lock;
+    Slab* slabs = nullptr;   ///< that have a free block
+    std::size_t blocks = 0;  ///< of all slabs
+  };
+
   /// As far as there is memory, or more of it.
-  void add_slab(std::uint32_t c, More more) {
-    const std::size_t size = SizeClasses::size(c);
+  void add_slab(std::uint32_t c, std::size_t size, More more) {
     const std::scoped_lock lock(m_chunks->lock);
     if (m_unused == nullptr) {
       // The first one of an array is none: it leads to the array before.
