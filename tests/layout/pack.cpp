@@ -98,7 +98,7 @@ TEST_CASE("blocks of so many lines that they are asked for ahead") {
   }
 }
 
-TEST_CASE("blocks larger than any cache, on 16-byte words and beside them") {
+TEST_CASE("blocks so large that they are streamed, on 16-byte words and beside them") {
   const auto check = [](const StridedBlock& block, std::size_t shift) {
     INFO(block << ", from byte " << shift);
     const auto reach = static_cast<std::size_t>(block.bounds().end);
@@ -126,6 +126,7 @@ TEST_CASE("blocks larger than any cache, on 16-byte words and beside them") {
   check(narrow, 8);
   check(StridedBlock(48).repeated(many, 72), 0);
   check(wide.shifted(16), 0);
+  check(StridedBlock(256).repeated(many / 4, 4096), 0);  // lines of one place of a cache
   check(StridedBlock(Bytes{8} << 20).shifted(16), 0);
 
 #if defined(__SSE2__)
@@ -138,6 +139,8 @@ TEST_CASE("blocks larger than any cache, on 16-byte words and beside them") {
   CHECK(both(wide, 0, 0) == std::pair(true, true));
   CHECK(both(narrow, 0, 0) == std::pair(true, false));  // lines written in part
   CHECK(both(narrow, 8, 0) == std::pair(false, false));
+  CHECK(both(StridedBlock(240).repeated(many, 1024), 0, 0) == std::pair(true, false));
+  CHECK(both(StridedBlock(256).repeated(many, 1024), 0, 0) == std::pair(true, true));
   CHECK(both(wide, 0, 8) == std::pair(false, false));
   CHECK(both(StridedBlock(48).repeated(many, 72), 0, 0) == std::pair(false, false));
   CHECK(both(StridedBlock(4112).repeated(many / 250, 4128), 0, 0) == std::pair(false, false));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <type_traits>
 
@@ -56,23 +57,27 @@ struct AnyRun {
 };
 
 inline constexpr Bytes cache_line = 64;
-/// So many bytes of lines are asked for before their turn. From 3 to 5 KiB all is equally fast
-/// where it was measured.
+/// So many bytes are asked for before their turn, of lines where runs are short. From 3 to 5 KiB
+/// all is equally fast where it was measured.
 inline constexpr Bytes bytes_ahead = 4096;
 
 #if defined(__SSE2__)
-/// A run of 16-byte words that is written past the caches: what is more than they hold need not be
-/// read into them first, and puts nothing else out. What is read is asked for ahead, line by line,
-/// also of the runs that follow `stride` bytes after one another: the processor's own prefetching
-/// begins anew with each.
+/// A run of 16-byte words that is written past the caches: it need not be read into them first, and
+/// puts nothing else out. What is read is asked for ahead, line by line, also of the runs that
+/// follow `stride` bytes after one another: the processor's own prefetching begins anew with each.
 struct StreamedRun {
   StreamedRun(Bytes length, std::int64_t stride)
       : bytes(length),
         m_rest(bytes_ahead % length),
         m_ahead(bytes_ahead / length * static_cast<Bytes>(stride) + m_rest),
-        m_wrap(static_cast<Bytes>(stride) - length) {}
+        m_wrap(static_cast<Bytes>(stride) - length),
+        m_crowded(bytes_ahead / length * std::gcd(static_cast<Bytes>(stride), way) > 8 * way) {}
+
+  /// Whether it does so: a line has several of those that are shorter.
+  [[nodiscard]] static constexpr bool asks(Bytes length) { return length >= cache_line; }
 
   void operator()(std::byte* to, const std::byte* from) const {
+    if (!asks(bytes)) return stream(to, from, bytes);
     const Bytes to_line = -reinterpret_cast<std::uintptr_t>(from) % cache_line;
     Bytes at = 0;
     if (to_line > 0) at = copy_piece(to, from, 0, std::min(to_line, bytes));
@@ -88,16 +93,25 @@ struct StreamedRun {
     // As a number: it may lie behind the end of all memory.
     const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + begin + m_ahead +
                                  (begin + m_rest < bytes ? 0 : m_wrap);
-    __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 0);
-    for (Bytes at = begin; at < end; at += sizeof(__m128i))
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(from + at)));
+    if (m_crowded)
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
+    else
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 0);
+    stream(to + begin, from + begin, end - begin);
     return end;
   }
+  static void stream(std::byte* to, const std::byte* from, Bytes length) {
+    for (Bytes at = 0; at < length; at += sizeof(__m128i))
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
+                       _mm_load_si128(reinterpret_cast<const __m128i*>(from + at)));
+  }
 
-  Bytes m_rest;   ///< how far in a run the line lies that is asked for with its first one
-  Bytes m_ahead;  ///< where that is, from the one that is copied
-  Bytes m_wrap;  ///< from the end of a run to the begin of the next one; as the one before mod 2^64
+  static constexpr Bytes way = 4096;  ///< lines as far apart share their place in the first cache
+
+  Bytes m_rest;    ///< how far in a run the line lies that is asked for with its first one
+  Bytes m_ahead;   ///< where that is, from the one that is copied
+  Bytes m_wrap;    ///< from the end of a run to the begin of the next one
+  bool m_crowded;  ///< whether the first cache does not hold all lines that are asked for
 };
 
 /// Whether a block is to be copied so: it is large enough (as measured on an EPYC of the fifth
@@ -234,21 +248,23 @@ template <bool packs>
 void copy_block(const StridedBlock& block, StridedPointer<packs> strided,
                 PackedPointer<packs> packed, [[maybe_unused]] bool streamed) {
   if (block.run() == 0) return;
-  const auto copy = [&](const auto& run) {
-    if (asks_ahead(block))
+  const auto copy = [&](const auto& run, bool asks) {
+    if (asks)
       copy_loops<packs, true>(block.loops(), run, strided, packed);
     else
       copy_loops<packs, false>(block.loops(), run, strided, packed);
   };
+  const bool asks = asks_ahead(block);
 #if defined(__SSE2__)
   if (streamed) {
     const auto run = static_cast<std::int64_t>(block.run());
-    copy(StreamedRun(block.run(), packs ? block.loops().back().stride : run));
+    copy(StreamedRun(block.run(), packs ? block.loops().back().stride : run),
+         asks && !StreamedRun::asks(block.run()));
     _mm_sfence();  // for whoever is told next that it is there
     return;
   }
 #endif
-  with_run(block.run(), copy);
+  with_run(block.run(), [&](const auto& run) { copy(run, asks); });
 }
 
 }  // namespace impl
