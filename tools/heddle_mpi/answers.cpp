@@ -26,7 +26,7 @@ namespace {
 /// this object does: short messages feel every atomic operation.
 struct Found {
   const Strided* strided = nullptr;
-  StridedPointer made = {};
+  SharedStrided made = {};
 
   Found(const void* memory, int count, MPI_Datatype type) {
     Interposer& all = interposer();
@@ -174,7 +174,7 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
   const Packed message(Call::recv, to, count, type, from, comm, &stack);
   if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
   // While it waits another thread may free the datatype.
-  const StridedPointer kept(message.strided);
+  const SharedStrided kept(message.strided);
   Status status(wanted);
   const int code = PMPI_Recv(message.data, message.size(), MPI_PACKED, from, tag, comm, status);
   arrive(message.block(), message.data, bytes_at(to), *status, code);
@@ -196,7 +196,7 @@ int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm co
   Packed packed(Call::irecv, to, count, type, from, comm);
   if (!packed) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   // Before another thread may know that it has begun, and free the datatype.
-  packed.message->strided = StridedPointer(packed.strided);
+  packed.message->strided = SharedStrided(packed.strided);
   packed.message->to = bytes_at(to);
   const int code = PMPI_Irecv(packed.data, packed.size(), MPI_PACKED, from, tag, comm, request);
   if (code == MPI_SUCCESS) interposer().requests.put(*request, std::move(packed.message));

@@ -35,7 +35,8 @@ class CallMutex {
   const bool m_needed = threads_call_at_once();
 };
 
-/// Of those that share something. Likewise.
+/// How many share something; without atomic operations where calls follow one another. Made while
+/// MPI is up.
 class CallCount {
  public:
   void add() noexcept {

@@ -27,8 +27,9 @@ struct Gains {
   heddle::PackTable nonblocking;  ///< MPI_Isend and MPI_Irecv
 };
 
-/// Those of the file `name`, of which `always` and `never` are none, or the shipped one for all,
-/// which is the mean of both. @throws format_error where that file is no table, nor two.
+/// Those of the file `name`; for `always` and `never` no file is read, and null is the shipped
+/// table for all, which is the mean of both. @throws format_error where the file is no table, nor
+/// two.
 [[nodiscard]] inline Gains gains_of(const char* name) {
   const auto for_all = [](const heddle::PackTable& table) { return Gains{table, table}; };
   if (name == nullptr) return for_all(heddle::shipped_gains());

@@ -10,7 +10,6 @@
 
 #include <mpi.h>
 
-#include "call_mutex.hpp"
 #include "choice.hpp"
 #include "known_types.hpp"
 #include "messages.hpp"
@@ -24,7 +23,6 @@ struct Interposer {
   const bool on = std::string_view(std::getenv("HEDDLE_MPI_OFF") == nullptr
                                        ? ""
                                        : std::getenv("HEDDLE_MPI_OFF")) != "1";
-  const bool threads_call_at_once = heddle_mpi::threads_call_at_once();
   Gains gains = gains_of(on ? std::getenv("HEDDLE_MPI_TABLE") : nullptr);
   KnownTypes types;
   Messages messages;

@@ -49,20 +49,20 @@ struct Strided {
 };
 
 /// One of those that share a Strided, of which the last one ends it.
-class StridedPointer {
+class SharedStrided {
  public:
-  StridedPointer() = default;
-  explicit StridedPointer(const Strided* strided) noexcept : m_strided(strided) {
+  SharedStrided() = default;
+  explicit SharedStrided(const Strided* strided) noexcept : m_strided(strided) {
     if (m_strided != nullptr) m_strided->users.add();
   }
-  StridedPointer(StridedPointer&& other) noexcept
+  SharedStrided(SharedStrided&& other) noexcept
       : m_strided(std::exchange(other.m_strided, nullptr)) {}
-  StridedPointer& operator=(StridedPointer&& other) noexcept {
-    StridedPointer mine(std::move(*this));
+  SharedStrided& operator=(SharedStrided&& other) noexcept {
+    SharedStrided mine(std::move(*this));
     m_strided = std::exchange(other.m_strided, nullptr);
     return *this;
   }
-  ~StridedPointer() {
+  ~SharedStrided() {
     if (m_strided != nullptr && m_strided->users.remove()) delete m_strided;
   }
   [[nodiscard]] const Strided* get() const noexcept { return m_strided; }
@@ -75,13 +75,13 @@ class StridedPointer {
 /// What is known of a datatype. Its loops all lead upwards: Open MPI 4.1 packs some of those that
 /// do not in another order than the standard's, and a message is packed by either.
 struct KnownType {
-  StridedPointer one;
+  SharedStrided one;
   std::int64_t extent;
 
   /// The bytes of `count` items; `made` keeps them where they are not those of one.
-  [[nodiscard]] const Strided* items(int count, const Gains& gains, StridedPointer& made) const {
+  [[nodiscard]] const Strided* items(int count, const Gains& gains, SharedStrided& made) const {
     if (count == 1) return one.get();
-    made = StridedPointer(
+    made = SharedStrided(
         new Strided(one->block.repeated(static_cast<std::uint64_t>(count), extent), gains));
     return made.get();
   }
@@ -178,7 +178,7 @@ class KnownTypes {
     if (block->contiguous() && block->run() == static_cast<hd::Bytes>(extent)) return nullptr;
     try {
       return std::make_unique<const KnownType>(
-          KnownType{StridedPointer(new Strided(*std::move(block), gains)), extent});
+          KnownType{SharedStrided(new Strided(*std::move(block), gains)), extent});
     } catch (const hd::contract_error&) {  // nor do so many bytes fit in memory
       return nullptr;
     }

@@ -109,8 +109,8 @@ extern "C" {
 unsigned long heddle_mpi_held() { return interposer().types.count() + Requests::count(); }
 
 /// Datatypes that are committed from now on are chosen for by `table`, which is what
-/// HEDDLE_MPI_TABLE may be, or null. For benchmarks, while nothing else calls MPI; ends the program
-/// where the file is no table.
+/// HEDDLE_MPI_TABLE may be, or null; messages of several items of any. For benchmarks and tests,
+/// while nothing else calls MPI; ends the program where the file is no table.
 void heddle_mpi_choose_by(const char* table) {
   ended_by_errors([&] { interposer().gains = heddle_mpi::gains_of(table); });
 }

@@ -44,10 +44,10 @@ struct Message {
   std::size_t kind;  ///< it has room for two to the power of that
   std::byte* packed;
   MPI_Request request = MPI_REQUEST_NULL;
-  StridedPointer strided = {};  ///< of one that is received
-  std::byte* to = nullptr;      ///< of one that has not arrived
-  Message* next = nullptr;      ///< of those it is put together with
-  int index = 0;                ///< of its request, while a call of MPI looks at that
+  SharedStrided strided = {};  ///< of one that is received
+  std::byte* to = nullptr;     ///< of one that has not arrived
+  Message* next = nullptr;     ///< of those it is put together with
+  int index = 0;               ///< of its request, while a call of MPI looks at that
 
   /// What there is to do when `status` says that it is there; `code` is the error of it.
   void arrive(const MPI_Status& status, int code) {

@@ -180,7 +180,7 @@ Times time_of(Message& message, const std::vector<Who>& ways, std::size_t rounds
       pattern(who);
       message.require_arrived();
     }
-  // Some milliseconds of the small ones: what branches and caches learn of a way is soon little.
+  // Some milliseconds of small ones, of which the first, new to caches and branches, are few.
   const auto repetitions = std::clamp<Bytes>((Bytes{4} << 20) / bytes, 1, 2000);
   Times times;
   std::vector<Who> order = ways;

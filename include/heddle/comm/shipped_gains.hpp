@@ -15,8 +15,8 @@
 
 namespace heddle::inline v0 {
 
-/// For the MPI library that this is compiled with (Open MPI 4.1, else MPICH 4.0), as
-/// bench_comm_strided measures it: two ranks on two cores of one host, blocks of doubles as far
+/// For the MPI library that this is compiled with (Open MPI 4.1, else MPICH 4.0), by
+/// messages past the interposer: two ranks on two cores of one host, blocks of doubles as far
 /// apart as they are long. The median of three runs on an EPYC of the fourth generation; for Open
 /// MPI the geometric mean of that and of a run on one of the fifth, of calls that block and of
 /// those that do not. Where no strided message is possible stands the gain of the nearest that is.
