@@ -83,6 +83,19 @@ struct Packed : Found {
   [[nodiscard]] int size() const { return static_cast<int>(strided->bytes); }
 };
 
+/// Whether a message is left to the library, as is soon known of one item of a datatype that the
+/// table does not pack.
+bool leaves(Call call, int count, MPI_Datatype type) {
+  Interposer& all = interposer();
+  const KnownType* const known = all.types.find(type);
+  if (known == nullptr) return true;
+  const bool blocks = call == Call::send || call == Call::recv;
+  if (count != 1 || (blocks ? known->one->packs_blocking : known->one->packs_nonblocking))
+    return false;
+  all.counters.theirs(call);
+  return true;
+}
+
 /// Whether `bytes` more fit in a buffer of packed data of `size` from `position` on.
 bool fits(hd::Bytes bytes, const void* buffer, int size, const int* position) {
   return buffer != nullptr && position != nullptr && *position >= 0 && size >= *position &&
@@ -161,6 +174,7 @@ int unpack(const void* from, int size, int* position, void* to, int count, MPI_D
 }
 
 int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  if (leaves(Call::send, count, type)) return PMPI_Send(from, count, type, to, tag, comm);
   Stack stack;
   const Packed message(Call::send, from, count, type, to, comm, &stack);
   if (!message) return PMPI_Send(from, count, type, to, tag, comm);
@@ -170,6 +184,7 @@ int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Co
 
 int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
          MPI_Status* wanted) {
+  if (leaves(Call::recv, count, type)) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
   Stack stack;
   const Packed message(Call::recv, to, count, type, from, comm, &stack);
   if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
@@ -183,6 +198,8 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
 
 int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
           MPI_Request* request) {
+  if (leaves(Call::isend, count, type))
+    return PMPI_Isend(from, count, type, to, tag, comm, request);
   Packed packed(Call::isend, from, count, type, to, comm);
   if (!packed) return PMPI_Isend(from, count, type, to, tag, comm, request);
   hd::pack(packed.block(), bytes_at(from), packed.data);
@@ -193,6 +210,8 @@ int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_C
 
 int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
           MPI_Request* request) {
+  if (leaves(Call::irecv, count, type))
+    return PMPI_Irecv(to, count, type, from, tag, comm, request);
   Packed packed(Call::irecv, to, count, type, from, comm);
   if (!packed) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   // Before another thread may know that it has begun, and free the datatype.
