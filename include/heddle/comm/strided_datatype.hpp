@@ -45,10 +45,15 @@ class DatatypeContents {
   DatatypeContents& operator=(const DatatypeContents&) = delete;
   ~DatatypeContents() {
     for (MPI_Datatype& type : m_types) {
-      int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-      if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-          !predefined(combiner))
-        PMPI_Type_free(&type);
+      int combiner = MPI_COMBINER_NAMED;
+#if MPI_VERSION >= 4  // whose plain call refuses what was made with large counts
+      MPI_Count few = 0, places = 0, large = 0, inner = 0;
+      const int code = PMPI_Type_get_envelope_c(type, &few, &places, &large, &inner, &combiner);
+#else
+      int integers = 0, addresses = 0, types = 0;
+      const int code = PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+#endif
+      if (code == MPI_SUCCESS && !predefined(combiner)) PMPI_Type_free(&type);
     }
   }
 
