@@ -143,10 +143,10 @@ double churn(By& by, const Churn& work) {
   return seconds / static_cast<double>(work.steps) * 1e9;
 }
 
-/// The most that a pool has of the system over the most bytes that are live, of 11 such loads.
+/// The most that a pool has of the system over the most bytes that are live, of 31 such loads.
 void print_peak(const Churn& work) {
   std::vector<double> over_live;
-  for (std::uint64_t seed = 1; seed <= 11; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 31; ++seed) {
     memory::Pool<memory::Pages> pool;
     std::mt19937_64 random(seed);
     std::vector<std::pair<void*, std::size_t>> blocks(work.live);

@@ -27,21 +27,23 @@ struct PoolOptions {
 };
 
 /// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
-/// also with what the thread has at hand: for a sixteenth of what it has given and at least
-/// `least_chunk`; where it refuses, for the block alone. If upstream can extend the newest chunk,
-/// that grows by a 128th of all and at least a 32nd of `least_chunk`; to multiples of one, as huge
-/// pages want it, from 32 of them on or where several threads have blocks at hand, which would wait
-/// for each other's pages. Chunks stay until trim() or the end.
+/// also with what the thread has at hand, and for a block of at most 8 KiB no free one is that is
+/// up to half as large again: for a sixteenth of what it has given and at least `least_chunk`;
+/// where it refuses, for the block alone. If upstream can extend the newest chunk, that grows by a
+/// 128th of all and at least a 32nd of `least_chunk`; to multiples of one, as huge pages want it,
+/// from 32 of them on or where several threads have blocks at hand, which would wait for each
+/// other's pages. Chunks stay until trim() or the end.
 ///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
 /// hand, for which it needs no lock. Larger ones are whole KiB, best fit, joined with their
 /// neighbours when they come back. Nothing is written into memory that is free, so that it may be a
 /// device's.
 ///
-/// It outlives its blocks. What a thread has at hand is not there for others: of all together at
-/// most a thirty-second part of the chunks, or `cached` for each; where there are several, eight
-/// times `cached` for each, as long as that is no more than a quarter of the chunks. (Magazines:
-/// Bonwick and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
+/// It outlives its blocks. What a thread has at hand is not there for others: at most `cached`, or
+/// a 48th part of the chunks by the number of threads; where there are several, eight times
+/// `cached` for each, as long as all have no more than a quarter of the chunks. Sizes that the
+/// thread has not run out of while it fetched small blocks 64 times go back. (Magazines: Bonwick
+/// and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
 template <Resource Up>
 class Pool {
  public:

@@ -34,6 +34,8 @@ struct Cache {
   Cache* next;        ///< of those that no thread has
   Cache* older;       ///< of all of the pool
   std::array<std::array<void*, most>, SizeClasses::count> blocks;
+  std::uint32_t refills;                          ///< of small ones
+  std::array<bool, SizeClasses::count> refilled;  ///< since forget()
 
   /// The most blocks of each class.
   static constexpr auto capacities = [] {
@@ -175,6 +177,15 @@ class BlockPool {
         with_room(&cache, [&](More more) { return take(c, blocks, wanted, more); });
     cache.counts[c] = count;
     cache.bytes += count * size;
+    cache.refilled[c] = true;
+    if (c < small_classes && ++cache.refills % 64 == 0) forget(cache);
+  }
+
+  /// Blocks that nobody has wanted lately go back, as they keep their slabs from it: stacks that
+  /// have not been filled since the last time.
+  [[gnu::noinline]] void forget(Cache& cache) noexcept {
+    for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
+      if (!std::exchange(cache.refilled[c], false)) shrink(cache, c, 0);
   }
 
   /// All but the last `keep` blocks of a stack go back.
@@ -220,6 +231,7 @@ class BlockPool {
     try {
       return take(more);
     } catch (const std::bad_alloc&) {
+      if (const auto found = take(More::none)) return found;
       const std::scoped_lock lock(m_chunks.lock);
       if (!m_chunks.trim(0)) throw;
     }
@@ -254,14 +266,14 @@ class BlockPool {
     return reinterpret_cast<void*>(m_chunks.take(bytes, alignment, Mark::of(bytes, kind), more));
   }
 
-  /// Threads have a thirty-second part of the memory at hand, or as little as they may. Where there
-  /// are several, which wait for each other without it, up to eight times as much, but no more
-  /// than a quarter of the memory together.
+  /// Threads have a 48th part of the memory at hand, or as little as they may. Where there are
+  /// several, which wait for each other without it, up to eight times as much, but no more than a
+  /// quarter of the memory together.
   void share_cached() noexcept {
     const std::size_t threads = std::max(m_threads.load(std::memory_order_relaxed), 1u);
     const std::size_t each = m_chunks.bytes() / threads;
     const std::size_t more = threads > 1 ? std::min(8 * m_cached, each / 4) : 0;
-    m_most_cached.store(std::max({m_cached, more, each / 32}), std::memory_order_relaxed);
+    m_most_cached.store(std::max({m_cached, more, each / 48}), std::memory_order_relaxed);
   }
 
   std::size_t m_cached;

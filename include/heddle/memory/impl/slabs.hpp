@@ -91,43 +91,33 @@ class Slabs {
     while (m_arrays != nullptr) Metadata<Slab>(std::exchange(m_arrays, m_arrays->next), slab_array);
   }
 
-  /// Up to `wanted` small blocks, at least one if there is to be more of upstream.
+  /// Up to `wanted` small blocks, at least one if there is to be more of upstream: of their class,
+  /// or where it can have no slab more, of the next ones to half an octave above.
   std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
-    const std::size_t size = SizeClasses::size(c);
-    Centre& centre = m_centres[c];
-    const std::scoped_lock lock(centre.lock);
-    if (centre.slabs == nullptr) add_slab(c, size, more);
-    std::uint32_t count = 0;
-    while (count < wanted && centre.slabs != nullptr) {
-      Slab& slab = *centre.slabs;
-      while (count < wanted && slab.free > 0) {
-        std::uint64_t& word = slab.free_blocks[slab.first_word];
-        if (word == 0) {
-          ++slab.first_word;
-          continue;
-        }
-        const auto index =
-            slab.first_word * 64 + static_cast<std::uint32_t>(std::countr_zero(word));
-        word &= word - 1;
-        --slab.free;
-        blocks[count++] = reinterpret_cast<void*>(slab.begin + index * size);
-      }
-      if (slab.free == 0) unlink(slab);
+    {
+      const std::scoped_lock lock(m_centres[c].lock);
+      if (m_centres[c].slabs == nullptr) add_slab(c, more);
+      if (const std::uint32_t count = take_free(c, blocks, wanted)) return count;
     }
-    return count;
+    // A block of a power of two may have to be at a multiple of it.
+    if (std::has_single_bit(SizeClasses::size(c))) return 0;
+    for (std::uint32_t next = c + 1; next <= std::min(c + 4, classes - 1); ++next) {
+      const std::scoped_lock lock(m_centres[next].lock);
+      if (const std::uint32_t count = take_free(next, blocks, wanted)) return count;
+    }
+    return 0;
   }
 
-  /// Slabs of which nothing is used any more go back to the chunks.
+  /// Blocks of a class, or larger ones that were taken for them. Slabs of which nothing is used any
+  /// more go back to the chunks.
   void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
-    const std::scoped_lock lock(m_centres[c].lock);
-    for (std::uint32_t b = 0; b < count; ++b) {
-      const auto address = reinterpret_cast<std::uintptr_t>(blocks[b]);
-      Slab& slab = Mark::slab((*m_chunks)[address]);
-      const std::uint32_t index = Slab::index(c, address - slab.begin);
-      slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
-      slab.first_word = std::min(slab.first_word, index / 64);
-      if (slab.free++ == 0) link(slab);
-      if (slab.free == slab.blocks) drop(slab);
+    while (count > 0) {
+      std::uint32_t others = 0;
+      const std::scoped_lock lock(m_centres[c].lock);
+      for (std::uint32_t b = 0; b < count; ++b)
+        if (!put_back_one(c, blocks[b])) blocks[others++] = blocks[b];
+      count = others;
+      if (count > 0) c = slab_of(blocks[0]).size_class;
     }
   }
 
@@ -147,8 +137,48 @@ class Slabs {
     std::size_t blocks = 0;  ///< of all slabs
   };
 
+  /// As many as the slabs of a class have, which is locked.
+  std::uint32_t take_free(std::uint32_t c, void** blocks, std::uint32_t wanted) {
+    const std::size_t size = SizeClasses::size(c);
+    Centre& centre = m_centres[c];
+    std::uint32_t count = 0;
+    while (count < wanted && centre.slabs != nullptr) {
+      Slab& slab = *centre.slabs;
+      while (count < wanted && slab.free > 0) {
+        std::uint64_t& word = slab.free_blocks[slab.first_word];
+        if (word == 0) {
+          ++slab.first_word;
+          continue;
+        }
+        const auto index =
+            slab.first_word * 64 + static_cast<std::uint32_t>(std::countr_zero(word));
+        word &= word - 1;
+        --slab.free;
+        blocks[count++] = reinterpret_cast<void*>(slab.begin + index * size);
+      }
+      if (slab.free == 0) unlink(slab);
+    }
+    return count;
+  }
+  /// False for a block of another class than this, which is locked.
+  bool put_back_one(std::uint32_t c, void* block) noexcept {
+    Slab& slab = slab_of(block);
+    if (slab.size_class != c) return false;
+    const std::uint32_t index =
+        Slab::index(c, reinterpret_cast<std::uintptr_t>(block) - slab.begin);
+    slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
+    slab.first_word = std::min(slab.first_word, index / 64);
+    if (slab.free++ == 0) link(slab);
+    if (slab.free == slab.blocks) drop(slab);
+    return true;
+  }
+  [[nodiscard]] Slab& slab_of(const void* block) const noexcept {
+    return Mark::slab((*m_chunks)[reinterpret_cast<std::uintptr_t>(block)]);
+  }
+
   /// As far as there is memory, or more of it.
-  void add_slab(std::uint32_t c, std::size_t size, More more) {
+  void add_slab(std::uint32_t c, More more) {
+    const std::size_t size = SizeClasses::size(c);
     const std::scoped_lock lock(m_chunks->lock);
     if (m_unused == nullptr) {
       // The first one of an array is none: it leads to the array before.
