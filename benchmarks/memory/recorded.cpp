@@ -232,7 +232,7 @@ int main() {
     }
     for (const auto& [what, trace] : traces) {
       std::cout << what << ": " << trace.blocks() << " blocks, " << trace.peak() << " B at once\n";
-      print_peak(what, trace);
+      in_a_process_of_its_own([&, &what = what, &trace = trace] { print_peak(what, trace); });
       for (const bool retained : {false, true})
         in_a_process_of_its_own([&, &what = what, &trace = trace] {
           if (retained) keep_all();
