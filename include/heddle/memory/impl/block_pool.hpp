@@ -30,7 +30,7 @@ struct Cache {
   static constexpr std::uint32_t most = 64;
 
   std::array<std::uint32_t, SizeClasses::count> counts;
-  std::size_t bytes;  ///< of all blocks
+  std::size_t bytes;  ///< of all blocks, as large as their classes are
   Cache* next;        ///< of those that no thread has
   Cache* older;       ///< of all of the pool
   std::array<std::array<void*, most>, SizeClasses::count> blocks;
@@ -181,8 +181,7 @@ class BlockPool {
     if (c < small_classes && ++cache.refills % 64 == 0) forget(cache);
   }
 
-  /// Blocks that nobody has wanted lately go back, as they keep their slabs from it: stacks that
-  /// have not been filled since the last time.
+  /// Stacks that have not run out since the last time go back, as their blocks keep slabs from it.
   [[gnu::noinline]] void forget(Cache& cache) noexcept {
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
       if (!std::exchange(cache.refilled[c], false)) shrink(cache, c, 0);
@@ -222,7 +221,8 @@ class BlockPool {
   }
 
   /// What `take` finds without more of upstream, or else, when what the thread has at hand has gone
-  /// back, with more of it; where that refuses, when it has had back what is free.
+  /// back, with more of it; where that refuses, without it again, or when it has had back what is
+  /// free.
   template <class Take>
   auto with_room(Cache* cache, Take&& take) {
     if (const auto found = take(More::none)) return found;

@@ -92,20 +92,14 @@ class Slabs {
   }
 
   /// Up to `wanted` small blocks, at least one if there is to be more of upstream: of their class,
-  /// or where it can have no slab more, of the next ones to half an octave above.
+  /// or where it can have no slab more, larger ones.
   std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
     {
       const std::scoped_lock lock(m_centres[c].lock);
       if (m_centres[c].slabs == nullptr) add_slab(c, more);
       if (const std::uint32_t count = take_free(c, blocks, wanted)) return count;
     }
-    // A block of a power of two may have to be at a multiple of it.
-    if (std::has_single_bit(SizeClasses::size(c))) return 0;
-    for (std::uint32_t next = c + 1; next <= std::min(c + 4, classes - 1); ++next) {
-      const std::scoped_lock lock(m_centres[next].lock);
-      if (const std::uint32_t count = take_free(next, blocks, wanted)) return count;
-    }
-    return 0;
+    return take_larger(c, blocks, wanted);
   }
 
   /// Blocks of a class, or larger ones that were taken for them. Slabs of which nothing is used any
@@ -157,6 +151,19 @@ class Slabs {
         blocks[count++] = reinterpret_cast<void*>(slab.begin + index * size);
       }
       if (slab.free == 0) unlink(slab);
+    }
+    return count;
+  }
+  /// As many as the classes have whose blocks are up to half as large again.
+  std::uint32_t take_larger(std::uint32_t c, void** blocks, std::uint32_t wanted) {
+    const std::size_t size = SizeClasses::size(c);
+    // A block of a power of two may have to be at a multiple of it.
+    if (std::has_single_bit(size)) return 0;
+    std::uint32_t count = 0;
+    for (std::uint32_t next = c + 1; next < classes && SizeClasses::size(next) <= size + size / 2;
+         ++next) {
+      const std::scoped_lock lock(m_centres[next].lock);
+      count += take_free(next, blocks + count, wanted - count);
     }
     return count;
   }
