@@ -27,12 +27,12 @@ struct PoolOptions {
 };
 
 /// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
-/// also with what the thread has at hand, and before that no free block of 8 KiB at most is up to
-/// half as large again, for sizes other than powers of two: for a sixteenth of what it has given
-/// and at least `least_chunk`; where it refuses, for the block alone. If upstream can extend the
-/// newest chunk, that grows by a 128th of all and at least a 32nd of `least_chunk`; to multiples of
-/// one, as huge pages want it, from 32 of them on or where several threads have blocks at hand,
-/// which would wait for each other's pages. Chunks stay until trim() or the end.
+/// also with what the thread has at hand: for a sixteenth of what it has given and at least
+/// `least_chunk`; where it refuses, for the block alone. If upstream can extend the newest chunk,
+/// that grows by a 128th of all and at least a 32nd of `least_chunk`; to multiples of one, as huge
+/// pages want it, from 32 of them on or where several threads have blocks at hand, which would wait
+/// for each other's pages. Chunks stay until trim() or the end. Before any of that, a block of at
+/// most 8 KiB whose size is no power of two may be a free one that is up to half as large again.
 ///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
 /// hand, for which it needs no lock. Larger ones are whole KiB, best fit, joined with their

@@ -160,8 +160,8 @@ class Slabs {
     // A block of a power of two may have to be at a multiple of it.
     if (std::has_single_bit(size)) return 0;
     std::uint32_t count = 0;
-    for (std::uint32_t next = c + 1; next < classes && SizeClasses::size(next) <= size + size / 2;
-         ++next) {
+    for (std::uint32_t next = c + 1; count < wanted && next < classes; ++next) {
+      if (SizeClasses::size(next) > size + size / 2) break;
       const std::scoped_lock lock(m_centres[next].lock);
       count += take_free(next, blocks + count, wanted - count);
     }
