@@ -26,34 +26,26 @@ namespace impl {
 class DatatypeContents {
  public:
   explicit DatatypeContents(MPI_Datatype type) {
-    int integers = 0, addresses = 0, types = 0;
-#if MPI_VERSION >= 4
-    MPI_Count few = 0, places = 0, large = 0, inner = 0;
-    call(PMPI_Type_get_envelope_c(type, &few, &places, &large, &inner, &m_combiner));
-    m_readable = large == 0;
-    if (!m_readable) return;  // the other calls refuse it
-#endif
-    call(PMPI_Type_get_envelope(type, &integers, &addresses, &types, &m_combiner));
-    if (predefined(m_combiner)) return;  // there is nothing in it to be asked for, or that need be
-    m_integers.resize(static_cast<std::size_t>(integers));
-    m_addresses.resize(static_cast<std::size_t>(addresses));
-    m_types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
-    call(PMPI_Type_get_contents(type, integers, addresses, types, m_integers.data(),
-                                m_addresses.data(), m_types.data()));
+    Envelope envelope;
+    call(envelope.read(type));
+    m_combiner = envelope.combiner;
+    m_readable = envelope.large == 0;
+    // Other calls refuse large counts, and MPI's own has nothing to be asked for, or that need be.
+    if (!m_readable || predefined(m_combiner)) return;
+    m_integers.resize(static_cast<std::size_t>(envelope.integers));
+    m_addresses.resize(static_cast<std::size_t>(envelope.addresses));
+    m_types.resize(static_cast<std::size_t>(envelope.types), MPI_DATATYPE_NULL);
+    call(PMPI_Type_get_contents(
+        type, static_cast<int>(envelope.integers), static_cast<int>(envelope.addresses),
+        static_cast<int>(envelope.types), m_integers.data(), m_addresses.data(), m_types.data()));
   }
   DatatypeContents(const DatatypeContents&) = delete;
   DatatypeContents& operator=(const DatatypeContents&) = delete;
   ~DatatypeContents() {
     for (MPI_Datatype& type : m_types) {
-      int combiner = MPI_COMBINER_NAMED;
-#if MPI_VERSION >= 4  // whose plain call refuses what was made with large counts
-      MPI_Count few = 0, places = 0, large = 0, inner = 0;
-      const int code = PMPI_Type_get_envelope_c(type, &few, &places, &large, &inner, &combiner);
-#else
-      int integers = 0, addresses = 0, types = 0;
-      const int code = PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-#endif
-      if (code == MPI_SUCCESS && !predefined(combiner)) PMPI_Type_free(&type);
+      Envelope envelope;
+      if (envelope.read(type) == MPI_SUCCESS && !predefined(envelope.combiner))
+        PMPI_Type_free(&type);
     }
   }
 
@@ -68,6 +60,22 @@ class DatatypeContents {
   static void call(int code) { check(code, "heddle::strided_block_of"); }
 
  private:
+  /// How a datatype was made: with how many arguments of each kind.
+  struct Envelope {
+    MPI_Count integers = 0, addresses = 0, large = 0, types = 0;
+    int combiner = MPI_COMBINER_NAMED;
+
+    [[nodiscard]] int read(MPI_Datatype type) noexcept {
+#if MPI_VERSION >= 4  // whose plain call refuses what was made with large counts
+      return PMPI_Type_get_envelope_c(type, &integers, &addresses, &large, &types, &combiner);
+#else
+      int some = 0, places = 0, inner = 0;
+      const int code = PMPI_Type_get_envelope(type, &some, &places, &inner, &combiner);
+      integers = some, addresses = places, types = inner;
+      return code;
+#endif
+    }
+  };
   /// Whether it is MPI's own, which is not freed: those of Fortran's kinds are, too.
   [[nodiscard]] static bool predefined(int combiner) noexcept {
     return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
