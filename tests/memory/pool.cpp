@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -678,34 +677,6 @@ TEST_CASE("larger blocks than were asked for come back from those who do not kno
   for (std::size_t b = 1; b < of_640; b += 2) REQUIRE(pool.deallocate(nullptr, blocks[b]));
   for (std::size_t b = of_640; b < blocks.size(); ++b) REQUIRE(pool.deallocate(nullptr, blocks[b]));
   CHECK(pool.idle() == pool.reserved());
-}
-
-TEST_CASE("what is reserved is little more than what is live at most") {
-  struct Load {
-    double least, most;
-    std::size_t live;
-  };
-  for (const Load& load : {Load{64, 4096, 10000}, Load{4096, 262144, 500}}) {
-    memory::Pool pool;
-    std::mt19937_64 random(1);
-    std::vector<std::pair<void*, std::size_t>> blocks(load.live);
-    std::size_t live = 0, most_live = 0, most_reserved = 0;
-    for (std::size_t step = 0; step < 20 * load.live; ++step) {
-      auto& [block, bytes] = blocks[random() % load.live];
-      pool.deallocate(block, bytes, 16);
-      live -= bytes;
-      bytes = static_cast<std::size_t>(
-          load.least *
-          std::pow(load.most / load.least, static_cast<double>(random() >> 11) * 0x1p-53));
-      block = pool.allocate(bytes, 16);
-      live += bytes;
-      most_live = std::max(most_live, live);
-      most_reserved = std::max(most_reserved, pool.reserved());
-    }
-    for (const auto& [block, bytes] : blocks) pool.deallocate(block, bytes, 16);
-    const double most_of_it = load.least < 4096 ? 1.18 : 1.25;
-    CHECK(static_cast<double>(most_reserved) <= most_of_it * static_cast<double>(most_live));
-  }
 }
 
 TEST_CASE("a pool prints what it has, and refuses chunks of nothing") {

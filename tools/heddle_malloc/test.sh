@@ -110,6 +110,21 @@ int main() {
     for (std::size_t i = 0; i < bytes; ++i) expect(grown[i] == 42, "kept by a smaller block");
   }
   free(grown);
+  // What is free between blocks goes back when that is asked for.
+  std::vector<void*> all(400);
+  for (void*& block : all) std::memset(block = malloc(1 << 20), 7, 1 << 20);
+  for (std::size_t b = 0; b < all.size(); ++b)
+    if (b % 4 != 3) free(all[b]);
+  malloc_trim(0);
+  long pages = 0, resident = 0;
+  std::FILE* const statm = std::fopen("/proc/self/statm", "r");
+  expect(statm != nullptr && std::fscanf(statm, "%ld %ld", &pages, &resident) == 2, "statm");
+  std::fclose(statm);
+  expect(resident * sysconf(_SC_PAGESIZE) < (200 << 20), "free pages went back");
+  for (std::size_t b = 3; b < all.size(); b += 4) {
+    expect(static_cast<char*>(all[b])[(1 << 20) - 1] == 7, "not those that are used");
+    free(all[b]);
+  }
   // Threads that give back what others took, and a fork while they are at it.
   std::vector<std::thread> threads;
   std::vector<std::vector<std::string>> made(4);

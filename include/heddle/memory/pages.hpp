@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -97,6 +98,23 @@ class Pages {
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
 
+  /// See PagedResource; false too where the system has no such call.
+  [[nodiscard]] bool remap(void* from, void* to, std::size_t bytes) noexcept {
+#ifdef MREMAP_DONTUNMAP
+    if (::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to)
+      return true;
+    // There may be nothing any more where the pages were to be.
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    if (::mmap(to, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) std::abort();
+    if (in_huge_pages(bytes)) ::madvise(to, bytes, MADV_HUGEPAGE);
+#endif
+    return false;
+  }
+  /// See PagedResource.
+  [[nodiscard]] bool discard(void* part, std::size_t bytes) noexcept {
+    return ::madvise(part, bytes, MADV_DONTNEED) == 0;
+  }
+
  private:
   [[nodiscard]] static std::size_t whole(std::size_t bytes) noexcept {
     return (bytes + page() - 1) / page() * page();
@@ -123,7 +141,7 @@ class Pages {
   std::size_t m_room;
 };
 
-static_assert(ExtendableResource<Pages>);
+static_assert(ExtendableResource<Pages> && PagedResource<Pages>);
 
 /// They are.
 template <>

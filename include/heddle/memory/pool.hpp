@@ -34,6 +34,12 @@ struct PoolOptions {
 /// for each other's pages. Chunks stay until trim() or the end. Before any of that, a block of at
 /// most 8 KiB whose size is no power of two may be a free one that is up to half as large again.
 ///
+/// Of a PagedResource, pages of free ranges become those of a block that lies where there were none
+/// yet, if the pool would otherwise have a sixteenth more than was used at most: a large block
+/// needs no hole of its size, but the pages of several. Whoever tells a device where a block's
+/// pages are has it take that back before the block ends, as for any memory that may go back to the
+/// system.
+///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
 /// hand, for which it needs no lock. Larger ones are whole KiB, best fit, joined with their
 /// neighbours when they come back. Nothing is written into memory that is free, so that it may be a
@@ -43,7 +49,8 @@ struct PoolOptions {
 /// a 48th part of the chunks by the number of threads; where there are several, eight times
 /// `cached` for each, as long as all have no more than a quarter of the chunks. Sizes that the
 /// thread has not run out of while it fetched small blocks 64 times go back. (Magazines: Bonwick
-/// and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004.)
+/// and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004; blocks out of
+/// pages from several places: Guo et al., GMLake, ASPLOS 2024.)
 template <Resource Up>
 class Pool {
  public:
@@ -78,15 +85,16 @@ class Pool {
   template <class DataType, class... Arguments>
   void view(Arguments&&... arguments) && = delete;
 
-  /// Gives upstream the chunks of which nothing is used, as long as `keep` bytes stay. What other
-  /// threads have at hand is used.
+  /// Gives upstream the chunks of which nothing is used, and of a PagedResource what is free in
+  /// others, as long as `keep` bytes stay. What other threads have at hand is used.
   void trim(std::size_t keep = 0) noexcept { m_pool.blocks.trim(cache(), keep); }
 
   /// Whether an address lies in a chunk.
   [[nodiscard]] bool owns(const void* address) const { return m_pool.blocks.owns(address); }
-  /// Bytes of all chunks.
+  /// Bytes of all chunks; of a PagedResource but for pages that were never used or went elsewhere,
+  /// as long as the system makes no huge pages of small ones.
   [[nodiscard]] std::size_t reserved() const { return m_pool.blocks.reserved(); }
-  /// Bytes of chunks that are neither in blocks nor near a thread.
+  /// Bytes of these that are neither in blocks nor near a thread.
   [[nodiscard]] std::size_t idle() const { return m_pool.blocks.idle(); }
   /// The resource that it asks.
   [[nodiscard]] const Upstream& upstream() const noexcept { return m_pool.blocks.upstream(); }

@@ -60,6 +60,19 @@ concept ExtendableResource = Resource<R> &&
   noexcept;
 };
 
+/// A Resource whose blocks are made of pages that have no fixed place. `remap(from, to, bytes)`:
+/// the pages of one part of its blocks become those of another one, without a copy; what was there
+/// is lost, and at `from` there are others, zero, when they are touched. `discard(part, bytes)`: so
+/// they are at `part`. Parts begin and end at multiples of 64 KiB. Both say whether it was done.
+template <class R>
+concept PagedResource = Resource<R> &&
+    requires(R& resource, void* part, void* to, std::size_t bytes) {
+  { resource.remap(part, to, bytes) }
+  noexcept->std::same_as<bool>;
+  { resource.discard(part, bytes) }
+  noexcept->std::same_as<bool>;
+};
+
 /// Another resource, by reference; it outlives this.
 template <Resource R>
 class Ref {
@@ -99,6 +112,14 @@ class Ref {
   void shrink(void* block, std::size_t bytes,
               std::size_t less) noexcept requires ExtendableResource<R> {
     m_resource->shrink(block, bytes, less);
+  }
+  /// Likewise.
+  bool remap(void* from, void* to, std::size_t bytes) noexcept requires PagedResource<R> {
+    return m_resource->remap(from, to, bytes);
+  }
+  /// Likewise.
+  bool discard(void* part, std::size_t bytes) noexcept requires PagedResource<R> {
+    return m_resource->discard(part, bytes);
   }
   /// Whether the resource does.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<R> {

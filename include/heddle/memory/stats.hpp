@@ -99,6 +99,15 @@ class Stats {
       found->second->bytes -= less;
     m_usage.bytes -= less;
   }
+  /// By the upstream; uncounted, as the block has so many bytes still.
+  [[nodiscard]] bool remap(void* from, void* to,
+                           std::size_t bytes) noexcept requires PagedResource<Up> {
+    return m_upstream.remap(from, to, bytes);
+  }
+  /// Likewise.
+  [[nodiscard]] bool discard(void* part, std::size_t bytes) noexcept requires PagedResource<Up> {
+    return m_upstream.discard(part, bytes);
+  }
   /// Whether the upstream does.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);

@@ -133,8 +133,8 @@ class BlockPool {
     share_cached();
   }
 
-  /// Gives chunks back in which nothing is used, as long as `keep` bytes stay; before that, what
-  /// the calling thread has at hand.
+  /// Gives chunks back in which nothing is used, and pages, as long as `keep` bytes stay; before
+  /// that, what the calling thread has at hand.
   void trim(Cache* cache, std::size_t keep) noexcept {
     if (cache != nullptr) empty(*cache);
     const std::scoped_lock lock(m_chunks.lock);
@@ -153,9 +153,9 @@ class BlockPool {
   }
 
   [[nodiscard]] bool owns(const void* address) const { return m_chunks.owns(address_of(address)); }
-  /// Bytes of all chunks.
+  /// Bytes of all chunks that have pages.
   [[nodiscard]] std::size_t reserved() const { return m_chunks.bytes(); }
-  /// Bytes of the chunks that are in no slab and in no block.
+  /// Bytes of these that are in no slab and in no block.
   [[nodiscard]] std::size_t idle() const { return m_chunks.free_bytes(); }
   [[nodiscard]] const Upstream& upstream() const noexcept { return m_chunks.upstream(); }
 
@@ -233,7 +233,7 @@ class BlockPool {
     } catch (const std::bad_alloc&) {
       if (const auto found = take(More::none)) return found;
       const std::scoped_lock lock(m_chunks.lock);
-      if (!m_chunks.trim(0)) throw;
+      if (!m_chunks.release(0)) throw;
     }
     return take(more);
   }

@@ -53,9 +53,10 @@ class Chunks {
     if (begin == 0) {
       if (more == More::none) return 0;
       grow(bytes + (alignment - granule), more);
-      m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
       begin = m_heap.take(bytes, alignment);
     }
+    if constexpr (PagedResource<Upstream>) fill(begin, bytes);
+    m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     m_map.set(begin, granule, word);
     return begin;
   }
@@ -71,8 +72,9 @@ class Chunks {
     m_map.set(begin, bytes, word);
   }
 
-  /// Chunks of which nothing is used go back, as long as `keep` bytes stay. Whether any do.
-  bool trim(std::size_t keep) noexcept {
+  /// Chunks of which nothing is used go back, as long as `keep` bytes stay, and what is free at the
+  /// ends of others. Whether any do.
+  bool release(std::size_t keep) noexcept {
     const std::size_t had = m_heap.bytes();
     m_heap.trim(
         keep, [&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); },
@@ -81,18 +83,29 @@ class Chunks {
             m_upstream.shrink(reinterpret_cast<void*>(begin), bytes, less);
           return ExtendableResource<Upstream>;
         });
-    m_bytes.store(m_heap.bytes(), std::memory_order_relaxed);
+    m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     return m_heap.bytes() < had;
   }
+  /// Likewise, and pages of what is free in others.
+  void trim(std::size_t keep) noexcept {
+    release(keep);
+    if constexpr (PagedResource<Upstream>) {
+      m_heap.discard(keep, [&](std::uintptr_t begin, std::size_t bytes) {
+        return m_upstream.discard(reinterpret_cast<void*>(begin), bytes);
+      });
+      m_most_used = used();
+      m_bytes.store(m_heap.present(), std::memory_order_relaxed);
+    }
+  }
 
-  /// Of all chunks, at some time.
+  /// Of all chunks, but for pages that they do not have, at some time.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return m_bytes.load(std::memory_order_relaxed);
   }
-  /// Of ranges that nobody has.
+  /// Of ranges that nobody has; likewise.
   [[nodiscard]] std::size_t free_bytes() const {
     const std::scoped_lock locked(lock);
-    return m_heap.free_bytes();
+    return m_heap.free_bytes() - (m_heap.bytes() - m_heap.present());
   }
   [[nodiscard]] bool owns(std::uintptr_t address) const {
     const std::scoped_lock locked(lock);
@@ -114,6 +127,7 @@ class Chunks {
         const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
         const std::size_t least = bytes - std::min(bytes, end);
         const bool small = more == More::little && all < 32 * least_chunk;
+        m_least_move = small ? 1 : 32;
         const std::size_t unit = small ? granule : least_chunk;
         const std::size_t wanted = had + std::max({least, all / 128, least_chunk / 32});
         const std::size_t step = std::min((wanted + unit - 1) / unit * unit - had, most);
@@ -121,6 +135,21 @@ class Chunks {
       }
     const std::size_t step = std::min(whole(std::max(all / 16, least_chunk)), most);
     if (bytes >= step || !add(step)) add_exactly(bytes);
+  }
+  [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
+
+  /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
+  /// more than was used at most. Of large memory new ones, as the system keeps account of each part
+  /// that was moved, and has 65536 for all.
+  void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
+    m_most_used = std::max(m_most_used, used());
+    const bool moves = m_heap.bytes() <= most_moved;
+    const std::size_t most = moves ? m_most_used + m_most_used / 16 : most_bytes;
+    m_heap.fill(begin, bytes, most, m_least_move,
+                [&](std::uintptr_t from, std::uintptr_t to, std::size_t size) {
+                  return m_upstream.remap(reinterpret_cast<void*>(from),
+                                          reinterpret_cast<void*>(to), size);
+                });
   }
   /// A chunk of `bytes`, unless upstream refuses.
   [[nodiscard]] bool add(std::size_t bytes) {
@@ -140,6 +169,7 @@ class Chunks {
       release(chunk, bytes);
       throw;
     }
+    if constexpr (PagedResource<Upstream>) m_heap.leave_out(chunk, bytes);
     m_newest = chunk;
   }
   /// The newest chunk by `more`, unless upstream refuses.
@@ -149,7 +179,10 @@ class Chunks {
     if (!m_upstream.extend(chunk, bytes, more)) return false;
     try {
       m_map.reserve(m_newest + bytes, more);
-      if (m_heap.extend(m_newest, more)) return true;
+      if (m_heap.extend(m_newest, more)) {
+        if constexpr (PagedResource<Upstream>) m_heap.leave_out(m_newest + bytes, more);
+        return true;
+      }
     } catch (const std::bad_alloc&) {  // as there is no room to keep account of it
     }
     m_upstream.shrink(chunk, bytes + more, more);
@@ -161,12 +194,15 @@ class Chunks {
 
   /// There are none of more.
   static constexpr std::size_t most_bytes = std::numeric_limits<std::size_t>::max() / 8;
+  static constexpr std::size_t most_moved = std::size_t{16} << 30;
 
   Upstream m_upstream;
   Growth m_growth;  ///< in whole granules
   Heap m_heap{ExtendableResource<Upstream>};
   PageMap m_map;
-  std::uintptr_t m_newest = 0;  ///< chunk
+  std::uintptr_t m_newest = 0;    ///< chunk
+  std::size_t m_most_used = 0;    ///< bytes of ranges, at once
+  std::size_t m_least_move = 32;  ///< units: all of a huge page, if they lie in such
   std::atomic<std::size_t> m_bytes{0};
 };
 

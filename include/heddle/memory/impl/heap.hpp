@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include <heddle/core/error.hpp>
@@ -25,6 +26,9 @@ namespace heddle::inline v0::memory::impl {
 /// size below 64 granules, eight in every octave above. Where a free range begins and where it ends
 /// is written in an array beside its chunk, so that a range which comes back finds its neighbours
 /// at once. Ranges of two chunks are never joined. For one thread at a time.
+///
+/// Parts of free ranges may be absent: there are addresses, but no pages yet or any more. Account
+/// of that is kept for units of 64 KiB, 32 of which are a huge page.
 class Heap {
  public:
   /// Of chunks that grow or do not.
@@ -82,7 +86,7 @@ class Heap {
     Fit best = find(granules, alignment, 8);
     if (best.range == nullptr) best = find(granules, alignment, m_free);  // whatever it takes
     if (best.range == nullptr) return 0;
-    Chunk& chunk = *best.range->chunk;
+    Chunk& chunk = m_chunks[best.range->chunk];
     const auto first = static_cast<std::size_t>(best.range - chunk.ranges);
     const std::size_t length = best.range->granules;
     unlist(chunk, first);
@@ -90,6 +94,55 @@ class Heap {
     if (const std::size_t used = best.skip + granules; used < length)
       list(chunk, first + used, length - used);
     return chunk.begin + (first + best.skip) * granule;
+  }
+
+  /// What lies in the range, which is free, is absent.
+  void leave_out(std::uintptr_t begin, std::size_t bytes) {
+    Chunk& chunk = m_chunks[behind(begin)[-1]];
+    const std::uintptr_t from = (begin + unit - 1) / unit * unit,
+                         to = (begin + bytes) / unit * unit;
+    for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
+      add_absent(chunk, page, units_of(page, from, to));
+  }
+
+  /// A range that take() gave will be touched. What is absent of it comes by that; but where more
+  /// than `most` bytes would then be there, pages of free ranges come in their place if there are
+  /// such: `remap(from, to, bytes)` says whether they do. At least `least` units move at once.
+  template <class Remap>
+  void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, std::size_t least,
+            Remap&& remap) {
+    Chunk& chunk = m_chunks[behind(begin)[-1]];
+    for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge) {
+      // Where nothing of a huge page is there, the first touch brings all of it.
+      bool none = absent_of(chunk, page) == all;
+      std::uint32_t lacking = absent_of(chunk, page) & units_of(page, begin, begin + bytes);
+      if (none && least > 1) lacking = all;
+      while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
+        const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
+        const auto wanted = static_cast<std::size_t>(std::countr_one(lacking >> first));
+        const Run spare = wanted < least ? Run{} : spare_run(wanted, least);
+        const std::uint32_t filled = run_of(first, spare.units);
+        if (filled == 0 || !remap(spare.begin(), page + first * unit, spare.units * unit)) break;
+        add_absent(*spare.chunk, spare.page, run_of(spare.first, spare.units));
+        remove_absent(chunk, page, filled);
+        lacking &= ~filled;
+        none = false;
+      }
+      remove_absent(chunk, page, none ? all : lacking);
+    }
+  }
+
+  /// As long as `keep` bytes are there: of free ranges what `discard(address, bytes)` says is
+  /// absent from then on.
+  template <class Discard>
+  void discard(std::size_t keep, Discard&& discard) {
+    each_run(std::numeric_limits<std::size_t>::max(), [&](Run run) {
+      const std::size_t spare = (present() - std::min(present(), keep)) / unit;
+      run.keep_last(spare);
+      if (run.units == 0 || !discard(run.begin(), run.units * unit)) return true;
+      add_absent(*run.chunk, run.page, run_of(run.first, run.units));
+      return false;
+    });
   }
 
   /// What take() gave comes back.
@@ -111,7 +164,7 @@ class Heap {
     list(chunk, first, length);
   }
 
-  /// As long as `keep` bytes are left: removes chunks that are free as a whole, those at the
+  /// As long as `keep` bytes are there: removes chunks that are free as a whole, those at the
   /// highest addresses first, for each of which it calls `release(address, bytes)`; and what is
   /// free at the end of others, if `shorten(address, bytes, less)` says that it may.
   template <class Release, class Shorten>
@@ -119,7 +172,7 @@ class Heap {
     for (std::size_t c = m_count; c-- > 0;) {
       Chunk& chunk = m_chunks[m_order[c]];
       const std::size_t end = chunk.ranges[chunk.granules - 1].granules;
-      const std::size_t spare = std::min(end, (m_bytes - std::min(m_bytes, keep)) / granule);
+      const std::size_t spare = cut(chunk, end, present() - std::min(present(), keep));
       if (spare == 0) continue;
       const std::size_t bytes = chunk.granules * granule;
       if (spare == chunk.granules) {
@@ -129,6 +182,7 @@ class Heap {
         release(forget(chunk), bytes);
       } else if (shorten(chunk.begin, bytes, spare * granule)) {
         unlist(chunk, chunk.granules - end);
+        forget_absent(chunk, chunk.granules - spare);
         m_accounts.shrink(chunk.ranges, chunk.granules * sizeof(Range), spare * sizeof(Range));
         chunk.granules -= spare;
         if (end > spare) list(chunk, chunk.granules - (end - spare), end - spare);
@@ -147,7 +201,7 @@ class Heap {
       const std::size_t bytes = chunk.granules * granule;
       release(forget(chunk), bytes);
     }
-    m_count = m_bytes = m_free = 0;
+    m_count = m_bytes = m_free = m_absent = 0;
     m_bins = {};
     m_filled = {};
   }
@@ -163,17 +217,23 @@ class Heap {
   [[nodiscard]] std::size_t bytes() const noexcept { return m_bytes; }
   /// Of all free ranges.
   [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free * granule; }
+  /// Of all chunks, but for what is absent.
+  [[nodiscard]] std::size_t present() const noexcept { return m_bytes - m_absent; }
 
  private:
   static constexpr std::size_t most_chunks = std::size_t{1} << 16;
   static constexpr std::size_t exact = 64;  ///< sizes with a bin of their own
   static constexpr std::size_t bins = exact + 8 * 48;
 
-  struct Chunk;
+  static constexpr std::size_t huge = Pages::huge, unit = huge / 32;
+  static constexpr std::uint32_t all = ~std::uint32_t{0};  ///< units of a huge page
+
   /// Of the first and of the last granule of a free range; of others nothing.
   struct Range {
     std::size_t granules;  ///< of the range, 0 where none begins or ends
-    Chunk* chunk;          ///< at its first granule, as are those after and before it in its bin
+    std::uint32_t chunk;   ///< at its first granule, as are those after and before it in its bin
+    std::uint32_t absent;  ///< of a granule that is the first of a huge page, free or not: a bit
+                           ///< for each unit of it
     Range* next;
     Range* previous;
   };
@@ -185,6 +245,19 @@ class Heap {
   struct Fit {
     Range* range = nullptr;
     std::size_t skip = 0;  ///< granules before the first that is aligned
+  };
+  /// Units of a huge page.
+  struct Run {
+    Chunk* chunk = nullptr;
+    std::uintptr_t page = 0;
+    std::size_t first = 0, units = 0;
+
+    [[nodiscard]] std::uintptr_t begin() const noexcept { return page + first * unit; }
+    void keep_last(std::size_t most) noexcept {
+      const std::size_t less = units - std::min(units, most);
+      first += less;
+      units -= less;
+    }
   };
 
   [[nodiscard]] static std::size_t bin_of(std::size_t granules) noexcept {
@@ -204,7 +277,8 @@ class Heap {
     Range* const range = &chunk.ranges[first];
     chunk.ranges[first + granules - 1].granules = granules;
     const std::size_t bin = bin_of(granules);
-    *range = {granules, &chunk, m_bins[bin], nullptr};
+    const auto slot = static_cast<std::uint32_t>(&chunk - m_chunks.data());
+    *range = {granules, slot, range->absent, m_bins[bin], nullptr};
     if (m_bins[bin] != nullptr) m_bins[bin]->previous = range;
     m_bins[bin] = range;
     m_filled[bin / 64] |= std::uint64_t{1} << bin % 64;
@@ -221,8 +295,93 @@ class Heap {
     m_free -= granules;
   }
 
+  /// A run of bits.
+  [[nodiscard]] static std::uint32_t run_of(std::size_t first, std::size_t count) noexcept {
+    return static_cast<std::uint32_t>(((std::uint64_t{1} << count) - 1) << first);
+  }
+  /// The units of a huge page that lie in [from, to), or in part.
+  [[nodiscard]] static std::uint32_t units_of(std::uintptr_t page, std::uintptr_t from,
+                                              std::uintptr_t to) noexcept {
+    const std::size_t first = from <= page ? 0 : (from - page) / unit;
+    const std::size_t end = to >= page + huge ? 32 : (to - page + unit - 1) / unit;
+    return run_of(first, end - first);
+  }
+  [[nodiscard]] static std::uint32_t& absent_of(Chunk& chunk, std::uintptr_t page) noexcept {
+    return chunk.ranges[page <= chunk.begin ? 0 : (page - chunk.begin) / granule].absent;
+  }
+  void add_absent(Chunk& chunk, std::uintptr_t page, std::uint32_t units) noexcept {
+    std::uint32_t& absent = absent_of(chunk, page);
+    m_absent += std::popcount(units & ~absent) * unit;
+    absent |= units;
+  }
+  void remove_absent(Chunk& chunk, std::uintptr_t page, std::uint32_t units) noexcept {
+    absent_of(chunk, page) &= ~units;
+    m_absent -= std::popcount(units) * unit;
+  }
+  /// No account any more of the granules of a chunk from one on.
+  void forget_absent(Chunk& chunk, std::size_t granules) noexcept {
+    const std::uintptr_t from = chunk.begin + granules * granule;
+    const std::uintptr_t to = chunk.begin + chunk.granules * granule;
+    for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
+      remove_absent(chunk, page, absent_of(chunk, page) & units_of(page, from, to));
+  }
+
+  /// Calls `found(run)` for runs of units that are free and there, in the largest free ranges first
+  /// and from their ends on, until it says that this will do or `most` huge pages were looked at.
+  template <class Found>
+  void each_run(std::size_t most, Found&& found) {
+    std::size_t looked = 0;
+    for (std::size_t bin = bins; bin-- > exact;)
+      for (Range* range = m_bins[bin]; range != nullptr; range = range->next) {
+        Chunk& chunk = m_chunks[range->chunk];
+        const std::uintptr_t begin =
+            chunk.begin + static_cast<std::size_t>(range - chunk.ranges) * granule;
+        const std::uintptr_t from = (begin + unit - 1) / unit * unit;
+        const std::uintptr_t to = (begin + range->granules * granule) / unit * unit;
+        for (std::uintptr_t end = to; end > from;) {
+          if (looked++ == most) return;
+          const std::uintptr_t page = (end - 1) / huge * huge;
+          std::uint32_t units = units_of(page, from, to) & ~absent_of(chunk, page);
+          while (units != 0) {
+            const auto past = static_cast<std::size_t>(std::bit_width(units));
+            const auto count = static_cast<std::size_t>(std::countl_one(units << (32 - past)));
+            if (found(Run{&chunk, page, past - count, count})) return;
+            units &= ~run_of(past - count, count);
+          }
+          end = page;
+        }
+      }
+  }
+  /// At most `wanted` such units, at least `least`, not farther than is worth looking.
+  [[nodiscard]] Run spare_run(std::size_t wanted, std::size_t least) {
+    Run spare;
+    each_run(256, [&](Run run) {
+      if (run.units < least) return false;
+      run.keep_last(wanted);
+      spare = run;
+      return true;
+    });
+    return spare;
+  }
+  /// The most granules at the end of a chunk, up to `most`, of which no more than `bytes` are
+  /// there.
+  [[nodiscard]] static std::size_t cut(Chunk& chunk, std::size_t most, std::size_t bytes) noexcept {
+    const std::uintptr_t end = chunk.begin + chunk.granules * granule;
+    const std::uintptr_t first = end - most * granule;
+    for (std::uintptr_t at = end; at > first;) {
+      const std::uintptr_t page = (at - 1) / huge * huge, from = std::max(page, first);
+      const std::uint32_t absent = absent_of(chunk, page) & units_of(page, from, at);
+      const std::size_t there = at - from - std::popcount(absent) * unit;
+      if (there > bytes) return (end - at + bytes) / granule;
+      bytes -= there;
+      at = from;
+    }
+    return most;
+  }
+
   /// Returns where it began.
   [[nodiscard]] std::uintptr_t forget(Chunk& chunk) {
+    forget_absent(chunk, 0);
     m_accounts.deallocate(chunk.ranges, chunk.granules * sizeof(Range), alignof(Range));
     return std::exchange(chunk, {}).begin;
   }
@@ -236,7 +395,7 @@ class Heap {
       std::size_t looked = 0;
       for (Range* range = m_bins[bin]; range != nullptr && looked < most;
            range = range->next, ++looked) {
-        const Chunk& chunk = *range->chunk;
+        const Chunk& chunk = m_chunks[range->chunk];
         const std::uintptr_t begin =
             chunk.begin + static_cast<std::size_t>(range - chunk.ranges) * granule;
         const std::size_t skip = (alignment - begin % alignment) % alignment / granule;
@@ -273,7 +432,8 @@ class Heap {
   std::array<Range*, bins> m_bins = {};
   std::array<std::uint64_t, bins / 64> m_filled = {};
   std::size_t m_bytes = 0;
-  std::size_t m_free = 0;  ///< granules
+  std::size_t m_free = 0;    ///< granules
+  std::size_t m_absent = 0;  ///< bytes
 };
 
 }  // namespace heddle::inline v0::memory::impl
