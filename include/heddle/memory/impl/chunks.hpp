@@ -49,16 +49,18 @@ class Chunks {
   /// @throws out_of_memory.
   [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word,
                                     More more) {
-    std::uintptr_t begin = m_heap.take(bytes, alignment);
-    if (begin == 0) {
+    Heap::Taken taken = m_heap.take(bytes, alignment);
+    if (taken.begin == 0) {
       if (more == More::none) return 0;
       grow(bytes + (alignment - granule), more);
-      begin = m_heap.take(bytes, alignment);
+      taken = m_heap.take(bytes, alignment);
+      m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     }
-    if constexpr (PagedResource<Upstream>) fill(begin, bytes);
-    m_bytes.store(m_heap.present(), std::memory_order_relaxed);
-    m_map.set(begin, granule, word);
-    return begin;
+    m_most_used = std::max(m_most_used, used());
+    if constexpr (PagedResource<Upstream>)
+      if (taken.lacks) fill(taken.begin, bytes);
+    m_map.set(taken.begin, granule, word);
+    return taken.begin;
   }
   /// Any whole granules of what was taken.
   void give(std::uintptr_t begin, std::size_t bytes) noexcept { m_heap.give(begin, bytes); }
@@ -142,7 +144,6 @@ class Chunks {
   /// more than was used at most. Of large memory new ones, as the system keeps account of each part
   /// that was moved, and has 65536 for all.
   void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
-    m_most_used = std::max(m_most_used, used());
     const bool moves = m_heap.bytes() <= most_moved;
     const std::size_t most = moves ? m_most_used + m_most_used / 16 : most_bytes;
     m_heap.fill(begin, bytes, most, m_least_move,
@@ -150,6 +151,7 @@ class Chunks {
                   return m_upstream.remap(reinterpret_cast<void*>(from),
                                           reinterpret_cast<void*>(to), size);
                 });
+    m_bytes.store(m_heap.present(), std::memory_order_relaxed);
   }
   /// A chunk of `bytes`, unless upstream refuses.
   [[nodiscard]] bool add(std::size_t bytes) {
@@ -169,7 +171,6 @@ class Chunks {
       release(chunk, bytes);
       throw;
     }
-    if constexpr (PagedResource<Upstream>) m_heap.leave_out(chunk, bytes);
     m_newest = chunk;
   }
   /// The newest chunk by `more`, unless upstream refuses.
@@ -179,10 +180,7 @@ class Chunks {
     if (!m_upstream.extend(chunk, bytes, more)) return false;
     try {
       m_map.reserve(m_newest + bytes, more);
-      if (m_heap.extend(m_newest, more)) {
-        if constexpr (PagedResource<Upstream>) m_heap.leave_out(m_newest + bytes, more);
-        return true;
-      }
+      if (m_heap.extend(m_newest, more)) return true;
     } catch (const std::bad_alloc&) {  // as there is no room to keep account of it
     }
     m_upstream.shrink(chunk, bytes + more, more);
@@ -198,7 +196,7 @@ class Chunks {
 
   Upstream m_upstream;
   Growth m_growth;  ///< in whole granules
-  Heap m_heap{ExtendableResource<Upstream>};
+  Heap m_heap{ExtendableResource<Upstream>, PagedResource<Upstream>};
   PageMap m_map;
   std::uintptr_t m_newest = 0;    ///< chunk
   std::size_t m_most_used = 0;    ///< bytes of ranges, at once

@@ -31,9 +31,10 @@ namespace heddle::inline v0::memory::impl {
 /// of that is kept for units of 64 KiB, 32 of which are a huge page.
 class Heap {
  public:
-  /// Of chunks that grow or do not.
-  explicit Heap(bool growing)
-      : m_accounts(HugePages::no, growing ? Pages::room(std::size_t{2} << 30) : 0),
+  /// Of chunks that grow or do not. What is added of `paged` ones is absent.
+  Heap(bool growing, bool paged)
+      : m_paged(paged),
+        m_accounts(HugePages::no, growing ? Pages::room(std::size_t{2} << 30) : 0),
         m_chunks(most_chunks),
         m_order(most_chunks) {}
 
@@ -53,7 +54,8 @@ class Heap {
     *place = slot;
     ++m_count;
     m_bytes += bytes;
-    list(chunk, 0, chunk.granules);
+    if (m_paged) leave_out(chunk, begin, bytes);
+    list(chunk, 0, chunk.granules, m_paged);
   }
 
   /// The chunk that begins at the address has so many bytes more, of whole granules. False where
@@ -64,7 +66,8 @@ class Heap {
     if (!m_accounts.extend(chunk.ranges, end * sizeof(Range), more * sizeof(Range))) return false;
     chunk.granules += more;
     m_bytes += bytes;
-    give(begin + end * granule, bytes);
+    if (m_paged) leave_out(chunk, begin + end * granule, bytes);
+    give(chunk, end, more, m_paged);
     return true;
   }
 
@@ -78,31 +81,28 @@ class Heap {
     return chunk.ranges[chunk.granules - 1].granules * granule;
   }
 
-  /// The address of so many bytes, of whole granules, which is a multiple of `alignment`: in the
-  /// smallest free range that holds them, as nearly as is worth looking for. 0 where none does.
-  [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment = granule) {
+  /// Where a range begins, or 0 of none; and whether some of it may be absent.
+  struct Taken {
+    std::uintptr_t begin = 0;
+    bool lacks = false;
+  };
+  /// So many bytes, of whole granules, at a multiple of `alignment`: in the smallest free range
+  /// that holds them, as nearly as is worth looking for. None where none does.
+  [[nodiscard]] Taken take(std::size_t bytes, std::size_t alignment = granule) {
     const std::size_t granules = bytes / granule;
-    if (m_free < granules) return 0;
+    if (m_free < granules) return {};
     Fit best = find(granules, alignment, 8);
     if (best.range == nullptr) best = find(granules, alignment, m_free);  // whatever it takes
-    if (best.range == nullptr) return 0;
+    if (best.range == nullptr) return {};
     Chunk& chunk = m_chunks[best.range->chunk];
     const auto first = static_cast<std::size_t>(best.range - chunk.ranges);
     const std::size_t length = best.range->granules;
+    const bool lacks = best.range->lacks;
     unlist(chunk, first);
-    if (best.skip > 0) list(chunk, first, best.skip);
+    if (best.skip > 0) list(chunk, first, best.skip, lacks);
     if (const std::size_t used = best.skip + granules; used < length)
-      list(chunk, first + used, length - used);
-    return chunk.begin + (first + best.skip) * granule;
-  }
-
-  /// What lies in the range, which is free, is absent.
-  void leave_out(std::uintptr_t begin, std::size_t bytes) {
-    Chunk& chunk = m_chunks[behind(begin)[-1]];
-    const std::uintptr_t from = (begin + unit - 1) / unit * unit,
-                         to = (begin + bytes) / unit * unit;
-    for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
-      add_absent(chunk, page, units_of(page, from, to));
+      list(chunk, first + used, length - used, lacks);
+    return {chunk.begin + (first + best.skip) * granule, lacks};
   }
 
   /// A range that take() gave will be touched. What is absent of it comes by that; but where more
@@ -112,24 +112,9 @@ class Heap {
   void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, std::size_t least,
             Remap&& remap) {
     Chunk& chunk = m_chunks[behind(begin)[-1]];
-    for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge) {
-      // Where nothing of a huge page is there, the first touch brings all of it.
-      bool none = absent_of(chunk, page) == all;
-      std::uint32_t lacking = absent_of(chunk, page) & units_of(page, begin, begin + bytes);
-      if (none && least > 1) lacking = all;
-      while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
-        const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
-        const auto wanted = static_cast<std::size_t>(std::countr_one(lacking >> first));
-        const Run spare = wanted < least ? Run{} : spare_run(wanted, least);
-        const std::uint32_t filled = run_of(first, spare.units);
-        if (filled == 0 || !remap(spare.begin(), page + first * unit, spare.units * unit)) break;
-        add_absent(*spare.chunk, spare.page, run_of(spare.first, spare.units));
-        remove_absent(chunk, page, filled);
-        lacking &= ~filled;
-        none = false;
-      }
-      remove_absent(chunk, page, none ? all : lacking);
-    }
+    for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge)
+      if (absent_of(chunk, page) != 0) [[unlikely]]
+        fill_page(chunk, page, units_of(page, begin, begin + bytes), most, least, remap);
   }
 
   /// As long as `keep` bytes are there: of free ranges what `discard(address, bytes)` says is
@@ -137,10 +122,9 @@ class Heap {
   template <class Discard>
   void discard(std::size_t keep, Discard&& discard) {
     each_run(std::numeric_limits<std::size_t>::max(), [&](Run run) {
-      const std::size_t spare = (present() - std::min(present(), keep)) / unit;
-      run.keep_last(spare);
+      run.keep_last((present() - std::min(present(), keep)) / unit);
       if (run.units == 0 || !discard(run.begin(), run.units * unit)) return true;
-      add_absent(*run.chunk, run.page, run_of(run.first, run.units));
+      leave_out(run);
       return false;
     });
   }
@@ -148,20 +132,7 @@ class Heap {
   /// What take() gave comes back.
   void give(std::uintptr_t address, std::size_t bytes) {
     Chunk& chunk = m_chunks[behind(address)[-1]];
-    std::size_t first = (address - chunk.begin) / granule;
-    std::size_t length = bytes / granule;
-    if (const std::size_t end = first + length; end < chunk.granules)
-      if (const std::size_t next = chunk.ranges[end].granules; next != 0) {
-        unlist(chunk, end);
-        length += next;
-      }
-    if (first > 0)
-      if (const std::size_t last = chunk.ranges[first - 1].granules; last != 0) {
-        first -= last;
-        unlist(chunk, first);
-        length += last;
-      }
-    list(chunk, first, length);
+    give(chunk, (address - chunk.begin) / granule, bytes / granule, false);
   }
 
   /// As long as `keep` bytes are there: removes chunks that are free as a whole, those at the
@@ -185,7 +156,7 @@ class Heap {
         forget_absent(chunk, chunk.granules - spare);
         m_accounts.shrink(chunk.ranges, chunk.granules * sizeof(Range), spare * sizeof(Range));
         chunk.granules -= spare;
-        if (end > spare) list(chunk, chunk.granules - (end - spare), end - spare);
+        if (end > spare) list(chunk, chunk.granules - (end - spare), end - spare, m_paged);
       } else {
         continue;
       }
@@ -228,15 +199,17 @@ class Heap {
   static constexpr std::size_t huge = Pages::huge, unit = huge / 32;
   static constexpr std::uint32_t all = ~std::uint32_t{0};  ///< units of a huge page
 
-  /// Of the first and of the last granule of a free range; of others nothing.
+  /// Of the first and of the last granule of a free range; of others nothing but `absent`.
   struct Range {
     std::size_t granules;  ///< of the range, 0 where none begins or ends
-    std::uint32_t chunk;   ///< at its first granule, as are those after and before it in its bin
-    std::uint32_t absent;  ///< of a granule that is the first of a huge page, free or not: a bit
-                           ///< for each unit of it
-    Range* next;
+    // At its first granule:
+    std::uint16_t chunk;
+    bool lacks;            ///< some of it may be absent
+    std::uint32_t absent;  ///< units of the huge page that begins here, in a free range or not
+    Range* next;           ///< in its bin
     Range* previous;
   };
+  static_assert(most_chunks <= std::size_t{1} << 16 && sizeof(Range) == 32);
   struct Chunk {
     std::uintptr_t begin = 0;
     std::size_t granules = 0;  ///< 0 of no chunk
@@ -248,7 +221,7 @@ class Heap {
   };
   /// Units of a huge page.
   struct Run {
-    Chunk* chunk = nullptr;
+    Range* range = nullptr;  ///< that they lie in
     std::uintptr_t page = 0;
     std::size_t first = 0, units = 0;
 
@@ -273,12 +246,12 @@ class Heap {
         [&](std::uintptr_t at, std::uint32_t slot) { return at < m_chunks[slot].begin; });
   }
 
-  void list(Chunk& chunk, std::size_t first, std::size_t granules) {
+  void list(Chunk& chunk, std::size_t first, std::size_t granules, bool lacks) {
     Range* const range = &chunk.ranges[first];
     chunk.ranges[first + granules - 1].granules = granules;
     const std::size_t bin = bin_of(granules);
-    const auto slot = static_cast<std::uint32_t>(&chunk - m_chunks.data());
-    *range = {granules, slot, range->absent, m_bins[bin], nullptr};
+    const auto slot = static_cast<std::uint16_t>(&chunk - m_chunks.data());
+    *range = {granules, slot, lacks, range->absent, m_bins[bin], nullptr};
     if (m_bins[bin] != nullptr) m_bins[bin]->previous = range;
     m_bins[bin] = range;
     m_filled[bin / 64] |= std::uint64_t{1} << bin % 64;
@@ -293,6 +266,24 @@ class Heap {
     if (m_bins[bin] == nullptr) m_filled[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
     range->granules = chunk.ranges[first + granules - 1].granules = 0;
     m_free -= granules;
+  }
+
+  /// A range, of which some may be absent, is free.
+  void give(Chunk& chunk, std::size_t first, std::size_t length, bool lacks) {
+    if (const std::size_t end = first + length; end < chunk.granules)
+      if (const std::size_t next = chunk.ranges[end].granules; next != 0) {
+        lacks = lacks || chunk.ranges[end].lacks;
+        unlist(chunk, end);
+        length += next;
+      }
+    if (first > 0)
+      if (const std::size_t last = chunk.ranges[first - 1].granules; last != 0) {
+        first -= last;
+        lacks = lacks || chunk.ranges[first].lacks;
+        unlist(chunk, first);
+        length += last;
+      }
+    list(chunk, first, length, lacks);
   }
 
   /// A run of bits.
@@ -318,12 +309,44 @@ class Heap {
     absent_of(chunk, page) &= ~units;
     m_absent -= std::popcount(units) * unit;
   }
+  /// All of a part of a chunk is absent, which begins where a unit does or behind what is there.
+  void leave_out(Chunk& chunk, std::uintptr_t begin, std::size_t bytes) noexcept {
+    const std::uintptr_t from = (begin + unit - 1) / unit * unit;
+    const std::uintptr_t to = (begin + bytes) / unit * unit;
+    for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
+      add_absent(chunk, page, units_of(page, from, to));
+  }
+  void leave_out(const Run& run) noexcept {
+    add_absent(m_chunks[run.range->chunk], run.page, run_of(run.first, run.units));
+    run.range->lacks = true;
+  }
   /// No account any more of the granules of a chunk from one on.
   void forget_absent(Chunk& chunk, std::size_t granules) noexcept {
     const std::uintptr_t from = chunk.begin + granules * granule;
     const std::uintptr_t to = chunk.begin + chunk.granules * granule;
     for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
       remove_absent(chunk, page, absent_of(chunk, page) & units_of(page, from, to));
+  }
+
+  /// See fill(): the wanted units of a huge page.
+  template <class Remap>
+  [[gnu::noinline]] void fill_page(Chunk& chunk, std::uintptr_t page, std::uint32_t wanted,
+                                   std::size_t most, std::size_t least, Remap&& remap) {
+    // Where nothing of a huge page is there, the first touch brings all of it.
+    bool none = absent_of(chunk, page) == all;
+    std::uint32_t lacking = none && least > 1 ? all : absent_of(chunk, page) & wanted;
+    while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
+      const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
+      const auto length = static_cast<std::size_t>(std::countr_one(lacking >> first));
+      const Run spare = length < least ? Run{} : spare_run(length, least);
+      const std::uint32_t filled = run_of(first, spare.units);
+      if (filled == 0 || !remap(spare.begin(), page + first * unit, spare.units * unit)) break;
+      leave_out(spare);
+      remove_absent(chunk, page, filled);
+      lacking &= ~filled;
+      none = false;
+    }
+    remove_absent(chunk, page, none ? all : lacking);
   }
 
   /// Calls `found(run)` for runs of units that are free and there, in the largest free ranges first
@@ -345,7 +368,7 @@ class Heap {
           while (units != 0) {
             const auto past = static_cast<std::size_t>(std::bit_width(units));
             const auto count = static_cast<std::size_t>(std::countl_one(units << (32 - past)));
-            if (found(Run{&chunk, page, past - count, count})) return;
+            if (found(Run{range, page, past - count, count})) return;
             units &= ~run_of(past - count, count);
           }
           end = page;
@@ -425,6 +448,7 @@ class Heap {
     return word * 64 + static_cast<std::size_t>(std::countr_zero(filled));
   }
 
+  bool m_paged;
   Pages m_accounts;  ///< of ranges of chunks
   Metadata<Chunk> m_chunks;
   Metadata<std::uint32_t> m_order;  ///< of chunks by address
