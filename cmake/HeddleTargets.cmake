@@ -37,7 +37,9 @@ set(HEDDLE_MPI_ENVIRONMENT
     OMP_NUM_THREADS=1 HEDDLE_ATHREAD_HOST_THREADS=1 OMP_PROC_BIND=false KOKKOS_DISABLE_WARNINGS=true
     # MPI libraries keep memory until the process ends; leaks are looked for where no MPI runs.
     ASAN_OPTIONS=detect_leaks=0)
-set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false)
+# Two threads where no ranks are, which sleep when they wait: tests run beside others, and where both
+# threads are given one core, one that spins keeps the other from it for milliseconds at each region.
+set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false OMP_WAIT_POLICY=passive)
 
 # The GPT of the examples, compiled once for each type of number.
 if(TARGET heddle::heddle)
