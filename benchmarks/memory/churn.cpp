@@ -38,6 +38,7 @@
 #include <heddle/memory/pool.hpp>
 
 #include "../support.hpp"
+#include "resident_pages.hpp"
 
 namespace {
 
@@ -143,11 +144,13 @@ double churn(By& by, const Churn& work) {
   return seconds / static_cast<double>(work.steps) * 1e9;
 }
 
-/// The most that a pool has of the system over the most bytes that are live, of 31 such loads.
+/// The most that a pool has of the system, as both say, over the most bytes that are live, of 31
+/// such loads. All pages are touched.
 void print_peak(const Churn& work) {
   std::vector<double> over_live;
   for (std::uint64_t seed = 1; seed <= 31; ++seed) {
-    memory::Pool<memory::Pages> pool;
+    bench::ResidentPages system;
+    memory::Pool pool(system);
     std::mt19937_64 random(seed);
     std::vector<std::pair<void*, std::size_t>> blocks(work.live);
     std::size_t live = 0, most_live = 0;
@@ -157,11 +160,13 @@ void print_peak(const Churn& work) {
       live -= bytes;
       bytes = work.sizes(random);
       block = pool.allocate(bytes, alignof(std::max_align_t));
+      touch(block, bytes, true);
       live += bytes;
       most_live = std::max(most_live, live);
     }
     // Nothing goes back before trim().
-    over_live.push_back(static_cast<double>(pool.reserved()) / static_cast<double>(most_live));
+    over_live.push_back(static_cast<double>(std::max(pool.reserved(), system.resident())) /
+                        static_cast<double>(most_live));
     for (const auto& [block, bytes] : blocks)
       pool.deallocate(block, bytes, alignof(std::max_align_t));
   }

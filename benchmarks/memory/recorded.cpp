@@ -35,6 +35,7 @@
 
 #include "../../tools/memory/read_events.hpp"
 #include "../support.hpp"
+#include "resident_pages.hpp"
 
 namespace {
 
@@ -135,13 +136,15 @@ memory::Trace record(const files::path& folder, const std::string& prepare,
 
 constexpr int replays = 22;
 
-/// The most that a pool has of the system over the most bytes that are live, of 22 replays in one
-/// pool: where blocks lie, and by that what fits, depends on what the pool had before, so that this
-/// is done with 11 pools, in which none to 100 small blocks are live all the time.
+/// The most that a pool has of the system, as both say, over the most bytes that are live, of 22
+/// replays in one pool: where blocks lie, and by that what fits, depends on what the pool had
+/// before, so that this is done with 11 pools, in which none to 100 small blocks are live all the
+/// time.
 void print_peak(const std::string& what, const memory::Trace& trace) {
   std::vector<double> over_live;
   for (std::size_t before = 0; before <= 100; before += 10) {
-    memory::Pool pool;
+    bench::ResidentPages system;
+    memory::Pool pool(system);
     std::mt19937_64 random(before);
     std::vector<std::pair<void*, std::size_t>> blocks(before);
     std::size_t live = 0;
@@ -150,11 +153,11 @@ void print_peak(const std::string& what, const memory::Trace& trace) {
       block = pool.allocate(bytes, alignof(std::max_align_t));
     }
     for (int round = 0; round < replays; ++round) {
-      const memory::Replayed found = memory::replay(trace, pool);
+      const memory::Replayed found = memory::replay(trace, pool, memory::Touch::pages);
       bench::require_equal("the number of refused blocks", found.refused, std::uint64_t{0});
     }
     // Nothing goes back before trim().
-    over_live.push_back(static_cast<double>(pool.reserved()) /
+    over_live.push_back(static_cast<double>(std::max(pool.reserved(), system.resident())) /
                         static_cast<double>(trace.peak() + live));
     for (const auto& [block, bytes] : blocks)
       pool.deallocate(block, bytes, alignof(std::max_align_t));

@@ -118,6 +118,34 @@ TEST_CASE("pages that lie elsewhere have what they had, and others come in their
   pages.deallocate(block, 4 * part, 64);
 }
 
+#ifdef MREMAP_DONTUNMAP
+TEST_CASE("pages that have moved before move again, and locked ones stay where they are") {
+  memory::Pages pages(memory::HugePages::no);
+  constexpr std::size_t part = 64 * KiB;
+  auto* const block = static_cast<std::byte*>(pages.allocate(8 * part, 64));
+  const auto is = [&](std::size_t p, int value) {
+    return std::all_of(block + p * part, block + (p + 1) * part,
+                       [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
+  };
+  for (std::size_t p = 0; p < 8; ++p) std::fill_n(block + p * part, part, std::byte(p + 1));
+  // The second of two is another mapping of the system then, and goes with the first.
+  REQUIRE(pages.remap(block + 7 * part, block + part, part));
+  REQUIRE(pages.remap(block, block + 4 * part, 2 * part));
+  CHECK((is(4, 1) && is(5, 8)));
+  CHECK((is(0, 0) && is(1, 0) && is(7, 0)));
+  CHECK((is(2, 3) && is(3, 4) && is(6, 7)));
+  if (::mlock(block + 2 * part, part) == 0) {  // as far as the process may
+    CHECK(!pages.remap(block + 4 * part, block + 2 * part, part));
+    CHECK((is(2, 3) && is(4, 1)));
+    REQUIRE(pages.remap(block + 2 * part, block, part));
+    CHECK((is(0, 3) && is(2, 0)));
+  }
+  std::fill_n(block, 8 * part, std::byte{9});
+  CHECK((is(0, 9) && is(7, 9)));
+  pages.deallocate(block, 8 * part, 64);
+}
+#endif
+
 TEST_CASE("a pool says at least what the system has given, and every byte is as written") {
   const char* const cases = std::getenv("HEDDLE_CASES");
   const std::size_t steps = cases != nullptr ? std::strtoul(cases, nullptr, 10) : 6000;

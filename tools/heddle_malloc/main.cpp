@@ -308,14 +308,14 @@ HEDDLE_EXPORT std::size_t malloc_usable_size(void* block) {
   return block == nullptr ? 0 : size_of(block);
 }
 
-/// What is free goes back to the system, but for `keep` bytes, and what other threads have at hand.
-/// 1 if there was any.
+/// What is free goes back to the system, as long as `keep` bytes stay, used ones among them; but
+/// for what other threads have at hand. 1 if there was any.
 HEDDLE_EXPORT int malloc_trim(std::size_t keep) {
   Blocks* const blocks = pool();
   if (blocks == nullptr) return 0;
   const std::size_t had = blocks->reserved();
   self.busy = true;
-  blocks->trim(cache_of(*blocks), had - blocks->idle() + keep);
+  blocks->trim(cache_of(*blocks), keep);
   self.busy = false;
   return blocks->reserved() < had ? 1 : 0;
 }

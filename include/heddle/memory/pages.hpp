@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <heddle/core/error.hpp>
@@ -98,17 +99,15 @@ class Pages {
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
 
-  /// See PagedResource; false too where the system has no such call.
+  /// See PagedResource; false too where the system has no such call, or `to` is locked in memory.
   [[nodiscard]] bool remap(void* from, void* to, std::size_t bytes) noexcept {
 #ifdef MREMAP_DONTUNMAP
-    if (::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to)
-      return true;
-    // There may be nothing any more where the pages were to be.
-    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    if (::mmap(to, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) std::abort();
-    if (in_huge_pages(bytes)) ::madvise(to, bytes, MADV_HUGEPAGE);
+    // What is locked refuses this, which changes nothing else; what lies beside `from` stays so.
+    if (::madvise(to, bytes, MADV_DONTNEED) != 0 || ::munlock(from, bytes) != 0) return false;
+    return move(static_cast<std::byte*>(from), static_cast<std::byte*>(to), bytes);
+#else
+    return static_cast<void>(from), static_cast<void>(to), static_cast<void>(bytes), false;
 #endif
-    return false;
   }
   /// See PagedResource.
   [[nodiscard]] bool discard(void* part, std::size_t bytes) noexcept {
@@ -125,6 +124,30 @@ class Pages {
   [[nodiscard]] bool in_huge_pages(std::size_t bytes) const noexcept {
     return m_huge_pages == HugePages::yes && bytes >= huge;
   }
+#ifdef MREMAP_DONTUNMAP
+  /// The pages of one part become those of another. The system is asked directly, as hooks of
+  /// mremap() have lost where to (UCX before 1.14); they hear by madvise() that `from` has others.
+  [[nodiscard]] static bool move(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+    // First to where nothing is: if it fails nothing has changed.
+    const long aside =
+        ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+    if (aside == -1) {
+      // Parts that moved are mappings of their own, and only one at a time can.
+      const std::size_t half = bytes / 2;
+      return errno == EFAULT && half % page() == 0 && half > 0 && move(from, to, half) &&
+             move(from + half, to + half, half);
+    }
+    ::madvise(from, bytes, MADV_DONTNEED);
+    if (::syscall(SYS_mremap, aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1)
+      return true;
+    ::munmap(reinterpret_cast<void*>(aside), bytes);
+    // The system may have taken what was there before it had no memory for a moment.
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    if (::mmap(to, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED && errno != EEXIST)
+      std::abort();
+    return false;
+  }
+#endif
   [[nodiscard]] static bool open(std::byte* begin, std::size_t bytes, bool huge_pages) noexcept {
     if (::mprotect(begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
     if (huge_pages) ::madvise(begin, bytes, MADV_HUGEPAGE);  // where the system has such

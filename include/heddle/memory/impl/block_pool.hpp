@@ -233,7 +233,7 @@ class BlockPool {
     } catch (const std::bad_alloc&) {
       if (const auto found = take(More::none)) return found;
       const std::scoped_lock lock(m_chunks.lock);
-      if (!m_chunks.release(0)) throw;
+      if (!m_chunks.give_back(0)) throw;
     }
     return take(more);
   }

@@ -31,7 +31,7 @@ struct Growth {
 enum class More : std::uint8_t { none, little, much };
 
 /// Ranges of whole granules, each marked with a word for whoever only has an address. `lock` is
-/// held by callers of take(), give() and trim().
+/// held by callers of take(), give(), give_back() and trim().
 template <Resource Upstream>
 class Chunks {
  public:
@@ -76,7 +76,7 @@ class Chunks {
 
   /// Chunks of which nothing is used go back, as long as `keep` bytes stay, and what is free at the
   /// ends of others. Whether any do.
-  bool release(std::size_t keep) noexcept {
+  bool give_back(std::size_t keep) noexcept {
     const std::size_t had = m_heap.bytes();
     m_heap.trim(
         keep, [&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); },
@@ -90,7 +90,7 @@ class Chunks {
   }
   /// Likewise, and pages of what is free in others.
   void trim(std::size_t keep) noexcept {
-    release(keep);
+    give_back(keep);
     if constexpr (PagedResource<Upstream>) {
       m_heap.discard(keep, [&](std::uintptr_t begin, std::size_t bytes) {
         return m_upstream.discard(reinterpret_cast<void*>(begin), bytes);
@@ -129,11 +129,13 @@ class Chunks {
         const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
         const std::size_t least = bytes - std::min(bytes, end);
         const bool small = more == More::little && all < 32 * least_chunk;
-        m_least_move = small ? 1 : 32;
         const std::size_t unit = small ? granule : least_chunk;
         const std::size_t wanted = had + std::max({least, all / 128, least_chunk / 32});
         const std::size_t step = std::min((wanted + unit - 1) / unit * unit - had, most);
-        if (extend(std::max(least, step)) || (least < step && extend(least))) return;
+        if (extend(std::max(least, step)) || (least < step && extend(least))) {
+          m_small_steps = small;
+          return;
+        }
       }
     const std::size_t step = std::min(whole(std::max(all / 16, least_chunk)), most);
     if (bytes >= step || !add(step)) add_exactly(bytes);
@@ -141,12 +143,11 @@ class Chunks {
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
 
   /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
-  /// more than was used at most. Of large memory new ones, as the system keeps account of each part
-  /// that was moved, and has 65536 for all.
+  /// more than was used at most. In huge memory new ones, as the system keeps account of each part
+  /// that was moved, and of so many in a process.
   void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
-    const bool moves = m_heap.bytes() <= most_moved;
-    const std::size_t most = moves ? m_most_used + m_most_used / 16 : most_bytes;
-    m_heap.fill(begin, bytes, most, m_least_move,
+    const bool moves = m_heap.present() <= most_moved;
+    m_heap.fill(begin, bytes, moves ? m_most_used + m_most_used / 16 : most_bytes, m_small_steps,
                 [&](std::uintptr_t from, std::uintptr_t to, std::size_t size) {
                   return m_upstream.remap(reinterpret_cast<void*>(from),
                                           reinterpret_cast<void*>(to), size);
@@ -172,6 +173,7 @@ class Chunks {
       throw;
     }
     m_newest = chunk;
+    m_small_steps = false;
   }
   /// The newest chunk by `more`, unless upstream refuses.
   [[nodiscard]] bool extend(std::size_t more) requires ExtendableResource<Upstream> {
@@ -197,10 +199,10 @@ class Chunks {
   Upstream m_upstream;
   Growth m_growth;  ///< in whole granules
   Heap m_heap{ExtendableResource<Upstream>, PagedResource<Upstream>};
-  PageMap m_map;
-  std::uintptr_t m_newest = 0;    ///< chunk
-  std::size_t m_most_used = 0;    ///< bytes of ranges, at once
-  std::size_t m_least_move = 32;  ///< units: all of a huge page, if they lie in such
+  PageMap<std::uintptr_t, granule, std::size_t{1} << 20> m_map;
+  std::uintptr_t m_newest = 0;  ///< chunk
+  std::size_t m_most_used = 0;  ///< bytes of ranges, at once
+  bool m_small_steps = false;   ///< the newest chunk grew in such: not of huge pages
   std::atomic<std::size_t> m_bytes{0};
 };
 

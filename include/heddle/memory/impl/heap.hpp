@@ -17,6 +17,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/metadata.hpp>
+#include <heddle/memory/impl/page_map.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/pages.hpp>
 
@@ -43,6 +44,7 @@ class Heap {
   void add(std::uintptr_t begin, std::size_t bytes) {
     if (m_count == most_chunks)
       throw out_of_memory({"heddle::memory", text("a heap has at most ", m_count, " chunks")});
+    if (m_paged) m_absent_of.reserve(begin, bytes);
     std::uint32_t slot = 0;
     while (m_chunks[slot].granules != 0) ++slot;
     Chunk& chunk = m_chunks[slot];
@@ -54,19 +56,20 @@ class Heap {
     *place = slot;
     ++m_count;
     m_bytes += bytes;
-    if (m_paged) leave_out(chunk, begin, bytes);
+    if (m_paged) leave_out(begin, bytes);
     list(chunk, 0, chunk.granules, m_paged);
   }
 
   /// The chunk that begins at the address has so many bytes more, of whole granules. False where
-  /// there is no memory to keep account of them.
+  /// there is no memory to keep account of them. @throws out_of_memory likewise.
   [[nodiscard]] bool extend(std::uintptr_t begin, std::size_t bytes) {
     Chunk& chunk = m_chunks[behind(begin)[-1]];
     const std::size_t end = chunk.granules, more = bytes / granule;
+    if (m_paged) m_absent_of.reserve(begin + end * granule, bytes);
     if (!m_accounts.extend(chunk.ranges, end * sizeof(Range), more * sizeof(Range))) return false;
     chunk.granules += more;
     m_bytes += bytes;
-    if (m_paged) leave_out(chunk, begin + end * granule, bytes);
+    if (m_paged) leave_out(begin + end * granule, bytes);
     give(chunk, end, more, m_paged);
     return true;
   }
@@ -107,24 +110,41 @@ class Heap {
 
   /// A range that take() gave will be touched. What is absent of it comes by that; but where more
   /// than `most` bytes would then be there, pages of free ranges come in their place if there are
-  /// such: `remap(from, to, bytes)` says whether they do. At least `least` units move at once.
+  /// such: `remap(from, to, bytes)` says whether they do. Parts of huge pages move, or whole ones.
   template <class Remap>
-  void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, std::size_t least,
-            Remap&& remap) {
-    Chunk& chunk = m_chunks[behind(begin)[-1]];
+  void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, bool parts, Remap&& remap) {
     for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge)
-      if (absent_of(chunk, page) != 0) [[unlikely]]
-        fill_page(chunk, page, units_of(page, begin, begin + bytes), most, least, remap);
+      if (const std::uint32_t absent = m_absent_of[page]; absent != 0) {
+        // Where nothing of a huge page is there, the first touch brings all of it.
+        bool none = absent == all;
+        std::uint32_t lacking = absent & units_of(page, begin, begin + bytes);
+        if (none && !parts) lacking = all;
+        while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
+          const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
+          const auto length = static_cast<std::size_t>(std::countr_one(lacking >> first));
+          const Run free = spare(length, parts ? 1 : 32);
+          const std::uint32_t filled = run_of(first, free.units);
+          if (filled == 0 || !remap(free.begin(), page + first * unit, free.units * unit)) {
+            most = std::numeric_limits<std::size_t>::max();  // no more of this
+            break;
+          }
+          leave_out(free);
+          remove_absent(page, filled);
+          lacking &= ~filled;
+          none = false;
+        }
+        remove_absent(page, none ? all : lacking);
+      }
   }
 
   /// As long as `keep` bytes are there: of free ranges what `discard(address, bytes)` says is
   /// absent from then on.
   template <class Discard>
   void discard(std::size_t keep, Discard&& discard) {
-    each_run(std::numeric_limits<std::size_t>::max(), [&](Run run) {
+    each_run(1, std::numeric_limits<std::size_t>::max(), [&](Run run) {
       run.keep_last((present() - std::min(present(), keep)) / unit);
-      if (run.units == 0 || !discard(run.begin(), run.units * unit)) return true;
-      leave_out(run);
+      if (run.units == 0) return true;
+      if (discard(run.begin(), run.units * unit)) leave_out(run);
       return false;
     });
   }
@@ -199,17 +219,14 @@ class Heap {
   static constexpr std::size_t huge = Pages::huge, unit = huge / 32;
   static constexpr std::uint32_t all = ~std::uint32_t{0};  ///< units of a huge page
 
-  /// Of the first and of the last granule of a free range; of others nothing but `absent`.
+  /// Of the first and of the last granule of a free range; of others nothing.
   struct Range {
     std::size_t granules;  ///< of the range, 0 where none begins or ends
-    // At its first granule:
-    std::uint16_t chunk;
+    std::uint32_t chunk;   ///< at its first granule, as the rest
     bool lacks;            ///< some of it may be absent
-    std::uint32_t absent;  ///< units of the huge page that begins here, in a free range or not
     Range* next;           ///< in its bin
     Range* previous;
   };
-  static_assert(most_chunks <= std::size_t{1} << 16 && sizeof(Range) == 32);
   struct Chunk {
     std::uintptr_t begin = 0;
     std::size_t granules = 0;  ///< 0 of no chunk
@@ -250,8 +267,8 @@ class Heap {
     Range* const range = &chunk.ranges[first];
     chunk.ranges[first + granules - 1].granules = granules;
     const std::size_t bin = bin_of(granules);
-    const auto slot = static_cast<std::uint16_t>(&chunk - m_chunks.data());
-    *range = {granules, slot, lacks, range->absent, m_bins[bin], nullptr};
+    const auto slot = static_cast<std::uint32_t>(&chunk - m_chunks.data());
+    *range = {granules, slot, lacks, m_bins[bin], nullptr};
     if (m_bins[bin] != nullptr) m_bins[bin]->previous = range;
     m_bins[bin] = range;
     m_filled[bin / 64] |= std::uint64_t{1} << bin % 64;
@@ -297,74 +314,54 @@ class Heap {
     const std::size_t end = to >= page + huge ? 32 : (to - page + unit - 1) / unit;
     return run_of(first, end - first);
   }
-  [[nodiscard]] static std::uint32_t& absent_of(Chunk& chunk, std::uintptr_t page) noexcept {
-    return chunk.ranges[page <= chunk.begin ? 0 : (page - chunk.begin) / granule].absent;
-  }
-  void add_absent(Chunk& chunk, std::uintptr_t page, std::uint32_t units) noexcept {
-    std::uint32_t& absent = absent_of(chunk, page);
+  void add_absent(std::uintptr_t page, std::uint32_t units) noexcept {
+    std::uint32_t& absent = m_absent_of.at(page);
     m_absent += std::popcount(units & ~absent) * unit;
     absent |= units;
   }
-  void remove_absent(Chunk& chunk, std::uintptr_t page, std::uint32_t units) noexcept {
-    absent_of(chunk, page) &= ~units;
+  void remove_absent(std::uintptr_t page, std::uint32_t units) noexcept {
+    m_absent_of.at(page) &= ~units;
     m_absent -= std::popcount(units) * unit;
   }
-  /// All of a part of a chunk is absent, which begins where a unit does or behind what is there.
-  void leave_out(Chunk& chunk, std::uintptr_t begin, std::size_t bytes) noexcept {
+  /// All whole units of a range are absent.
+  void leave_out(std::uintptr_t begin, std::size_t bytes) noexcept {
     const std::uintptr_t from = (begin + unit - 1) / unit * unit;
     const std::uintptr_t to = (begin + bytes) / unit * unit;
+    if (from >= to) return;
     for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
-      add_absent(chunk, page, units_of(page, from, to));
+      add_absent(page, units_of(page, from, to));
   }
   void leave_out(const Run& run) noexcept {
-    add_absent(m_chunks[run.range->chunk], run.page, run_of(run.first, run.units));
+    add_absent(run.page, run_of(run.first, run.units));
     run.range->lacks = true;
   }
   /// No account any more of the granules of a chunk from one on.
   void forget_absent(Chunk& chunk, std::size_t granules) noexcept {
+    if (!m_paged) return;
     const std::uintptr_t from = chunk.begin + granules * granule;
     const std::uintptr_t to = chunk.begin + chunk.granules * granule;
     for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
-      remove_absent(chunk, page, absent_of(chunk, page) & units_of(page, from, to));
-  }
-
-  /// See fill(): the wanted units of a huge page.
-  template <class Remap>
-  [[gnu::noinline]] void fill_page(Chunk& chunk, std::uintptr_t page, std::uint32_t wanted,
-                                   std::size_t most, std::size_t least, Remap&& remap) {
-    // Where nothing of a huge page is there, the first touch brings all of it.
-    bool none = absent_of(chunk, page) == all;
-    std::uint32_t lacking = none && least > 1 ? all : absent_of(chunk, page) & wanted;
-    while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
-      const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
-      const auto length = static_cast<std::size_t>(std::countr_one(lacking >> first));
-      const Run spare = length < least ? Run{} : spare_run(length, least);
-      const std::uint32_t filled = run_of(first, spare.units);
-      if (filled == 0 || !remap(spare.begin(), page + first * unit, spare.units * unit)) break;
-      leave_out(spare);
-      remove_absent(chunk, page, filled);
-      lacking &= ~filled;
-      none = false;
-    }
-    remove_absent(chunk, page, none ? all : lacking);
+      remove_absent(page, m_absent_of[page] & units_of(page, from, to));
   }
 
   /// Calls `found(run)` for runs of units that are free and there, in the largest free ranges first
-  /// and from their ends on, until it says that this will do or `most` huge pages were looked at.
+  /// and from their ends on, not in those of fewer than `least` units, until it says that this will
+  /// do, or `most` ranges and huge pages were looked at.
   template <class Found>
-  void each_run(std::size_t most, Found&& found) {
+  void each_run(std::size_t least, std::size_t most, Found&& found) {
     std::size_t looked = 0;
-    for (std::size_t bin = bins; bin-- > exact;)
+    for (std::size_t bin = bins; bin-- > bin_of(least * unit / granule);)
       for (Range* range = m_bins[bin]; range != nullptr; range = range->next) {
-        Chunk& chunk = m_chunks[range->chunk];
+        if (looked++ == most) return;
+        const Chunk& chunk = m_chunks[range->chunk];
         const std::uintptr_t begin =
             chunk.begin + static_cast<std::size_t>(range - chunk.ranges) * granule;
         const std::uintptr_t from = (begin + unit - 1) / unit * unit;
         const std::uintptr_t to = (begin + range->granules * granule) / unit * unit;
         for (std::uintptr_t end = to; end > from;) {
-          if (looked++ == most) return;
           const std::uintptr_t page = (end - 1) / huge * huge;
-          std::uint32_t units = units_of(page, from, to) & ~absent_of(chunk, page);
+          std::uint32_t units = units_of(page, from, to) & ~m_absent_of[page];
+          if (units != 0 && looked++ == most) return;
           while (units != 0) {
             const auto past = static_cast<std::size_t>(std::bit_width(units));
             const auto count = static_cast<std::size_t>(std::countl_one(units << (32 - past)));
@@ -375,25 +372,28 @@ class Heap {
         }
       }
   }
-  /// At most `wanted` such units, at least `least`, not farther than is worth looking.
-  [[nodiscard]] Run spare_run(std::size_t wanted, std::size_t least) {
-    Run spare;
-    each_run(256, [&](Run run) {
-      if (run.units < least) return false;
-      run.keep_last(wanted);
-      spare = run;
-      return true;
-    });
-    return spare;
+  /// At most `most` such units, at least `least`, not farther than is worth looking; or none.
+  [[nodiscard]] Run spare(std::size_t most, std::size_t least) {
+    Run found;
+    if (most >= least)
+      each_run(least, 256, [&](Run run) {
+        if (run.units < least) return false;
+        run.keep_last(most);
+        found = run;
+        return true;
+      });
+    return found;
   }
   /// The most granules at the end of a chunk, up to `most`, of which no more than `bytes` are
   /// there.
-  [[nodiscard]] static std::size_t cut(Chunk& chunk, std::size_t most, std::size_t bytes) noexcept {
+  [[nodiscard]] std::size_t cut(const Chunk& chunk, std::size_t most,
+                                std::size_t bytes) const noexcept {
+    if (!m_paged) return std::min(most, bytes / granule);
     const std::uintptr_t end = chunk.begin + chunk.granules * granule;
     const std::uintptr_t first = end - most * granule;
     for (std::uintptr_t at = end; at > first;) {
       const std::uintptr_t page = (at - 1) / huge * huge, from = std::max(page, first);
-      const std::uint32_t absent = absent_of(chunk, page) & units_of(page, from, at);
+      const std::uint32_t absent = m_absent_of[page] & units_of(page, from, at);
       const std::size_t there = at - from - std::popcount(absent) * unit;
       if (there > bytes) return (end - at + bytes) / granule;
       bytes -= there;
@@ -449,7 +449,8 @@ class Heap {
   }
 
   bool m_paged;
-  Pages m_accounts;  ///< of ranges of chunks
+  Pages m_accounts;                                                ///< of ranges of chunks
+  PageMap<std::uint32_t, huge, std::size_t{1} << 15> m_absent_of;  ///< huge pages, a bit for a unit
   Metadata<Chunk> m_chunks;
   Metadata<std::uint32_t> m_order;  ///< of chunks by address
   std::size_t m_count = 0;

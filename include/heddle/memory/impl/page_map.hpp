@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// PageMap: a word for every granule of the address space.
+/// PageMap: a word for every part of the address space.
 
 #include <algorithm>
 #include <atomic>
@@ -11,12 +11,12 @@
 #include <cstdint>
 
 #include <heddle/memory/impl/metadata.hpp>
-#include <heddle/memory/impl/size_classes.hpp>
 
 namespace heddle::inline v0::memory::impl {
 
-/// Words of granules, 0 unless they were set: a table of tables of 2^20 words each, 1 GiB, which
+/// Words of parts of `size` bytes, 0 unless they were set: a table of tables of `words` each, which
 /// take memory where they are used. Reading needs no lock; one thread at a time sets.
+template <class Word, std::size_t size, std::size_t words>
 class PageMap {
  public:
   PageMap() : m_tables(tables) {}
@@ -28,18 +28,22 @@ class PageMap {
         const Metadata<Word> owner(table, words);
   }
 
-  /// The word of the granule that the address lies in.
-  [[nodiscard]] std::uintptr_t operator[](std::uintptr_t address) const noexcept {
-    const std::uintptr_t page = address / granule;
-    if (page / words >= tables) return 0;
-    const Word* const table = table_of(page / words).load(std::memory_order_acquire);
-    return table == nullptr ? 0 : table[page % words];
+  /// The word of the part that the address lies in.
+  [[nodiscard]] Word operator[](std::uintptr_t address) const noexcept {
+    const std::uintptr_t part = address / size;
+    if (part / words >= tables) return 0;
+    const Word* const table = table_of(part / words).load(std::memory_order_acquire);
+    return table == nullptr ? 0 : table[part % words];
+  }
+  /// Likewise, of one that has room.
+  [[nodiscard]] Word& at(std::uintptr_t address) noexcept {
+    const std::uintptr_t part = address / size;
+    return table_of(part / words).load(std::memory_order_relaxed)[part % words];
   }
 
   /// Makes room for the words of a range, so that set() cannot fail. @throws out_of_memory.
   void reserve(std::uintptr_t begin, std::size_t bytes) {
-    for (std::uintptr_t t = begin / granule / words; t <= (begin + bytes - 1) / granule / words;
-         ++t) {
+    for (std::uintptr_t t = begin / size / words; t <= (begin + bytes - 1) / size / words; ++t) {
       if (t >= tables) throw out_of_memory({"heddle::memory", "an address of more than 52 bits"});
       if (table_of(t).load(std::memory_order_relaxed) != nullptr) continue;
       table_of(t).store(Metadata<Word>(words).release(), std::memory_order_release);
@@ -47,16 +51,14 @@ class PageMap {
       m_end = std::max(m_end, t + 1);
     }
   }
-  /// Sets the words of all granules of a range that has room.
-  void set(std::uintptr_t begin, std::size_t bytes, std::uintptr_t word) noexcept {
-    for (std::uintptr_t page = begin / granule; page < (begin + bytes) / granule; ++page)
-      table_of(page / words).load(std::memory_order_relaxed)[page % words] = word;
+  /// Sets the words of all parts of a range that has room.
+  void set(std::uintptr_t begin, std::size_t bytes, Word word) noexcept {
+    for (std::uintptr_t address = begin; address < begin + bytes; address += size)
+      at(address) = word;
   }
 
  private:
-  using Word = std::uintptr_t;
-  static constexpr std::size_t words = std::size_t{1} << 20;
-  static constexpr std::size_t tables = std::size_t{1} << 22;
+  static constexpr std::size_t tables = (std::size_t{1} << 52) / size / words;
 
   [[nodiscard]] std::atomic_ref<Word*> table_of(std::size_t index) const noexcept {
     return std::atomic_ref<Word*>(m_tables[index]);
