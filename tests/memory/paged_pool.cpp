@@ -128,17 +128,17 @@ TEST_CASE("pages that have moved before move again, and locked ones stay where t
                        [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
   };
   for (std::size_t p = 0; p < 8; ++p) std::fill_n(block + p * part, part, std::byte(p + 1));
-  // The second of two is another mapping of the system then, and goes with the first.
+  // The second of three is another mapping of the system then, and goes with the others.
   REQUIRE(pages.remap(block + 7 * part, block + part, part));
-  REQUIRE(pages.remap(block, block + 4 * part, 2 * part));
-  CHECK((is(4, 1) && is(5, 8)));
-  CHECK((is(0, 0) && is(1, 0) && is(7, 0)));
-  CHECK((is(2, 3) && is(3, 4) && is(6, 7)));
-  if (::mlock(block + 2 * part, part) == 0) {  // as far as the process may
-    CHECK(!pages.remap(block + 4 * part, block + 2 * part, part));
-    CHECK((is(2, 3) && is(4, 1)));
-    REQUIRE(pages.remap(block + 2 * part, block, part));
-    CHECK((is(0, 3) && is(2, 0)));
+  REQUIRE(pages.remap(block, block + 4 * part, 3 * part));
+  CHECK((is(4, 1) && is(5, 8) && is(6, 3)));
+  CHECK((is(0, 0) && is(1, 0) && is(2, 0) && is(7, 0)));
+  CHECK(is(3, 4));
+  if (::mlock(block + 3 * part, part) == 0) {  // as far as the process may
+    CHECK(!pages.remap(block + 4 * part, block + 3 * part, part));
+    CHECK((is(3, 4) && is(4, 1)));
+    REQUIRE(pages.remap(block + 3 * part, block, part));
+    CHECK((is(0, 4) && is(3, 0)));
   }
   std::fill_n(block, 8 * part, std::byte{9});
   CHECK((is(0, 9) && is(7, 9)));

@@ -133,9 +133,9 @@ class Pages {
         ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
     if (aside == -1) {
       // Parts that moved are mappings of their own, and only one at a time can.
-      const std::size_t half = bytes / 2;
-      return errno == EFAULT && half % page() == 0 && half > 0 && move(from, to, half) &&
-             move(from + half, to + half, half);
+      const std::size_t first = bytes / 2 / page() * page();
+      return errno == EFAULT && first > 0 && move(from, to, first) &&
+             move(from + first, to + first, bytes - first);
     }
     ::madvise(from, bytes, MADV_DONTNEED);
     if (::syscall(SYS_mremap, aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1)
