@@ -250,10 +250,10 @@ TEST_CASE("trim gives back what is free between blocks, as far as it may") {
   const std::size_t live = 10 * 4 * MiB;
   pool.trim(100 * MiB);
   CHECK(pool.reserved() >= 100 * MiB);
-  CHECK(pool.reserved() <= 100 * MiB + 64 * KiB);
+  CHECK(pool.reserved() <= 100 * MiB + 32 * KiB);
   pool.trim();
   CHECK(pool.reserved() >= live);
-  CHECK(pool.reserved() <= live + 40 * 64 * KiB);
+  CHECK(pool.reserved() <= live + 40 * 32 * KiB);
   CHECK(pool.reserved() - pool.idle() == live);
   CHECK(upstream.resident() <= pool.reserved());
   for (std::size_t b = 3; b < 40; b += 4) REQUIRE_NOTHROW(memory_test::give_back(pool, blocks[b]));

@@ -63,7 +63,7 @@ concept ExtendableResource = Resource<R> &&
 /// A Resource whose blocks are made of pages that have no fixed place. `remap(from, to, bytes)`:
 /// the pages of one part of its blocks become those of another one, without a copy; what was there
 /// is lost, and at `from` there are others, zero, when they are touched. `discard(part, bytes)`: so
-/// they are at `part`. Parts begin and end at multiples of 64 KiB. Both say whether it was done.
+/// they are at `part`. Parts begin and end at multiples of 32 KiB. Both say whether it was done.
 template <class R>
 concept PagedResource = Resource<R> &&
     requires(R& resource, void* part, void* to, std::size_t bytes) {

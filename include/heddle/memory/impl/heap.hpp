@@ -29,7 +29,7 @@ namespace heddle::inline v0::memory::impl {
 /// at once. Ranges of two chunks are never joined. For one thread at a time.
 ///
 /// Parts of free ranges may be absent: there are addresses, but no pages yet or any more. Account
-/// of that is kept for units of 64 KiB, 32 of which are a huge page.
+/// of that is kept for units of 32 KiB, 64 of which are a huge page.
 class Heap {
  public:
   /// Of chunks that grow or do not. What is added of `paged` ones is absent.
@@ -114,16 +114,16 @@ class Heap {
   template <class Remap>
   void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, bool parts, Remap&& remap) {
     for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge)
-      if (const std::uint32_t absent = m_absent_of[page]; absent != 0) {
+      if (const Units absent = m_absent_of[page]; absent != 0) {
         // Where nothing of a huge page is there, the first touch brings all of it.
         bool none = absent == all;
-        std::uint32_t lacking = absent & units_of(page, begin, begin + bytes);
+        Units lacking = absent & units_of(page, begin, begin + bytes);
         if (none && !parts) lacking = all;
         while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
           const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
           const auto length = static_cast<std::size_t>(std::countr_one(lacking >> first));
-          const Run free = spare(length, parts ? 1 : 32);
-          const std::uint32_t filled = run_of(first, free.units);
+          const Run free = spare(length, parts ? 1 : units_in_huge);
+          const Units filled = run_of(first, free.units);
           if (filled == 0 || !remap(free.begin(), page + first * unit, free.units * unit)) {
             most = std::numeric_limits<std::size_t>::max();  // no more of this
             break;
@@ -216,8 +216,9 @@ class Heap {
   static constexpr std::size_t exact = 64;  ///< sizes with a bin of their own
   static constexpr std::size_t bins = exact + 8 * 48;
 
-  static constexpr std::size_t huge = Pages::huge, unit = huge / 32;
-  static constexpr std::uint32_t all = ~std::uint32_t{0};  ///< units of a huge page
+  using Units = std::uint64_t;  ///< of a huge page, a bit for each
+  static constexpr std::size_t huge = Pages::huge, units_in_huge = 64, unit = huge / units_in_huge;
+  static constexpr Units all = ~Units{0};
 
   /// Of the first and of the last granule of a free range; of others nothing.
   struct Range {
@@ -304,22 +305,22 @@ class Heap {
   }
 
   /// A run of bits.
-  [[nodiscard]] static std::uint32_t run_of(std::size_t first, std::size_t count) noexcept {
-    return static_cast<std::uint32_t>(((std::uint64_t{1} << count) - 1) << first);
+  [[nodiscard]] static Units run_of(std::size_t first, std::size_t count) noexcept {
+    return count == 0 ? 0 : (all >> (units_in_huge - count)) << first;
   }
   /// The units of a huge page that lie in [from, to), or in part.
-  [[nodiscard]] static std::uint32_t units_of(std::uintptr_t page, std::uintptr_t from,
-                                              std::uintptr_t to) noexcept {
+  [[nodiscard]] static Units units_of(std::uintptr_t page, std::uintptr_t from,
+                                      std::uintptr_t to) noexcept {
     const std::size_t first = from <= page ? 0 : (from - page) / unit;
-    const std::size_t end = to >= page + huge ? 32 : (to - page + unit - 1) / unit;
+    const std::size_t end = to >= page + huge ? units_in_huge : (to - page + unit - 1) / unit;
     return run_of(first, end - first);
   }
-  void add_absent(std::uintptr_t page, std::uint32_t units) noexcept {
-    std::uint32_t& absent = m_absent_of.at(page);
+  void add_absent(std::uintptr_t page, Units units) noexcept {
+    Units& absent = m_absent_of.at(page);
     m_absent += std::popcount(units & ~absent) * unit;
     absent |= units;
   }
-  void remove_absent(std::uintptr_t page, std::uint32_t units) noexcept {
+  void remove_absent(std::uintptr_t page, Units units) noexcept {
     m_absent_of.at(page) &= ~units;
     m_absent -= std::popcount(units) * unit;
   }
@@ -360,11 +361,12 @@ class Heap {
         const std::uintptr_t to = (begin + range->granules * granule) / unit * unit;
         for (std::uintptr_t end = to; end > from;) {
           const std::uintptr_t page = (end - 1) / huge * huge;
-          std::uint32_t units = units_of(page, from, to) & ~m_absent_of[page];
+          Units units = units_of(page, from, to) & ~m_absent_of[page];
           if (units != 0 && looked++ == most) return;
           while (units != 0) {
             const auto past = static_cast<std::size_t>(std::bit_width(units));
-            const auto count = static_cast<std::size_t>(std::countl_one(units << (32 - past)));
+            const auto count =
+                static_cast<std::size_t>(std::countl_one(units << (units_in_huge - past)));
             if (found(Run{range, page, past - count, count})) return;
             units &= ~run_of(past - count, count);
           }
@@ -393,7 +395,7 @@ class Heap {
     const std::uintptr_t first = end - most * granule;
     for (std::uintptr_t at = end; at > first;) {
       const std::uintptr_t page = (at - 1) / huge * huge, from = std::max(page, first);
-      const std::uint32_t absent = m_absent_of[page] & units_of(page, from, at);
+      const Units absent = m_absent_of[page] & units_of(page, from, at);
       const std::size_t there = at - from - std::popcount(absent) * unit;
       if (there > bytes) return (end - at + bytes) / granule;
       bytes -= there;
@@ -449,8 +451,8 @@ class Heap {
   }
 
   bool m_paged;
-  Pages m_accounts;                                                ///< of ranges of chunks
-  PageMap<std::uint32_t, huge, std::size_t{1} << 15> m_absent_of;  ///< huge pages, a bit for a unit
+  Pages m_accounts;                                        ///< of ranges of chunks
+  PageMap<Units, huge, std::size_t{1} << 15> m_absent_of;  ///< huge pages
   Metadata<Chunk> m_chunks;
   Metadata<std::uint32_t> m_order;  ///< of chunks by address
   std::size_t m_count = 0;
