@@ -143,11 +143,14 @@ class Chunks {
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
 
   /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
-  /// more than was used at most. In huge memory new ones, as the system keeps account of each part
+  /// more than was used at most, or a sixth for small ones, which are many and mostly find holes: a
+  /// move takes as long as to touch several pages. In huge memory new ones, as the system keeps
+  /// account of each part
   /// that was moved, and of so many in a process.
   void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
     const bool moves = m_heap.present() <= most_moved;
-    m_heap.fill(begin, bytes, moves ? m_most_used + m_most_used / 16 : most_bytes, m_small_steps,
+    const std::size_t share = bytes > SizeClasses::largest ? 16 : 6;
+    m_heap.fill(begin, bytes, moves ? m_most_used + m_most_used / share : most_bytes, m_small_steps,
                 [&](std::uintptr_t from, std::uintptr_t to, std::size_t size) {
                   return m_upstream.remap(reinterpret_cast<void*>(from),
                                           reinterpret_cast<void*>(to), size);
