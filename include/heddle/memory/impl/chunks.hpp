@@ -145,8 +145,7 @@ class Chunks {
   /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
   /// more than was used at most, or a sixth for small ones, which are many and mostly find holes: a
   /// move takes as long as to touch several pages. In huge memory new ones, as the system keeps
-  /// account of each part
-  /// that was moved, and of so many in a process.
+  /// account of each part that was moved, and of so many in a process.
   void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
     const bool moves = m_heap.present() <= most_moved;
     const std::size_t share = bytes > SizeClasses::largest ? 16 : 6;
