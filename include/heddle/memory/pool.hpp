@@ -36,7 +36,7 @@ struct PoolOptions {
 ///
 /// Of a PagedResource, pages of free ranges become those of a block that lies where there were none
 /// yet, if the pool would otherwise have a sixteenth more than was used at most, or a sixth for
-/// blocks of up to 256 KiB: a large one needs no hole of its size, but the pages of several. Whoever
+/// blocks of up to 256 KiB: a large one needs no hole of its size, but pages of several. Whoever
 /// tells a device where a block's pages are has it take that back before the block ends, as for any
 /// memory that may go back to the system.
 ///
