@@ -265,7 +265,7 @@ TEST_CASE("random blocks of any size need little more than what is live at most"
     std::size_t live;
     double bound;
   };
-  for (const Load& load : {Load{64, 4096, 10000, 1.19}, Load{4096, 262144, 500, 1.25},
+  for (const Load& load : {Load{64, 4096, 10000, 1.19}, Load{4096, 262144, 500, 1.2},
                            Load{1 << 20, 32 << 20, 16, 1.1}}) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       memory::Pool pool;

@@ -57,8 +57,10 @@ class Chunks {
       m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     }
     m_most_used = std::max(m_most_used, used());
-    if constexpr (PagedResource<Upstream>)
+    if constexpr (PagedResource<Upstream>) {
+      m_ranges_taken = std::min(m_ranges_taken + 1, most_saved * ranges_for_a_move);
       if (taken.lacks) fill(taken.begin, bytes);
+    }
     m_map.set(taken.begin, granule, word);
     return taken.begin;
   }
@@ -143,14 +145,16 @@ class Chunks {
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
 
   /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
-  /// more than was used at most, or a sixth for small ones, which are many and mostly find holes: a
-  /// move takes as long as to touch several pages. In huge memory new ones, as the system keeps
+  /// more than was used at most; for ranges of size classes, which are many, one move for every 512
+  /// ranges that were taken, of which 64 may be saved. In huge memory new ones, as the system keeps
   /// account of each part that was moved, and of so many in a process.
   void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
-    const bool moves = m_heap.present() <= most_moved;
-    const std::size_t share = bytes > SizeClasses::largest ? 16 : 6;
-    m_heap.fill(begin, bytes, moves ? m_most_used + m_most_used / share : most_bytes, m_small_steps,
+    const bool saved = bytes <= SizeClasses::largest;
+    const bool moves =
+        m_heap.present() <= most_moved && (!saved || m_ranges_taken >= ranges_for_a_move);
+    m_heap.fill(begin, bytes, moves ? m_most_used + m_most_used / 16 : most_bytes, m_small_steps,
                 [&](std::uintptr_t from, std::uintptr_t to, std::size_t size) {
+                  if (saved) m_ranges_taken -= std::min(m_ranges_taken, ranges_for_a_move);
                   return m_upstream.remap(reinterpret_cast<void*>(from),
                                           reinterpret_cast<void*>(to), size);
                 });
@@ -197,14 +201,17 @@ class Chunks {
   /// There are none of more.
   static constexpr std::size_t most_bytes = std::numeric_limits<std::size_t>::max() / 8;
   static constexpr std::size_t most_moved = std::size_t{16} << 30;
+  /// Moves to small ranges: each takes some 30 us, so that every range pays 60 ns at most.
+  static constexpr std::size_t ranges_for_a_move = 512, most_saved = 64;
 
   Upstream m_upstream;
   Growth m_growth;  ///< in whole granules
   Heap m_heap{ExtendableResource<Upstream>, PagedResource<Upstream>};
   PageMap<std::uintptr_t, granule, std::size_t{1} << 20> m_map;
-  std::uintptr_t m_newest = 0;  ///< chunk
-  std::size_t m_most_used = 0;  ///< bytes of ranges, at once
-  bool m_small_steps = false;   ///< the newest chunk grew in such: not of huge pages
+  std::uintptr_t m_newest = 0;     ///< chunk
+  std::size_t m_most_used = 0;     ///< bytes of ranges, at once
+  std::size_t m_ranges_taken = 0;  ///< less those that moves of pages to small ones were for
+  bool m_small_steps = false;      ///< the newest chunk grew in such: not of huge pages
   std::atomic<std::size_t> m_bytes{0};
 };
 
