@@ -35,10 +35,10 @@ struct PoolOptions {
 /// most 8 KiB whose size is no power of two may be a free one that is up to half as large again.
 ///
 /// Of a PagedResource, pages of free ranges become those of a block that lies where there were none
-/// yet, if the pool would otherwise have a sixteenth more than was used at most: a large block
-/// needs no hole of its size, but the pages of several. For ranges of up to 256 KiB that is done
-/// once in 512 of them. Whoever tells a device where a block's pages are has it take that back
-/// before the block ends, as for any memory that may go back to the system.
+/// yet, if the pool would otherwise have a sixteenth more than was used at most, or a sixth where
+/// they are huge: a large block needs no hole of its size, but the pages of several. For ranges of
+/// up to 256 KiB that is done once in 512 of them. Whoever tells a device where a block's pages are
+/// has it take that back before the block ends, as for any memory that may go back to the system.
 ///
 /// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
 /// hand, for which it needs no lock. Larger ones are whole KiB, best fit, joined with their

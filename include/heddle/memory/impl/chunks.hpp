@@ -145,14 +145,16 @@ class Chunks {
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
 
   /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
-  /// more than was used at most; for ranges of size classes, which are many, one move for every 512
-  /// ranges that were taken, of which 64 may be saved. In huge memory new ones, as the system keeps
-  /// account of each part that was moved, and of so many in a process.
+  /// more than was used at most, or a sixth, where huge pages move as a whole; for ranges of size
+  /// classes, which are many, one move for every 512 ranges that were taken, of which 64 may be
+  /// saved. In very large memory new ones, as the system keeps account of each part that was moved,
+  /// and of so many in a process.
   void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
     const bool saved = bytes <= SizeClasses::largest;
     const bool moves =
         m_heap.present() <= most_moved && (!saved || m_ranges_taken >= ranges_for_a_move);
-    m_heap.fill(begin, bytes, moves ? m_most_used + m_most_used / 16 : most_bytes, m_small_steps,
+    const std::size_t more = m_most_used / (m_small_steps ? 16 : 6);
+    m_heap.fill(begin, bytes, moves ? m_most_used + more : most_bytes, m_small_steps,
                 [&](std::uintptr_t from, std::uintptr_t to, std::size_t size) {
                   if (saved) m_ranges_taken -= std::min(m_ranges_taken, ranges_for_a_move);
                   return m_upstream.remap(reinterpret_cast<void*>(from),
