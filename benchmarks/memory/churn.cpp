@@ -38,7 +38,7 @@
 #include <heddle/memory/pool.hpp>
 
 #include "../support.hpp"
-#include "resident_pages.hpp"
+#include "support/resident_pages.hpp"
 
 namespace {
 
@@ -149,7 +149,7 @@ double churn(By& by, const Churn& work) {
 void print_peak(const Churn& work) {
   std::vector<double> over_live;
   for (std::uint64_t seed = 1; seed <= 31; ++seed) {
-    bench::ResidentPages system;
+    heddle::test::ResidentPages system;
     memory::Pool pool(system);
     std::mt19937_64 random(seed);
     std::vector<std::pair<void*, std::size_t>> blocks(work.live);

@@ -35,7 +35,7 @@
 
 #include "../../tools/memory/read_events.hpp"
 #include "../support.hpp"
-#include "resident_pages.hpp"
+#include "support/resident_pages.hpp"
 
 namespace {
 
@@ -143,7 +143,7 @@ constexpr int replays = 22;
 void print_peak(const std::string& what, const memory::Trace& trace) {
   std::vector<double> over_live;
   for (std::size_t before = 0; before <= 100; before += 10) {
-    bench::ResidentPages system;
+    heddle::test::ResidentPages system;
     memory::Pool pool(system);
     std::mt19937_64 random(before);
     std::vector<std::pair<void*, std::size_t>> blocks(before);

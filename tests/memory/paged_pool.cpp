@@ -27,6 +27,7 @@
 #include <heddle/memory/stats.hpp>
 
 #include "conformance.hpp"
+#include "support/resident_pages.hpp"
 
 namespace test_paged_pool {
 
@@ -41,30 +42,14 @@ static_assert(!memory::PagedResource<memory::IpcSafe<memory::Pages>>);
 static_assert(!memory::PagedResource<memory::Limit<memory::Pages>>);
 
 /// Pages with room to grow. Counts what was moved; says no at random where that is asked for.
-class Moving : public memory::Pages {
+class Moving : public heddle::test::ResidentPages {
  public:
   explicit Moving(memory::HugePages huge_pages, std::uint32_t refusing = 0)
-      : Pages(huge_pages, std::size_t{1} << 30), m_refusing(refusing) {}
+      : ResidentPages(huge_pages, std::size_t{1} << 30), m_refusing(refusing) {}
 
   std::size_t moves = 0;
   std::size_t discards = 0;
-  std::byte* block = nullptr;  ///< the last one
-  std::size_t bytes = 0;
 
-  void* allocate(std::size_t wanted, std::size_t alignment) {
-    bytes = wanted;
-    block = static_cast<std::byte*>(Pages::allocate(wanted, alignment));
-    return block;
-  }
-  bool extend(void* at, std::size_t had, std::size_t more) noexcept {
-    if (!Pages::extend(at, had, more)) return false;
-    bytes = had + more;
-    return true;
-  }
-  void shrink(void* at, std::size_t had, std::size_t less) noexcept {
-    Pages::shrink(at, had, less);
-    bytes = had - less;
-  }
   bool remap(void* from, void* to, std::size_t size) noexcept {
     if (refuses()) return false;
     ++moves;
@@ -74,14 +59,6 @@ class Moving : public memory::Pages {
     if (refuses()) return false;
     ++discards;
     return Pages::discard(part, size);
-  }
-
-  /// Of the block, what the system has given.
-  [[nodiscard]] std::size_t resident() const {
-    std::vector<unsigned char> pages((bytes + page() - 1) / page());
-    REQUIRE(::mincore(block, bytes, pages.data()) == 0);
-    return page() * static_cast<std::size_t>(std::count_if(
-                        pages.begin(), pages.end(), [](unsigned char is) { return is % 2 == 1; }));
   }
 
  private:

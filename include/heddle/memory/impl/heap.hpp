@@ -16,8 +16,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/memory/impl/absent_pages.hpp>
 #include <heddle/memory/impl/metadata.hpp>
-#include <heddle/memory/impl/page_map.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/pages.hpp>
 
@@ -28,8 +28,7 @@ namespace heddle::inline v0::memory::impl {
 /// is written in an array beside its chunk, so that a range which comes back finds its neighbours
 /// at once. Ranges of two chunks are never joined. For one thread at a time.
 ///
-/// Parts of free ranges may be absent: there are addresses, but no pages yet or any more. Account
-/// of that is kept for units of 32 KiB, 64 of which are a huge page.
+/// Parts of free ranges may be absent: there are addresses, but no pages yet or any more.
 class Heap {
  public:
   /// Of chunks that grow or do not. What is added of `paged` ones is absent.
@@ -44,7 +43,7 @@ class Heap {
   void add(std::uintptr_t begin, std::size_t bytes) {
     if (m_count == most_chunks)
       throw out_of_memory({"heddle::memory", text("a heap has at most ", m_count, " chunks")});
-    if (m_paged) m_absent_of.reserve(begin, bytes);
+    if (m_paged) m_absent.reserve(begin, bytes);
     std::uint32_t slot = 0;
     while (m_chunks[slot].granules != 0) ++slot;
     Chunk& chunk = m_chunks[slot];
@@ -56,7 +55,7 @@ class Heap {
     *place = slot;
     ++m_count;
     m_bytes += bytes;
-    if (m_paged) leave_out(begin, bytes);
+    if (m_paged) m_absent.add_range(begin, bytes);
     list(chunk, 0, chunk.granules, m_paged);
   }
 
@@ -65,11 +64,11 @@ class Heap {
   [[nodiscard]] bool extend(std::uintptr_t begin, std::size_t bytes) {
     Chunk& chunk = m_chunks[behind(begin)[-1]];
     const std::size_t end = chunk.granules, more = bytes / granule;
-    if (m_paged) m_absent_of.reserve(begin + end * granule, bytes);
+    if (m_paged) m_absent.reserve(begin + end * granule, bytes);
     if (!m_accounts.extend(chunk.ranges, end * sizeof(Range), more * sizeof(Range))) return false;
     chunk.granules += more;
     m_bytes += bytes;
-    if (m_paged) leave_out(begin + end * granule, bytes);
+    if (m_paged) m_absent.add_range(begin + end * granule, bytes);
     give(chunk, end, more, m_paged);
     return true;
   }
@@ -114,26 +113,26 @@ class Heap {
   template <class Remap>
   void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, bool parts, Remap&& remap) {
     for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge)
-      if (const Units absent = m_absent_of[page]; absent != 0) {
+      if (const Units absent = m_absent[page]; absent != 0) {
         // Where nothing of a huge page is there, the first touch brings all of it.
-        bool none = absent == all;
-        Units lacking = absent & units_of(page, begin, begin + bytes);
-        if (none && !parts) lacking = all;
-        while (lacking != 0 && present() + (none ? huge : std::popcount(lacking) * unit) > most) {
+        bool none = absent == AbsentPages::all;
+        Units lacking = absent & AbsentPages::within(page, begin, begin + bytes);
+        if (none && !parts) lacking = AbsentPages::all;
+        while (lacking != 0 && present() + (none ? huge : AbsentPages::bytes(lacking)) > most) {
           const auto first = static_cast<std::size_t>(std::countr_zero(lacking));
           const auto length = static_cast<std::size_t>(std::countr_one(lacking >> first));
-          const Run free = spare(length, parts ? 1 : units_in_huge);
-          const Units filled = run_of(first, free.units);
+          const Run free = spare(length, parts ? 1 : AbsentPages::units_in_huge);
+          const Units filled = AbsentPages::run(first, free.units);
           if (filled == 0 || !remap(free.begin(), page + first * unit, free.units * unit)) {
             most = std::numeric_limits<std::size_t>::max();  // no more of this
             break;
           }
           leave_out(free);
-          remove_absent(page, filled);
+          m_absent.remove(page, filled);
           lacking &= ~filled;
           none = false;
         }
-        remove_absent(page, none ? all : lacking);
+        m_absent.remove(page, none ? AbsentPages::all : lacking);
       }
   }
 
@@ -192,7 +191,7 @@ class Heap {
       const std::size_t bytes = chunk.granules * granule;
       release(forget(chunk), bytes);
     }
-    m_count = m_bytes = m_free = m_absent = 0;
+    m_count = m_bytes = m_free = 0;
     m_bins = {};
     m_filled = {};
   }
@@ -209,16 +208,15 @@ class Heap {
   /// Of all free ranges.
   [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free * granule; }
   /// Of all chunks, but for what is absent.
-  [[nodiscard]] std::size_t present() const noexcept { return m_bytes - m_absent; }
+  [[nodiscard]] std::size_t present() const noexcept { return m_bytes - m_absent.bytes(); }
 
  private:
   static constexpr std::size_t most_chunks = std::size_t{1} << 16;
   static constexpr std::size_t exact = 64;  ///< sizes with a bin of their own
   static constexpr std::size_t bins = exact + 8 * 48;
 
-  using Units = std::uint64_t;  ///< of a huge page, a bit for each
-  static constexpr std::size_t huge = Pages::huge, units_in_huge = 64, unit = huge / units_in_huge;
-  static constexpr Units all = ~Units{0};
+  using Units = AbsentPages::Units;
+  static constexpr std::size_t huge = AbsentPages::huge, unit = AbsentPages::unit;
 
   /// Of the first and of the last granule of a free range; of others nothing.
   struct Range {
@@ -304,45 +302,15 @@ class Heap {
     list(chunk, first, length, lacks);
   }
 
-  /// A run of bits.
-  [[nodiscard]] static Units run_of(std::size_t first, std::size_t count) noexcept {
-    return count == 0 ? 0 : (all >> (units_in_huge - count)) << first;
-  }
-  /// The units of a huge page that lie in [from, to), or in part.
-  [[nodiscard]] static Units units_of(std::uintptr_t page, std::uintptr_t from,
-                                      std::uintptr_t to) noexcept {
-    const std::size_t first = from <= page ? 0 : (from - page) / unit;
-    const std::size_t end = to >= page + huge ? units_in_huge : (to - page + unit - 1) / unit;
-    return run_of(first, end - first);
-  }
-  void add_absent(std::uintptr_t page, Units units) noexcept {
-    Units& absent = m_absent_of.at(page);
-    m_absent += std::popcount(units & ~absent) * unit;
-    absent |= units;
-  }
-  void remove_absent(std::uintptr_t page, Units units) noexcept {
-    m_absent_of.at(page) &= ~units;
-    m_absent -= std::popcount(units) * unit;
-  }
-  /// All whole units of a range are absent.
-  void leave_out(std::uintptr_t begin, std::size_t bytes) noexcept {
-    const std::uintptr_t from = (begin + unit - 1) / unit * unit;
-    const std::uintptr_t to = (begin + bytes) / unit * unit;
-    if (from >= to) return;
-    for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
-      add_absent(page, units_of(page, from, to));
-  }
+  /// Nothing of it is there any more.
   void leave_out(const Run& run) noexcept {
-    add_absent(run.page, run_of(run.first, run.units));
+    m_absent.add(run.page, AbsentPages::run(run.first, run.units));
     run.range->lacks = true;
   }
   /// No account any more of the granules of a chunk from one on.
-  void forget_absent(Chunk& chunk, std::size_t granules) noexcept {
-    if (!m_paged) return;
-    const std::uintptr_t from = chunk.begin + granules * granule;
-    const std::uintptr_t to = chunk.begin + chunk.granules * granule;
-    for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
-      remove_absent(page, m_absent_of[page] & units_of(page, from, to));
+  void forget_absent(const Chunk& chunk, std::size_t first) noexcept {
+    if (m_paged)
+      m_absent.remove_range(chunk.begin + first * granule, (chunk.granules - first) * granule);
   }
 
   /// Calls `found(run)` for runs of units that are free and there, in the largest free ranges first
@@ -361,14 +329,14 @@ class Heap {
         const std::uintptr_t to = (begin + range->granules * granule) / unit * unit;
         for (std::uintptr_t end = to; end > from;) {
           const std::uintptr_t page = (end - 1) / huge * huge;
-          Units units = units_of(page, from, to) & ~m_absent_of[page];
+          Units units = AbsentPages::within(page, from, to) & ~m_absent[page];
           if (units != 0 && looked++ == most) return;
           while (units != 0) {
             const auto past = static_cast<std::size_t>(std::bit_width(units));
-            const auto count =
-                static_cast<std::size_t>(std::countl_one(units << (units_in_huge - past)));
+            const auto count = static_cast<std::size_t>(
+                std::countl_one(units << (AbsentPages::units_in_huge - past)));
             if (found(Run{range, page, past - count, count})) return;
-            units &= ~run_of(past - count, count);
+            units &= ~AbsentPages::run(past - count, count);
           }
           end = page;
         }
@@ -395,8 +363,8 @@ class Heap {
     const std::uintptr_t first = end - most * granule;
     for (std::uintptr_t at = end; at > first;) {
       const std::uintptr_t page = (at - 1) / huge * huge, from = std::max(page, first);
-      const Units absent = m_absent_of[page] & units_of(page, from, at);
-      const std::size_t there = at - from - std::popcount(absent) * unit;
+      const Units absent = m_absent[page] & AbsentPages::within(page, from, at);
+      const std::size_t there = at - from - AbsentPages::bytes(absent);
       if (there > bytes) return (end - at + bytes) / granule;
       bytes -= there;
       at = from;
@@ -451,16 +419,15 @@ class Heap {
   }
 
   bool m_paged;
-  Pages m_accounts;                                        ///< of ranges of chunks
-  PageMap<Units, huge, std::size_t{1} << 15> m_absent_of;  ///< huge pages
+  Pages m_accounts;  ///< of ranges of chunks
+  AbsentPages m_absent;
   Metadata<Chunk> m_chunks;
   Metadata<std::uint32_t> m_order;  ///< of chunks by address
   std::size_t m_count = 0;
   std::array<Range*, bins> m_bins = {};
   std::array<std::uint64_t, bins / 64> m_filled = {};
   std::size_t m_bytes = 0;
-  std::size_t m_free = 0;    ///< granules
-  std::size_t m_absent = 0;  ///< bytes
+  std::size_t m_free = 0;  ///< granules
 };
 
 }  // namespace heddle::inline v0::memory::impl

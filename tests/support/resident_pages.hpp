@@ -15,12 +15,15 @@
 
 #include <heddle/memory/pages.hpp>
 
-namespace bench {
+namespace heddle::test {
 
-/// Pages of which the system is asked how many it has given. As a Pool's own: huge, with room.
-class ResidentPages : public heddle::memory::Pages {
+/// Pages of which the system is asked how many it has given. As a Pool's own, unless said
+/// otherwise.
+class ResidentPages : public memory::Pages {
  public:
-  ResidentPages() : Pages(heddle::memory::HugePages::yes, room(std::size_t{64} << 30)) {}
+  explicit ResidentPages(memory::HugePages huge_pages = memory::HugePages::yes,
+                         std::size_t addresses = room(std::size_t{64} << 30))
+      : Pages(huge_pages, addresses) {}
 
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const block = Pages::allocate(bytes, alignment);
@@ -58,4 +61,4 @@ class ResidentPages : public heddle::memory::Pages {
   std::map<void*, std::size_t> m_blocks;
 };
 
-}  // namespace bench
+}  // namespace heddle::test
