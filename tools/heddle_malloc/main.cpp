@@ -308,8 +308,8 @@ HEDDLE_EXPORT std::size_t malloc_usable_size(void* block) {
   return block == nullptr ? 0 : size_of(block);
 }
 
-/// What is free goes back to the system, as long as `keep` bytes stay, used ones among them; but
-/// for what other threads have at hand. 1 if there was any.
+/// Gives what is free back to the system, as long as the process has `keep` bytes, used ones
+/// included; not what other threads have at hand. 1 if there was any.
 HEDDLE_EXPORT int malloc_trim(std::size_t keep) {
   Blocks* const blocks = pool();
   if (blocks == nullptr) return 0;

@@ -125,14 +125,15 @@ class Pages {
     return m_huge_pages == HugePages::yes && bytes >= huge;
   }
 #ifdef MREMAP_DONTUNMAP
-  /// The pages of one part become those of another. The system is asked directly, as hooks of
-  /// mremap() have lost where to (UCX before 1.14); they hear by madvise() that `from` has others.
+  /// The pages of one part become those of another. The system is called directly, as libraries
+  /// that hook mremap() have lost its last argument (UCX before 1.14); they learn by madvise(),
+  /// which they hook, too, that `from` has other pages.
   [[nodiscard]] static bool move(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
-    // First to where nothing is: if it fails nothing has changed.
+    // First to a place of the system's choice: if that fails, nothing has changed.
     const long aside =
         ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
     if (aside == -1) {
-      // Parts that moved are mappings of their own, and only one at a time can.
+      // A part that moved before is a mapping of its own, and a call moves no more than one.
       const std::size_t first = bytes / 2 / page() * page();
       return errno == EFAULT && first > 0 && move(from, to, first) &&
              move(from + first, to + first, bytes - first);
@@ -141,7 +142,7 @@ class Pages {
     if (::syscall(SYS_mremap, aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1)
       return true;
     ::munmap(reinterpret_cast<void*>(aside), bytes);
-    // The system may have taken what was there before it had no memory for a moment.
+    // Before it ran out of memory the system may have unmapped what was there.
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     if (::mmap(to, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED && errno != EEXIST)
       std::abort();
