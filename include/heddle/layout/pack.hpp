@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include <heddle/core/units.hpp>
@@ -65,6 +65,7 @@ inline constexpr Bytes bytes_ahead = 4096;
 /// A run of 16-byte words that is written past the caches: it need not be read into them first, and
 /// puts nothing else out. What is read is asked for ahead, line by line, also of the runs that
 /// follow `stride` bytes after one another: the processor's own prefetching begins anew with each.
+template <bool packs>
 struct StreamedRun {
   StreamedRun(Bytes length, std::int64_t stride)
       : bytes(length),
@@ -77,33 +78,61 @@ struct StreamedRun {
   [[nodiscard]] static constexpr bool asks(Bytes length) { return length >= cache_line; }
 
   void operator()(std::byte* to, const std::byte* from) const {
-    if (!asks(bytes)) return stream(to, from, bytes);
-    const Bytes to_line = -reinterpret_cast<std::uintptr_t>(from) % cache_line;
-    Bytes at = 0;
-    if (to_line > 0) at = copy_piece(to, from, 0, std::min(to_line, bytes));
-    while (at + cache_line <= bytes) at = copy_piece(to, from, at, at + cache_line);
-    if (at < bytes) copy_piece(to, from, at, bytes);
+    if (!asks(bytes)) return copy_part(to, from, bytes);
+    // By lines of what is written: memory takes whole ones at once.
+    const Bytes to_line = -reinterpret_cast<std::uintptr_t>(to) % cache_line;
+    Bytes at = std::min(to_line, bytes);
+    if (at > 0) {
+      ask(from, 0);
+      copy_part(to, from, at);
+    }
+    for (; at + cache_line <= bytes; at += cache_line) {
+      ask(from, at);
+      copy_line(to + at, from + at);
+    }
+    if (at < bytes) {
+      ask(from, at);
+      copy_part(to + at, from + at, bytes - at);
+    }
   }
 
   Bytes bytes;
 
  private:
-  /// What lies in one line. @returns `end`.
-  Bytes copy_piece(std::byte* to, const std::byte* from, Bytes begin, Bytes end) const {
+  /// Asks for what is to be read `bytes_ahead` after what lies `at` in this run.
+  void ask(const std::byte* from, Bytes at) const {
     // As a number: it may lie behind the end of all memory.
-    const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + begin + m_ahead +
-                                 (begin + m_rest < bytes ? 0 : m_wrap);
+    const std::uintptr_t ahead =
+        reinterpret_cast<std::uintptr_t>(from) + at + m_ahead + (at + m_rest < bytes ? 0 : m_wrap);
     if (m_crowded)
       __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
     else
       __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 0);
-    stream(to + begin, from + begin, end - begin);
-    return end;
   }
-  static void stream(std::byte* to, const std::byte* from, Bytes length) {
-    for (Bytes at = 0; at < length; at += sizeof(__m128i))
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(from + at)));
+  /// A line, by the widest words that the compiler may use.
+  static void copy_line(std::byte* to, const std::byte* from) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__AVX__)
+    for (Bytes at = 0; at < cache_line; at += sizeof(__m256i))
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + at),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + at)));
+#else
+    for (Bytes at = 0; at < cache_line; at += sizeof(__m128i)) copy_word<true>(to + at, from + at);
+#endif
+  }
+  /// A part of a line. Of what is packed, the run beside it has the rest of the line; where a line
+  /// is not written as a whole, memory would have to read it first, and a cache does so sooner.
+  static void copy_part(std::byte* to, const std::byte* from, Bytes length) {
+    for (Bytes at = 0; at < length; at += sizeof(__m128i)) copy_word<packs>(to + at, from + at);
+  }
+  template <bool past_caches>
+  static void copy_word(std::byte* to, const std::byte* from) {
+    const __m128i word = _mm_load_si128(reinterpret_cast<const __m128i*>(from));
+    if constexpr (past_caches)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), word);
+    else
+      _mm_store_si128(reinterpret_cast<__m128i*>(to), word);
   }
 
   static constexpr Bytes way = 4096;  ///< lines as far apart share their place in the first cache
@@ -258,8 +287,8 @@ void copy_block(const StridedBlock& block, StridedPointer<packs> strided,
 #if defined(__SSE2__)
   if (streamed) {
     const auto run = static_cast<std::int64_t>(block.run());
-    copy(StreamedRun(block.run(), packs ? block.loops().back().stride : run),
-         asks && !StreamedRun::asks(block.run()));
+    copy(StreamedRun<packs>(block.run(), packs ? block.loops().back().stride : run),
+         asks && !StreamedRun<packs>::asks(block.run()));
     _mm_sfence();  // for whoever is told next that it is there
     return;
   }
