@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,80 +20,63 @@ namespace heddle_mpi {
 
 namespace {
 
-/// The bytes that a call is about, if they are known, many enough, and not an error's: whatever
+/// The bytes that a call is about, if they are known, not too many, and not an error's: whatever
 /// the library would complain about is left to it. A pointer, for as long as the datatype lives or
-/// this object does: short messages feel every atomic operation.
-struct Found {
-  const Strided* strided = nullptr;
-  SharedStrided made = {};
-
-  Found(const void* memory, int count, MPI_Datatype type) {
-    Interposer& all = interposer();
-    const KnownType* const known = all.types.find(type);
-    if (known == nullptr || count <= 0 || memory == MPI_BOTTOM) return;
-    try {
-      strided = known->items(count, all.gains, made);
-      if (strided->bytes > static_cast<hd::Bytes>(std::numeric_limits<int>::max()))
-        strided = nullptr;
-    } catch (const hd::contract_error&) {  // so many items do not fit in memory
-    }
-  }
-  explicit operator bool() const { return strided != nullptr; }
-  const Strided* operator->() const { return strided; }
-};
-
-/// Memory of a call that returns when its message is done with it.
-struct Stack {
-  alignas(64) std::byte bytes[2048];
-};
-
-/// The same of a message, and memory for it, if it is to be packed: on the stack of a call that
-/// blocks, as far as it goes.
-struct Packed : Found {
-  MessagePointer message;
-  std::byte* data = nullptr;
-
-  /// Without a stack of a call that does not block.
-  Packed(Call call, const void* memory, int count, MPI_Datatype type, int peer, MPI_Comm comm,
-         Stack* stack = nullptr)
-      : Found(memory, count, type) {
-    if (strided == nullptr || peer == MPI_PROC_NULL) return;
-    Interposer& all = interposer();
-    const bool receives = call == Call::recv || call == Call::irecv;
-    const bool packs = stack != nullptr
-                           ? strided->packs_blocking
-                           : strided->packs_nonblocking && !all.types.completed_elsewhere();
-    if (packs && (!receives || too_long_ends(comm))) {
-      if (stack != nullptr && strided->bytes <= sizeof stack->bytes) {
-        data = stack->bytes;
-      } else {
-        all.freed.collect();
-        message = all.messages.take(strided->bytes);
-        if (message != nullptr) data = message->packed;
-      }
-    }
-    if (data != nullptr)
-      all.counters.ours(call, strided->bytes);
-    else
-      all.counters.theirs(call);
-  }
-  explicit operator bool() const { return data != nullptr; }
-  [[nodiscard]] const hd::StridedBlock& block() const { return strided->block; }
-  [[nodiscard]] int size() const { return static_cast<int>(strided->bytes); }
-};
-
-/// Whether a message is left to the library, as is soon known of one item of a datatype that the
-/// table does not pack.
-bool leaves(Call call, int count, MPI_Datatype type) {
-  Interposer& all = interposer();
+/// `made` does: short messages feel every atomic operation.
+const Strided* strided_of(Interposer& all, const void* memory, int count, MPI_Datatype type,
+                          SharedStrided& made) {
   const KnownType* const known = all.types.find(type);
-  if (known == nullptr) return true;
-  const bool blocks = call == Call::send || call == Call::recv;
-  if (count != 1 || (blocks ? known->one->packs_blocking : known->one->packs_nonblocking))
-    return false;
-  all.counters.theirs(call);
-  return true;
+  return known == nullptr || memory == MPI_BOTTOM ? nullptr : known->items(count, all.gains, made);
 }
+
+/// The same of a message, and memory for it, if it is to be packed: of a call that blocks on its
+/// stack, as far as that goes.
+template <Call call>
+class Packed {
+  static constexpr bool blocks = call == Call::send || call == Call::recv;
+  static constexpr bool receives = call == Call::recv || call == Call::irecv;
+
+ public:
+  Packed(Interposer& all, const void* memory, int count, MPI_Datatype type, int peer,
+         MPI_Comm comm) {
+    const Strided* const strided = strided_of(all, memory, count, type, m_made);
+    if (strided == nullptr || peer == MPI_PROC_NULL) return;
+    const bool packs = blocks ? strided->packs_blocking
+                              : strided->packs_nonblocking && !all.types.completed_elsewhere();
+    if (packs && (!receives || too_long_ends(comm))) m_data = room_for(strided->bytes, all);
+    if (m_data != nullptr) {
+      m_strided = strided;
+      all.counters.ours(call, strided->bytes);
+    } else {
+      all.counters.theirs(call);
+    }
+  }
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
+
+  explicit operator bool() const { return m_data != nullptr; }
+  [[nodiscard]] const Strided* strided() const { return m_strided; }
+  [[nodiscard]] const hd::StridedBlock& block() const { return m_strided->block; }
+  [[nodiscard]] std::byte* data() const { return m_data; }
+  [[nodiscard]] int size() const { return static_cast<int>(m_strided->bytes); }
+  /// Of a call that does not block.
+  [[nodiscard]] Message& message() const { return *m_message; }
+  [[nodiscard]] MessagePointer release() { return std::move(m_message); }
+
+ private:
+  std::byte* room_for(hd::Bytes bytes, Interposer& all) {
+    if (blocks && bytes <= sizeof m_stack) return m_stack;
+    all.freed.collect();
+    m_message = all.messages.take(bytes);
+    return m_message != nullptr ? m_message->packed : nullptr;
+  }
+
+  const Strided* m_strided = nullptr;
+  std::byte* m_data = nullptr;
+  SharedStrided m_made;
+  MessagePointer m_message;
+  alignas(64) std::byte m_stack[blocks ? 2048 : 1];
+};
 
 /// Whether `bytes` more fit in a buffer of packed data of `size` from `position` on.
 bool fits(hd::Bytes bytes, const void* buffer, int size, const int* position) {
@@ -141,84 +123,82 @@ class Statuses {
 
 int pack(const void* from, int count, MPI_Datatype type, void* to, int size, int* position,
          MPI_Comm comm) {
-  const Found found(from, count, type);
-  if (!found) return PMPI_Pack(from, count, type, to, size, position, comm);
-  if (!fits(found->bytes, to, size, position)) {
-    interposer().counters.theirs(Call::pack);
+  Interposer& all = interposer();
+  SharedStrided made;
+  const Strided* const strided = strided_of(all, from, count, type, made);
+  if (strided == nullptr) return PMPI_Pack(from, count, type, to, size, position, comm);
+  if (!fits(strided->bytes, to, size, position)) {
+    all.counters.theirs(Call::pack);
     return PMPI_Pack(from, count, type, to, size, position, comm);
   }
   // The library looks at the other arguments, of nothing.
   const int code = PMPI_Pack(from, 0, type, to, size, position, comm);
   if (code != MPI_SUCCESS) return code;
-  hd::pack(found->block, bytes_at(from), bytes_at(to) + *position);
-  *position += static_cast<int>(found->bytes);
-  interposer().counters.ours(Call::pack, found->bytes);
+  hd::pack(strided->block, bytes_at(from), bytes_at(to) + *position);
+  *position += static_cast<int>(strided->bytes);
+  all.counters.ours(Call::pack, strided->bytes);
   return MPI_SUCCESS;
 }
 
 int unpack(const void* from, int size, int* position, void* to, int count, MPI_Datatype type,
            MPI_Comm comm) {
-  const Found found(to, count, type);
-  if (!found) return PMPI_Unpack(from, size, position, to, count, type, comm);
-  if (!fits(found->bytes, from, size, position)) {
-    interposer().counters.theirs(Call::unpack);
+  Interposer& all = interposer();
+  SharedStrided made;
+  const Strided* const strided = strided_of(all, to, count, type, made);
+  if (strided == nullptr) return PMPI_Unpack(from, size, position, to, count, type, comm);
+  if (!fits(strided->bytes, from, size, position)) {
+    all.counters.theirs(Call::unpack);
     return PMPI_Unpack(from, size, position, to, count, type, comm);
   }
   // The library looks at the other arguments, of nothing.
   const int code = PMPI_Unpack(from, size, position, to, 0, type, comm);
   if (code != MPI_SUCCESS) return code;
-  hd::unpack(found->block, bytes_at(from) + *position, bytes_at(to));
-  *position += static_cast<int>(found->bytes);
-  interposer().counters.ours(Call::unpack, found->bytes);
+  hd::unpack(strided->block, bytes_at(from) + *position, bytes_at(to));
+  *position += static_cast<int>(strided->bytes);
+  all.counters.ours(Call::unpack, strided->bytes);
   return MPI_SUCCESS;
 }
 
 int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  if (leaves(Call::send, count, type)) return PMPI_Send(from, count, type, to, tag, comm);
-  Stack stack;
-  const Packed message(Call::send, from, count, type, to, comm, &stack);
-  if (!message) return PMPI_Send(from, count, type, to, tag, comm);
-  hd::pack(message.block(), bytes_at(from), message.data);
-  return PMPI_Send(message.data, message.size(), MPI_PACKED, to, tag, comm);
+  const Packed<Call::send> packed(interposer(), from, count, type, to, comm);
+  if (!packed) return PMPI_Send(from, count, type, to, tag, comm);
+  hd::pack(packed.block(), bytes_at(from), packed.data());
+  return PMPI_Send(packed.data(), packed.size(), MPI_PACKED, to, tag, comm);
 }
 
 int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
          MPI_Status* wanted) {
-  if (leaves(Call::recv, count, type)) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
-  Stack stack;
-  const Packed message(Call::recv, to, count, type, from, comm, &stack);
-  if (!message) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
+  const Packed<Call::recv> packed(interposer(), to, count, type, from, comm);
+  if (!packed) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
   // While it waits another thread may free the datatype.
-  const SharedStrided kept(message.strided);
+  const SharedStrided kept(packed.strided());
   Status status(wanted);
-  const int code = PMPI_Recv(message.data, message.size(), MPI_PACKED, from, tag, comm, status);
-  arrive(message.block(), message.data, bytes_at(to), *status, code);
+  const int code = PMPI_Recv(packed.data(), packed.size(), MPI_PACKED, from, tag, comm, status);
+  arrive(packed.block(), packed.data(), bytes_at(to), *status, code);
   return code;
 }
 
 int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  if (leaves(Call::isend, count, type))
-    return PMPI_Isend(from, count, type, to, tag, comm, request);
-  Packed packed(Call::isend, from, count, type, to, comm);
+  Interposer& all = interposer();
+  Packed<Call::isend> packed(all, from, count, type, to, comm);
   if (!packed) return PMPI_Isend(from, count, type, to, tag, comm, request);
-  hd::pack(packed.block(), bytes_at(from), packed.data);
-  const int code = PMPI_Isend(packed.data, packed.size(), MPI_PACKED, to, tag, comm, request);
-  if (code == MPI_SUCCESS) interposer().requests.put(*request, std::move(packed.message));
+  hd::pack(packed.block(), bytes_at(from), packed.data());
+  const int code = PMPI_Isend(packed.data(), packed.size(), MPI_PACKED, to, tag, comm, request);
+  if (code == MPI_SUCCESS) all.requests.put(*request, packed.release());
   return code;
 }
 
 int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
           MPI_Request* request) {
-  if (leaves(Call::irecv, count, type))
-    return PMPI_Irecv(to, count, type, from, tag, comm, request);
-  Packed packed(Call::irecv, to, count, type, from, comm);
+  Interposer& all = interposer();
+  Packed<Call::irecv> packed(all, to, count, type, from, comm);
   if (!packed) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   // Before another thread may know that it has begun, and free the datatype.
-  packed.message->strided = SharedStrided(packed.strided);
-  packed.message->to = bytes_at(to);
-  const int code = PMPI_Irecv(packed.data, packed.size(), MPI_PACKED, from, tag, comm, request);
-  if (code == MPI_SUCCESS) interposer().requests.put(*request, std::move(packed.message));
+  packed.message().strided = SharedStrided(packed.strided());
+  packed.message().to = bytes_at(to);
+  const int code = PMPI_Irecv(packed.data(), packed.size(), MPI_PACKED, from, tag, comm, request);
+  if (code == MPI_SUCCESS) all.requests.put(*request, packed.release());
   return code;
 }
 

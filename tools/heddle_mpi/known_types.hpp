@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <link.h>
 #include <memory>
 #include <mutex>
@@ -38,11 +39,14 @@ struct Strided {
   Strided(hd::StridedBlock of, const Gains& gains)
       : block(std::move(of)),
         bytes(block.bytes()),
-        packs_blocking(!block.contiguous() && gains.blocking.packs(bytes, block.run())),
-        packs_nonblocking(!block.contiguous() && gains.nonblocking.packs(bytes, block.run())) {}
+        few(bytes <= static_cast<hd::Bytes>(std::numeric_limits<int>::max())),
+        packs_blocking(few && !block.contiguous() && gains.blocking.packs(bytes, block.run())),
+        packs_nonblocking(few && !block.contiguous() &&
+                          gains.nonblocking.packs(bytes, block.run())) {}
 
   hd::StridedBlock block;
   hd::Bytes bytes;
+  bool few;                ///< enough for MPI to count them, in one piece
   bool packs_blocking;     ///< whether a message of a call that blocks is to be: not of one run
   bool packs_nonblocking;  ///< or of one that does not
   mutable CallCount users = {};
@@ -78,12 +82,20 @@ struct KnownType {
   SharedStrided one;
   std::int64_t extent;
 
-  /// The bytes of `count` items; `made` keeps them where they are not those of one.
+  /// The bytes of `count` items; `made` keeps them where they are not those of one. Null where
+  /// there are none, or too many for one message.
   [[nodiscard]] const Strided* items(int count, const Gains& gains, SharedStrided& made) const {
-    if (count == 1) return one.get();
-    made = SharedStrided(
-        new Strided(one->block.repeated(static_cast<std::uint64_t>(count), extent), gains));
-    return made.get();
+    const Strided* strided = one.get();
+    if (count != 1) {
+      if (count <= 0) return nullptr;
+      try {
+        made = SharedStrided(
+            new Strided(one->block.repeated(static_cast<std::uint64_t>(count), extent), gains));
+      } catch (const hd::contract_error&) {  // they do not fit in memory
+      }
+      strided = made.get();
+    }
+    return strided != nullptr && strided->few ? strided : nullptr;
   }
 };
 
