@@ -20,30 +20,38 @@ namespace heddle_mpi {
 
 namespace {
 
-/// The bytes that a call is about, if they are known, not too many, and not an error's: whatever
-/// the library would complain about is left to it. A pointer, for as long as the datatype lives or
-/// `made` does: short messages feel every atomic operation.
-const Strided* strided_of(Interposer& all, const void* memory, int count, MPI_Datatype type,
-                          SharedStrided& made) {
-  const KnownType* const known = all.types.find(type);
-  return known == nullptr || memory == MPI_BOTTOM ? nullptr : known->items(count, all.gains, made);
+template <Call call>
+inline constexpr bool blocks = call == Call::send || call == Call::recv;
+template <Call call>
+inline constexpr bool receives = call == Call::recv || call == Call::irecv;
+template <Call call>
+bool packs(const Strided& strided) {
+  return blocks<call> ? strided.packs_blocking : strided.packs_nonblocking;
 }
 
-/// The same of a message, and memory for it, if it is to be packed: of a call that blocks on its
-/// stack, as far as that goes.
+/// Whether a message is left to the library, as is soon known of one item.
+template <Call call>
+bool leaves(Interposer& all, const KnownType* known, int count) {
+  if (known == nullptr) return true;
+  if (count != 1 || packs<call>(*known->one.get())) return false;
+  all.counters.theirs(call);
+  return true;
+}
+
+/// Which bytes a message is, and memory for them, if it is to be packed: of a call that blocks, on
+/// its stack as far as that goes. It refers to what is known of the datatype, and counts no
+/// reference: short messages feel every atomic operation. Errors are left to the library.
 template <Call call>
 class Packed {
-  static constexpr bool blocks = call == Call::send || call == Call::recv;
-  static constexpr bool receives = call == Call::recv || call == Call::irecv;
-
  public:
-  Packed(Interposer& all, const void* memory, int count, MPI_Datatype type, int peer,
+  Packed(Interposer& all, const KnownType& known, const void* memory, int count, int peer,
          MPI_Comm comm) {
-    const Strided* const strided = strided_of(all, memory, count, type, m_made);
-    if (strided == nullptr || peer == MPI_PROC_NULL) return;
-    const bool packs = blocks ? strided->packs_blocking
-                              : strided->packs_nonblocking && !all.types.completed_elsewhere();
-    if (packs && (!receives || too_long_ends(comm))) m_data = room_for(strided->bytes, all);
+    if (memory == MPI_BOTTOM || peer == MPI_PROC_NULL) return;
+    const Strided* const strided = known.items(count, all.gains, m_made);
+    if (strided == nullptr) return;
+    const bool ours = packs<call>(*strided) && (blocks<call> || !all.types.completed_elsewhere()) &&
+                      (!receives<call> || too_long_ends(comm));
+    if (ours) m_data = room_for(strided->bytes, all);
     if (m_data != nullptr) {
       m_strided = strided;
       all.counters.ours(call, strided->bytes);
@@ -65,7 +73,7 @@ class Packed {
 
  private:
   std::byte* room_for(hd::Bytes bytes, Interposer& all) {
-    if (blocks && bytes <= sizeof m_stack) return m_stack;
+    if (blocks<call> && bytes <= sizeof m_stack) return m_stack;
     all.freed.collect();
     m_message = all.messages.take(bytes);
     return m_message != nullptr ? m_message->packed : nullptr;
@@ -75,7 +83,7 @@ class Packed {
   std::byte* m_data = nullptr;
   SharedStrided m_made;
   MessagePointer m_message;
-  alignas(64) std::byte m_stack[blocks ? 2048 : 1];
+  alignas(blocks<call> ? 64 : 1) std::byte m_stack[blocks<call> ? 2048 : 1];
 };
 
 /// Whether `bytes` more fit in a buffer of packed data of `size` from `position` on.
@@ -124,8 +132,10 @@ class Statuses {
 int pack(const void* from, int count, MPI_Datatype type, void* to, int size, int* position,
          MPI_Comm comm) {
   Interposer& all = interposer();
+  const KnownType* const known = all.types.find(type);
   SharedStrided made;
-  const Strided* const strided = strided_of(all, from, count, type, made);
+  const Strided* const strided =
+      known == nullptr || from == MPI_BOTTOM ? nullptr : known->items(count, all.gains, made);
   if (strided == nullptr) return PMPI_Pack(from, count, type, to, size, position, comm);
   if (!fits(strided->bytes, to, size, position)) {
     all.counters.theirs(Call::pack);
@@ -143,8 +153,10 @@ int pack(const void* from, int count, MPI_Datatype type, void* to, int size, int
 int unpack(const void* from, int size, int* position, void* to, int count, MPI_Datatype type,
            MPI_Comm comm) {
   Interposer& all = interposer();
+  const KnownType* const known = all.types.find(type);
   SharedStrided made;
-  const Strided* const strided = strided_of(all, to, count, type, made);
+  const Strided* const strided =
+      known == nullptr || to == MPI_BOTTOM ? nullptr : known->items(count, all.gains, made);
   if (strided == nullptr) return PMPI_Unpack(from, size, position, to, count, type, comm);
   if (!fits(strided->bytes, from, size, position)) {
     all.counters.theirs(Call::unpack);
@@ -160,7 +172,10 @@ int unpack(const void* from, int size, int* position, void* to, int count, MPI_D
 }
 
 int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-  const Packed<Call::send> packed(interposer(), from, count, type, to, comm);
+  Interposer& all = interposer();
+  const KnownType* const known = all.types.find(type);
+  if (leaves<Call::send>(all, known, count)) return PMPI_Send(from, count, type, to, tag, comm);
+  const Packed<Call::send> packed(all, *known, from, count, to, comm);
   if (!packed) return PMPI_Send(from, count, type, to, tag, comm);
   hd::pack(packed.block(), bytes_at(from), packed.data());
   return PMPI_Send(packed.data(), packed.size(), MPI_PACKED, to, tag, comm);
@@ -168,7 +183,11 @@ int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Co
 
 int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
          MPI_Status* wanted) {
-  const Packed<Call::recv> packed(interposer(), to, count, type, from, comm);
+  Interposer& all = interposer();
+  const KnownType* const known = all.types.find(type);
+  if (leaves<Call::recv>(all, known, count))
+    return PMPI_Recv(to, count, type, from, tag, comm, wanted);
+  const Packed<Call::recv> packed(all, *known, to, count, from, comm);
   if (!packed) return PMPI_Recv(to, count, type, from, tag, comm, wanted);
   // While it waits another thread may free the datatype.
   const SharedStrided kept(packed.strided());
@@ -181,7 +200,10 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
 int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
           MPI_Request* request) {
   Interposer& all = interposer();
-  Packed<Call::isend> packed(all, from, count, type, to, comm);
+  const KnownType* const known = all.types.find(type);
+  if (leaves<Call::isend>(all, known, count))
+    return PMPI_Isend(from, count, type, to, tag, comm, request);
+  Packed<Call::isend> packed(all, *known, from, count, to, comm);
   if (!packed) return PMPI_Isend(from, count, type, to, tag, comm, request);
   hd::pack(packed.block(), bytes_at(from), packed.data());
   const int code = PMPI_Isend(packed.data(), packed.size(), MPI_PACKED, to, tag, comm, request);
@@ -192,7 +214,10 @@ int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_C
 int irecv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
           MPI_Request* request) {
   Interposer& all = interposer();
-  Packed<Call::irecv> packed(all, to, count, type, from, comm);
+  const KnownType* const known = all.types.find(type);
+  if (leaves<Call::irecv>(all, known, count))
+    return PMPI_Irecv(to, count, type, from, tag, comm, request);
+  Packed<Call::irecv> packed(all, *known, to, count, from, comm);
   if (!packed) return PMPI_Irecv(to, count, type, from, tag, comm, request);
   // Before another thread may know that it has begun, and free the datatype.
   packed.message().strided = SharedStrided(packed.strided());
