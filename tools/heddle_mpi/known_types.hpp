@@ -46,7 +46,7 @@ struct Strided {
 
   hd::StridedBlock block;
   hd::Bytes bytes;
-  bool few;                ///< enough for MPI to count them, in one piece
+  bool few;                ///< as many as an int counts, at most
   bool packs_blocking;     ///< whether a message of a call that blocks is to be: not of one run
   bool packs_nonblocking;  ///< or of one that does not
   mutable CallCount users = {};
