@@ -84,8 +84,8 @@ class ByArena {
   std::size_t m_used = 0;
 };
 
-/// The bytes that a block has, in it: what comes back must be what was given. All that was written
-/// is: a compiler that knows malloc() leaves out what nobody reads before free().
+/// The bytes that a block has, in it: what comes back must be what was given. The last line keeps
+/// what was written: a compiler that knows malloc() leaves out what nobody reads before free().
 void touch(void* block, std::size_t bytes, bool pages) {
   auto* const begin = static_cast<std::byte*>(block);
   for (std::size_t at = page; pages && at < bytes; at += page) begin[at] = std::byte{1};
