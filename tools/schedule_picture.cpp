@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   }
   try {
     const auto schedule = hd::schedule::one_f_one_b({.stages = 4, .microbatches = 8});
-    const auto timeline = hd::simulate(schedule, {.F = 1, .B = 2});
+    const auto timeline = hd::simulate(schedule, {.forward = 1, .backward = 2});
     hd::write_file(
         argv[1], hd::trace::to_svg(
                      timeline, {.title = "1F1B, 4 stages, 8 microbatches, B = 2 F", .unit = "F"}));

@@ -64,9 +64,9 @@ class Ours {
     NullStage stage;
     void operator()(const hd::Task& task) {
       const hd::Action& action = task.action();
-      if (action.kind == hd::Kind::F)
+      if (action.kind == hd::Kind::forward)
         stage.forward(action.item);
-      else if (action.kind == hd::Kind::B)
+      else if (action.kind == hd::Kind::backward)
         stage.backward(action.item);
       else
         stage.update();

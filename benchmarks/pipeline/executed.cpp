@@ -41,8 +41,8 @@ struct WaitingModel {
   milliseconds worked{0};  ///< by this rank
 
   void operator()(const hd::Task& task) {
-    if (task.kind() > hd::Kind::B) return;
-    const milliseconds work = task.kind() == hd::Kind::B ? 2 * part : part;
+    if (task.kind() > hd::Kind::backward) return;
+    const milliseconds work = task.kind() == hd::Kind::backward ? 2 * part : part;
     worked += work;
     std::this_thread::sleep_for(work);
   }

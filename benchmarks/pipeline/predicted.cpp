@@ -179,8 +179,8 @@ struct WaitingModel {
     using std::chrono::milliseconds;
     const hd::Kind kind = task.kind();
     if (kind == hd::Kind::combine) hd::combine_on_host(task);
-    if (kind > hd::Kind::B) return;
-    std::this_thread::sleep_for(milliseconds(kind == hd::Kind::B ? 10 : 5));
+    if (kind > hd::Kind::backward) return;
+    std::this_thread::sleep_for(milliseconds(kind == hd::Kind::backward ? 10 : 5));
   }
 };
 

@@ -29,7 +29,7 @@ constexpr int stages = 128;
 constexpr int microbatches = 256;
 
 // Powers of two: every time is exact, so that the checks below are equalities.
-constexpr hd::StageCosts local{.F = 1.0 / 1024, .B = 2.0 / 1024};
+constexpr hd::StageCosts local{.forward = 1.0 / 1024, .backward = 2.0 / 1024};
 constexpr hd::Bytes activation = 1 << 20;
 constexpr hd::Link link{.latency = 1.0 / (1 << 20), .bandwidth = 1 << 30};
 

@@ -48,16 +48,18 @@ hd::Seconds closed_form(int stages, int microbatches) {
 struct Case {
   hd::Schedule schedule = hd::schedule::one_f_one_b(
       {.stages = stages, .microbatches = microbatches, .sizes = {.activation = activation}});
-  hd::StageCosts formula = {
-      .F = forward, .B = backward, .latency = link.latency, .per_byte = 1 / link.bandwidth};
+  hd::StageCosts formula = {.forward = forward,
+                            .backward = backward,
+                            .latency = link.latency,
+                            .per_byte = 1 / link.bandwidth};
   hd::TableCosts table = hd::TableCosts(hd::Machine::uniform(stages, {}, link), stages);
 
   Case() {
     for (int s = 0; s < stages; ++s) {
-      table.at(hd::Kind::F, hd::Stage{s}) = forward;
-      table.at(hd::Kind::B, hd::Stage{s}) = backward;
+      table.at(hd::Kind::forward, hd::Stage{s}) = forward;
+      table.at(hd::Kind::backward, hd::Stage{s}) = backward;
     }
-    const hd::Timeline free = hd::simulate(schedule, {.F = forward, .B = backward});
+    const hd::Timeline free = hd::simulate(schedule, {.forward = forward, .backward = backward});
     bench::require_equal("the step without transfers and its closed form", free.makespan(),
                          closed_form(stages, microbatches));
     const hd::Timeline by_formula = hd::simulate(schedule, formula);
@@ -94,7 +96,7 @@ int million() {
   const double seconds = bench::seconds_of([&] {
     const hd::Orders orders = hd::schedule::one_f_one_b_orders(stages, microbatches);
     const hd::Schedule schedule = hd::weave(orders);
-    timeline = hd::simulate(schedule, {.F = forward, .B = backward});
+    timeline = hd::simulate(schedule, {.forward = forward, .backward = backward});
   });
   bench::require_equal("the step and its closed form", timeline.makespan(),
                        closed_form(stages, microbatches));
@@ -118,7 +120,9 @@ int million(std::string_view which) {
   const auto rounds = 1 + static_cast<int>((1'000'000 - first + each - 1) / each);
   hd::Timeline timeline;
   const double seconds = bench::seconds_of([&] {
-    timeline = hd::simulate(hd::weave(orders(rounds)), {.F = forward, .I = forward, .W = forward});
+    timeline =
+        hd::simulate(hd::weave(orders(rounds)),
+                     {.forward = forward, .backward_input = forward, .backward_weight = forward});
   });
   if (timeline.schedule().size() < 1'000'000)
     throw hd::contract_error(

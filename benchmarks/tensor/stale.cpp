@@ -58,7 +58,7 @@ struct WaitingStep {
 void simulated() {
   constexpr int ranks = 8;
   const hs::BlockExchange exchange = patches(ranks);
-  const hd::StageCosts costs{.F = 1, .per_byte = 1.0 / (rows * row)};
+  const hd::StageCosts costs{.forward = 1, .per_byte = 1.0 / (rows * row)};
   const auto makespan = [&](const hs::Freshness& freshness) {
     return hd::simulate(hs::exchanged_steps(exchange, steps, freshness), costs).makespan();
   };

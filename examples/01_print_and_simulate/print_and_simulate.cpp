@@ -19,7 +19,8 @@ constexpr int microbatches = 8;
 /// it.
 void show(const hd::Schedule& schedule, int chunks) {
   const double forward = 1.0 / chunks;
-  const hd::Timeline timeline = hd::simulate(schedule, {.F = forward, .B = 2 * forward});
+  const hd::Timeline timeline =
+      hd::simulate(schedule, {.forward = forward, .backward = 2 * forward});
   std::cout << hd::to_grid(schedule) << "makespan " << timeline.makespan() << ", bubble ratio "
             << timeline.bubble_ratio() << ", in theory "
             << hd::schedule::bubble_ratio(ranks, microbatches, chunks)
@@ -42,9 +43,10 @@ int main() {
   using enum hd::Kind;
   const hd::Stage s0{0}, s1{1};
   const hd::Item m0{0}, m1{1};
-  const hd::Orders orders{"by hand",
-                          {{{F, s0, m0}, {B, s0, m0}, {F, s0, m1}, {B, s0, m1}},
-                           {{F, s1, m0}, {F, s1, m1}, {B, s1, m0}, {B, s1, m1}}}};
+  const hd::Orders orders{
+      "by hand",
+      {{{forward, s0, m0}, {backward, s0, m0}, {forward, s0, m1}, {backward, s0, m1}},
+       {{forward, s1, m0}, {forward, s1, m1}, {backward, s1, m0}, {backward, s1, m1}}}};
   std::cout << hd::to_string(orders);
   try {
     std::cout << hd::to_grid(hd::weave(orders));

@@ -22,7 +22,7 @@ constexpr hd::Bytes message = 10'000;
 
 void wait(const hd::Task& task) {
   if (task.kind() == hd::Kind::update) return;
-  const double times = task.kind() == hd::Kind::F ? 1 : 2;
+  const double times = task.kind() == hd::Kind::forward ? 1 : 2;
   std::this_thread::sleep_for(std::chrono::duration<hd::Seconds>(times * forward));
 }
 

@@ -119,10 +119,10 @@ bool train() {
   // A stage of either tower takes half as long as one of Chimera, which holds one of each; a rank
   // may keep as many activations as Chimera's ranks do.
   const auto plan = hd::plan::flexpipe({.ranks = ranks, .microbatches = model.microbatches},
-                                       {.F = 0.5, .B = 1}, 2 * ranks);
+                                       {.forward = 0.5, .backward = 1}, 2 * ranks);
   const auto chimera =
       hd::simulate(hd::schedule::chimera({.stages = ranks, .microbatches = model.microbatches}),
-                   {.F = 1, .B = 2});
+                   {.forward = 1, .backward = 2});
   const hd::Schedule schedule = hd::weave(plan.orders);
   if (speaks)
     std::cout << hd::to_grid(schedule) << "predicted: " << plan.makespan

@@ -91,7 +91,7 @@ hd::Schedule pair(hs::Collective collective, int ranks) {
 /// What a step takes where the product takes 1, that of a part 1/P, and the ring's P - 1 messages
 /// R.
 double predicted(const hd::Schedule& schedule, int ranks, double r, bool in_parts) {
-  const hd::StageCosts costs{.F = in_parts ? 1.0 / ranks : 1.0, .latency = r / (ranks - 1)};
+  const hd::StageCosts costs{.forward = in_parts ? 1.0 / ranks : 1.0, .latency = r / (ranks - 1)};
   return hd::simulate(schedule, costs).makespan();
 }
 

@@ -16,7 +16,7 @@
 
 int main() {
   const auto schedule = heddle::schedule::one_f_one_b({.stages = 4, .microbatches = 8});
-  const auto timeline = heddle::simulate(schedule, {.F = 1, .B = 2});
+  const auto timeline = heddle::simulate(schedule, {.forward = 1, .backward = 2});
   std::cout << "Heddle " << HEDDLE_VERSION_MAJOR << '.' << HEDDLE_VERSION_MINOR << '.'
             << HEDDLE_VERSION_PATCH << ": 1F1B on 4 stages with 8 microbatches, bubble ratio "
             << timeline.bubble_ratio() << '\n';

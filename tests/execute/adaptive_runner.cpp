@@ -63,7 +63,7 @@ struct Counting {
     const bool first = +task.stage() == 0;
     const bool last = +task.stage() + 1 == static_cast<std::size_t>(ranks);
     double& saved = task.get<double>(role::saved)[0];
-    if (task.kind() == Kind::F) {
+    if (task.kind() == Kind::forward) {
       saved =
           first ? step + static_cast<double>(+task.item()) : task.get<const double>(role::input)[0];
       if (!last) task.get<double>(role::output)[0] = saved + 1;
@@ -174,8 +174,8 @@ TEST_CASE("a slow network is seen, and all ranks change alike") {
     ShapedTransport transport(inner,
                               {.link = [](Rank, Rank, Seconds) { return Link{.latency = 6e-3}; }});
     const auto model = [](const Task& task) {
-      if (task.kind() == Kind::F) std::this_thread::sleep_for(milliseconds(2));
-      if (task.kind() == Kind::B) std::this_thread::sleep_for(milliseconds(4));
+      if (task.kind() == Kind::forward) std::this_thread::sleep_for(milliseconds(2));
+      if (task.kind() == Kind::backward) std::this_thread::sleep_for(milliseconds(4));
     };
     AdaptiveRunner run(model, ScheduleChoice(candidates(3, 8)), transport,
                        {.run = {.execute = {.idle = Idle::nap}}, .every = 2});

@@ -106,7 +106,7 @@ TEST_CASE("a task knows its action and finds its operands by role") {
         program_of(pipeline, transport, storage),
         [&](const Task& task) {
           seen.push_back(text(task.stage(), task.kind(), task.item()));
-          if (task.kind() != Kind::F) return;
+          if (task.kind() != Kind::forward) return;
           doubles = task.get<double>(role::saved).size();
           if (task.has(role::delta)) seen.push_back("delta");
           try {
@@ -172,7 +172,7 @@ TEST_CASE("the watchdog names the right message in later steps, and of a step be
   const BufferId from = builder.add_buffer({.label = builder.label("a"), .bytes = 8});
   const BufferId to =
       builder.add_buffer({.rank = Rank{1}, .label = builder.label("a"), .bytes = 8});
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0}), .stage = Stage{5}},
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0}), .stage = Stage{5}},
               {schedule::write(from)});
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1}), .item = Item{9}},
               {schedule::read(from), schedule::write(to)});

@@ -37,7 +37,7 @@ struct Sleeper {
   void operator()(const Task& task) {
     const Seconds begin = steady_seconds();
     if (task.kind() != Kind::update)
-      std::this_thread::sleep_for(std::chrono::milliseconds(task.kind() == Kind::F ? 2 : 4));
+      std::this_thread::sleep_for(std::chrono::milliseconds(task.kind() == Kind::forward ? 2 : 4));
     took[{task.kind(), task.stage()}].push_back(steady_seconds() - begin);
   }
 };
@@ -140,10 +140,10 @@ TEST_CASE("spans run forward, queues keep their order, and messages arrive after
 
 TEST_CASE("what a fused action made is seen when its partner is done, in measured times too") {
   const Schedule schedule = weave(Orders{"fused",
-                                         {{{Kind::F, Stage{0}, Item{0}},
-                                           {Kind::B, Stage{0}, Item{0}, true},
-                                           {Kind::F, Stage{0}, Item{1}},
-                                           {Kind::B, Stage{0}, Item{1}}}}});
+                                         {{{Kind::forward, Stage{0}, Item{0}},
+                                           {Kind::backward, Stage{0}, Item{0}, true},
+                                           {Kind::forward, Stage{0}, Item{1}},
+                                           {Kind::backward, Stage{0}, Item{1}}}}});
   run_threads(1, [&](ThreadTransport& transport) {
     Sleeper model;
     Runner run(model, schedule, transport, {.execute = {.record = true}});
@@ -173,7 +173,7 @@ TEST_CASE("costs are the medians of what the actions took") {
         CHECK(found < 1e-3);
         continue;
       }
-      CHECK(found >= (key.first == Kind::F ? 0.002 : 0.004));
+      CHECK(found >= (key.first == Kind::forward ? 0.002 : 0.004));
       CHECK(found >= 0.8 * median);
       CHECK(found <= 1.2 * median);
     }
@@ -182,14 +182,14 @@ TEST_CASE("costs are the medians of what the actions took") {
 
 TEST_CASE("a fused pair is recorded as one, and a table prices it") {
   const Orders orders{"pair",
-                      {{{Kind::F, Stage{0}, Item{0}},
-                        {Kind::F, Stage{0}, Item{1}, true},
-                        {Kind::B, Stage{0}, Item{0}},
-                        {Kind::B, Stage{0}, Item{1}}},
-                       {{Kind::F, Stage{1}, Item{0}},
-                        {Kind::B, Stage{1}, Item{0}},
-                        {Kind::F, Stage{1}, Item{1}},
-                        {Kind::B, Stage{1}, Item{1}}}}};
+                      {{{Kind::forward, Stage{0}, Item{0}},
+                        {Kind::forward, Stage{0}, Item{1}, true},
+                        {Kind::backward, Stage{0}, Item{0}},
+                        {Kind::backward, Stage{0}, Item{1}}},
+                       {{Kind::forward, Stage{1}, Item{0}},
+                        {Kind::backward, Stage{1}, Item{0}},
+                        {Kind::forward, Stage{1}, Item{1}},
+                        {Kind::backward, Stage{1}, Item{1}}}}};
   run_threads(2, [&](ThreadTransport& transport) {
     // As where both halves are done at the second call, in less than they take alone.
     const auto nap = [](const Task& task) {
@@ -198,14 +198,14 @@ TEST_CASE("a fused pair is recorded as one, and a table prices it") {
       const bool second =
           +task.id() > 0 && (schedule[ActionId{+task.id() - 1}].flags & flag::with_next) != 0;
       if (task.kind() == Kind::update || first) return;
-      const int milliseconds = second ? 3 : task.kind() == Kind::F ? 2 : 20;
+      const int milliseconds = second ? 3 : task.kind() == Kind::forward ? 2 : 20;
       std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     };
     Runner run(nap, weave(orders), transport, {.execute = {.record = true}});
     for (int step = 0; step < 3; ++step) run.step();
     TableCosts costs = run.costs();
-    const Seconds pair = costs.at(Kind::F, Stage{0}, Kind::B, Stage{0});
-    const Seconds halves = costs.at(Kind::F, Stage{0}) + costs.at(Kind::B, Stage{0});
+    const Seconds pair = costs.at(Kind::forward, Stage{0}, Kind::backward, Stage{0});
+    const Seconds halves = costs.at(Kind::forward, Stage{0}) + costs.at(Kind::backward, Stage{0});
     // However late a sleeper is woken, 3 ms are less than 22.
     if (!(pair >= 0.003 && halves >= 0.022 && pair < halves))
       throw contract_error({"pair", "not what was slept", text(pair, " of ", halves)});
@@ -264,7 +264,7 @@ TEST_CASE("a table of pairs prices the schedule without them") {
   using namespace schedule;
   const auto ticks = [](Kind kind, Stage stage) -> Ticks {
     const Ticks each = 1'000'000 + 10'000 * static_cast<Ticks>(+stage);
-    return kind == Kind::update ? 0 : kind == Kind::B ? 2 * each : each;
+    return kind == Kind::update ? 0 : kind == Kind::backward ? 2 * each : each;
   };
   std::size_t hidden = 0;
   for (const Orders& plain :
@@ -352,7 +352,7 @@ TEST_CASE("recording switches on and off, and costs can be forgotten") {
   CHECK(runner.timeline().makespan() == 0);
   runner.record(true);
   runner.step();
-  CHECK(runner.costs().at(Kind::F, Stage{0}) >= 0.001);
+  CHECK(runner.costs().at(Kind::forward, Stage{0}) >= 0.001);
   CHECK(runner.timeline().makespan() >= 0.003);
   runner.reset_costs();
   CHECK(!refusal().empty());

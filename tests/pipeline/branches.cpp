@@ -242,11 +242,11 @@ hd::Orders split(hd::Orders orders) {
     std::vector<hd::Order> result;
     std::vector<hd::Order> later;
     for (const hd::Order& order : list) {
-      const bool backward = order.kind == hd::Kind::B;
-      result.push_back({backward ? hd::Kind::I : order.kind, order.stage, order.item});
+      const bool backward = order.kind == hd::Kind::backward;
+      result.push_back({backward ? hd::Kind::backward_input : order.kind, order.stage, order.item});
       result.insert(result.end(), later.begin(), later.end());
       later.clear();
-      if (backward) later.push_back({hd::Kind::W, order.stage, order.item});
+      if (backward) later.push_back({hd::Kind::backward_weight, order.stage, order.item});
     }
     result.insert(result.end(), later.begin(), later.end());
     list = result;
@@ -308,7 +308,7 @@ void for_each_crossed(int ranks, Visit&& visit) {
             microbatches);
       const auto planned = hd::plan::flexpipe(
           {.ranks = ranks, .microbatches = microbatches, .interactions = crossed.interactions},
-          {.F = 1, .B = 2, .latency = 0.1});
+          {.forward = 1, .backward = 2, .latency = 0.1});
       visit(planned.orders, crossed, microbatches);
     }
   }
@@ -334,8 +334,9 @@ TEST_CASE("gradients of two branches with a joint loss are those of the serial m
       const hd::Orders slots = hd::schedule::flexpipe_orders(ranks, microbatches);
       expect_gradients(slots, per_stage, layers, microbatches);
       expect_gradients(split(slots), per_stage, layers, microbatches);
-      const auto planned = hd::plan::flexpipe({.ranks = ranks, .microbatches = microbatches},
-                                              {.F = 1, .B = 2, .latency = 0.1}, ranks + 1);
+      const auto planned =
+          hd::plan::flexpipe({.ranks = ranks, .microbatches = microbatches},
+                             {.forward = 1, .backward = 2, .latency = 0.1}, ranks + 1);
       expect_gradients(planned.orders, per_stage, layers, microbatches);
     }
   }
@@ -422,10 +423,10 @@ TEST_CASE("a stage with two inputs, and one whose output two others use") {
   for (const int microbatches : {1, 5}) {
     hd::Orders orders{"diamond", {}, graph};
     orders.ranks.resize(static_cast<std::size_t>(world_size()));
-    for (const hd::Kind kind : {hd::Kind::F, hd::Kind::B})
+    for (const hd::Kind kind : {hd::Kind::forward, hd::Kind::backward})
       for (int m = 0; m < microbatches; ++m)
         for (int s = 0; s < 4; ++s) {
-          const int stage = kind == hd::Kind::F ? s : 3 - s;
+          const int stage = kind == hd::Kind::forward ? s : 3 - s;
           orders.ranks[static_cast<std::size_t>(stage % world_size())].push_back(
               {kind, hd::Stage{stage}, hd::Item{m}});
         }

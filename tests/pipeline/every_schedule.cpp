@@ -44,7 +44,7 @@ constexpr double rate = 0.5;
 /// Pairs in which a forward comes first that this rank does in a step.
 int pairs_of(const hd::Schedule& schedule, hd::Rank rank) {
   return static_cast<int>(std::ranges::count_if(schedule.actions(), [&](const hd::Action& action) {
-    return (action.flags & hd::flag::with_next) != 0 && action.kind == hd::Kind::F &&
+    return (action.flags & hd::flag::with_next) != 0 && action.kind == hd::Kind::forward &&
            schedule[action.queue].from == rank;
   }));
 }
@@ -160,7 +160,7 @@ hd::Orders both_ways(int ranks, int microbatches) {
                     .graph = hd::StageGraph::replicated_chain(ranks)};
   for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
-    for (const hd::Kind kind : {hd::Kind::F, hd::Kind::B})
+    for (const hd::Kind kind : {hd::Kind::forward, hd::Kind::backward})
       for (int m = 0; m < microbatches; ++m)
         list.push_back(
             {kind, hd::Stage{2 * m < microbatches ? rank : ranks - 1 - rank}, hd::Item{m}});
@@ -237,7 +237,7 @@ TEST_CASE("Chimera with halved microbatches, where it is the choice, has the ser
   const int ranks = world_size();
   for (const int microbatches : {4, 8}) {
     const auto choice = hd::plan::choose_chimera({.stages = 4, .microbatches = microbatches},
-                                                 hd::StageCosts{.F = 1, .B = 2});
+                                                 hd::StageCosts{.forward = 1, .backward = 2});
     REQUIRE(choice.halved);
     const hd::Schedule schedule = hd::weave(choice.orders);
     if (ranks == 4) {

@@ -77,7 +77,7 @@ hd::Orders looped(int ranks, int stages, int items) {
   for (int s = 0; s < stages; ++s)
     for (int m = 0; m < items; ++m)
       orders.ranks[static_cast<std::size_t>(s % ranks)].push_back(
-          {hd::Kind::F, hd::Stage{s}, hd::Item{m}});
+          {hd::Kind::forward, hd::Stage{s}, hd::Item{m}});
   return orders;
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("an output is had from the rank that made it, where two ranks hold the
   for (int m = 0; m < items; ++m)
     for (int r = 0; r < ranks; ++r)
       orders.ranks[static_cast<std::size_t>(r)].push_back(
-          {hd::Kind::F, hd::Stage{m % 2 == 0 ? r : ranks - 1 - r}, hd::Item{m}});
+          {hd::Kind::forward, hd::Stage{m % 2 == 0 ? r : ranks - 1 - r}, hd::Item{m}});
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   hd::Stages<MlpStage> model(
       ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });

@@ -92,11 +92,12 @@ hd::Schedule split_backward(int stages, int microbatches, std::size_t delay) {
     std::vector<hd::Order> split;
     std::vector<std::pair<std::size_t, hd::Order>> put_off;
     for (const hd::Order& order : rank) {
-      if (order.kind != hd::Kind::B) {
+      if (order.kind != hd::Kind::backward) {
         split.push_back(order);
       } else {
-        split.push_back({hd::Kind::I, order.stage, order.item});
-        put_off.push_back({split.size() + delay, {hd::Kind::W, order.stage, order.item}});
+        split.push_back({hd::Kind::backward_input, order.stage, order.item});
+        put_off.push_back(
+            {split.size() + delay, {hd::Kind::backward_weight, order.stage, order.item}});
       }
       if (!put_off.empty() && put_off.front().first <= split.size()) {
         split.push_back(put_off.front().second);

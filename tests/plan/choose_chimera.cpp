@@ -38,7 +38,7 @@ TEST_CASE("what is chosen is never slower than 1F1B, nor than any variant that f
       for (const Rational backward : {Rational(1, 2), Rational(1), Rational(2), Rational(7, 2)})
         for (const Rational latency : {Rational(0), Rational(1, 4), Rational(2)})
           for (const bool may_halve : {false, true}) {
-            const ExactCosts costs{.F = 1, .B = backward, .latency = latency};
+            const ExactCosts costs{.forward = 1, .backward = backward, .latency = latency};
             const auto chosen =
                 choose_chimera({.stages = d, .microbatches = n, .may_halve = may_halve}, costs);
             const Rational one = plain(d, n, costs);
@@ -57,7 +57,7 @@ TEST_CASE("what is chosen is never slower than 1F1B, nor than any variant that f
 }
 
 TEST_CASE("every variant has its case") {
-  const ExactCosts twice{.F = 1, .B = 2};
+  const ExactCosts twice{.forward = 1, .backward = 2};
   // Halves fill the bubble best where they may be made: 28.5 where direct concatenation takes 36.
   const auto halved = choose_chimera({.stages = 8, .microbatches = 8}, twice);
   CHECK(halved.halved);
@@ -81,7 +81,7 @@ TEST_CASE("every variant has its case") {
   CHECK(narrow.orders == schedule::one_f_one_b_orders(8, 32));
 
   // The sum over the copies can cost more than the bubble does.
-  const ExactCosts dear{.F = 1, .B = 2, .group = 100};
+  const ExactCosts dear{.forward = 1, .backward = 2, .group = 100};
   CHECK(choose_chimera({.stages = 8, .microbatches = 8}, dear).makespan == 45);
 }
 
@@ -89,29 +89,30 @@ TEST_CASE(
     "at equal memory the concatenated order can be mended: 52, 108, 220 at N = 4D and B = 2F") {
   for (const auto& [d, mended] : {std::pair{4, 52}, {8, 108}, {16, 220}}) {
     const auto found = plan::coordinate(schedule::chimera_orders(d, 4 * d),
-                                        ExactCosts{.F = 1, .B = 2}, {.cap = d});
+                                        ExactCosts{.forward = 1, .backward = 2}, {.cap = d});
     CHECK(found.makespan == mended);
     CHECK(found.extra == 0);
-    CHECK(found.makespan < plain(d, 4 * d, {.F = 1, .B = 2}));
+    CHECK(found.makespan < plain(d, 4 * d, {.forward = 1, .backward = 2}));
   }
 }
 
 TEST_CASE("a half microbatch has half the work and the bytes, but all of the latency") {
   const plan::ChimeraCase two{.stages = 2, .microbatches = 1, .sizes = {.activation = 10}};
   // Down and up at once: F and B of half, a message of half, and the latency each way.
-  const ExactCosts costs{.F = 8, .B = 16, .latency = 1, .per_byte = Rational(1, 10)};
+  const ExactCosts costs{.forward = 8, .backward = 16, .latency = 1, .per_byte = Rational(1, 10)};
   const auto chosen = choose_chimera(two, costs);
   REQUIRE(chosen.halved);
   CHECK(chosen.makespan < plain(2, 1, costs));
-  const ExactCosts half{.F = 4, .B = 8, .latency = 1, .per_byte = Rational(1, 20)};
+  const ExactCosts half{.forward = 4, .backward = 8, .latency = 1, .per_byte = Rational(1, 20)};
   CHECK(chosen.makespan == simulate(weave(chosen.orders, {.activation = 10}), half).makespan());
-  const ExactCosts updated{.F = 8, .B = 16, .update = 5, .latency = 1, .per_byte = Rational(1, 10)};
+  const ExactCosts updated{
+      .forward = 8, .backward = 16, .update = 5, .latency = 1, .per_byte = Rational(1, 10)};
   // Each of the two stages of a rank is updated as a whole.
   CHECK(choose_chimera(two, updated).makespan == chosen.makespan + 10);
 }
 
 TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasible") {
-  const StageCosts costs{.F = 1, .B = 2};
+  const StageCosts costs{.forward = 1, .backward = 2};
   CHECK_THAT(test::message_of<infeasible>([&] {
                (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = 2}, costs);
              }),

@@ -38,7 +38,7 @@ struct Times {
   explicit Times(const BasicTimeline<Time>& timeline) {
     for (std::size_t i = 0; i < timeline.schedule().size(); ++i) {
       const Action& action = timeline.schedule()[ActionId{i}];
-      if (action.kind <= Kind::B)
+      if (action.kind <= Kind::backward)
         span[{action.kind, action.stage.value, action.item.value}] = timeline.spans()[i];
     }
   }
@@ -75,7 +75,8 @@ TEST_CASE("the joint loss: no branch goes back before the others have arrived") 
   const int branches = 3;
   for (const auto& interactions : {std::vector<Interaction>{}, {{0, 1, 1, 1}, {1, 2, 2, 1}}}) {
     const Orders orders = schedule::flexpipe_orders(ranks, 5, branches, interactions);
-    const auto timeline = simulate(weave(orders), Exact{.F = 1, .B = 2, .latency = {1, 3}});
+    const auto timeline =
+        simulate(weave(orders), Exact{.forward = 1, .backward = 2, .latency = {1, 3}});
     const Times times(timeline);
     const auto at = [&](Kind kind, int branch, int stage, std::uint32_t m) {
       return times.span.at({kind, static_cast<std::uint32_t>(branch * ranks + stage), m});
@@ -83,10 +84,11 @@ TEST_CASE("the joint loss: no branch goes back before the others have arrived") 
     for (std::uint32_t m = 0; m < 5; ++m) {
       for (int b = 0; b < branches; ++b)
         for (int other = 0; other < branches; ++other)
-          CHECK(!(at(Kind::B, b, ranks - 1, m).start < at(Kind::F, other, ranks - 1, m).end));
+          CHECK(!(at(Kind::backward, b, ranks - 1, m).start <
+                  at(Kind::forward, other, ranks - 1, m).end));
       for (const auto& [from, s, to, t] : interactions) {
-        CHECK(!(at(Kind::F, to, t, m).start < at(Kind::F, from, s, m).end));
-        CHECK(!(at(Kind::B, from, s, m).start < at(Kind::B, to, t, m).end));
+        CHECK(!(at(Kind::forward, to, t, m).start < at(Kind::forward, from, s, m).end));
+        CHECK(!(at(Kind::backward, from, s, m).start < at(Kind::backward, to, t, m).end));
       }
     }
   }
@@ -95,7 +97,7 @@ TEST_CASE("the joint loss: no branch goes back before the others have arrived") 
 TEST_CASE(
     "the coordinator reaches the bubble (D - 2)(F + B) / 4 of two balanced branches, exactly") {
   // F and B of both branches together are 1 and 2; Chimera's bubble is (D - 2) B.
-  const Exact costs{.F = {1, 2}, .B = 1};
+  const Exact costs{.forward = {1, 2}, .backward = 1};
   for (const int d : {2, 4, 6, 8, 16}) {
     const auto found = plan::flexpipe({.ranks = d, .microbatches = d}, costs, 2 * d);
     INFO(d << " ranks, " << found.rule);
@@ -110,7 +112,7 @@ TEST_CASE("an interaction costs what the branches wait for: 30 at stage 2, 29 at
   for (const auto& [stage, expected] : {std::pair{2, 30}, {4, 29}}) {
     const auto found =
         plan::flexpipe({.ranks = 8, .microbatches = 8, .interactions = {{0, stage, 1, stage}}},
-                       Exact{.F = {1, 2}, .B = 1}, 16);
+                       Exact{.forward = {1, 2}, .backward = 1}, 16);
     CHECK(found.makespan == Rational(expected));
     CHECK(found.dead_ends > 0);  // half the cap is too little for some rules
     CHECK(found.dead_ends < found.tried);
@@ -120,9 +122,9 @@ TEST_CASE("an interaction costs what the branches wait for: 30 at stage 2, 29 at
 TEST_CASE("a cap that no order keeps is raised, and the extra memory reported") {
   const schedule::FlexpipeOptions options{
       .ranks = 4, .microbatches = 8, .interactions = {{0, 2, 1, 2}}};
-  const auto free = plan::flexpipe(options, {.F = 0.5, .B = 1});
+  const auto free = plan::flexpipe(options, {.forward = 0.5, .backward = 1});
   CHECK(free.extra == 0);
-  const auto tight = plan::flexpipe(options, {.F = 0.5, .B = 1}, 2);
+  const auto tight = plan::flexpipe(options, {.forward = 0.5, .backward = 1}, 2);
   CHECK(tight.extra > 0);
   CHECK(tight.extra == tight.live - 2);
   CHECK(tight.live < free.live);
@@ -133,8 +135,8 @@ TEST_CASE("a cap that no order keeps is raised, and the extra memory reported") 
 }
 
 TEST_CASE("unequal branches, counted by what they keep") {
-  const auto found = plan::flexpipe({.ranks = 4, .microbatches = 5}, {.F = 0.5, .B = 1}, 40,
-                                    {7, 7, 7, 7, 3, 3, 3, 3});
+  const auto found = plan::flexpipe({.ranks = 4, .microbatches = 5},
+                                    {.forward = 0.5, .backward = 1}, 40, {7, 7, 7, 7, 3, 3, 3, 3});
   const auto live = live_activations(found.orders, {7, 7, 7, 7, 3, 3, 3, 3});
   CHECK(found.live == *std::max_element(live.begin(), live.end()));
   CHECK(found.live <= 40);
@@ -142,19 +144,20 @@ TEST_CASE("unequal branches, counted by what they keep") {
 
 TEST_CASE("no candidate beats what is reported, and the given orders are one of them") {
   const Orders chain = schedule::one_f_one_b_orders(4, 7);
-  const auto found = plan::coordinate(chain, {.F = 1, .B = 2}, {.cap = 4});
+  const auto found = plan::coordinate(chain, {.forward = 1, .backward = 2}, {.cap = 4});
   CHECK(found.makespan == (7 + 3) * 3);  // what 1F1B takes, and nothing within its memory beats
   CHECK(found.tried == 8 * 3);           // caps 2, 2 and 3 of 4, and 4
   for (const plan::Rule& rule : plan::standard_rules()) {
     try {
-      const Orders listed = plan::list_schedule(chain, {.F = 1, .B = 2}, {rule.priority, 4});
-      CHECK(simulate(weave(listed), {.F = 1, .B = 2}).makespan() >= found.makespan);
+      const Orders listed =
+          plan::list_schedule(chain, {.forward = 1, .backward = 2}, {rule.priority, 4});
+      CHECK(simulate(weave(listed), {.forward = 1, .backward = 2}).makespan() >= found.makespan);
     } catch (const infeasible&) {
       FAIL("a chain has no dead ends");
     }
   }
   // Without rules, the orders as they are.
-  const auto given = plan::coordinate(chain, {.F = 1, .B = 2}, {.rules = {}});
+  const auto given = plan::coordinate(chain, {.forward = 1, .backward = 2}, {.rules = {}});
   CHECK(given.orders == chain);
   CHECK(given.rule == "as given");
   CHECK(given.tried == 0);

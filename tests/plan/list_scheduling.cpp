@@ -31,7 +31,8 @@ namespace {
 
 Order order(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{item}}; }
 
-constexpr Kind F = Kind::F, I = Kind::I, W = Kind::W, B = Kind::B;
+constexpr Kind F = Kind::forward, I = Kind::backward_input, W = Kind::backward_weight,
+               B = Kind::backward;
 
 const std::vector<plan::Rule> rules = plan::standard_rules();
 
@@ -63,7 +64,7 @@ TEST_CASE("backward first under a cap of P makes 1F1B of GPipe's work, to the cl
     for (const int m : {1, 2, 3, 5, 8, 13}) {
       for (const auto& [forward, backward] :
            {std::pair<Rational, Rational>{1, 2}, {1, 1}, {{2, 7}, {4, 7}}}) {
-        const Exact costs{.F = forward, .B = backward};
+        const Exact costs{.forward = forward, .backward = backward};
         const Orders orders = plan::list_schedule(schedule::gpipe_orders(p, m), costs, {.cap = p});
         INFO(p << " ranks, " << m << " microbatches");
         CHECK(simulate(weave(orders), costs).makespan() ==
@@ -77,32 +78,34 @@ TEST_CASE("backward first under a cap of P makes 1F1B of GPipe's work, to the cl
 TEST_CASE("a list by hand: latencies are waited for, and what is ready goes meanwhile") {
   // Two ranks, one unit each way, F = 1, B = 2, latency 3. Rank 1 gets microbatch 0 at 4. It does
   // 4-5 F0, 5-7 B0, 7-8 F1, 8-10 B1. Rank 0 gets the gradients at 10 and 13.
-  const Orders orders =
-      plan::list_schedule(schedule::gpipe_orders(2, 2), {.F = 1, .B = 2, .latency = 3});
+  const Orders orders = plan::list_schedule(schedule::gpipe_orders(2, 2),
+                                            {.forward = 1, .backward = 2, .latency = 3});
   CHECK(to_string(orders) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
-  CHECK(simulate(weave(orders), {.F = 1, .B = 2, .latency = 3}).makespan() == 15);
+  CHECK(simulate(weave(orders), {.forward = 1, .backward = 2, .latency = 3}).makespan() == 15);
   // Where channels are occupied for 4, microbatch 1 comes to rank 1 at 9 only: after 7, it idles.
-  const StageCosts slow{.F = 1, .B = 2, .per_byte = 4};
+  const StageCosts slow{.forward = 1, .backward = 2, .per_byte = 4};
   const Orders queued =
       plan::list_schedule(schedule::gpipe_orders(2, 2), slow, {}, {.activation = 1});
   // Rank 1: F0 5-6, B0 6-8, F1 9-10, B1 10-12; gradients at rank 0 at 12 and 16.
   CHECK(simulate(weave(queued, {.activation = 1}), slow).makespan() == 18);
   // Forward first takes both forwards where both are there.
-  const Orders forwards = plan::list_schedule(schedule::gpipe_orders(2, 2), {.F = 1, .B = 2},
-                                              {.priority = plan::forward_first});
+  const Orders forwards =
+      plan::list_schedule(schedule::gpipe_orders(2, 2), {.forward = 1, .backward = 2},
+                          {.priority = plan::forward_first});
   CHECK(to_string(forwards) == "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
   // Any callable is a priority: the last microbatch first.
-  const Orders last = plan::list_schedule(schedule::gpipe_orders(1, 3), {.F = 1, .B = 2},
-                                          {.priority = [](const plan::Candidate& c) {
-                                            return plan::Urgency{-c.turn, 0, 0};
-                                          }});
+  const Orders last =
+      plan::list_schedule(schedule::gpipe_orders(1, 3), {.forward = 1, .backward = 2},
+                          {.priority = [](const plan::Candidate& c) {
+                            return plan::Urgency{-c.turn, 0, 0};
+                          }});
   CHECK(to_string(last) == "0F2,0B2,0F1,0B1,0F0,0B0\n");
 }
 
 TEST_CASE("what a priority sees of an order") {
   // Interleaved, so that stages 0 and 2 are on rank 0.
   std::vector<plan::Candidate> seen;
-  (void)plan::list_schedule(schedule::interleaved_orders(2, 2, 2), {.F = 1, .B = 2},
+  (void)plan::list_schedule(schedule::interleaved_orders(2, 2, 2), {.forward = 1, .backward = 2},
                             {.priority = [&](const plan::Candidate& c) {
                               seen.push_back(c);
                               return plan::backward_first(c);
@@ -124,8 +127,8 @@ TEST_CASE("turns are counted per rank where a stage is on several") {
   for (int r = 0; r < 2; ++r)
     orders.ranks.push_back(
         {order(F, 0, 2 * r), order(F, 0, 2 * r + 1), order(B, 0, 2 * r), order(B, 0, 2 * r + 1)});
-  const Orders listed =
-      plan::list_schedule(orders, {.F = 1, .B = 2}, {.priority = plan::microbatch_first});
+  const Orders listed = plan::list_schedule(orders, {.forward = 1, .backward = 2},
+                                            {.priority = plan::microbatch_first});
   CHECK(to_string(listed) == "0F0,0B0,0F1,0B1\n0F2,0B2,0F3,0B3\n");
 }
 
@@ -142,12 +145,14 @@ TEST_CASE("branches, joins, split backward passes and every rule: a legal list o
   for (const plan::Rule& rule : rules) {
     INFO(rule.name);
     for (const int cap : {0, 6}) {  // 6: room for a stage that finishes after 5 that do not
-      const Orders listed =
-          plan::list_schedule(orders, {.F = 1, .I = 1, .W = 1}, {rule.priority, cap});
+      const Orders listed = plan::list_schedule(
+          orders, {.forward = 1, .backward_input = 1, .backward_weight = 1}, {rule.priority, cap});
       CHECK(same_work(listed, orders));
       CHECK((cap == 0 || most_live(listed) <= cap));
       // 5 microbatches x 2 stages x 3 units on each rank, and no rank idles for ever.
-      const double makespan = simulate(weave(listed), {.F = 1, .I = 1, .W = 1}).makespan();
+      const double makespan =
+          simulate(weave(listed), {.forward = 1, .backward_input = 1, .backward_weight = 1})
+              .makespan();
       CHECK(makespan >= 30);
       CHECK(makespan <= 60);
     }
@@ -176,7 +181,8 @@ TEST_CASE("random graphs and costs: a legal list of the same work, or a dead end
           const int stage = kind == F ? s : stages - 1 - s;
           orders.ranks[place[static_cast<std::size_t>(stage)]].push_back(order(kind, stage, m));
         }
-    const StageCosts costs{.F = 1.0 + below(3), .B = 1.0 + below(3), .latency = 0.5 * below(3)};
+    const StageCosts costs{
+        .forward = 1.0 + below(3), .backward = 1.0 + below(3), .latency = 0.5 * below(3)};
     for (const plan::Rule& rule : rules) {
       for (const int cap : {0, 1, 3}) {
         try {
@@ -201,7 +207,7 @@ TEST_CASE("activations are counted as told: a heavy stage fills the cap alone") 
     for (int m = 0; m < 3; ++m)
       for (int s = 0; s < 2; ++s) orders.ranks[0].push_back(order(kind, kind == F ? s : 1 - s, m));
   const Orders listed =
-      plan::list_schedule(orders, {.F = 1, .B = 1}, {plan::forward_first, 4, {3, 1}});
+      plan::list_schedule(orders, {.forward = 1, .backward = 1}, {plan::forward_first, 4, {3, 1}});
   CHECK(to_string(listed) == "0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1,0F2,1F2,1B2,0B2\n");
   CHECK(live_activations(listed, {3, 1}) == std::vector<std::int64_t>{4});
   CHECK(live_activations(orders, {3, 1}) == std::vector<std::int64_t>{12});
@@ -210,7 +216,7 @@ TEST_CASE("activations are counted as told: a heavy stage fills the cap alone") 
 
 TEST_CASE("without backwards nothing is kept, and a cap holds nobody back") {
   const Orders stream = schedule::stream_orders(3, 7);
-  CHECK(plan::list_schedule(stream, {.F = 1}, {.cap = 1}) == stream);
+  CHECK(plan::list_schedule(stream, {.forward = 1}, {.cap = 1}) == stream);
   CHECK(live_activations(stream) == std::vector<std::int64_t>{0, 0, 0});
 }
 
@@ -218,8 +224,9 @@ TEST_CASE("a dead end names the cap, the ranks and what they have no room for") 
   // Each rank holds one stage of either branch; under a cap of 1 both keep the wrong one: forwards
   // of the first stages, while the last stages, without which no backward begins, have no room.
   const Orders orders = schedule::flexpipe_orders(2, 2);
-  CHECK_THAT(test::message_of<infeasible>(
-                 [&] { (void)plan::list_schedule(orders, {.F = 1, .B = 2}, {.cap = 1}); }),
+  CHECK_THAT(test::message_of<infeasible>([&] {
+               (void)plan::list_schedule(orders, {.forward = 1, .backward = 2}, {.cap = 1});
+             }),
              ContainsSubstring("heddle::plan::list_schedule(FlexPipe P=2 M=2)") &&
                  ContainsSubstring("a dead end under the cap of 1 activations") &&
                  ContainsSubstring("rank 0 keeps 1 and has no room for ") &&
@@ -229,7 +236,8 @@ TEST_CASE("a dead end names the cap, the ranks and what they have no room for") 
 
 TEST_CASE("the first order without room in a dead end is named as a cell, and marked") {
   try {
-    (void)plan::list_schedule(schedule::flexpipe_orders(2, 2), {.F = 1, .B = 2}, {.cap = 1});
+    (void)plan::list_schedule(schedule::flexpipe_orders(2, 2), {.forward = 1, .backward = 2},
+                              {.cap = 1});
     FAIL("nothing was thrown");
   } catch (const blocked_order& error) {
     CHECK(error.fault().rank == Rank{0});
@@ -247,7 +255,7 @@ TEST_CASE("the first order without room in a dead end is named as a cell, and ma
 TEST_CASE("what cannot be list scheduled is refused") {
   const auto refusal = [](const Orders& orders, const plan::ListOptions& options = {}) {
     return test::message_of<contract_error>(
-        [&] { (void)plan::list_schedule(orders, {.F = 1, .B = 2}, options); });
+        [&] { (void)plan::list_schedule(orders, {.forward = 1, .backward = 2}, options); });
   };
   Orders orders = schedule::gpipe_orders(1, 2);
   CHECK_THAT(refusal(orders, {.cap = -1}), ContainsSubstring("a cap is a number of activations") &&
@@ -257,12 +265,13 @@ TEST_CASE("what cannot be list scheduled is refused") {
                  ContainsSubstring("2 numbers for 1 stages"));
   CHECK_THAT(refusal(orders, {.activations = {-1}}),
              ContainsSubstring("every stage keeps a number of activations"));
-  CHECK_THAT(test::message_of<contract_error>(
-                 [&] { (void)plan::coordinate(orders, {.F = 1, .B = 2}, {.cap = -1}); }),
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)plan::coordinate(orders, {.forward = 1, .backward = 2}, {.cap = -1});
+             }),
              ContainsSubstring("heddle::plan::coordinate(GPipe P=1 M=2)") &&
                  ContainsSubstring("cap = -1"));
   CHECK_THAT(test::message_of<contract_error>([] {
-               (void)plan::coordinate(schedule::gpipe_orders(2, 1), {.F = 1, .B = 2},
+               (void)plan::coordinate(schedule::gpipe_orders(2, 1), {.forward = 1, .backward = 2},
                                       {.cap = 1, .activations = {1}});
              }),
              ContainsSubstring("every stage keeps a number of activations") &&

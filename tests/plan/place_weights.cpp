@@ -23,14 +23,14 @@ namespace {
 
 std::vector<std::vector<Order>> without_weights(Orders orders) {
   for (auto& list : orders.ranks)
-    std::erase_if(list, [](const Order& each) { return each.kind == Kind::W; });
+    std::erase_if(list, [](const Order& each) { return each.kind == Kind::backward_weight; });
   return orders.ranks;
 }
 
 }  // namespace
 
 TEST_CASE("where the generators' assumptions hold, their orders stay") {
-  const StageCosts costs{.F = 1, .I = 1, .W = 1};
+  const StageCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (const int p : {1, 2, 3, 4, 7}) {
     for (const auto orders : {&schedule::zb_v_orders, &schedule::v_half_orders,
                               &schedule::v_min_orders, &schedule::zb_h1_orders}) {
@@ -49,8 +49,10 @@ TEST_CASE("W in better places: never slower, no more activations, F and I in the
   for (const int p : {2, 3, 4, 5}) {
     for (const int m : {1, p, 4 * p + 1}) {
       for (const StageCosts& costs :
-           {StageCosts{.F = 1, .I = 1.25, .W = 0.75}, StageCosts{.F = 1, .I = 0.75, .W = 1.25},
-            StageCosts{.F = 1, .I = 1, .W = 1, .latency = 0.5}, StageCosts{.F = 1, .I = 1}}) {
+           {StageCosts{.forward = 1, .backward_input = 1.25, .backward_weight = 0.75},
+            StageCosts{.forward = 1, .backward_input = 0.75, .backward_weight = 1.25},
+            StageCosts{.forward = 1, .backward_input = 1, .backward_weight = 1, .latency = 0.5},
+            StageCosts{.forward = 1, .backward_input = 1}}) {
         for (const auto orders :
              {&schedule::zb_v_orders, &schedule::v_half_orders, &schedule::v_min_orders,
               &schedule::zb_h1_orders, &schedule::zb_h2_orders}) {
@@ -76,12 +78,13 @@ TEST_CASE(
     "V-half with transfers of half a forward wins a ninth, ZB-V with a long W runs as if it were "
     "short") {
   // 24 microbatches, 144 of work on every rank.
-  const StageCosts transfers{.F = 1, .I = 1, .W = 1, .latency = 0.5};
+  const StageCosts transfers{
+      .forward = 1, .backward_input = 1, .backward_weight = 1, .latency = 0.5};
   const Orders half = schedule::v_half_orders(4, 24);
   CHECK(simulate(weave(half), transfers).makespan() == 180);
   CHECK(plan::place_weights(half, transfers).makespan == 160);
   // W waits for gaps that hold none of it whole: only with any gap is the bubble that of F = I = W.
-  const StageCosts long_w{.F = 1, .I = 0.75, .W = 1.25};
+  const StageCosts long_w{.forward = 1, .backward_input = 0.75, .backward_weight = 1.25};
   const auto v = plan::place_weights(schedule::zb_v_orders(4, 24), long_w);
   CHECK(v.rule == "gaps of at least 0 W");
   CHECK(v.makespan == 147);
@@ -90,9 +93,9 @@ TEST_CASE(
 TEST_CASE("stages of unequal costs, by a table") {
   TableCosts costs(Machine::uniform(3, {}, Link{.latency = 0.25, .bandwidth = 1e30}), 3);
   for (int s = 0; s < 3; ++s) {
-    costs.at(Kind::F, Stage{s}) = 1 + 0.25 * s;
-    costs.at(Kind::I, Stage{s}) = 1.5;
-    costs.at(Kind::W, Stage{s}) = 1 - 0.25 * s;
+    costs.at(Kind::forward, Stage{s}) = 1 + 0.25 * s;
+    costs.at(Kind::backward_input, Stage{s}) = 1.5;
+    costs.at(Kind::backward_weight, Stage{s}) = 1 - 0.25 * s;
   }
   const Orders given = schedule::zb_h1_orders(3, 7);
   const auto placed = plan::place_weights(given, costs);
@@ -103,8 +106,10 @@ TEST_CASE("stages of unequal costs, by a table") {
 TEST_CASE("orders that cannot be woven are refused as weave() does") {
   Orders orders = schedule::zb_h1_orders(2, 2);
   std::ranges::reverse(orders.ranks[0]);
-  CHECK_THAT(test::message_of<infeasible>(
-                 [&] { (void)plan::place_weights(orders, {.F = 1, .I = 1, .W = 1}); }),
+  CHECK_THAT(test::message_of<infeasible>([&] {
+               (void)plan::place_weights(orders,
+                                         {.forward = 1, .backward_input = 1, .backward_weight = 1});
+             }),
              ContainsSubstring("the orders cannot progress"));
 }
 

@@ -57,7 +57,7 @@ struct Network {
 
   Seconds time(const hd::Schedule& schedule, hd::ActionId id) const {
     const Kind kind = schedule[id].kind;
-    return kind == Kind::F ? 1 : kind == Kind::B ? 2 : 0;
+    return kind == Kind::forward ? 1 : kind == Kind::backward ? 2 : 0;
   }
   hd::Transfer<Seconds> transfer(const hd::Schedule& schedule, hd::ActionId id) const {
     const hd::Queue& queue = schedule[schedule[id].queue];
@@ -105,8 +105,8 @@ TEST_CASE("costs and transfers are learned from a step, whichever group size it 
       for (std::size_t i = 0; i < schedule.size(); ++i) {
         const hd::ActionId id{i};
         const Kind kind = schedule[id].kind;
-        if (kind == Kind::F) CHECK_THAT(costs.time(schedule, id), WithinRel(1.0, 1e-12));
-        if (kind == Kind::B) CHECK_THAT(costs.time(schedule, id), WithinRel(2.0, 1e-12));
+        if (kind == Kind::forward) CHECK_THAT(costs.time(schedule, id), WithinRel(1.0, 1e-12));
+        if (kind == Kind::backward) CHECK_THAT(costs.time(schedule, id), WithinRel(2.0, 1e-12));
         if (kind == Kind::update) CHECK(costs.time(schedule, id) == 0);
         if (kind == Kind::move) {
           CHECK_THAT(costs.transfer(schedule, id).occupancy, WithinAbs(c, 1e-12));

@@ -24,6 +24,9 @@ using test::message_of;
 
 namespace {
 
+constexpr Kind F = Kind::forward, I = Kind::backward_input, W = Kind::backward_weight,
+               B = Kind::backward;
+
 constexpr Order order(Kind kind, int stage, int item, bool fused = false) {
   return {kind, Stage{stage}, Item{item}, fused};
 }
@@ -50,9 +53,9 @@ std::map<std::tuple<std::size_t, Kind, Stage, Item>, int> work(const Orders& ord
   std::map<std::tuple<std::size_t, Kind, Stage, Item>, int> result;
   for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank) {
     for (const Order& each : orders.ranks[rank]) {
-      if (each.kind == Kind::B) {
-        ++result[{rank, Kind::I, each.stage, each.item}];
-        ++result[{rank, Kind::W, each.stage, each.item}];
+      if (each.kind == Kind::backward) {
+        ++result[{rank, Kind::backward_input, each.stage, each.item}];
+        ++result[{rank, Kind::backward_weight, each.stage, each.item}];
       } else {
         ++result[{rank, each.kind, each.stage, each.item}];
       }
@@ -70,7 +73,7 @@ bool holds(const Orders& orders, Kind kind) {
 /// What is left of the lists without W.
 std::vector<std::vector<Order>> without_weights(Orders orders) {
   for (auto& list : orders.ranks)
-    std::erase_if(list, [](const Order& each) { return each.kind == Kind::W; });
+    std::erase_if(list, [](const Order& each) { return each.kind == Kind::backward_weight; });
   return orders.ranks;
 }
 
@@ -80,7 +83,7 @@ TEST_CASE("split and merged, every schedule computes what it did") {
   for (const Orders& before : all_orders()) {
     INFO(before.name);
     const Orders split = schedule::split_backward(before);
-    CHECK(!holds(split, Kind::B));
+    CHECK(!holds(split, Kind::backward));
     CHECK(work(split) == work(before));
     CHECK_NOTHROW((void)weave(split));
     CHECK(schedule::split_backward(split) == split);
@@ -88,12 +91,11 @@ TEST_CASE("split and merged, every schedule computes what it did") {
     CHECK(work(merged) == work(before));
     CHECK_NOTHROW((void)weave(merged));
     CHECK(schedule::merge_backward(split) == merged);
-    if (!holds(before, Kind::I)) CHECK(merged == before);
+    if (!holds(before, Kind::backward_input)) CHECK(merged == before);
   }
 }
 
 TEST_CASE("a split backward stands where the whole one stood, a fused pair stays one") {
-  using enum Kind;
   const Orders before{"by hand",
                       {{order(F, 0, 0), order(F, 0, 1, true), order(B, 0, 0), order(B, 0, 1, true),
                         order(F, 0, 2), order(B, 0, 2)}}};
@@ -108,7 +110,6 @@ TEST_CASE("a split backward stands where the whole one stood, a fused pair stays
 }
 
 TEST_CASE("only an I and its own W are merged") {
-  using enum Kind;
   const Orders apart{"by hand",
                      {{order(F, 0, 0), order(F, 0, 1), order(I, 0, 0), order(I, 0, 1),
                        order(W, 0, 0), order(W, 0, 1)}}};
@@ -145,15 +146,19 @@ TEST_CASE(
         "1F0,1I0,1F1,1I1,1F2,1I2,1W0,1W1,1W2\n");
   CHECK(free.name == "1F1B P=2 M=3, idle time filled");
   // A W that takes longer than the gap stays out of it.
-  CHECK(
-      to_string(schedule::fill_idle_with_weights(
-          split, {.price = [](const Order& each) { return each.kind == Kind::W ? 1.5 : 1.0; }})) ==
-      "0F0,0F1,0I0,0F2,0I1,0I2,0W0,0W1,0W2\n"
-      "1F0,1I0,1F1,1I1,1F2,1I2,1W0,1W1,1W2\n");
+  CHECK(to_string(schedule::fill_idle_with_weights(
+            split, {.price =
+                        [](const Order& each) {
+                          return each.kind == Kind::backward_weight ? 1.5 : 1.0;
+                        }})) ==
+        "0F0,0F1,0I0,0F2,0I1,0I2,0W0,0W1,0W2\n"
+        "1F0,1I0,1F1,1I1,1F2,1I2,1W0,1W1,1W2\n");
   // It may be told to go into a gap that holds two thirds of it.
   CHECK(to_string(schedule::fill_idle_with_weights(
-            split, {.price = [](const Order& each) { return each.kind == Kind::W ? 1.5 : 1.0; },
-                    .share = 0.5})) == to_string(free));
+            split,
+            {.price =
+                 [](const Order& each) { return each.kind == Kind::backward_weight ? 1.5 : 1.0; },
+             .share = 0.5})) == to_string(free));
   // A transfer of 1: rank 1 is done with 1I1 at 6 and has what 0F2 made at 8, room for two; rank 0
   // is done with 0I1 at 8 and has what 1I2 made at 11.
   CHECK(to_string(schedule::fill_idle_with_weights(split, {.transfer = 1})) ==
@@ -201,10 +206,10 @@ TEST_CASE("what cannot be filled is refused") {
   Orders others = split;
   others.ranks[1].back().item = Item{2};
   CHECK_THAT(said(others), ContainsSubstring("1W2 on rank 1 has no I"));
-  others.ranks[1].back() = order(Kind::W, 1, 0);
+  others.ranks[1].back() = order(Kind::backward_weight, 1, 0);
   CHECK_THAT(said(others), ContainsSubstring("1W0 on rank 1 has no I"));
   Orders more = split;
-  more.ranks[1].push_back(order(Kind::W, 1, 3));
+  more.ranks[1].push_back(order(Kind::backward_weight, 1, 3));
   CHECK_THAT(said(more), ContainsSubstring("1W3 on rank 1 has no I"));
   Orders updates = split;
   updates.ranks[2].push_back(order(Kind::update, 2, 0));

@@ -79,10 +79,11 @@ TEST_CASE("the builder names the rank, buffer or queue that does not exist") {
 
 TEST_CASE("the builder refuses an action that does not fit, and is unchanged then") {
   Fixture f;
-  const ActionSpec work{.kind = Kind::F, .queue = f.local, .stage = Stage{2}, .item = Item{3}};
+  const ActionSpec work{
+      .kind = Kind::forward, .queue = f.local, .stage = Stage{2}, .item = Item{3}};
   const ActionSpec move{.kind = Kind::move, .queue = f.channel};
   CHECK_THAT(f.refusal({.queue = QueueId{9}}, {}), ContainsSubstring("no such queue (queue 9)"));
-  CHECK_THAT(f.refusal({.kind = Kind::F, .queue = f.channel}, {}),
+  CHECK_THAT(f.refusal({.kind = Kind::forward, .queue = f.channel}, {}),
              ContainsSubstring("only moves run in a channel") &&
                  ContainsSubstring("from rank 0 to rank 1"));
   CHECK_THAT(f.refusal(work, {read(BufferId{8})}),
@@ -114,8 +115,8 @@ TEST_CASE("the builder refuses an action that does not fit, and is unchanged the
 
 TEST_CASE("what is written earlier in the step may be read; a group may touch any rank") {
   Fixture f;
-  f.builder.add({.kind = Kind::F, .queue = f.local}, {write(f.here, 0, 2)});
-  CHECK_NOTHROW(f.builder.add({.kind = Kind::B, .queue = f.local}, {read(f.here, 1)}));
+  f.builder.add({.kind = Kind::forward, .queue = f.local}, {write(f.here, 0, 2)});
+  CHECK_NOTHROW(f.builder.add({.kind = Kind::backward, .queue = f.local}, {read(f.here, 1)}));
   CHECK_NOTHROW(
       f.builder.add({.kind = Kind::move, .queue = f.channel}, {read(f.here), write(f.there)}));
   CHECK_NOTHROW(

@@ -28,7 +28,7 @@ bool trains_synchronously(const Orders& orders) {
   for (const auto& rank : orders.ranks) {
     for (const Order& order : rank) {
       if (order.kind == Kind::update) return false;
-      backward |= order.kind != Kind::F;
+      backward |= order.kind != Kind::forward;
     }
   }
   return backward;
@@ -81,7 +81,8 @@ TEST_CASE("every schedule of the catalogue heeds what it says of a shape, and no
 
 TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
   for (const auto& [p, m] : {std::pair{1, 1}, {1, 4}, {3, 1}, {4, 5}}) {
-    const Timeline timeline = simulate(weave(schedule::naive_orders(p, m)), {.F = 1, .B = 2});
+    const Timeline timeline =
+        simulate(weave(schedule::naive_orders(p, m)), {.forward = 1, .backward = 2});
     CHECK(timeline.makespan() == m * p * 3);
     for (int rank = 0; rank < p; ++rank) CHECK(peak_parts(timeline, Rank{rank}, role::saved) == 1);
   }

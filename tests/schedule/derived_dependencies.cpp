@@ -163,7 +163,7 @@ TEST_CASE("a sum that comes one step late is a carried dependency") {
   const BufferId sum = builder.add_buffer({.label = label, .transient = false});
   const QueueId compute = builder.local(Rank{0});
   const QueueId network = builder.local(Rank{0}, Lane{1});
-  builder.add({.kind = Kind::B, .queue = compute},
+  builder.add({.kind = Kind::backward, .queue = compute},
               {schedule::read(sum), schedule::write(gradients)});
   builder.add({.kind = Kind::group, .queue = network},
               {schedule::read(gradients), schedule::write(sum)});

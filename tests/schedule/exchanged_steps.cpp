@@ -81,7 +81,7 @@ TEST_CASE("a step waits for as old an exchange as it may, and all of them are ma
         CHECK(test::difference_from_oracle(schedule, 2) == "");
         const double compute = 1, transfer = 0.75;
         const double makespan =
-            simulate(schedule, StageCosts{.F = compute, .per_byte = transfer / (7 * each)})
+            simulate(schedule, StageCosts{.forward = compute, .per_byte = transfer / (7 * each)})
                 .makespan();
         // What is waited for stands between two steps; the rest goes on beside the next ones.
         double waits = 0;
@@ -94,7 +94,7 @@ TEST_CASE("a step waits for as old an exchange as it may, and all of them are ma
 TEST_CASE("messages that take longer than a step follow each other without a gap") {
   const Schedule schedule = exchanged_steps(patches(4, 7), 40, {.age = 1});
   // The first exchange is waited for, between steps 0 and 1; the other 38 are one behind the other.
-  CHECK(simulate(schedule, StageCosts{.F = 1, .per_byte = 3.0 / (7 * each)}).makespan() ==
+  CHECK(simulate(schedule, StageCosts{.forward = 1, .per_byte = 3.0 / (7 * each)}).makespan() ==
         1 + 3 + 1 + 38 * 3.0);
 }
 

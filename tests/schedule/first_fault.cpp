@@ -20,7 +20,8 @@ using namespace heddle;
 
 namespace {
 
-constexpr Kind F = Kind::F, I = Kind::I, W = Kind::W, B = Kind::B;
+constexpr Kind F = Kind::forward, I = Kind::backward_input, W = Kind::backward_weight,
+               B = Kind::backward;
 
 Order order(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{item}}; }
 Order fused(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{item}, true}; }
@@ -141,7 +142,7 @@ TEST_CASE("a graph with an edge to no stage is refused") {
   const StageGraph graph{.stages = 2, .edges = {{Stage{0}, Stage{2}}}};
   CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, graph); }) ==
         "heddle::first_fault: the stage graph has an edge to no stage (0 -> 2, stages 0 to 1)");
-  const StageGraph weights{.stages = 2, .edges = {{Stage{0}, Stage{1}, Kind::W}}};
+  const StageGraph weights{.stages = 2, .edges = {{Stage{0}, Stage{1}, Kind::backward_weight}}};
   CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, weights); }) ==
         "heddle::first_fault: an edge ends at a forward (F) or a backward pass (B) (0 -> 1 at W)");
 }

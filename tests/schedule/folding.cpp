@@ -42,7 +42,7 @@ Schedule window(std::uint32_t parts, std::uint32_t ahead, Bytes bytes) {
       builder.add({.kind = Kind::user, .queue = queue, .item = Item{i}},
                   {schedule::write(buffer, i)});
     if (i >= ahead)
-      builder.add({.kind = Kind::F, .queue = queue, .item = Item{i - ahead}},
+      builder.add({.kind = Kind::forward, .queue = queue, .item = Item{i - ahead}},
                   {schedule::read(buffer, i - ahead)});
   }
   return std::move(builder).build();
@@ -122,11 +122,11 @@ TEST_CASE("folded slots make later writes wait for earlier reads") {
   for (std::uint32_t i = 0; i < 4; ++i) {
     builder.add({.kind = Kind::user, .queue = builder.local(Rank{0})},
                 {schedule::write(buffer, i)});
-    builder.add({.kind = Kind::F, .queue = builder.local(Rank{0}, Lane{1})},
+    builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0}, Lane{1})},
                 {schedule::read(buffer, i)});
   }
   const Schedule list = std::move(builder).build();
-  const StageCosts costs{.F = 3, .user = 2};
+  const StageCosts costs{.forward = 3, .user = 2};
   CHECK(simulate(list, costs).makespan() == 2 + 4 * 3);
   CHECK(simulate(fold(list, buffer, 2), costs).makespan() == 2 + 4 * 3);
   CHECK(simulate(fold(list, buffer, 1), costs).makespan() == 4 * (2 + 3));

@@ -47,7 +47,8 @@ TEST_CASE("1F1B on two ranks, fused, takes F + B + M (F + B) + (M - 1) FB") {
   for (const int m : {1, 2, 3, 7}) {
     const Orders fused = schedule::fuse(schedule::one_f_one_b_orders(2, m));
     const auto timeline =
-        simulate(weave(fused), BasicStageCosts<Rational>{.F = F, .B = B, .FB = FB});
+        simulate(weave(fused),
+                 BasicStageCosts<Rational>{.forward = F, .backward = B, .forward_backward = FB});
     CHECK(timeline.makespan() == F + B + Rational(m) * (F + B) + Rational(m - 1) * FB);
   }
   CHECK(to_string(schedule::fuse(schedule::one_f_one_b_orders(2, 3))) ==
@@ -59,7 +60,7 @@ TEST_CASE("a pair that is quicker than its halves makes a step shorter where ran
   const Orders one = schedule::group(schedule::one_f_one_b_orders(1, 2), 2);
   CHECK(to_string(schedule::fuse(one)) ==
         "0F0,(0F1;0B0)OVERLAP_F_B,0B1,0F2,(0F3;0B2)OVERLAP_F_B,0B3\n");
-  const BasicStageCosts<Rational> costs{.F = 1, .B = 2, .FB = {9, 4}};
+  const BasicStageCosts<Rational> costs{.forward = 1, .backward = 2, .forward_backward = {9, 4}};
   CHECK(simulate(weave(one), costs).makespan() == Rational(12));
   CHECK(simulate(weave(schedule::fuse(one)), costs).makespan() == Rational(21, 2));
   // Groups of two on two ranks: by hand in quarters, F 4, B 8, FB 9.
@@ -108,7 +109,7 @@ TEST_CASE("every schedule of the catalogue can be fused, and computes the same")
 
 TEST_CASE("orders with a fault are not fused") {
   CHECK(test::message_of<infeasible>([] {
-          (void)schedule::fuse({"mine", {{{Kind::F, Stage{1}, Item{0}}}}});
+          (void)schedule::fuse({"mine", {{{Kind::forward, Stage{1}, Item{0}}}}});
         }) ==
         "heddle::schedule::fuse(mine): an action is missing (no rank has 0F0, which comes before "
         "1F0)");

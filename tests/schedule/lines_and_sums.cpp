@@ -49,7 +49,7 @@ TEST_CASE("every line of the mesh runs the pipeline, whichever axis comes first"
     const Schedule lines = data_parallel(pipeline, mesh);
     REQUIRE(lines.ranks() == 6);
     CHECK_THAT(lines.name(), ContainsSubstring(text(mesh)));
-    for (const Kind kind : {Kind::F, Kind::B, Kind::move, Kind::update})
+    for (const Kind kind : {Kind::forward, Kind::backward, Kind::move, Kind::update})
       CHECK(count(lines, kind) == 3 * count(pipeline, kind));
     CHECK(count(lines, Kind::group) == 2);
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -147,7 +147,8 @@ TEST_CASE("expanded, a group is the actions of its ring, and its time that of th
       const Buffer& buffer = expanded[use.buffer];
       if (expanded[buffer.label] != role::gradients) continue;
       CHECK(buffer.parts == 6);
-      if (expanded[ActionId{i}].kind == Kind::B || expanded[ActionId{i}].kind == Kind::update)
+      if (expanded[ActionId{i}].kind == Kind::backward ||
+          expanded[ActionId{i}].kind == Kind::update)
         CHECK((use.first == 0 && use.count == 6));
     }
   // One stage, no work: a = 7, x = 240 / (3 * 2) per byte: 2 * 2 (a + x) + x.

@@ -69,8 +69,8 @@ std::uint64_t between_forward_and_backward(const BasicTimeline<Rational>& timeli
     const Action& action = schedule[ActionId{i}];
     if (schedule[action.queue].from != rank) continue;
     const auto& span = timeline[ActionId{i}];
-    if (action.kind == Kind::F && !(time < span.start)) ++live;
-    if (action.kind == Kind::B && !(time < span.end)) --live;
+    if (action.kind == Kind::forward && !(time < span.start)) ++live;
+    if (action.kind == Kind::backward && !(time < span.end)) --live;
   }
   return static_cast<std::uint64_t>(live);
 }
@@ -141,7 +141,8 @@ TEST_CASE("live activations at any time are the microbatches between forward and
           .stages = p, .microbatches = m, .sizes = {.saved = 10, .parameters = 3}};
       const auto one = schedule::one_f_one_b(options);
       for (const Schedule& each : {one, schedule::gpipe(options)}) {
-        const auto timeline = simulate(each, BasicStageCosts<Rational>{.F = 2, .B = 3});
+        const auto timeline =
+            simulate(each, BasicStageCosts<Rational>{.forward = 2, .backward = 3});
         const auto use = memory_use(timeline);
         REQUIRE(use.size() == static_cast<std::size_t>(p));
         for (int r = 0; r < p; ++r) {
@@ -181,12 +182,13 @@ TEST_CASE("a rank holds the versions of its weights that microbatches under way 
         std::vector<Order> list;
         for (const Order& order : rank) {
           list.push_back(order);
-          if (order.kind == Kind::B) list.push_back({Kind::update, order.stage, order.item});
+          if (order.kind == Kind::backward) list.push_back({Kind::update, order.stage, order.item});
         }
         rank = list;
       }
       const Schedule schedule = weave(orders, {.saved = 10, .parameters = 3});
-      const auto timeline = simulate(schedule, BasicStageCosts<Rational>{.F = 2, .B = 3});
+      const auto timeline =
+          simulate(schedule, BasicStageCosts<Rational>{.forward = 2, .backward = 3});
       const auto use = memory_use(timeline);
       for (int r = 0; r < p; ++r) {
         const auto& rank = use[static_cast<std::size_t>(r)];
@@ -204,11 +206,11 @@ TEST_CASE("a rank holds the versions of its weights that microbatches under way 
 TEST_CASE("a fused pair that is woven holds both of its activations") {
   // Rank 0 has done F0 and does F1 with B0, then B1: 2 and not 1, though B0 is first in the list.
   Orders orders{"fused",
-                {{{Kind::F, Stage{0}, Item{0}},
-                  {Kind::B, Stage{0}, Item{0}, true},
-                  {Kind::F, Stage{0}, Item{1}},
-                  {Kind::B, Stage{0}, Item{1}}}}};
-  const BasicStageCosts<Rational> costs{.F = 2, .B = 3, .FB = 4};
+                {{{Kind::forward, Stage{0}, Item{0}},
+                  {Kind::backward, Stage{0}, Item{0}, true},
+                  {Kind::forward, Stage{0}, Item{1}},
+                  {Kind::backward, Stage{0}, Item{1}}}}};
+  const BasicStageCosts<Rational> costs{.forward = 2, .backward = 3, .forward_backward = 4};
   const auto fused = memory_use(simulate(weave(orders), costs));
   CHECK(parts(fused[0].activations) ==
         std::vector<std::pair<Rational, std::uint64_t>>{

@@ -90,7 +90,7 @@ TEST_CASE("the peak in bytes is the sum over the roles that are live together") 
   // gradients from the first backward on.
   const Schedule pipeline = schedule::gpipe(
       {.stages = 1, .microbatches = 3, .sizes = {.activation = 7, .saved = 100, .parameters = 11}});
-  const Timeline timeline = simulate(pipeline, {.F = 1, .B = 2});
+  const Timeline timeline = simulate(pipeline, {.forward = 1, .backward = 2});
   CHECK(peak_parts(timeline, Rank{0}, role::saved) == 3);
   CHECK(peak_parts(timeline, Rank{0}, role::gradients) == 1);
   CHECK(peak_bytes(timeline, Rank{0}) == 311);

@@ -64,7 +64,7 @@ std::vector<double> left_by(const Schedule& list) {
       return std::span(begin, static_cast<std::size_t>(list.bytes(parts)) / sizeof(double));
     };
     const std::span<double> from = numbers(0), to = numbers(1);
-    if (list[id].kind == Kind::F) {
+    if (list[id].kind == Kind::forward) {
       const std::size_t read = list[list[list.uses(id)[0].buffer].label] == "operand" ? 2 : 3;
       const std::size_t written = 5 - read;
       REQUIRE(from.size() / read == to.size() / written);
@@ -91,7 +91,7 @@ std::vector<double> left_by(const Schedule& list) {
 std::vector<std::vector<std::uint32_t>> parts_in_order(const Schedule& list) {
   std::vector<std::vector<std::uint32_t>> parts(static_cast<std::size_t>(list.ranks()));
   for (const Action& action : list.actions())
-    if (action.kind == Kind::F) parts[+list[action.queue].from].push_back(action.item.value);
+    if (action.kind == Kind::forward) parts[+list[action.queue].from].push_back(action.item.value);
   return parts;
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("of the list only the product changes: the same messages and sums in t
       std::vector<std::string> before, after;
       for (const auto& [list, lines] : {std::pair{&serial, &before}, {&together, &after}})
         for (std::size_t i = 0; i < list->size(); ++i) {
-          if ((*list)[ActionId{i}].kind == Kind::F) continue;
+          if ((*list)[ActionId{i}].kind == Kind::forward) continue;
           std::string line = action_text(*list, ActionId{i});
           for (const Use& use : list->uses(ActionId{i}))
             line += text(' ', use.buffer, ':', use.first, '+', use.count, '/', use.mode);
@@ -132,7 +132,7 @@ TEST_CASE("the product covers each row once, and its far side is cut as the near
       std::vector<std::vector<int>> seen;
       for (const Buffer& buffer : together.buffers()) seen.emplace_back(buffer.parts, 0);
       for (std::size_t i = 0; i < together.size(); ++i) {
-        if (together[ActionId{i}].kind != Kind::F) continue;
+        if (together[ActionId{i}].kind != Kind::forward) continue;
         const auto uses = together.uses(ActionId{i});
         REQUIRE(uses.size() == 2);
         CHECK(uses[0].access() == Access::read);
@@ -259,7 +259,7 @@ TEST_CASE("two layers are overlapped one after another, and each keeps to its co
   CollectiveForm{.collective = Collective::all_gather}(builder, x, Stage{0});
   const auto work = [&](Stage stage, const std::vector<Use>& from, const std::vector<Use>& to) {
     for (std::size_t r = 0; r < p; ++r)
-      builder.add({.kind = Kind::F, .queue = builder.local(Rank{r}), .stage = stage},
+      builder.add({.kind = Kind::forward, .queue = builder.local(Rank{r}), .stage = stage},
                   {schedule::read(from[r].buffer, 0, p), schedule::write(to[r].buffer, 0, p)});
   };
   work(Stage{0}, x, y);
@@ -272,8 +272,9 @@ TEST_CASE("two layers are overlapped one after another, and each keeps to its co
                  ContainsSubstring("choose actions that do not, one after another"));
   Schedule list = layers;
   for (const Stage stage : {Stage{0}, Stage{1}})
-    list = overlap(
-        list, [&](ActionId id) { return list[id].kind == Kind::F && list[id].stage == stage; });
+    list = overlap(list, [&](ActionId id) {
+      return list[id].kind == Kind::forward && list[id].stage == stage;
+    });
   const auto is_before = [&](std::size_t rank, std::string_view first, std::string_view second) {
     const std::string all = to_text(list);
     std::size_t begin = 0;
@@ -296,7 +297,7 @@ TEST_CASE("two products that use the same parts both begin before the ring is ov
   for (std::size_t i = 0; i < one.size(); ++i) builder.add(one, ActionId{i}, one.uses(ActionId{i}));
   for (std::size_t r = 0; r < p; ++r) {
     const BufferId to = builder.add_buffer({.rank = Rank{r}, .parts = p, .bytes = 24});
-    builder.add({.kind = Kind::F, .queue = builder.local(Rank{r}), .stage = Stage{1}},
+    builder.add({.kind = Kind::forward, .queue = builder.local(Rank{r}), .stage = Stage{1}},
                 {schedule::read(BufferId{r}, 0, p), schedule::write(to, 0, p)});
   }
   const std::string lines = to_text(overlap(std::move(builder).build()));
@@ -309,10 +310,10 @@ TEST_CASE("pieces stay between the neighbours of their action in its queue") {
   const BufferId other = builder.add_buffer({.bytes = 1});
   const BufferId there = builder.add_buffer({.rank = Rank{1}, .parts = 2, .bytes = 2});
   const QueueId here = builder.local(Rank{0}), channel = builder.queue(Rank{0}, Rank{1});
-  builder.add({.kind = Kind::F, .queue = here}, {schedule::write(data, 0, 2)});
+  builder.add({.kind = Kind::forward, .queue = here}, {schedule::write(data, 0, 2)});
   builder.add({.kind = Kind::move, .queue = channel, .item = Item{1}},
               {schedule::read(data, 1), schedule::write(there, 1)});
-  builder.add({.kind = Kind::F, .queue = here, .stage = Stage{1}}, {schedule::write(other)});
+  builder.add({.kind = Kind::forward, .queue = here, .stage = Stage{1}}, {schedule::write(other)});
   builder.add({.kind = Kind::move, .queue = channel},
               {schedule::read(data, 0), schedule::write(there, 0)});
   const Schedule list = std::move(builder).build();
@@ -330,8 +331,8 @@ TEST_CASE("pieces stay between the neighbours of their action in its queue") {
     uses.add({.kind = Kind::move, .queue = uses.queue(Rank{1}, Rank{0}), .item = Item{part}},
              {schedule::read(away, part), schedule::write(come, part)});
   uses.add({.kind = Kind::user, .queue = uses.local(Rank{0}, Lane{2})}, {schedule::read(come, 1)});
-  uses.add({.kind = Kind::F, .queue = uses.local(Rank{0}), .stage = Stage{1}}, {});
-  uses.add({.kind = Kind::F, .queue = uses.local(Rank{0})},
+  uses.add({.kind = Kind::forward, .queue = uses.local(Rank{0}), .stage = Stage{1}}, {});
+  uses.add({.kind = Kind::forward, .queue = uses.local(Rank{0})},
            {schedule::read(come, 0, 2), schedule::write(result, 0, 2)});
   CHECK(to_text(overlap(std::move(uses).build())) ==
         "0RECV_F0,0RECV_F1,0USER0,1F0,0F0,0F1\n0SEND_F0,0SEND_F1\n");
@@ -342,13 +343,15 @@ TEST_CASE("pieces come between no two actions that are fused") {
   const auto add_pair = [](Builder& builder, BufferId data) {
     const QueueId second = builder.local(Rank{0}, Lane{2});
     const BufferId own = builder.add_buffer({.bytes = 1});
-    builder.add({.kind = Kind::F, .queue = second, .stage = Stage{7}, .flags = flag::with_next},
-                {schedule::write(own)});
-    builder.add({.kind = Kind::B, .queue = second, .stage = Stage{7}}, {schedule::read(data, 1)});
+    builder.add(
+        {.kind = Kind::forward, .queue = second, .stage = Stage{7}, .flags = flag::with_next},
+        {schedule::write(own)});
+    builder.add({.kind = Kind::backward, .queue = second, .stage = Stage{7}},
+                {schedule::read(data, 1)});
   };
   Builder makes("makes", 1);
   const BufferId made = makes.add_buffer({.parts = 2, .bytes = 2});
-  makes.add({.kind = Kind::F, .queue = makes.local(Rank{0})}, {schedule::write(made, 0, 2)});
+  makes.add({.kind = Kind::forward, .queue = makes.local(Rank{0})}, {schedule::write(made, 0, 2)});
   add_pair(makes, made);
   CHECK(to_text(overlap(std::move(makes).build())) == "0F1,7F0,7B0,0F0\n");
 
@@ -361,7 +364,7 @@ TEST_CASE("pieces come between no two actions that are fused") {
     uses.add({.kind = Kind::move, .queue = uses.queue(Rank{1}, Rank{0}), .item = Item{part}},
              {schedule::read(away, part), schedule::write(come, part)});
   add_pair(uses, come);
-  uses.add({.kind = Kind::F, .queue = uses.local(Rank{0})},
+  uses.add({.kind = Kind::forward, .queue = uses.local(Rank{0})},
            {schedule::read(come, 0, 2), schedule::write(result, 0, 2)});
   // Between its halves it would be before the rank waits for part 1.
   CHECK(to_text(overlap(std::move(uses).build())) ==
@@ -374,15 +377,15 @@ TEST_CASE("what cannot be done in parts is refused") {
   const BufferId three = builder.add_buffer({.parts = 3, .bytes = 3});
   const BufferId there = builder.add_buffer({.rank = Rank{1}, .parts = 2, .bytes = 2});
   const QueueId queue = builder.local(Rank{0});
-  builder.add({.kind = Kind::F, .queue = queue},
+  builder.add({.kind = Kind::forward, .queue = queue},
               {schedule::write(two, 0, 2), schedule::write(three, 0, 3)});
   builder.add({.kind = Kind::user, .queue = queue}, {schedule::read(two, 0, 2)});
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
               {schedule::read(two, 0, 2), schedule::write(there, 0, 2)});
-  builder.add({.kind = Kind::F, .queue = queue, .flags = flag::with_next},
+  builder.add({.kind = Kind::forward, .queue = queue, .flags = flag::with_next},
               {schedule::write(two, 0, 2)});
-  builder.add({.kind = Kind::B, .queue = queue}, {schedule::write(three, 0, 3)});
-  builder.add({.kind = Kind::F, .queue = queue},  // each part from the one before it
+  builder.add({.kind = Kind::backward, .queue = queue}, {schedule::write(three, 0, 3)});
+  builder.add({.kind = Kind::forward, .queue = queue},  // each part from the one before it
               {schedule::read(three, 0, 2), schedule::update(three, 1, 2)});
   const Schedule list = std::move(builder).build();
   const auto refusal = [&](std::size_t action) {

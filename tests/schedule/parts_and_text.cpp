@@ -103,8 +103,8 @@ TEST_CASE("a move is named by where it goes") {
   const ActionId prefetch = move(slow, fast, 0);
   const ActionId send = move(fast, other, 0);
   const ActionId back = move(other, fast, flag::gradient);
-  const ActionId work =
-      builder.add({.kind = Kind::W, .queue = builder.local(Rank{1}), .stage = Stage{2}}, {});
+  const ActionId work = builder.add(
+      {.kind = Kind::backward_weight, .queue = builder.local(Rank{1}), .stage = Stage{2}}, {});
   const Schedule list = std::move(builder).build();
   CHECK(action_text(list, copy) == "3COPY7");
   CHECK(action_text(list, evict) == "3EVICT7");

@@ -78,8 +78,9 @@ TEST_CASE("recomputed, every schedule computes the same") {
     const Schedule after = recompute(before);
     means_the_same(before, after);
     const bool trains = count(before, Kind::update) > 0;
-    CHECK(count(after, Kind::F) == (trains ? 2 : 1) * count(before, Kind::F));
-    CHECK(after.size() - before.size() == count(after, Kind::F) - count(before, Kind::F));
+    CHECK(count(after, Kind::forward) == (trains ? 2 : 1) * count(before, Kind::forward));
+    CHECK(after.size() - before.size() ==
+          count(after, Kind::forward) - count(before, Kind::forward));
     const auto again = std::ranges::count_if(
         after.actions(), [](const Action& a) { return (a.flags & flag::again) != 0; });
     CHECK(static_cast<std::size_t>(again) == after.size() - before.size());
@@ -90,7 +91,7 @@ TEST_CASE("recomputing costs a forward per microbatch and leaves one live activa
   for (const int p : {1, 2, 3, 5}) {
     for (const int m : {1, 2, 5, 8}) {
       const schedule::PipelineOptions options{.stages = p, .microbatches = m};
-      const BasicStageCosts<Rational> costs{.F = 2, .B = 3};
+      const BasicStageCosts<Rational> costs{.forward = 2, .backward = 3};
       const auto timeline = simulate(recompute(schedule::one_f_one_b(options)), costs);
       // The last rank works without a pause on M (2 F + B), after the first microbatch has come
       // down and before the last gradient goes up: its F was run again long since.
@@ -111,7 +112,7 @@ TEST_CASE("only the chosen stages recompute") {
   const Schedule before = schedule::one_f_one_b({.stages = 3, .microbatches = 4});
   const Schedule after = recompute(before, [](Stage stage) { return +stage == 0; });
   CHECK(after.size() == before.size() + 4);
-  const auto timeline = simulate(after, {.F = 1, .B = 2});
+  const auto timeline = simulate(after, {.forward = 1, .backward = 2});
   CHECK(peak_parts(timeline, Rank{0}, role::saved) == 1);
   CHECK(peak_parts(timeline, Rank{1}, role::saved) == 2);
   CHECK(recompute(before, [](Stage) { return false; }).size() == before.size());
@@ -124,9 +125,9 @@ TEST_CASE("a forward whose input is gone cannot run again") {
   const QueueId queue = builder.local(Rank{0});
   using namespace schedule;
   builder.add({.kind = Kind::user, .queue = queue}, {write(input)});
-  builder.add({.kind = Kind::F, .queue = queue}, {read(input), write(saved)});
+  builder.add({.kind = Kind::forward, .queue = queue}, {read(input), write(saved)});
   builder.add({.kind = Kind::user, .queue = queue}, {write(input)});
-  builder.add({.kind = Kind::B, .queue = queue}, {read(saved)});
+  builder.add({.kind = Kind::backward, .queue = queue}, {read(saved)});
   const Schedule schedule = std::move(builder).build();
   const std::string why = message_of<infeasible>([&] { (void)recompute(schedule); });
   CHECK(why.find("0F0 cannot run again before 0B0") != std::string::npos);
@@ -181,7 +182,7 @@ TEST_CASE("a narrow message takes two casts and half the channel") {
   const Schedule before = schedule::stream(
       {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f64}});
   const BasicStageCosts<Rational> costs{
-      .F = 7, .cast = Rational(1, 10), .latency = 3, .per_byte = 1};
+      .forward = 7, .cast = Rational(1, 10), .latency = 3, .per_byte = 1};
   CHECK(simulate(before, costs).makespan() == Rational(7 + 80 + 3 + 7));
   // 80 bytes read and cast, 40 sent, 40 read and cast back.
   CHECK(simulate(cast_at_cut(before, {Scalar::f32}, everywhere), costs).makespan() ==
@@ -229,12 +230,13 @@ TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one
   const Schedule lazy = lazy_sums(before);
   for (int stage = 0; stage < 4; ++stage) {
     REQUIRE(place(eager, Kind::group, stage).size() == 1);
-    CHECK(place(eager, Kind::group, stage)[0] == place(eager, Kind::B, stage).back() + 1);
+    CHECK(place(eager, Kind::group, stage)[0] == place(eager, Kind::backward, stage).back() + 1);
     CHECK(place(lazy, Kind::group, stage)[0] + 1 == place(lazy, Kind::update, stage)[0]);
   }
   // Both stages of rank 0 have a sum; the eager one of stage 2 is over before stage 0 is done.
-  const BasicStageCosts<Rational> costs{.F = 1, .B = 2, .group = 1};
-  const Rational work = simulate(before, BasicStageCosts<Rational>{.F = 1, .B = 2}).makespan();
+  const BasicStageCosts<Rational> costs{.forward = 1, .backward = 2, .group = 1};
+  const Rational work =
+      simulate(before, BasicStageCosts<Rational>{.forward = 1, .backward = 2}).makespan();
   CHECK(simulate(eager, costs).makespan() == work + 1);
   CHECK(simulate(lazy, costs).makespan() == work + 2);
 }
@@ -265,13 +267,14 @@ TEST_CASE("what is done together stays together") {
   builder.add({.kind = Kind::user, .queue = builder.local(Rank{0})}, {write(sent)});
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
               {read(sent), write(got)});
-  builder.add({.kind = Kind::F, .queue = queue, .item = Item{0}}, {write(saved, 0)});
-  builder.add({.kind = Kind::B, .queue = queue, .item = Item{2}, .flags = flag::with_next},
+  builder.add({.kind = Kind::forward, .queue = queue, .item = Item{0}}, {write(saved, 0)});
+  builder.add({.kind = Kind::backward, .queue = queue, .item = Item{2}, .flags = flag::with_next},
               {write(sums, 0)});
-  builder.add({.kind = Kind::F, .queue = queue, .item = Item{1}}, {write(saved, 1)});
+  builder.add({.kind = Kind::forward, .queue = queue, .item = Item{1}}, {write(saved, 1)});
   builder.add({.kind = Kind::group, .queue = builder.local(Rank{1}, Lane{1})}, {update(sums, 0)});
-  builder.add({.kind = Kind::F, .queue = queue, .item = Item{3}, .flags = flag::with_next}, {});
-  builder.add({.kind = Kind::B, .queue = queue, .item = Item{0}},
+  builder.add({.kind = Kind::forward, .queue = queue, .item = Item{3}, .flags = flag::with_next},
+              {});
+  builder.add({.kind = Kind::backward, .queue = queue, .item = Item{0}},
               {read(got), read(saved, 0), update(sums, 0)});
   const Schedule before = std::move(builder).build();
   const auto list = [](const Schedule& schedule) {

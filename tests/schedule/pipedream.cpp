@@ -67,7 +67,7 @@ std::string mixed_versions(const Schedule& schedule) {
     for (const Use& use : schedule.uses(id)) {
       if (schedule[schedule[use.buffer].label] != role::weights) continue;
       int& version = held[{stage, use.first}];
-      if (schedule[id].kind == Kind::F) used[{stage, item}] = version;
+      if (schedule[id].kind == Kind::forward) used[{stage, item}] = version;
       if (schedule[id].kind == Kind::update && use.writes()) version = ++newest[stage];
       if (schedule[id].kind != Kind::update && version != used[{stage, item}])
         return action_text(schedule, id) + text(" uses version ", version);
@@ -114,7 +114,7 @@ TEST_CASE("both halves of a backward pass use the version of their forward, howe
           schedule::split_backward(schedule::pipedream_orders(stages, 11, vertical_sync));
       for (auto& list : orders.ranks)  // F comes before the W that stands in front of it
         for (std::size_t i = 0; i + 2 < list.size(); ++i)
-          if (list[i].kind == Kind::W && list[i + 2].kind == Kind::F)
+          if (list[i].kind == Kind::backward_weight && list[i + 2].kind == Kind::forward)
             std::rotate(&list[i], &list[i + 2], &list[i + 2] + 1);
       const Schedule schedule = weave(orders);
       INFO(schedule.name());
@@ -137,7 +137,7 @@ TEST_CASE("an update after every backward pass costs no bubble but its own time"
     for (const int microbatches : {1, 4, 9}) {
       const auto timeline =
           simulate(schedule::pipedream({.stages = stages, .microbatches = microbatches}),
-                   BasicStageCosts<int>{.F = 1, .B = 2});
+                   BasicStageCosts<int>{.forward = 1, .backward = 2});
       CHECK(timeline.makespan() == 3 * (microbatches + stages - 1));
     }
 }

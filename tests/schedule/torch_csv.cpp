@@ -95,8 +95,8 @@ TEST_CASE("a fused pair is two entries, the first of them fused") {
   const Orders orders =
       read_orders("0F0,0F1,1F0,(0F2;1B0)OVERLAP_F_B,1F1,1F2,0B0,1B1,1B2,(0B1;0B2)OVERLAP_F_B");
   REQUIRE(orders.ranks[0].size() == 12);
-  CHECK(orders.ranks[0][3] == Order{Kind::F, Stage{0}, Item{2}, true});
-  CHECK(orders.ranks[0][4] == Order{Kind::B, Stage{1}, Item{0}});
+  CHECK(orders.ranks[0][3] == Order{Kind::forward, Stage{0}, Item{2}, true});
+  CHECK(orders.ranks[0][4] == Order{Kind::backward, Stage{1}, Item{0}});
   CHECK(to_csv(orders).find("1F0,(0F2;1B0)OVERLAP_F_B,1F1") != std::string::npos);
   for (const char* bad :
        {"(0F0;1B0)", "(0F0,1B0)OVERLAP_F_B", "(0F0;1B0)OVERLAP", "(0F0)OVERLAP_F_B",
@@ -123,7 +123,7 @@ TEST_CASE("transfers stand where torch's lowering places them") {
 }
 
 TEST_CASE("writing transfers of orders with a fault is refused") {
-  const Orders orders{"mine", {{{Kind::F, Stage{1}, Item{0}}}}};
+  const Orders orders{"mine", {{{Kind::forward, Stage{1}, Item{0}}}}};
   CHECK(test::message_of<infeasible>([&] { (void)to_csv(orders, CsvContents::transfers); }) ==
         "heddle::schedule::to_csv(mine): an action is missing (no rank has 0F0, which comes before "
         "1F0)");
@@ -216,7 +216,7 @@ TEST_CASE("a receive may bring any input of its stage, in whatever order the gra
 TEST_CASE("transfers of forward passes alone are those that the forward passes need") {
   Orders orders = schedule::flexpipe_orders(2, 2);
   for (auto& list : orders.ranks)
-    std::erase_if(list, [](const Order& order) { return order.kind != Kind::F; });
+    std::erase_if(list, [](const Order& order) { return order.kind != Kind::forward; });
   const std::string csv = to_csv(orders, CsvContents::transfers);
   CHECK(csv.find("SEND_F") != std::string::npos);
   CHECK(read_orders(csv, {.graph = orders.graph}).ranks == orders.ranks);
@@ -235,7 +235,7 @@ TEST_CASE("the grid of a wrong cell marks it among its neighbours") {
 }
 
 TEST_CASE("timelines of the catalogue's schedules are read as their orders, recomputed or not") {
-  const StageCosts costs{.F = 1, .I = 1, .W = 1, .update = 1};
+  const StageCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
   for (const Orders& orders : many_orders()) {
     for (const Schedule& woven : {weave(orders), recompute(weave(orders))}) {
       const std::string csv = to_csv(simulate(woven, costs));
@@ -245,39 +245,41 @@ TEST_CASE("timelines of the catalogue's schedules are read as their orders, reco
   }
   // The forward that runs again stands right before its backward, unnamed.
   CHECK(to_csv(simulate(recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
-                        {.F = 1, .B = 2})) == "0F0,0F1,,0B0,,,0B1\n");
+                        {.forward = 1, .backward = 2})) == "0F0,0F1,,0B0,,,0B1\n");
 }
 
 TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
   const Schedule woven = schedule::pipedream({.stages = 1, .microbatches = 2});
-  CHECK(to_csv(simulate(woven, {.F = 1, .B = 1, .update = 1})) ==
+  CHECK(to_csv(simulate(woven, {.forward = 1, .backward = 1, .update = 1})) ==
         "0F0,0B0,0UPDATE0,0F1,0B1,0UPDATE1\n");
   // One that is the last action of its step too, where it has a name.
-  const StageCosts units{.F = 1, .B = 1, .update = 1};
+  const StageCosts units{.forward = 1, .backward = 1, .update = 1};
   CHECK(to_csv(simulate(schedule::pipedream({.stages = 1}), units)) == "0F0,0B0,0UPDATE0\n");
   CHECK(to_csv(simulate(schedule::pipedream({.stages = 2}), units)) ==
         "0F0,,,0B0,0UPDATE0\n,1F0,1B0,1UPDATE0\n");
   CHECK(to_csv(simulate(schedule::one_f_one_b({.stages = 1, .microbatches = 1}), units)) ==
         "0F0,0B0\n");
-  CHECK(
-      test::message_of<contract_error>([&] { (void)to_csv(simulate(woven, {.F = 1, .B = 1})); }) ==
-      "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
-      "simulate with costs of one slot or several");
+  CHECK(test::message_of<contract_error>(
+            [&] { (void)to_csv(simulate(woven, {.forward = 1, .backward = 1})); }) ==
+        "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
+        "simulate with costs of one slot or several");
 }
 
 TEST_CASE("a timeline in unit slots is written with its idle cells") {
   const Schedule schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
   const std::string unit = "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n";
-  CHECK(to_csv(simulate(schedule, {.F = 1, .B = 1})) == unit);
-  CHECK(to_csv(simulate(schedule, BasicStageCosts<test::Rational>{.F = {1, 3}, .B = {1, 3}}),
+  CHECK(to_csv(simulate(schedule, {.forward = 1, .backward = 1})) == unit);
+  CHECK(to_csv(simulate(schedule,
+                        BasicStageCosts<test::Rational>{.forward = {1, 3}, .backward = {1, 3}}),
                test::Rational{1, 3}) == unit);
-  CHECK(to_csv(simulate(schedule, {.F = 1, .B = 2})) == "0F0,0F1,,,0B0,,,0B1\n,1F0,1B0,,1F1,1B1\n");
+  CHECK(to_csv(simulate(schedule, {.forward = 1, .backward = 2})) ==
+        "0F0,0F1,,,0B0,,,0B1\n,1F0,1B0,,1F1,1B1\n");
   CHECK(read_orders(unit).ranks == schedule::one_f_one_b_orders(2, 2).ranks);
   const Schedule pair = weave(read_orders("0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1"));
-  CHECK(to_csv(simulate(pair, {.F = 1, .B = 1, .FB = 1})) ==
+  CHECK(to_csv(simulate(pair, {.forward = 1, .backward = 1, .forward_backward = 1})) ==
         "0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1\n");
   CHECK(test::message_of<contract_error>(
-            [&] { (void)to_csv(simulate(schedule, {.F = 1, .B = 1}), 2.0); }) ==
+            [&] { (void)to_csv(simulate(schedule, {.forward = 1, .backward = 1}), 2.0); }) ==
         "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
         "simulate with costs of one slot or several");
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==

@@ -69,7 +69,7 @@ class Mutator {
       case 0: graph.replicas = !graph.replicas; break;
       case 1:
         if (graph.stages > 0)
-          graph.edges.push_back({stage(), stage(), below(2) == 0 ? Kind::F : Kind::B});
+          graph.edges.push_back({stage(), stage(), below(2) == 0 ? Kind::forward : Kind::backward});
         break;
       default:
         if (!graph.edges.empty())

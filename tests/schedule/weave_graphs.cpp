@@ -22,7 +22,8 @@ namespace {
 
 Order order(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{item}}; }
 
-constexpr Kind F = Kind::F, I = Kind::I, W = Kind::W, B = Kind::B;
+constexpr Kind F = Kind::forward, I = Kind::backward_input, W = Kind::backward_weight,
+               B = Kind::backward;
 
 const StageGraph diamond{
     4, {{Stage{0}, Stage{1}}, {Stage{0}, Stage{2}}, {Stage{1}, Stage{3}}, {Stage{2}, Stage{3}}}};
@@ -51,9 +52,9 @@ TEST_CASE("a diamond of stages is woven, runs and takes what it takes by hand") 
   CHECK(woven.size() == 36);
   // Free transfers, F = 1, B = 2: stage 3 runs F 2-4 and B 4-8, stages 1 and 2 B 6-10, stage 0
   // 8-12.
-  CHECK(simulate(woven, {.F = 1, .B = 2}).makespan() == 12);
+  CHECK(simulate(woven, {.forward = 1, .backward = 2}).makespan() == 12);
   // Latency 1/2: stage 3 F 3-5, B 5-9; stages 1 and 2 B 7.5-11.5; stage 0 B 10-12 and 12-14.
-  CHECK(simulate(woven, {.F = 1, .B = 2, .latency = 0.5}).makespan() == 14);
+  CHECK(simulate(woven, {.forward = 1, .backward = 2, .latency = 0.5}).makespan() == 14);
   // The join reads both branches, forwards and backwards; the fork sums two gradients itself.
   for (std::size_t i = 0; i < woven.size(); ++i) {
     const Action& action = woven[ActionId{i}];
@@ -74,7 +75,7 @@ TEST_CASE("a diamond on two ranks moves only what crosses") {
   test::schedule_battery(woven);
   CHECK(woven.size() == 8 + 4 + 4);
   // F: 0-1, then 1-2 on both; 3 at 2-3. B: 3 at 3-5, then 5-7 on both, 0 at 7-9.
-  CHECK(simulate(woven, {.F = 1, .B = 2}).makespan() == 9);
+  CHECK(simulate(woven, {.forward = 1, .backward = 2}).makespan() == 9);
 }
 
 TEST_CASE("without backward passes nothing moves to where only those would read it") {
@@ -103,11 +104,13 @@ TEST_CASE("split backward passes: W fills the bubble") {
                        order(W, 1, 0), order(W, 1, 1)}}};
   const Schedule woven = weave(split, {.activation = 4, .delta = 8});
   test::schedule_battery(woven);
-  const Timeline timeline = simulate(woven, {.F = 1, .I = 1, .W = 1});
+  const Timeline timeline =
+      simulate(woven, {.forward = 1, .backward_input = 1, .backward_weight = 1});
   CHECK(timeline.makespan() == 7);
   CHECK(timeline.bubble_ratio() == 1 - 12.0 / 14.0);
   // The same work with B = I + W at once: rank 1 F0 1-2 B0 2-4 F1 4-5 B1 5-7, rank 0 B1 7-9.
-  CHECK(simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}), {.F = 1, .I = 1, .W = 1})
+  CHECK(simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}),
+                 {.forward = 1, .backward_input = 1, .backward_weight = 1})
             .makespan() == 9);
 }
 
@@ -118,7 +121,8 @@ TEST_CASE("stages of a split and of a whole backward pass go together") {
   const Schedule woven = weave(mixed);
   test::schedule_battery(woven);
   // 0 F, I send the gradient on; W does not delay it: F 0-1, F 1-2, I 2-5, B 5-7; W 5-12.
-  const Timeline timeline = simulate(woven, {.F = 1, .I = 3, .W = 7, .B = 2});
+  const Timeline timeline =
+      simulate(woven, {.forward = 1, .backward_input = 3, .backward_weight = 7, .backward = 2});
   CHECK(timeline.makespan() == 12);
 }
 
@@ -142,7 +146,7 @@ TEST_CASE("a stage writes its gradients once and continues them afterwards") {
   const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
   std::vector<std::vector<Access>> accesses(2);
   for (std::size_t i = 0; i < pipeline.size(); ++i)
-    if (pipeline[ActionId{i}].kind == Kind::B)
+    if (pipeline[ActionId{i}].kind == Kind::backward)
       accesses[+pipeline[ActionId{i}].stage].push_back(pipeline.uses(ActionId{i}).back().access());
   for (const auto& found : accesses)
     CHECK(found == std::vector<Access>{Access::write, Access::update, Access::update});

@@ -29,7 +29,8 @@ std::string refusal(const std::vector<std::vector<Order>>& ranks, int stages = 2
   });
 }
 
-constexpr Kind F = Kind::F, I = Kind::I, W = Kind::W, B = Kind::B;
+constexpr Kind F = Kind::forward, I = Kind::backward_input, W = Kind::backward_weight,
+               B = Kind::backward;
 
 }  // namespace
 
@@ -119,7 +120,7 @@ TEST_CASE("a stage graph with an edge to no stage, or no stages, is refused") {
              ContainsSubstring("an edge to no stage (0 -> 1)"));
   CHECK_THAT(
       test::message_of<contract_error>([&] {
-        (void)weave(on({1, {{Stage{0}, Stage{0}, Kind::W}}}));
+        (void)weave(on({1, {{Stage{0}, Stage{0}, Kind::backward_weight}}}));
       }),
       ContainsSubstring("an edge ends at a forward (F) or a backward pass (B) (0 -> 0 at W)"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)StageGraph::chain(0); }),

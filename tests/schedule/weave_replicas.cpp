@@ -26,7 +26,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-constexpr Kind F = Kind::F, I = Kind::I, W = Kind::W, B = Kind::B, update = Kind::update;
+constexpr Kind F = Kind::forward, I = Kind::backward_input, W = Kind::backward_weight,
+               B = Kind::backward, update = Kind::update;
 
 Order order(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{item}}; }
 Order fused(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{item}, true}; }
@@ -79,7 +80,7 @@ TEST_CASE("a stage with replicas computes each microbatch on one rank, and sums 
   // 8 works, 4 moves (there and back, each way), 2 sums, 4 updates.
   CHECK(woven.size() == 8 + 4 + 2 + 4);
   // F 0-1, 1-2, then B 2-4 and 4-6 on both ranks: no bubble at all.
-  CHECK(simulate(woven, {.F = 1, .B = 2}).bubble_ratio() == 0);
+  CHECK(simulate(woven, {.forward = 1, .backward = 2}).bubble_ratio() == 0);
   std::vector<std::pair<Stage, std::size_t>> groups;
   for (std::size_t i = 0; i < woven.size(); ++i)
     if (woven[ActionId{i}].kind == Kind::group)
@@ -150,12 +151,12 @@ TEST_CASE("a fused pair starts when both can, and is seen when both are done") {
   const Schedule woven = weave(orders, {.activation = 4});
   test::schedule_battery(woven);
   // F 0-1; rank 1 F 1-2, B 2-4; the pair 4-6.5; rank 1 F 6.5-7.5, B 7.5-9.5; B 9.5-11.5.
-  const Timeline timeline = simulate(woven, {.F = 1, .B = 2, .FB = 2.5});
+  const Timeline timeline = simulate(woven, {.forward = 1, .backward = 2, .forward_backward = 2.5});
   CHECK(timeline.makespan() == 11.5);
   CHECK(timeline.busy() == std::vector<Seconds>{5.5, 6});
   // Unfused, the forward of microbatch 1 does not wait: 0-1, 1-2, rank 1 F 1-2 B 2-4, F 4-5 B 5-7.
-  CHECK(simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), {.F = 1, .B = 2}).makespan() ==
-        9);
+  CHECK(simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), {.forward = 1, .backward = 2})
+            .makespan() == 9);
   // Lines of a mesh keep the pair together; a fused entry needs a partner.
   test::schedule_battery(data_parallel(woven, {{"data", 2}, {"pipe", 2}}));
   Orders lonely = orders;

@@ -39,7 +39,7 @@ Rational one_f_one_b(int stages, int microbatches, const ExactCosts& costs) {
 }  // namespace
 
 TEST_CASE("Chimera of N = D and B = 2F takes 16, 36, 76, 156 where 1F1B takes 21, 45, 93, 189") {
-  const ExactCosts costs{.F = 1, .B = 2};
+  const ExactCosts costs{.forward = 1, .backward = 2};
   for (const auto& [d, chimera, plain] :
        {std::tuple{4, 16, 21}, {8, 36, 45}, {16, 76, 93}, {32, 156, 189}}) {
     CHECK(step(schedule::chimera_orders(d, d), costs) == chimera);
@@ -48,10 +48,10 @@ TEST_CASE("Chimera of N = D and B = 2F takes 16, 36, 76, 156 where 1F1B takes 21
 }
 
 TEST_CASE("at N = 4D the bubble stays for F = B, and B = 2F makes concatenation lose to 1F1B") {
-  const ExactCosts equal{.F = 1, .B = 1};
+  const ExactCosts equal{.forward = 1, .backward = 1};
   CHECK(step(schedule::chimera_orders(8, 32), equal) == 70);
   CHECK(one_f_one_b(8, 32, equal) == 78);
-  const ExactCosts twice{.F = 1, .B = 2};
+  const ExactCosts twice{.forward = 1, .backward = 2};
   for (const auto& [d, direct, doubled, plain] :
        {std::tuple{4, 58, 51, 57}, {8, 126, 105, 117}, {16, 262, 213, 237}}) {
     CHECK(step(schedule::chimera_orders(d, 4 * d), twice) == direct);
@@ -70,7 +70,7 @@ TEST_CASE("the bubble of whole units is (D/f - 2)(max(F,B) + (u - 1)|F - B|), ex
             schedule::chimera({.stages = d, .microbatches = units * d, .pairs = f});
         for (const auto& [forward, backward] :
              {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}, {1, 1}}) {
-          simulate(chimera, ExactCosts{.F = forward, .B = backward}, timeline);
+          simulate(chimera, ExactCosts{.forward = forward, .backward = backward}, timeline);
           const Rational more = std::max(forward, backward);
           const Rational difference = more - std::min(forward, backward);
           const Rational expected = Rational(units * d) * (forward + backward) +
@@ -91,7 +91,7 @@ TEST_CASE("doubled forwards have the bubble (D/2 - 1)(F + B) for F <= B <= 2F, e
       const Schedule chimera =
           schedule::chimera({.stages = d, .microbatches = n, .double_forwards = true});
       for (const Rational backward : {Rational(1), Rational(7, 5), Rational(2)}) {
-        simulate(chimera, ExactCosts{.F = 1, .B = backward}, timeline);
+        simulate(chimera, ExactCosts{.forward = 1, .backward = backward}, timeline);
         if (!(timeline.makespan() == Rational(n + d / 2 - 1) * (Rational(1) + backward)))
           FAIL(chimera.name() << ", B = " << backward << ": " << timeline.makespan());
       }
@@ -106,7 +106,7 @@ TEST_CASE("Chimera keeps D/2 + 1 to D activations, and twice as many with double
         const auto timeline = simulate(schedule::chimera({.stages = d,
                                                           .microbatches = units * in_slot * d,
                                                           .double_forwards = in_slot == 2}),
-                                       ExactCosts{.F = 1, .B = 2});
+                                       ExactCosts{.forward = 1, .backward = 2});
         for (int r = 0; r < d; ++r) {
           const int from_end = std::min(r, d - 1 - r);
           CHECK(peak_parts(timeline, Rank{r}, role::saved) ==
@@ -126,10 +126,10 @@ TEST_CASE("the orders are those of the slots, of which every one has room for on
       for (int i = 0; i < half; ++i) {
         const int base = 2 * d * (i / (d / 2)) + 2 * (i % (d / 2));
         for (int s = 0; s < d; ++s) {
-          put(s, base + s, {Kind::F, Stage{s}, Item{i}});
-          put(s, base + 2 * d - 1 - s, {Kind::B, Stage{s}, Item{i}});
-          put(d - 1 - s, base + s, {Kind::F, Stage{s}, Item{half + i}});
-          put(d - 1 - s, base + 2 * d - 1 - s, {Kind::B, Stage{s}, Item{half + i}});
+          put(s, base + s, {Kind::forward, Stage{s}, Item{i}});
+          put(s, base + 2 * d - 1 - s, {Kind::backward, Stage{s}, Item{i}});
+          put(d - 1 - s, base + s, {Kind::forward, Stage{s}, Item{half + i}});
+          put(d - 1 - s, base + 2 * d - 1 - s, {Kind::backward, Stage{s}, Item{half + i}});
         }
       }
       const Orders orders = schedule::chimera_orders(d, units * d);
@@ -153,7 +153,7 @@ TEST_CASE("every microbatch goes its way alone, and the ways divide them evenly"
           for (const Order& order : orders.ranks[r]) {
             auto& way = ways[order.item.value];
             way.resize(static_cast<std::size_t>(d), 999);
-            if (order.kind == Kind::F) way[+order.stage] = r;
+            if (order.kind == Kind::forward) way[+order.stage] = r;
           }
         REQUIRE(ways.size() == static_cast<std::size_t>(n));
         std::map<std::vector<std::size_t>, int> users;
@@ -199,9 +199,9 @@ TEST_CASE("of the sums of a rank's two stages an eager one hides behind the othe
   for (const int d : {4, 8, 16})
     for (const int units : {1, 2}) {
       const Schedule chimera = schedule::chimera({.stages = d, .microbatches = units * d});
-      const Rational alone = simulate(chimera, ExactCosts{.F = 1, .B = 2}).makespan();
+      const Rational alone = simulate(chimera, ExactCosts{.forward = 1, .backward = 2}).makespan();
       for (const int sum : {1, 2, 4}) {  // as long as the other stage still works: two backwards
-        const ExactCosts costs{.F = 1, .B = 2, .group = sum};
+        const ExactCosts costs{.forward = 1, .backward = 2, .group = sum};
         CHECK(simulate(lazy_sums(chimera), costs).makespan() == alone + 2 * sum);
         CHECK(simulate(eager_sums(chimera), costs).makespan() == alone + sum);
       }

@@ -28,8 +28,9 @@ Schedule one_of_each() {
       builder.add_buffer({.label = builder.label("a"), .transient = false, .bytes = 6});
   const BufferId b =
       builder.add_buffer({.label = builder.label("b"), .transient = false, .bytes = 6});
-  for (const Kind kind : {Kind::F, Kind::I, Kind::W, Kind::B, Kind::combine, Kind::cast,
-                          Kind::group, Kind::update, Kind::user})
+  for (const Kind kind :
+       {Kind::forward, Kind::backward_input, Kind::backward_weight, Kind::backward, Kind::combine,
+        Kind::cast, Kind::group, Kind::update, Kind::user})
     builder.add({.kind = kind, .queue = builder.local(Rank{0})},
                 {schedule::read(a), schedule::update(b)});
   return std::move(builder).build();
@@ -44,10 +45,10 @@ std::vector<double> durations(const Timeline& timeline) {
 }  // namespace
 
 TEST_CASE("stage costs price every kind; combine and cast by the byte") {
-  const Timeline t = simulate(one_of_each(), {.F = 1,
-                                              .I = 2,
-                                              .W = 4,
-                                              .B = 8,
+  const Timeline t = simulate(one_of_each(), {.forward = 1,
+                                              .backward_input = 2,
+                                              .backward_weight = 4,
+                                              .backward = 8,
                                               .combine = 16,
                                               .cast = 32,
                                               .group = 64,
@@ -60,16 +61,16 @@ TEST_CASE("stage costs price every kind; combine and cast by the byte") {
 }
 
 TEST_CASE("B costs as much as I and W together unless it is given") {
-  CHECK(StageCosts{.I = 2, .W = 3}.B == 5);
-  CHECK(StageCosts{.I = 2, .W = 3, .B = 4}.B == 4);
+  CHECK(StageCosts{.backward_input = 2, .backward_weight = 3}.backward == 5);
+  CHECK(StageCosts{.backward_input = 2, .backward_weight = 3, .backward = 4}.backward == 4);
 }
 
 TEST_CASE("a table has a cost per kind and stage, and refuses stages that it lacks") {
   TableCosts table(Machine::uniform(2, {}, {.latency = 3, .bandwidth = 4}), 2);
-  table.at(Kind::F, Stage{0}) = 1;
-  table.at(Kind::F, Stage{1}) = 2;
-  table.at(Kind::B, Stage{0}) = 10;
-  table.at(Kind::B, Stage{1}) = 20;
+  table.at(Kind::forward, Stage{0}) = 1;
+  table.at(Kind::forward, Stage{1}) = 2;
+  table.at(Kind::backward, Stage{0}) = 10;
+  table.at(Kind::backward, Stage{1}) = 20;
   table.at(Kind::update, Stage{1}) = 100;
   const Schedule pipeline =
       schedule::gpipe({.stages = 2, .microbatches = 1, .sizes = {.activation = 8}});
@@ -88,7 +89,7 @@ TEST_CASE("a table has a cost per kind and stage, and refuses stages that it lac
   CHECK(simulate(pipeline, table, Sending::rendezvous).makespan() == 49);
   CHECK(table.machine().link(Rank{0}, Rank{1}).bandwidth == 1);
 
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)table.at(Kind::F, Stage{2}); }),
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)table.at(Kind::forward, Stage{2}); }),
              ContainsSubstring("heddle::TableCosts") && ContainsSubstring("stage 2 of 2"));
   table.set_machine(Machine::uniform(3, {}, {}));
   CHECK_THAT(test::message_of<contract_error>(
@@ -98,22 +99,23 @@ TEST_CASE("a table has a cost per kind and stage, and refuses stages that it lac
 
 TEST_CASE("a table prices a fused pair as one where it has a cost for it") {
   const Schedule pair = weave(Orders{"pair",
-                                     {{{Kind::F, Stage{0}, Item{0}},
-                                       {Kind::F, Stage{0}, Item{1}, true},
-                                       {Kind::B, Stage{0}, Item{0}},
-                                       {Kind::B, Stage{0}, Item{1}}}}});
+                                     {{{Kind::forward, Stage{0}, Item{0}},
+                                       {Kind::forward, Stage{0}, Item{1}, true},
+                                       {Kind::backward, Stage{0}, Item{0}},
+                                       {Kind::backward, Stage{0}, Item{1}}}}});
   TableCosts table(Machine::uniform(1, {}, {}), 1);
-  table.at(Kind::F, Stage{0}) = 1;
-  table.at(Kind::B, Stage{0}) = 2;
+  table.at(Kind::forward, Stage{0}) = 1;
+  table.at(Kind::backward, Stage{0}) = 2;
   CHECK(simulate(pair, table).makespan() == 6);
-  CHECK(table.at(Kind::F, Stage{0}, Kind::B, Stage{0}) == 3);  // reading makes nothing free
+  CHECK(table.at(Kind::forward, Stage{0}, Kind::backward, Stage{0}) ==
+        3);  // reading makes nothing free
   CHECK(simulate(pair, table).makespan() == 6);
-  table.at(Kind::B, Stage{0}, Kind::F, Stage{0}) = 100;  // of the other order
+  table.at(Kind::backward, Stage{0}, Kind::forward, Stage{0}) = 100;  // of the other order
   CHECK(simulate(pair, table).makespan() == 6);
-  table.at(Kind::F, Stage{0}, Kind::B, Stage{0}) = 2.5;
+  table.at(Kind::forward, Stage{0}, Kind::backward, Stage{0}) = 2.5;
   CHECK(simulate(pair, table).makespan() == 5.5);
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { (void)table.at(Kind::F, Stage{0}, Kind::B, Stage{1}); }),
+                 [&] { (void)table.at(Kind::forward, Stage{0}, Kind::backward, Stage{1}); }),
              ContainsSubstring("no such stage") && ContainsSubstring("stage 1 of 1"));
 }
 

@@ -30,7 +30,7 @@ struct UnequalCosts {
   Rational latency;
 
   static Rational cost(Kind kind, int stage) {
-    return kind == Kind::F ? Rational(2 + stage * 5 % 7, 3) : Rational(4 + stage * 3 % 5, 3);
+    return kind == Kind::forward ? Rational(2 + stage * 5 % 7, 3) : Rational(4 + stage * 3 % 5, 3);
   }
   [[nodiscard]] Rational time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
@@ -69,11 +69,11 @@ Rational recurrence(int stages, int microbatches, WarmUp policy, int most_live,
         if (i >= k) start = std::max(start, at(b, i - k, x));
         if (i > 0) start = std::max(start, at(f, i - 1, x));
         if (x > 0) start = std::max(start, at(f, i, x - 1) + costs.latency);
-        const Rational forward = start + UnequalCosts::cost(Kind::F, x);
+        const Rational forward = start + UnequalCosts::cost(Kind::forward, x);
         start = at(f, std::min(i + k - 1, microbatches - 1), x);
         if (i > 0) start = std::max(start, at(b, i - 1, x));
         if (x + 1 < stages) start = std::max(start, at(b, i, x + 1) + costs.latency);
-        const Rational backward = start + UnequalCosts::cost(Kind::B, x);
+        const Rational backward = start + UnequalCosts::cost(Kind::backward, x);
         changed |= !(at(f, i, x) == forward) || !(at(b, i, x) == backward);
         at(f, i, x) = forward;
         at(b, i, x) = backward;
@@ -116,7 +116,7 @@ TEST_CASE("with memory for it either policy has the bubble of 1F1B, exactly") {
       for (const WarmUp policy : {WarmUp::policy_a, WarmUp::policy_b}) {
         const Schedule early =
             schedule::dapple({.stages = p, .microbatches = m, .warm_up = policy});
-        simulate(early, BasicStageCosts<Rational>{.F = {2, 7}, .B = {5, 3}}, timeline);
+        simulate(early, BasicStageCosts<Rational>{.forward = {2, 7}, .backward = {5, 3}}, timeline);
         if (!(timeline.makespan() == Rational(m + p - 1) * Rational(41, 21)))
           FAIL(early.name() << ": " << timeline.makespan());
       }
@@ -128,7 +128,7 @@ TEST_CASE("with memory for it either policy has the bubble of 1F1B, exactly") {
 TEST_CASE("policy B hides transfers that take as long as a stage") {
   const auto step = [](WarmUp policy, double latency) {
     return simulate(schedule::dapple({.stages = 4, .microbatches = 32, .warm_up = policy}),
-                    {.F = 1, .B = 2, .latency = latency})
+                    {.forward = 1, .backward = 2, .latency = latency})
         .makespan();
   };
   CHECK(step(WarmUp::policy_a, 0) == step(WarmUp::policy_b, 0));
@@ -140,7 +140,7 @@ TEST_CASE("policy B hides transfers that take as long as a stage") {
 
 TEST_CASE("at equal memory early backward beats GPipe, whose microbatches all live at once") {
   // Two activations per rank: GPipe stops at two microbatches a step, DAPPLE runs sixteen.
-  const BasicStageCosts<Rational> costs{.F = 1, .B = 2};
+  const BasicStageCosts<Rational> costs{.forward = 1, .backward = 2};
   const auto late = simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), costs);
   const auto early =
       simulate(schedule::dapple({.stages = 2, .microbatches = 16, .most_live = 2}), costs);

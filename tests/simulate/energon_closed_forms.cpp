@@ -27,7 +27,7 @@ constexpr Bytes message = 1000;
 Rational makespan(int stages, int requests, int depth, const Rational& transfer) {
   const Schedule schedule = schedule::energon(
       {.stages = stages, .requests = requests, .depth = depth, .sizes = {.activation = message}});
-  return simulate(schedule, BasicStageCosts<Rational>{.F = 1, .per_byte = transfer / message})
+  return simulate(schedule, BasicStageCosts<Rational>{.forward = 1, .per_byte = transfer / message})
       .makespan();
 }
 

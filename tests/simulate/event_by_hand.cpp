@@ -51,7 +51,7 @@ struct Messages {
       const BufferId target =
           builder.add_buffer({.rank = Rank{message.to}, .label = label, .bytes = message.bytes});
       for (int m = 0; m <= message.makes; ++m)
-        builder.add({.kind = m == 0 ? Kind::user : Kind::F, .queue = builder.local(from)},
+        builder.add({.kind = m == 0 ? Kind::user : Kind::forward, .queue = builder.local(from)},
                     {schedule::write(source)});
       moves.push_back(builder.add(
           {.kind = Kind::move, .queue = builder.queue(from, Rank{message.to}, Lane{message.lane})},
@@ -102,7 +102,7 @@ TEST_CASE("over one line the first in time comes first, not the first in the lis
       3, {{.from = 0, .to = 2, .bytes = 3, .makes = 4}, {.from = 1, .to = 2, .bytes = 2}});
   Machine machine = Machine::uniform(3, {}, {});
   machine.share("line", 1, {{Rank{0}, Rank{2}}, {Rank{1}, Rank{2}}});
-  const Timeline t = simulate(two.schedule, {.F = 1}, machine);
+  const Timeline t = simulate(two.schedule, {.forward = 1}, machine);
   CHECK(is(t[two.moves[0]], 4, 7, 7));
   CHECK(is(t[two.moves[1]], 0, 2, 2));
   CHECK(t.makespan() == 7);  // 2 after 7 would be 9
@@ -188,14 +188,14 @@ TEST_CASE("with rendezvous a port is taken only when the destination is free") {
   for (int m = 0; m < 2; ++m) {
     moves.push_back(builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
                                 {schedule::read(from), schedule::write(to)}));
-    builder.add({.kind = Kind::F, .queue = builder.local(Rank{1})}, {schedule::read(to)});
+    builder.add({.kind = Kind::forward, .queue = builder.local(Rank{1})}, {schedule::read(to)});
   }
   const Schedule schedule = std::move(builder).build();
   Machine machine = Machine::uniform(2, {}, {.latency = 3});
   machine.set_ports(0, 0, {.out = 1});
-  const Timeline eager = simulate(schedule, {.F = 10}, machine);
+  const Timeline eager = simulate(schedule, {.forward = 10}, machine);
   CHECK(is(eager[moves[1]], 1, 2, 14));
-  const Timeline rendezvous = simulate(schedule, {.F = 10}, machine, Sending::rendezvous);
+  const Timeline rendezvous = simulate(schedule, {.forward = 10}, machine, Sending::rendezvous);
   CHECK(is(rendezvous[moves[1]], 14, 15, 18));
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("actions share the units of their device, first come, first served") {
   Builder builder("units", 1);
   std::vector<ActionId> work;
   const auto add = [&](int lane, int units) {
-    work.push_back(builder.add({.kind = Kind::F,
+    work.push_back(builder.add({.kind = Kind::forward,
                                 .queue = builder.local(Rank{0}, Lane{lane}),
                                 .units = static_cast<std::uint16_t>(units)},
                                {}));
@@ -256,7 +256,7 @@ TEST_CASE("actions share the units of their device, first come, first served") {
   add(1, 1);
   const Schedule schedule = std::move(builder).build();
   const auto run = [&](int units) {
-    return simulate(schedule, {.F = 1}, Machine::uniform(1, {.units = units}, {}));
+    return simulate(schedule, {.forward = 1}, Machine::uniform(1, {.units = units}, {}));
   };
   const Timeline t = run(10);
   const double starts[] = {0, 0, 1, 1, 0, 2};
@@ -275,7 +275,7 @@ TEST_CASE("work takes as long as its device is slow, a move between levels of me
   const BufferId here = builder.add_buffer({.rank = Rank{1}, .transient = false, .bytes = 100});
   const BufferId there = builder.add_buffer({.rank = Rank{1}, .tier = Tier{1}, .bytes = 100});
   const BufferId copy = builder.add_buffer({.rank = Rank{1}, .bytes = 100});
-  const ActionId work = builder.add({.kind = Kind::F, .queue = builder.local(Rank{1})}, {});
+  const ActionId work = builder.add({.kind = Kind::forward, .queue = builder.local(Rank{1})}, {});
   const auto move = [&](BufferId from, BufferId to) {
     return builder.add({.kind = Kind::move, .queue = builder.local(Rank{1}, Lane{1})},
                        {schedule::read(from), schedule::write(to)});
@@ -287,7 +287,7 @@ TEST_CASE("work takes as long as its device is slow, a move between levels of me
   const Machine machine = Machine::hierarchical(
       {{.name = "fast"}, {.name = "slow", .speed = 0.25, .memories = memories}},
       {{.name = "rank", .link = {0, 100}}, {.name = "machine", .ranks = 2}});
-  const Timeline t = simulate(schedule, {.F = 1}, machine);
+  const Timeline t = simulate(schedule, {.forward = 1}, machine);
   CHECK(t[work].end == 4);
   CHECK(is(t[evict], 0, 10, 10));
   CHECK(is(t[copies], 10, 11, 11));

@@ -79,10 +79,10 @@ void compare(const Schedule& schedule, const BasicStageCosts<T>& stage) {
   }
 }
 
-const StageCosts costs{.F = 1.25,
-                       .I = 1.1,
-                       .W = 0.9,
-                       .FB = 2.7,
+const StageCosts costs{.forward = 1.25,
+                       .backward_input = 1.1,
+                       .backward_weight = 0.9,
+                       .forward_backward = 2.7,
                        .combine = 0.01,
                        .cast = 0.02,
                        .group = 1.5,
@@ -147,9 +147,9 @@ TEST_CASE("the event engine gives random schedules the times of the linear one")
 
 TEST_CASE("the event engine gives random schedules the times of the linear one, exactly") {
   using test::Rational;
-  const BasicStageCosts<Rational> exact{.F = {1, 3},
-                                        .I = {1, 2},
-                                        .W = {2, 3},
+  const BasicStageCosts<Rational> exact{.forward = {1, 3},
+                                        .backward_input = {1, 2},
+                                        .backward_weight = {2, 3},
                                         .combine = {1, 12},
                                         .cast = {1, 6},
                                         .group = {3, 2},

@@ -31,7 +31,7 @@ namespace {
 /// The step of kFkB where every transfer takes `transfer`.
 double step(int p, int m, int k, double transfer) {
   return simulate(schedule::kfkb({.stages = p, .microbatches = m, .group = k}),
-                  {.F = 1, .B = 2, .latency = transfer})
+                  {.forward = 1, .backward = 2, .latency = transfer})
       .makespan();
 }
 
@@ -46,7 +46,8 @@ TEST_CASE("kFkB with free transfers takes (M + P - 1)(F + B) and keeps k min(M/k
         const Schedule grouped = schedule::kfkb({.stages = p, .microbatches = m, .group = k});
         for (const auto& [forward, backward] :
              {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}}) {
-          simulate(grouped, BasicStageCosts<Rational>{.F = forward, .B = backward}, timeline);
+          simulate(grouped, BasicStageCosts<Rational>{.forward = forward, .backward = backward},
+                   timeline);
           if (!(timeline.makespan() == Rational(m + p - 1) * (forward + backward)))
             FAIL(grouped.name() << ": " << timeline.makespan());
         }
@@ -109,11 +110,11 @@ TEST_CASE("group keeps fused pairs together, and one update after a group") {
   using enum Kind;
   const Stage s0{0};
   const Orders orders{"by hand",
-                      {{{F, s0, Item{0}},
-                        {F, s0, Item{1}, true},
-                        {B, s0, Item{0}},
+                      {{{forward, s0, Item{0}},
+                        {forward, s0, Item{1}, true},
+                        {backward, s0, Item{0}},
                         {update, s0, Item{0}},
-                        {B, s0, Item{1}},
+                        {backward, s0, Item{1}},
                         {update, s0, Item{1}}}}};
   CHECK(to_string(schedule::group(orders, 2)) ==
         "0F0,0F1,(0F2;0B0)OVERLAP_F_B,(0F3;0B1)OVERLAP_F_B,0UPDATE1,0B2,0B3,0UPDATE3\n");

@@ -109,7 +109,7 @@ bool divides(int ranks, int microbatches) {
 Rational makespan(int p, int v, int m, Rational forward, Rational backward) {
   const Schedule pipeline =
       schedule::interleaved({.ranks = p, .stages_per_rank = v, .microbatches = m});
-  const BasicStageCosts<Rational> costs{.F = forward, .B = backward};
+  const BasicStageCosts<Rational> costs{.forward = forward, .backward = backward};
   return simulate(pipeline, costs).makespan();
 }
 
@@ -117,7 +117,8 @@ Rational makespan(int p, int v, int m, Rational forward, Rational backward) {
 /// timeline and by the orders.
 template <class ClosedForm>
 bool peaks_equal(const Orders& orders, ClosedForm&& closed_form) {
-  const auto timeline = simulate(weave(orders), BasicStageCosts<int>{.F = 2, .I = 3, .W = 1});
+  const auto timeline = simulate(
+      weave(orders), BasicStageCosts<int>{.forward = 2, .backward_input = 3, .backward_weight = 1});
   const auto counted = live_activations(orders);
   for (std::size_t r = 0; r < orders.ranks.size(); ++r) {
     const int expected = closed_form(static_cast<int>(r));
@@ -159,7 +160,7 @@ TEST_CASE("the bubble of interleaved 1F1B is that of the theory") {
        {std::array{4, 8, 2}, {8, 16, 2}, {8, 16, 4}, {4, 16, 2}, {3, 9, 5}}) {
     const auto timeline =
         simulate(schedule::interleaved({.ranks = p, .stages_per_rank = v, .microbatches = m}),
-                 BasicStageCosts<Rational>{.F = 1, .B = 2});
+                 BasicStageCosts<Rational>{.forward = 1, .backward = 2});
     CHECK(timeline.bubble_ratio() == Rational(p - 1, v * m + p - 1));
     CHECK(schedule::bubble_ratio(p, m, v) == (p - 1.0) / (v * m + p - 1.0));
   }

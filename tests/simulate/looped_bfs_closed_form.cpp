@@ -29,7 +29,8 @@ TEST_CASE("looped BFS takes (V max(M,P) + min(M,P) - 1)(F+B)/V and keeps V M act
             schedule::looped_bfs({.ranks = p, .stages_per_rank = v, .microbatches = m});
         for (const auto& [forward, backward] :
              {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}}) {
-          simulate(looped, BasicStageCosts<Rational>{.F = forward / v, .B = backward / v},
+          simulate(looped,
+                   BasicStageCosts<Rational>{.forward = forward / v, .backward = backward / v},
                    timeline);
           const Rational expected =
               (forward + backward) * Rational(v * std::max(m, p) + std::min(m, p) - 1, v);

@@ -36,7 +36,7 @@ struct ProductCosts {
   Rational whole, latency, per_byte;
 
   Rational time(const Schedule& schedule, ActionId id) const {
-    if (schedule[id].kind != Kind::F) return 0;
+    if (schedule[id].kind != Kind::forward) return 0;
     const Use& written = schedule.uses(id)[1];
     return whole * Rational(static_cast<std::int64_t>(schedule.bytes(written)),
                             static_cast<std::int64_t>(schedule[written.buffer].bytes));
@@ -156,8 +156,8 @@ TEST_CASE("an all-to-all through one port a rank takes max(G, G/P + R)") {
         machine.set_ports(0, r, {.out = 1, .in = 1});
       const Schedule serial = product(Collective::all_to_all, Algorithm::direct, p);
       const double g = part * p, r = static_cast<double>(piece) * (p - 1);
-      CHECK(simulate(serial, StageCosts{.F = g}, machine).makespan() == g + r);
-      CHECK(simulate(overlap(serial), StageCosts{.F = static_cast<double>(part)}, machine)
+      CHECK(simulate(serial, StageCosts{.forward = g}, machine).makespan() == g + r);
+      CHECK(simulate(overlap(serial), StageCosts{.forward = static_cast<double>(part)}, machine)
                 .makespan() == std::max(g, part + r));
     }
   }

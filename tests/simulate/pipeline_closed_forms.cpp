@@ -27,7 +27,8 @@ void check_exactly(Generator generate, int p, int m) {
   const Schedule pipeline = generate({.stages = p, .microbatches = m});
   for (const auto& [forward, backward] :
        {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}, {1, 1}}) {
-    simulate(pipeline, BasicStageCosts<Rational>{.F = forward, .B = backward}, timeline);
+    simulate(pipeline, BasicStageCosts<Rational>{.forward = forward, .backward = backward},
+             timeline);
     if (timeline.makespan() == Rational(m + p - 1) * (forward + backward) &&
         timeline.bubble_ratio() == Rational(p - 1, m + p - 1)) {
       if (m % 8 != 0) return;  // the other costs on some sizes only
@@ -52,8 +53,8 @@ TEST_CASE("the same holds to 1e-12 in double, and the theory's bubble with it") 
   for (const Generator generate : {&schedule::gpipe, &schedule::one_f_one_b}) {
     for (int p = 2; p <= 32; ++p) {
       for (int m = 1; m <= 128; m = m < 33 ? m + 1 : m + 19) {
-        simulate(generate({.stages = p, .microbatches = m}), StageCosts{.F = 0.1, .B = 0.7},
-                 timeline);
+        simulate(generate({.stages = p, .microbatches = m}),
+                 StageCosts{.forward = 0.1, .backward = 0.7}, timeline);
         const double expected = (m + p - 1) * (0.1 + 0.7);
         const double bubble = (p - 1.0) / (m + p - 1.0);
         worst = std::max({worst, std::abs(timeline.makespan() - expected) / expected,
@@ -69,7 +70,7 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
   BasicTimeline<Rational> timeline;
   for (const auto& [forward, backward] :
        {std::pair<Rational, Rational>{1, 2}, {{5, 3}, {2, 7}}, {{2, 7}, {5, 3}}}) {
-    const BasicStageCosts<Rational> costs{.F = forward, .B = backward};
+    const BasicStageCosts<Rational> costs{.forward = forward, .backward = backward};
     for (const int p : {2, 3, 4, 7, 8, 16, 31, 32}) {
       for (const int m : {1, 2, 3, 5, 8, 16, 31, 32, 33, 64, 127, 128}) {
         const auto peak = [&](Generator generate, int r) {
@@ -91,12 +92,14 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
 TEST_CASE("one stage has no bubble, and a stream takes M + P - 1 forwards") {
   for (const int m : {1, 2, 7, 128}) {
     const schedule::PipelineOptions alone{.stages = 1, .microbatches = m};
-    CHECK(simulate(schedule::one_f_one_b(alone), {.F = 1, .B = 2}).bubble_ratio() == 0);
-    CHECK(simulate(schedule::gpipe(alone), {.F = 1, .B = 2}).makespan() == 3 * m);
+    CHECK(simulate(schedule::one_f_one_b(alone), {.forward = 1, .backward = 2}).bubble_ratio() ==
+          0);
+    CHECK(simulate(schedule::gpipe(alone), {.forward = 1, .backward = 2}).makespan() == 3 * m);
     CHECK(schedule::bubble_ratio(1, m) == 0);
     for (const int p : {1, 2, 5, 32})
-      CHECK(simulate(schedule::stream({.stages = p, .microbatches = m}), {.F = 3}).makespan() ==
-            3 * (m + p - 1));
+      CHECK(
+          simulate(schedule::stream({.stages = p, .microbatches = m}), {.forward = 3}).makespan() ==
+          3 * (m + p - 1));
   }
 }
 

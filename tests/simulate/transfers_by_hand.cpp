@@ -36,11 +36,11 @@ Flow flow(std::uint32_t count, std::uint32_t slots) {
   const BufferId to =
       builder.add_buffer({.rank = Rank{1}, .parts = slots, .label = label, .bytes = 2 * slots});
   for (std::uint32_t m = 0; m < count; ++m) {
-    flow.makes.push_back(builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})},
+    flow.makes.push_back(builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})},
                                      {schedule::write(from, m)}));
     flow.moves.push_back(builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
                                      {schedule::read(from, m), schedule::write(to, m % slots)}));
-    flow.reads.push_back(builder.add({.kind = Kind::B, .queue = builder.local(Rank{1})},
+    flow.reads.push_back(builder.add({.kind = Kind::backward, .queue = builder.local(Rank{1})},
                                      {schedule::read(to, m % slots)}));
   }
   flow.schedule = std::move(builder).build();
@@ -52,7 +52,8 @@ Flow flow(std::uint32_t count, std::uint32_t slots) {
 TEST_CASE("an eager message leaves when its value exists and ends when its slot is free") {
   // F 1, transfer 4 + latency 3, B 10. Slots: 1.
   const Flow f = flow(3, 1);
-  const Timeline t = simulate(f.schedule, {.F = 1, .B = 10, .latency = 3, .per_byte = 2});
+  const Timeline t =
+      simulate(f.schedule, {.forward = 1, .backward = 10, .latency = 3, .per_byte = 2});
   CHECK(is(t[f.makes[2]], 2, 3, 3));
   CHECK(is(t[f.moves[0]], 1, 5, 8));
   CHECK(is(t[f.reads[0]], 8, 18, 18));
@@ -65,8 +66,8 @@ TEST_CASE("an eager message leaves when its value exists and ends when its slot 
 
 TEST_CASE("a rendezvous message leaves only when its slot is free") {
   const Flow f = flow(3, 1);
-  const Timeline t =
-      simulate(f.schedule, {.F = 1, .B = 10, .latency = 3, .per_byte = 2}, Sending::rendezvous);
+  const Timeline t = simulate(
+      f.schedule, {.forward = 1, .backward = 10, .latency = 3, .per_byte = 2}, Sending::rendezvous);
   CHECK(is(t[f.moves[0]], 1, 5, 8));
   CHECK(is(t[f.moves[1]], 18, 22, 25));
   CHECK(is(t[f.moves[2]], 35, 39, 42));
@@ -76,7 +77,7 @@ TEST_CASE("a rendezvous message leaves only when its slot is free") {
 TEST_CASE("with slots enough, rendezvous and eager are the same, and latencies overlap") {
   const Flow f = flow(5, 5);
   // A message a unit of time, each 100 under way: the last arrives at 1 + 5 + 100.
-  const StageCosts costs{.F = 1, .latency = 100, .per_byte = 0.5};
+  const StageCosts costs{.forward = 1, .latency = 100, .per_byte = 0.5};
   for (const Sending sending : {Sending::eager, Sending::rendezvous}) {
     const Timeline t = simulate(f.schedule, costs, sending);
     for (std::uint32_t m = 0; m < 5; ++m) CHECK(is(t[f.moves[m]], 1 + m, 2 + m, 102 + m));
@@ -142,11 +143,12 @@ TEST_CASE("a sender may write its value again when the message has left, not whe
   const BufferId from = builder.add_buffer({.label = label, .bytes = 4});
   const BufferId to = builder.add_buffer({.rank = Rank{1}, .parts = 2, .label = label, .bytes = 8});
   for (const std::uint32_t m : {0u, 1u}) {
-    builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {schedule::write(from)});
+    builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, {schedule::write(from)});
     builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
                 {schedule::read(from), schedule::write(to, m)});
   }
-  const Timeline t = simulate(std::move(builder).build(), {.F = 1, .latency = 100, .per_byte = 1});
+  const Timeline t =
+      simulate(std::move(builder).build(), {.forward = 1, .latency = 100, .per_byte = 1});
   CHECK(is(t[ActionId{1}], 1, 5, 105));
   CHECK(is(t[ActionId{2}], 5, 6, 6));
   CHECK(is(t[ActionId{3}], 6, 10, 110));
@@ -156,7 +158,7 @@ TEST_CASE("a timeline used again holds the same as a new one, and nothing of bef
   Timeline reused;
   for (const int m : {40, 3, 17, 1}) {
     const Schedule pipeline = schedule::one_f_one_b({.stages = 3, .microbatches = m});
-    const StageCosts costs{.F = 1, .B = 2, .update = 5, .latency = 0.25};
+    const StageCosts costs{.forward = 1, .backward = 2, .update = 5, .latency = 0.25};
     simulate(pipeline, costs, reused);
     const Timeline fresh = simulate(pipeline, costs);
     CHECK(std::ranges::equal(reused.spans(), fresh.spans(), [](const Span& a, const Span& b) {
@@ -171,7 +173,7 @@ TEST_CASE("a timeline used again holds the same as a new one, and nothing of bef
 }
 
 TEST_CASE("an empty timeline has no length, no bubble and nobody busy") {
-  const Timeline empty = simulate(Schedule{}, StageCosts{.F = 1});
+  const Timeline empty = simulate(Schedule{}, StageCosts{.forward = 1});
   CHECK(empty.makespan() == 0);
   CHECK(empty.bubble_ratio() == 0);
   CHECK(empty.busy().empty());

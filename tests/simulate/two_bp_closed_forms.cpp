@@ -32,14 +32,14 @@ Rational gain(const Orders& orders, const ExactCosts& costs) {
 
 bool has_split_backward(const Orders& orders) {
   return std::ranges::any_of(orders.ranks, [](const auto& list) {
-    return std::ranges::find(list, Kind::I, &Order::kind) != list.end();
+    return std::ranges::find(list, Kind::backward_input, &Order::kind) != list.end();
   });
 }
 
 }  // namespace
 
 TEST_CASE("2BP's gain with F = I = W is that of its closed forms, exactly") {
-  const ExactCosts costs{.F = 1, .I = 1, .W = 1};
+  const ExactCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (int n = 2; n <= 32; ++n) {
     INFO("N = " << n);
     CHECK(gain(schedule::one_f_one_b_orders(n, 1), costs) == Rational(3 * n, 2 * n + 1));
@@ -61,11 +61,11 @@ TEST_CASE("no schedule of whole backward passes loses by 2BP, whatever a W takes
     if (has_split_backward(orders)) continue;
     ++tried;
     for (const Rational weights : {Rational(1, 2), Rational(1), Rational(8, 5)}) {
-      const ExactCosts costs{.F = 1, .I = 1, .W = weights};
+      const ExactCosts costs{.forward = 1, .backward_input = 1, .backward_weight = weights};
       const double w = weights < Rational(1) ? 0.5 : weights == Rational(1) ? 1 : 1.6;
       schedule::FillOptions options;
       options.price = [w](const Order& order) {
-        return order.kind == Kind::B ? 1 + w : order.kind == Kind::W ? w : 1;
+        return order.kind == Kind::backward ? 1 + w : order.kind == Kind::backward_weight ? w : 1;
       };
       const Orders delayed = schedule::two_bp(orders, options);
       CHECK(delayed.name == orders.name + " with 2BP");
@@ -81,8 +81,9 @@ TEST_CASE("no schedule of whole backward passes loses by 2BP, whatever a W takes
 TEST_CASE("2BP keeps more activations, within the cap it is given") {
   const Orders orders = schedule::one_f_one_b_orders(4, 16);
   const auto peak = [](const Orders& each, int rank) {
-    return peak_parts(simulate(weave(each), ExactCosts{.F = 1, .I = 1, .W = 1}), Rank{rank},
-                      role::saved);
+    return peak_parts(
+        simulate(weave(each), ExactCosts{.forward = 1, .backward_input = 1, .backward_weight = 1}),
+        Rank{rank}, role::saved);
   };
   CHECK(peak(orders, 0) == 4);
   CHECK(peak(schedule::two_bp(orders), 0) == 16);
@@ -92,7 +93,7 @@ TEST_CASE("2BP keeps more activations, within the cap it is given") {
     const Orders capped = schedule::two_bp(orders, options);
     for (int rank = 0; rank < 4; ++rank)
       CHECK(peak(capped, rank) <= static_cast<std::uint64_t>(cap));
-    const ExactCosts costs{.F = 1, .I = 1, .W = 1};
+    const ExactCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
     CHECK(simulate(weave(capped), costs).makespan() < simulate(weave(orders), costs).makespan());
   }
   schedule::FillOptions too_small;

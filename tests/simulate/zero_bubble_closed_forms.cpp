@@ -39,7 +39,9 @@ constexpr auto units = std::to_array<std::array<int, 3>>({{1, 1, 1},
 
 /// Exact of F, I and W thirds and sevenths of a unit, to see that nothing depends on whole numbers.
 Exact costs(const std::array<int, 3>& unit) {
-  return {.F = Rational(unit[0], 3), .I = Rational(unit[1], 3), .W = Rational(unit[2], 3)};
+  return {.forward = Rational(unit[0], 3),
+          .backward_input = Rational(unit[1], 3),
+          .backward_weight = Rational(unit[2], 3)};
 }
 
 /// The time from the first to the last of a rank's orders that is not spent on them.
@@ -50,7 +52,7 @@ Rational idle_within(const ExactTimeline& timeline, Rank rank) {
   bool any = false;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
-    if (action.kind > Kind::B || schedule[action.queue].from != rank) continue;
+    if (action.kind > Kind::backward || schedule[action.queue].from != rank) continue;
     const auto& span = timeline.spans()[i];
     first = any ? std::min(first, span.start) : span.start;
     last = any ? std::max(last, span.end) : span.end;
@@ -86,10 +88,15 @@ TEST_CASE("ZB-H1: bubble (P-1) max(F, I, F+I-W), and the memory of 1F1B on every
       for (const auto& unit : units) {
         const Exact of = costs(unit);
         const auto timeline = simulate(schedule, of);
-        const Rational bubble = schedule::zb_h1_bubble(p, of.F, of.I, of.W);
-        INFO(schedule.name() << " F=" << of.F << " I=" << of.I << " W=" << of.W);
-        REQUIRE(timeline.makespan() == Rational(m) * (of.F + of.I + of.W) + bubble);
-        if (of.W < of.F && of.W < of.I) REQUIRE(bubble == Rational(p - 1) * (of.F + of.I - of.W));
+        const Rational bubble =
+            schedule::zb_h1_bubble(p, of.forward, of.backward_input, of.backward_weight);
+        INFO(schedule.name() << " F=" << of.forward << " I=" << of.backward_input
+                             << " W=" << of.backward_weight);
+        REQUIRE(timeline.makespan() ==
+                Rational(m) * (of.forward + of.backward_input + of.backward_weight) + bubble);
+        if (of.backward_weight < of.forward && of.backward_weight < of.backward_input)
+          REQUIRE(bubble ==
+                  Rational(p - 1) * (of.forward + of.backward_input - of.backward_weight));
       }
       REQUIRE(peaks(simulate(schedule, costs(units[0]))) == everywhere(p, std::min(m, p)));
     }
@@ -103,8 +110,10 @@ TEST_CASE(
       for (const auto& unit : units) {
         const Exact of = costs(unit);
         const auto timeline = simulate(schedule, of);
-        INFO(schedule.name() << " F=" << of.F << " I=" << of.I << " W=" << of.W);
-        REQUIRE(idle_within(timeline, Rank{0}) == schedule::zb_h2_bubble(p, of.F, of.I, of.W));
+        INFO(schedule.name() << " F=" << of.forward << " I=" << of.backward_input
+                             << " W=" << of.backward_weight);
+        REQUIRE(idle_within(timeline, Rank{0}) ==
+                schedule::zb_h2_bubble(p, of.forward, of.backward_input, of.backward_weight));
       }
       const auto timeline = simulate(schedule, costs(units[0]));
       for (int r = 0; r < p; ++r) REQUIRE(idle_within(timeline, Rank{r}) == Rational(0));
@@ -113,12 +122,12 @@ TEST_CASE(
 }
 
 TEST_CASE("ZB-V: no rank idles within its span, 6M+P-1 chunk times, and the memory of 1F1B") {
-  const Exact of{.F = {2, 7}, .I = {2, 7}, .W = {2, 7}};
+  const Exact of{.forward = {2, 7}, .backward_input = {2, 7}, .backward_weight = {2, 7}};
   for (const int p : {1, 2, 3, 4, 5, 8, 13, 16})
     for (const int m : {2 * p - 1, 2 * p, 3 * p + 1, 37}) {
       const auto timeline = simulate(schedule::zb_v({.ranks = p, .microbatches = m}), of);
       INFO(timeline.schedule().name());
-      REQUIRE(timeline.makespan() == Rational(6 * m + p - 1) * of.F);
+      REQUIRE(timeline.makespan() == Rational(6 * m + p - 1) * of.forward);
       for (int r = 0; r < p; ++r) REQUIRE(idle_within(timeline, Rank{r}) == Rational(0));
       // Chunks are half as large as the stages of 1F1B, which keeps P of those on rank 0.
       REQUIRE(peaks(timeline) == everywhere(p, 2 * p));
@@ -127,19 +136,19 @@ TEST_CASE("ZB-V: no rank idles within its span, 6M+P-1 chunk times, and the memo
 
 TEST_CASE(
     "V-half and V-min: half and two thirds of 1F1B's bubble, half and a third of its memory") {
-  const Exact of{.F = {2, 7}, .I = {2, 7}, .W = {2, 7}};
+  const Exact of{.forward = {2, 7}, .backward_input = {2, 7}, .backward_weight = {2, 7}};
   for (const int p : {3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 23, 32})
     for (const int m : {2 * p, 2 * p + 1, 3 * p + 1, 4 * p}) {
-      const Rational work = Rational(6 * m) * of.F;
+      const Rational work = Rational(6 * m) * of.forward;
       const Rational one_f_one_b =
-          Rational(6 * (p - 1)) * of.F;  // (P-1)(F+B) of stages of 2 chunks
+          Rational(6 * (p - 1)) * of.forward;  // (P-1)(F+B) of stages of 2 chunks
       const auto half = simulate(schedule::v_half({.ranks = p, .microbatches = m}), of);
       INFO(half.schedule().name());
-      REQUIRE(half.makespan() == work + Rational(3 * p - 5) * of.F);
+      REQUIRE(half.makespan() == work + Rational(3 * p - 5) * of.forward);
       REQUIRE(half.makespan() - work < one_f_one_b / 2);
       REQUIRE(peaks(half) == everywhere(p, p + 2));
       const auto min = simulate(schedule::v_min({.ranks = p, .microbatches = m}), of);
-      REQUIRE(min.makespan() == work + Rational(4 * p - 5) * of.F);
+      REQUIRE(min.makespan() == work + Rational(4 * p - 5) * of.forward);
       REQUIRE(min.makespan() - work < one_f_one_b * 2 / 3);
       const auto live = peaks(min);
       REQUIRE(*std::ranges::max_element(live) <= static_cast<std::uint64_t>(2 * ((p + 6) / 3)));
@@ -147,8 +156,8 @@ TEST_CASE(
 }
 
 TEST_CASE("the published table at P=4, M=8 and P=8, M=16") {
-  const Exact whole{.F = 1, .I = 1, .W = 1};
-  const Exact chunk{.F = {1, 2}, .I = {1, 2}, .W = {1, 2}};
+  const Exact whole{.forward = 1, .backward_input = 1, .backward_weight = 1};
+  const Exact chunk{.forward = {1, 2}, .backward_input = {1, 2}, .backward_weight = {1, 2}};
   struct Row {
     int p, m;
     Rational plain, h1, v;
@@ -169,10 +178,12 @@ TEST_CASE("DualPipe and DualPipeV: bubble (PP/2-1)(FB+B-3W) and PP+1 activations
     // F = I >= W, FB from B to F + B.
     for (const auto& [f, w, fb] : {Case{1, 1, {11, 5}}, Case{1, 1, 2}, Case{1, 1, 3},
                                    Case{{5, 3}, {2, 7}, 2}, Case{{5, 3}, 1, {10, 3}}}) {
-      const Exact of{.F = f, .I = f, .W = w, .FB = fb};
+      const Exact of{
+          .forward = f, .backward_input = f, .backward_weight = w, .forward_backward = fb};
       const auto timeline = simulate(schedule, of);
       INFO(schedule.name() << " F=I=" << f << " W=" << w << " FB=" << fb);
-      REQUIRE(most_idle(timeline) == schedule::dualpipe_bubble(stages, of.FB, of.B, of.W));
+      REQUIRE(most_idle(timeline) == schedule::dualpipe_bubble(stages, of.forward_backward,
+                                                               of.backward, of.backward_weight));
       REQUIRE(peaks(timeline) == everywhere(schedule.ranks(), stages + 1));
       // Two stages a rank: DualPipe has twice the parameters, DualPipeV's stages are half as large.
       for (int r = 0; r < schedule.ranks(); ++r)
@@ -189,7 +200,7 @@ TEST_CASE("DualPipe and DualPipeV: bubble (PP/2-1)(FB+B-3W) and PP+1 activations
 
 TEST_CASE(
     "interleaved ZB1P is ahead of interleaved 1F1B, and W put off to the end is ZB-H1's step") {
-  const Exact chunk{.F = 1, .I = 1, .W = 1};
+  const Exact chunk{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (const auto& [p, v, m] : {std::array{2, 2, 8}, {4, 2, 8}, {4, 3, 12}, {8, 2, 16}}) {
     const auto plain = simulate(
         schedule::interleaved({.ranks = p, .stages_per_rank = v, .microbatches = m}), chunk);

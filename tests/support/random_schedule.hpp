@@ -121,8 +121,9 @@ class RandomSchedule {
         {source, schedule::update(into.buffer, into.first, into.count)});
   }
   void add_work() {
-    constexpr Kind kinds[] = {Kind::F,    Kind::I,      Kind::W,   Kind::B,
-                              Kind::cast, Kind::update, Kind::user};
+    constexpr Kind kinds[] = {Kind::forward,  Kind::backward_input, Kind::backward_weight,
+                              Kind::backward, Kind::cast,           Kind::update,
+                              Kind::user};
     const Rank rank{m_dice.below(m_buffers / 3)};
     std::vector<Use> uses;
     for (std::uint32_t u = m_dice.below(4); u > 0; --u)

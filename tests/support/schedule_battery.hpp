@@ -118,12 +118,12 @@ inline void pipeline_battery(const Schedule& schedule, const PipelinePromise& pr
     } else if (action.kind == Kind::group) {
       REQUIRE(promise.orders.graph.replicas);
     } else {
-      REQUIRE(action.kind <= Kind::B);
+      REQUIRE(action.kind <= Kind::backward);
       REQUIRE(updates.empty());
       const std::size_t which = +action.stage * items + +action.item;
-      forwards[which] += action.kind == Kind::F;
-      backwards[which] += action.kind == Kind::I || action.kind == Kind::B;
-      weights[which] += action.kind == Kind::W || action.kind == Kind::B;
+      forwards[which] += action.kind == Kind::forward;
+      backwards[which] += action.kind == Kind::backward_input || action.kind == Kind::backward;
+      weights[which] += action.kind == Kind::backward_weight || action.kind == Kind::backward;
       orders.ranks[+queue.from].push_back(
           {action.kind, action.stage, action.item, (action.flags & flag::with_next) != 0});
     }

@@ -61,7 +61,8 @@ TEST_CASE("a fused pair is joined in the graph, in brackets in the grid, stacked
   const Schedule schedule = weave(read("0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1"));
   CHECK(count(trace::to_dot(schedule), "[dir=none, color=\"black:black\"]") == 1);
   CHECK(to_grid(schedule).find("1F0  (0F1 1B0) 1F1") != std::string::npos);
-  const std::string svg = trace::to_svg(simulate(schedule, {.F = 1, .B = 2, .FB = 2}));
+  const std::string svg =
+      trace::to_svg(simulate(schedule, {.forward = 1, .backward = 2, .forward_backward = 2}));
   CHECK(count(svg, "height=\"16\"") == 2);
   CHECK(count(svg, "height=\"32\" rx=\"2\"") ==
         schedule.size() - 2 - 2);  // and two updates of no time
@@ -75,17 +76,17 @@ TEST_CASE("further stages of a rank and the other direction are darker") {
   };
   const Schedule one = schedule::one_f_one_b({.stages = 4, .microbatches = 2});
   CHECK(trace::impl::Shades(one).size() == 1);
-  CHECK(trace::to_svg(simulate(one, {.F = 1})).find("darker") == std::string::npos);
+  CHECK(trace::to_svg(simulate(one, {.forward = 1})).find("darker") == std::string::npos);
   const Schedule chunks = weave(schedule::interleaved_orders(2, 3, 4));
   CHECK(trace::impl::Shades(chunks).size() == 3);
   for (std::size_t i = 0; i < chunks.size(); ++i)
-    if (chunks[ActionId{i}].kind <= Kind::B)
+    if (chunks[ActionId{i}].kind <= Kind::backward)
       CHECK(shade(chunks, i) == +chunks[ActionId{i}].stage / 2);
   const Schedule both = two_directions();
   CHECK(trace::impl::Shades(both).size() == 2);
   for (std::size_t i = 0; i < both.size(); ++i)
-    if (both[ActionId{i}].kind <= Kind::B) CHECK(shade(both, i) == +both[ActionId{i}].item);
-  const std::string svg = trace::to_svg(simulate(both, {.F = 1, .B = 2}));
+    if (both[ActionId{i}].kind <= Kind::backward) CHECK(shade(both, i) == +both[ActionId{i}].item);
+  const std::string svg = trace::to_svg(simulate(both, {.forward = 1, .backward = 2}));
   CHECK(count(svg, "fill=\"" + trace::impl::darker("#2f6fd0", 0.6) + "\"") == 2 + 1);  // and legend
   CHECK(count(svg, "height=\"32\" rx=\"2\"") == 8);  // the sums take no time and no room
   CHECK(svg.find("darker: another stage, or the other direction") != std::string::npos);

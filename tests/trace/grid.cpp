@@ -53,8 +53,10 @@ TEST_CASE("the slot grid of hundreds of slots has them all") {
 
 TEST_CASE("a rank that computes in two lanes has two rows") {
   Builder builder("lanes", 2);
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{1}, Lane{3}), .stage = Stage{5}}, {});
-  builder.add({.kind = Kind::W, .queue = builder.local(Rank{1}), .stage = Stage{5}}, {});
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{1}, Lane{3}), .stage = Stage{5}},
+              {});
+  builder.add({.kind = Kind::backward_weight, .queue = builder.local(Rank{1}), .stage = Stage{5}},
+              {});
   CHECK(to_grid(std::move(builder).build()) ==
         "lanes: 2 ranks, 2 actions\n"
         "rank 0         .\n"
@@ -73,7 +75,7 @@ TEST_CASE("the slot grid of nothing, and of nothing computed, is empty") {
 
 TEST_CASE("the time grid is to scale") {
   const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
-  const Timeline timeline = simulate(schedule, {.F = 1, .B = 2});
+  const Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
   CHECK(to_grid(timeline, 18) ==
         "1F1B P=2 M=2: makespan 9 s, bubble ratio 33.3%\n"
         "rank 0  F0F1....B0--..B1--\n"
@@ -97,7 +99,8 @@ TEST_CASE("the time grid shows updates, other kinds and small units") {
   const QueueId queue = builder.local(Rank{0});
   std::vector<Span> spans;
   // An I, a W, an update, a user action, a group: 2 us each, the last ones after a pause.
-  for (const Kind kind : {Kind::I, Kind::W, Kind::update, Kind::user, Kind::group}) {
+  for (const Kind kind :
+       {Kind::backward_input, Kind::backward_weight, Kind::update, Kind::user, Kind::group}) {
     builder.add({.kind = kind, .queue = queue, .item = Item{7}}, {});
     const Seconds start =
         5 + (2e-6 * static_cast<double>(spans.size())) + (kind == Kind::group ? 2e-6 : 0);
@@ -131,7 +134,7 @@ TEST_CASE("the time grid of nothing is idle") {
 
 TEST_CASE("the time grid refuses what it cannot draw") {
   const auto schedule = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
-  Timeline timeline = simulate(schedule, {.F = 1, .B = 2});
+  Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
   CHECK_THROWS_AS(to_grid(timeline, 0), contract_error);
   timeline.spans()[1].end = std::numeric_limits<double>::infinity();
   CHECK_THROWS_AS(to_grid(timeline), contract_error);

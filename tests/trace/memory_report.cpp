@@ -33,8 +33,8 @@ TEST_CASE("the memory report has what is held, predicted and measured, and what 
       schedule::one_f_one_b({.stages = 2,
                              .microbatches = 3,
                              .sizes = {.activation = 10, .saved = 1000, .parameters = 500}});
-  const Timeline simulated = simulate(schedule, {.F = 1, .B = 2});
-  const Timeline measured = simulate(schedule, {.F = 1, .B = 2, .latency = 5});
+  const Timeline simulated = simulate(schedule, {.forward = 1, .backward = 2});
+  const Timeline measured = simulate(schedule, {.forward = 1, .backward = 2, .latency = 5});
   std::ostringstream out;
   out << trace::memory_report(simulated, measured, {2520, 1530});
   // Rank 0 at its second backward: two saved, weights and gradients, the gradient that came back.
@@ -65,7 +65,7 @@ TEST_CASE("odd timelines have memory reports") {
         "most memory:\n                      activations         weights             all\n");
   const Schedule one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
   CHECK(trace::memory_peaks(simulate(one, {}))[0].activations == Holding{1, 0});
-  Timeline bad = simulate(one, {.F = 1});
+  Timeline bad = simulate(one, {.forward = 1});
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(trace::memory_peaks(bad), contract_error);
 }

@@ -160,8 +160,9 @@ TEST_CASE("the JSON reader of these tests is strict") {
 TEST_CASE("predicted and measured lie side by side, a process per rank and a track per queue") {
   const auto schedule = schedule::one_f_one_b(
       {.stages = 3, .microbatches = 5, .sizes = {.activation = 64, .saved = 100}});
-  const Timeline predicted = simulate(schedule, {.F = 1e-3, .B = 2e-3, .latency = 4e-3});
-  Timeline measured = simulate(schedule, {.F = 1.1e-3, .B = 2.3e-3, .latency = 5e-3});
+  const Timeline predicted =
+      simulate(schedule, {.forward = 1e-3, .backward = 2e-3, .latency = 4e-3});
+  Timeline measured = simulate(schedule, {.forward = 1.1e-3, .backward = 2.3e-3, .latency = 5e-3});
   for (Span& span : measured.spans()) {  // a clock that began long ago
     span.start += 1000;
     span.end += 1000;
@@ -214,12 +215,12 @@ TEST_CASE("the counters of memory peak where memory_use says") {
   };
   using Peaks = std::map<int, double>;
   schedule::PipelineOptions options{.stages = 4, .microbatches = 8};
-  const Timeline unsized = simulate(schedule::one_f_one_b(options), {.F = 1, .B = 2});
+  const Timeline unsized = simulate(schedule::one_f_one_b(options), {.forward = 1, .backward = 2});
   CHECK(peaks(unsized, "live activations", "parts") == Peaks{{1, 4}, {2, 3}, {3, 2}, {4, 1}});
   CHECK(peaks(unsized, "weights", "parts") == Peaks{{1, 1}, {2, 1}, {3, 1}, {4, 1}});
   CHECK(peaks(unsized, "memory", "parts").empty());
   options.sizes = {.saved = 100, .parameters = 7};
-  const Timeline sized = simulate(schedule::one_f_one_b(options), {.F = 1, .B = 2});
+  const Timeline sized = simulate(schedule::one_f_one_b(options), {.forward = 1, .backward = 2});
   CHECK(peaks(sized, "live activations", "bytes") == Peaks{{1, 400}, {2, 300}, {3, 200}, {4, 100}});
   CHECK(peaks(sized, "weights", "bytes") == Peaks{{1, 7}, {2, 7}, {3, 7}, {4, 7}});
   // The gradients are as large as the weights.
@@ -305,20 +306,21 @@ TEST_CASE("odd timelines make valid traces") {
   CHECK(Trace(trace::to_perfetto({})).events.empty());
   CHECK(Trace(perfetto(Timeline{})).events.empty());
   const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
-  CHECK(Trace(perfetto(simulate(one, {.F = 1, .B = 1}))).processes.at(1) == "rank 0");
+  CHECK(Trace(perfetto(simulate(one, {.forward = 1, .backward = 1}))).processes.at(1) == "rank 0");
   const auto two = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
   const Trace still(perfetto(simulate(two, {})));  // nothing takes time
   CHECK(still.count("X") == two.size() + 6);
   CHECK(still.flows == 6);
   // Times that no nanosecond divides.
-  const Trace odd(perfetto(simulate(two, {.F = 1.0 / 3e6, .B = 1.0 / 7e7, .latency = 1.0 / 9e8})));
+  const Trace odd(
+      perfetto(simulate(two, {.forward = 1.0 / 3e6, .backward = 1.0 / 7e7, .latency = 1.0 / 9e8})));
   CHECK(odd.flows == 6);
 }
 
 TEST_CASE("a trace refuses times that are not finite or too long") {
   const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
-  CHECK_THROWS_AS(perfetto(simulate(one, {.F = 1e10})), contract_error);
-  CHECK_THROWS_AS(perfetto(simulate(one, {.F = std::numeric_limits<double>::infinity()})),
+  CHECK_THROWS_AS(perfetto(simulate(one, {.forward = 1e10})), contract_error);
+  CHECK_THROWS_AS(perfetto(simulate(one, {.forward = std::numeric_limits<double>::infinity()})),
                   contract_error);
 }
 
@@ -330,8 +332,8 @@ TEST_CASE("write puts one timeline or two into a file") {
     std::ifstream file(folder / "t.json", std::ios::binary);
     return Trace(std::string((std::istreambuf_iterator<char>(file)), {}));
   };
-  const Timeline timeline =
-      simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}), {.F = 1, .B = 2});
+  const Timeline timeline = simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}),
+                                     {.forward = 1, .backward = 2});
   trace::write(folder / "t.json", timeline);
   CHECK(read_back().processes == std::map<int, std::string>{{1, "rank 0"}, {2, "rank 1"}});
   trace::write(folder / "t.json", timeline, timeline);

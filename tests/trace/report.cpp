@@ -28,7 +28,7 @@ TEST_CASE("the closed form is what 1F1B, GPipe and interleaved 1F1B simulate to"
       const double theory = schedule::bubble_ratio(ranks, microbatches);
       const schedule::PipelineOptions options{.stages = ranks, .microbatches = microbatches};
       for (const auto& schedule : {schedule::one_f_one_b(options), schedule::gpipe(options)})
-        CHECK(simulate(schedule, {.F = 1, .B = 2}).bubble_ratio() ==
+        CHECK(simulate(schedule, {.forward = 1, .backward = 2}).bubble_ratio() ==
               Catch::Approx(theory).margin(1e-12));
     }
   }
@@ -37,7 +37,7 @@ TEST_CASE("the closed form is what 1F1B, GPipe and interleaved 1F1B simulate to"
   for (const auto& [ranks, microbatches, chunks] : {std::tuple{4, 8, 2}, {3, 6, 3}, {2, 4, 4}}) {
     const auto schedule = schedule::interleaved(
         {.ranks = ranks, .stages_per_rank = chunks, .microbatches = microbatches});
-    CHECK(simulate(schedule, {.F = 1, .B = 2}).bubble_ratio() ==
+    CHECK(simulate(schedule, {.forward = 1, .backward = 2}).bubble_ratio() ==
           Catch::Approx(schedule::bubble_ratio(ranks, microbatches, chunks)).margin(1e-12));
   }
   CHECK_THROWS_AS(schedule::bubble_ratio(0, 1), contract_error);
@@ -47,8 +47,8 @@ TEST_CASE("the closed form is what 1F1B, GPipe and interleaved 1F1B simulate to"
 
 TEST_CASE("the time of 1F1B goes where the drawing says") {
   // P = 4, M = 8, F = 1, B = 2: rank r starts at r, ends at 33 - 2 r and works 24.
-  const Timeline timeline =
-      simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}), {.F = 1, .B = 2});
+  const Timeline timeline = simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}),
+                                     {.forward = 1, .backward = 2});
   const trace::TimeUse use = trace::time_use(timeline);
   CHECK(use.makespan == 33);
   REQUIRE(use.ranks.size() == 4);
@@ -80,17 +80,17 @@ TEST_CASE("a gap belongs to what came last") {
   const QueueId second = builder.local(Rank{1});
   const QueueId aside = builder.local(Rank{1}, Lane{1});
   using namespace schedule;
-  builder.add({.kind = Kind::F, .queue = first}, {write(sent)});
+  builder.add({.kind = Kind::forward, .queue = first}, {write(sent)});
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
               {read(sent), write(got)});
-  builder.add({.kind = Kind::F, .queue = first}, {write(sent)});
+  builder.add({.kind = Kind::forward, .queue = first}, {write(sent)});
   builder.add({.kind = Kind::user, .queue = second}, {});
   builder.add({.kind = Kind::cast, .queue = aside}, {write(own)});
   builder.add({.kind = Kind::user, .queue = second}, {read(own)});
-  builder.add({.kind = Kind::F, .queue = second}, {read(got)});
+  builder.add({.kind = Kind::forward, .queue = second}, {read(got)});
   // Waits for the cast and for the message, which is there long since.
   builder.add({.kind = Kind::cast, .queue = aside}, {write(more)});
-  builder.add({.kind = Kind::F, .queue = second}, {read(more), read(got)});
+  builder.add({.kind = Kind::forward, .queue = second}, {read(more), read(got)});
   const Timeline timeline(std::move(builder).build(), {{0, 2, 2},
                                                        {2, 5, 10},
                                                        {5, 6, 6},
@@ -126,11 +126,11 @@ TEST_CASE("the pipeline drains until the last backward, and the tail is for sums
     builder.add({.kind = kind, .queue = builder.local(Rank{rank})}, {use});
   };
   using namespace schedule;
-  work(Kind::F, 0, write(first));
-  work(Kind::F, 1, write(second));
-  work(Kind::B, 0, update(first));
-  work(Kind::W, 0, update(first));
-  work(Kind::B, 1, update(second));
+  work(Kind::forward, 0, write(first));
+  work(Kind::forward, 1, write(second));
+  work(Kind::backward, 0, update(first));
+  work(Kind::backward_weight, 0, update(first));
+  work(Kind::backward, 1, update(second));
   builder.add({.kind = Kind::group, .queue = builder.local(Rank{0}, Lane{1})},
               {update(first), update(second)});
   work(Kind::update, 0, read(first));
@@ -161,13 +161,13 @@ TEST_CASE("a fused pair waits for what either of the two waits for") {
   const BufferId own = builder.add_buffer({.rank = Rank{1}});
   const QueueId queue = builder.local(Rank{1});
   using namespace schedule;
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {write(sent)});
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, {write(sent)});
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
               {read(sent), write(got)});
-  builder.add({.kind = Kind::F, .queue = queue}, {write(own)});
-  builder.add({.kind = Kind::F, .queue = queue, .flags = flag::with_next}, {read(own)});
-  builder.add({.kind = Kind::B, .queue = queue}, {read(got)});
-  builder.add({.kind = Kind::F, .queue = queue}, {});
+  builder.add({.kind = Kind::forward, .queue = queue}, {write(own)});
+  builder.add({.kind = Kind::forward, .queue = queue, .flags = flag::with_next}, {read(own)});
+  builder.add({.kind = Kind::backward, .queue = queue}, {read(got)});
+  builder.add({.kind = Kind::forward, .queue = queue}, {});
   const Timeline timeline(std::move(builder).build(),
                           {{0, 1, 1}, {1, 2, 4}, {0, 1, 1}, {4, 6, 7}, {4, 7, 7}, {7, 8, 8}});
   const trace::RankTime rank = trace::time_use(timeline).ranks[1];
@@ -178,7 +178,7 @@ TEST_CASE("a fused pair waits for what either of the two waits for") {
 
 TEST_CASE("a pipeline without backwards does not drain") {
   const Timeline timeline =
-      simulate(schedule::stream({.stages = 3, .microbatches = 4}), {.F = 1, .latency = 0.5});
+      simulate(schedule::stream({.stages = 3, .microbatches = 4}), {.forward = 1, .latency = 0.5});
   const trace::TimeUse use = trace::time_use(timeline);
   for (std::size_t r = 0; r < 3; ++r) {
     const auto number = static_cast<double>(r);
@@ -190,8 +190,8 @@ TEST_CASE("a pipeline without backwards does not drain") {
 
 TEST_CASE("work in two lanes at once is busy once") {
   Builder builder("lanes", 1);
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {});
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0}, Lane{1})}, {});
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, {});
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0}, Lane{1})}, {});
   const Timeline timeline(std::move(builder).build(), {{0, 3, 3}, {1, 2, 2}});
   CHECK(trace::time_use(timeline).ranks[0].busy == 3);
   CHECK(trace::time_use(timeline).bubble_ratio() == 0);
@@ -199,8 +199,9 @@ TEST_CASE("work in two lanes at once is busy once") {
 
 TEST_CASE("the report is a table with theory, simulation and measurement") {
   const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
-  const Timeline simulated = simulate(schedule, {.F = 1e-3, .B = 2e-3});
-  const Timeline measured = simulate(schedule, {.F = 1e-3, .B = 2e-3, .latency = 0.25e-3});
+  const Timeline simulated = simulate(schedule, {.forward = 1e-3, .backward = 2e-3});
+  const Timeline measured =
+      simulate(schedule, {.forward = 1e-3, .backward = 2e-3, .latency = 0.25e-3});
   const auto report = trace::bubble_report(simulated, measured, schedule::bubble_ratio(2, 2));
   std::ostringstream out;
   out << report;
@@ -237,7 +238,7 @@ TEST_CASE("odd timelines have reports") {
   CHECK(to_string(trace::BubbleReport{}).starts_with("bubble ratio:\n"));
 
   const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
-  CHECK(trace::time_use(simulate(one, {.F = 1, .B = 2})).ranks[0].busy == 3);
+  CHECK(trace::time_use(simulate(one, {.forward = 1, .backward = 2})).ranks[0].busy == 3);
   const auto still = trace::time_use(simulate(one, {}));
   CHECK(still.ranks[0].whole() == 0);
   CHECK(still.bubble_ratio() == 0);
@@ -247,7 +248,7 @@ TEST_CASE("odd timelines have reports") {
   CHECK(idle.ranks[0].tail == 2);  // a rank that never works waits for the others all the time
   CHECK(idle.bubble_ratio() == 1);
 
-  Timeline bad = simulate(one, {.F = 1});
+  Timeline bad = simulate(one, {.forward = 1});
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(trace::time_use(bad), contract_error);
 }

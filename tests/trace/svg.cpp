@@ -104,7 +104,8 @@ double sum(const std::vector<double>& numbers) {
 }
 
 Timeline one_f_one_b_timeline() {
-  return simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}), {.F = 1, .B = 2});
+  return simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}),
+                  {.forward = 1, .backward = 2});
 }
 
 }  // namespace
@@ -170,7 +171,8 @@ TEST_CASE("text that does not fit its box is shortened or left out") {
   CHECK(narrow.find(">0B0<") != std::string::npos);
   CHECK(narrow.find("text-anchor=\"start\">makespan") == std::string::npos);
   const auto many = schedule::one_f_one_b({.stages = 2, .microbatches = 997});
-  const std::string dense = trace::to_svg(simulate(many, {.F = 1, .B = 2}), {.width = 240});
+  const std::string dense =
+      trace::to_svg(simulate(many, {.forward = 1, .backward = 2}), {.width = 240});
   CHECK(flaw(dense) == "");
   CHECK(boxes(dense, "F", "width").size() == 2 * 997);
   CHECK(dense.find(">0B0<") == std::string::npos);
@@ -188,8 +190,8 @@ TEST_CASE("every move between ranks has an arrow where arrows are wanted") {
 
 TEST_CASE("lanes of a rank share its row") {
   Builder builder("lanes", 1);
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {});
-  builder.add({.kind = Kind::B, .queue = builder.local(Rank{0}, Lane{1})}, {});
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, {});
+  builder.add({.kind = Kind::backward, .queue = builder.local(Rank{0}, Lane{1})}, {});
   const Timeline timeline(std::move(builder).build(), {{0, 1, 1}, {0, 1, 1}});
   const std::string svg = trace::to_svg(timeline);
   CHECK(boxes(svg, "F", "height") == std::vector<double>{16});
@@ -202,7 +204,7 @@ TEST_CASE("a group is drawn on every rank that it takes place on") {
   for (const int rank : {2, 0, 2})
     uses.push_back(schedule::write(builder.add_buffer({.rank = Rank{rank}})));
   builder.label("data");
-  builder.add({.kind = Kind::F, .queue = builder.local(Rank{0})}, {});
+  builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, {});
   builder.add({.kind = Kind::group, .queue = builder.local(Rank{2}, Lane{1})}, uses);
   const Timeline timeline(std::move(builder).build(), {{0, 1, 1}, {0, 1, 1}});
   const std::string svg = trace::to_svg(timeline);
@@ -218,10 +220,10 @@ TEST_CASE("odd timelines make well-formed pictures") {
   const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
   CHECK(flaw(trace::to_svg(Timeline{})) == "");
   CHECK(flaw(trace::to_svg(simulate(one, {}))) == "");
-  CHECK(flaw(trace::to_svg(simulate(one, {.F = 1e-9, .B = 3e-9}))) == "");
+  CHECK(flaw(trace::to_svg(simulate(one, {.forward = 1e-9, .backward = 3e-9}))) == "");
   CHECK(flaw(trace::to_svg(simulate(test::moves_only(3, 8), {.latency = 1}), {.arrows = true})) ==
         "");
-  Timeline bad = simulate(one, {.F = 1});
+  Timeline bad = simulate(one, {.forward = 1});
   bad.spans()[0].start = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(trace::to_svg(bad), contract_error);
   CHECK_THROWS_AS(trace::to_svg(Timeline{}, {.width = 100}), contract_error);
@@ -239,7 +241,7 @@ TEST_CASE("marks of the time axis are round numbers") {
 TEST_CASE("memory has a row of its own for every rank, all in one scale") {
   schedule::PipelineOptions options{.stages = 2, .microbatches = 2};
   const auto picture = [&] {
-    return trace::to_svg(simulate(schedule::one_f_one_b(options), {.F = 1, .B = 2}),
+    return trace::to_svg(simulate(schedule::one_f_one_b(options), {.forward = 1, .backward = 2}),
                          {.memory = true});
   };
   const std::string numbers = picture();
@@ -277,7 +279,7 @@ TEST_CASE("memory has a row of its own for every rank, all in one scale") {
   // The first of two ranks keeps two versions of its weights, the other one: a line twice as high.
   const std::string versions = trace::to_svg(
       simulate(schedule::pipedream({.stages = 2, .microbatches = 3, .sizes = options.sizes}),
-               {.F = 1, .B = 2}),
+               {.forward = 1, .backward = 2}),
       {.memory = true});
   CHECK(flaw(versions) == "");
   std::vector<double> high;

@@ -56,7 +56,7 @@ std::string overlap_section(const std::filesystem::path& folder,
       "list, and\npart by part by the pass `overlap()`. 0F3 is the product's part 3; every rank "
       "makes first what its\nneighbour needs first (T3).\n";
   const auto add = [&](const char* name, const Schedule& schedule, double product) {
-    const Timeline timeline = simulate(schedule, {.F = product, .latency = message});
+    const Timeline timeline = simulate(schedule, {.forward = product, .latency = message});
     const std::string file = text(name, ".svg");
     write_file(folder / pictures / file,
                trace::to_svg(timeline, {.title = name, .unit = "F", .arrows = true}));

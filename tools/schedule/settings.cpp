@@ -36,11 +36,12 @@ examples::Options options(const Command& command, Settings& s) {
     options.add("most-live", s.shape.most_live, "microbatches that fit a rank, of dapple; 0: all");
   }
   if (command.prices) {
-    options.add("F", s.F, "time of a forward; several, 1,2,1: of each stage as it is");
-    options.add("I", s.I, "time of a backward for the input, likewise");
-    options.add("W", s.W, "of a backward for the weights, likewise; a whole one takes I + W");
+    options.add("F", s.forward, "time of a forward; several, 1,2,1: of each stage as it is");
+    options.add("I", s.backward_input, "time of a backward for the input, likewise");
+    options.add("W", s.backward_weight,
+                "of a backward for the weights, likewise; a whole one takes I + W");
     options.add(
-        "FB", s.FB,
+        "FB", s.forward_backward,
         "time of a fused pair, as it is where there are several of these; 0: as long as both");
     options.add("latency", s.latency, "of every transfer");
     options.add("bandwidth", s.bandwidth, "bytes of --activation per unit of time, 0: any number");
@@ -72,7 +73,9 @@ class CostsOfStages {
 
   /// @throws contract_error as price() does. A stage has `share` of what a rank has.
   CostsOfStages(const Settings& s, int stages, double share)
-      : m_pair(std::max({s.F.size(), s.I.size(), s.W.size()}) == 1 ? s.FB * share : s.FB) {
+      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1
+                   ? s.forward_backward * share
+                   : s.forward_backward) {
     for (int stage = 0; stage < stages; ++stage) {
       const auto of_stage = [&](const char* name, const std::vector<double>& times) {
         if (times.size() == 1) return times[0] * share;
@@ -83,9 +86,9 @@ class CostsOfStages {
         });
         return times[static_cast<std::size_t>(stage)];
       };
-      m_stages.push_back({.F = of_stage("F", s.F),
-                          .I = of_stage("I", s.I),
-                          .W = of_stage("W", s.W),
+      m_stages.push_back({.forward = of_stage("F", s.forward),
+                          .backward_input = of_stage("I", s.backward_input),
+                          .backward_weight = of_stage("W", s.backward_weight),
                           .latency = s.latency,
                           .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
     }
@@ -96,8 +99,8 @@ class CostsOfStages {
   }
   [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
     const ActionId next{+id + 1};
-    const bool pair =
-        std::minmax({schedule[id].kind, schedule[next].kind}) == std::pair(Kind::F, Kind::B);
+    const bool pair = std::minmax({schedule[id].kind, schedule[next].kind}) ==
+                      std::pair(Kind::forward, Kind::backward);
     return pair && m_pair > 0 ? m_pair : time(schedule, id) + time(schedule, next);
   }
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
@@ -143,7 +146,10 @@ Arguments read(std::span<char*> arguments, const Command& command) {
     throw contract_error({"command line", text("this command takes ", command.what),
                           text(names, names == 1 ? " name" : " names"), "try schedule --help"});
   const Settings& s = result.settings;
-  for (const auto& times : {s.F, s.I, s.W, {s.FB, s.latency, s.bandwidth}})
+  for (const auto& times : {s.forward,
+                            s.backward_input,
+                            s.backward_weight,
+                            {s.forward_backward, s.latency, s.bandwidth}})
     for (const double time : times)
       expects(std::isfinite(time) && time >= 0, [&] {
         return Complaint{"command line", "times and bandwidths are numbers of at least 0",

@@ -19,10 +19,10 @@ namespace tool {
 /// and W there may be several: then those of each stage as it is.
 struct Settings {
   heddle::schedule::PipelineShape shape = {};
-  std::vector<double> F = {1};
-  std::vector<double> I = {1};
-  std::vector<double> W = {1};
-  double FB = 0;  ///< of a fused pair; 0: as long as both
+  std::vector<double> forward = {1};
+  std::vector<double> backward_input = {1};
+  std::vector<double> backward_weight = {1};
+  double forward_backward = 0;  ///< of a fused pair; 0: as long as both
   double latency = 0;
   double bandwidth = 0;  ///< bytes per unit of time that a channel carries; 0: any number
   int depth = -1;        ///< results that may wait to be sent while their stage goes on; -1: all

@@ -49,7 +49,7 @@ struct Network {
 
   [[nodiscard]] Time time(const hd::Schedule& schedule, hd::ActionId id) const {
     const hd::Kind kind = schedule[id].kind;
-    return kind == hd::Kind::F ? 1 : kind == hd::Kind::B ? 2 : 0;
+    return kind == hd::Kind::forward ? 1 : kind == hd::Kind::backward ? 2 : 0;
   }
   [[nodiscard]] hd::Transfer<Time> transfer(const hd::Schedule&, hd::ActionId id) const {
     const hd::Random random(step, "network");
@@ -89,9 +89,9 @@ double executed_gain() {
                                     return hd::Link{.bandwidth = message / (0.5 * forward)};
                                   }});
     const auto stage = [](const hd::Task& task) {
-      if (task.kind() != hd::Kind::F && task.kind() != hd::Kind::B) return;
+      if (task.kind() != hd::Kind::forward && task.kind() != hd::Kind::backward) return;
       std::this_thread::sleep_for(
-          std::chrono::duration<hd::Seconds>((task.kind() == hd::Kind::F ? 1 : 2) * forward));
+          std::chrono::duration<hd::Seconds>((task.kind() == hd::Kind::forward ? 1 : 2) * forward));
     };
     const auto candidates = groups({.activation = message});
     const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};

@@ -44,7 +44,7 @@ struct Steps {
 
 /// One microbatch for every rank: the paper's case.
 Comparison one_unit() {
-  const Costs costs{.F = 1, .B = 2};
+  const Costs costs{.forward = 1, .backward = 2};
   Steps chimera, plain;
   std::string gains;
   struct Case {
@@ -68,7 +68,7 @@ Comparison one_unit() {
 
 /// Several units: where concatenation keeps its bubble, and where doubled forwards are needed.
 Comparison four_units_of_equal_work() {
-  const Costs costs{.F = 1, .B = 1};
+  const Costs costs{.forward = 1, .backward = 1};
   Steps steps;
   steps.add(step(hd::schedule::chimera_orders(8, 32), costs), 70);
   steps.add(step(hd::schedule::one_f_one_b_orders(8, 32), costs), 78);
@@ -77,7 +77,7 @@ Comparison four_units_of_equal_work() {
 }
 
 Comparison four_units() {
-  const Costs costs{.F = 1, .B = 2};
+  const Costs costs{.forward = 1, .backward = 2};
   Steps direct, doubled, mended, plain;
   struct Case {
     int ranks;
@@ -111,7 +111,7 @@ Comparison chosen() {
         for (const double latency : {0.0, 0.25})
           for (const int most_live : {d, 2 * d})
             for (const bool may_halve : {false, true}) {
-              const hd::StageCosts costs{.F = 1, .B = backward, .latency = latency};
+              const hd::StageCosts costs{.forward = 1, .backward = backward, .latency = latency};
               const double plain =
                   hd::simulate(hd::schedule::one_f_one_b({.stages = d, .microbatches = n}), costs)
                       .makespan();
@@ -134,7 +134,7 @@ Comparison activations() {
   bool equal = true;
   for (const int d : {2, 4, 8, 16, 32}) {
     const auto timeline = hd::simulate(hd::schedule::chimera({.stages = d, .microbatches = 2 * d}),
-                                       Costs{.F = 1, .B = 2});
+                                       Costs{.forward = 1, .backward = 2});
     for (int r = 0; r < d; ++r)
       equal = equal && hd::peak_parts(timeline, hd::Rank{r}, hd::role::saved) ==
                            static_cast<std::uint64_t>(d / 2 + 1 + std::min(r, d - 1 - r));

@@ -20,7 +20,7 @@ namespace report {
 
 std::vector<Comparison> dapple_runtime() {
   constexpr int stages = 2, memory = 2, microbatches = 16;
-  const hd::StageCosts costs{.F = 1, .B = 2};
+  const hd::StageCosts costs{.forward = 1, .backward = 2};
   const auto late =
       hd::simulate(hd::schedule::gpipe({.stages = stages, .microbatches = memory}), costs);
   const auto early = hd::simulate(
@@ -35,7 +35,7 @@ std::vector<Comparison> dapple_runtime() {
   };
   const auto step = [](hd::schedule::WarmUp warm_up, double latency) {
     return hd::simulate(hd::schedule::dapple({.stages = 4, .microbatches = 32, .warm_up = warm_up}),
-                        {.F = 1, .B = 2, .latency = latency})
+                        {.forward = 1, .backward = 2, .latency = latency})
         .makespan();
   };
   using enum hd::schedule::WarmUp;

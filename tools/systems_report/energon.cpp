@@ -24,7 +24,7 @@ double gain(double transfer) {
     return hd::simulate(
                hd::schedule::energon(
                    {.stages = 4, .requests = 64, .depth = depth, .sizes = {.activation = bytes}}),
-               {.F = 1, .per_byte = transfer / static_cast<double>(bytes)})
+               {.forward = 1, .per_byte = transfer / static_cast<double>(bytes)})
         .makespan();
   };
   return makespan(0) / makespan(1);

@@ -38,8 +38,8 @@ class BranchCosts {
 
   [[nodiscard]] Time time(const hd::Schedule& schedule, hd::ActionId id) const {
     const hd::Action& action = schedule[id];
-    if (action.kind != hd::Kind::F && action.kind != hd::Kind::B) return 0;
-    return m_forward[+action.stage] * (action.kind == hd::Kind::F ? 1 : 2);
+    if (action.kind != hd::Kind::forward && action.kind != hd::Kind::backward) return 0;
+    return m_forward[+action.stage] * (action.kind == hd::Kind::forward ? 1 : 2);
   }
   [[nodiscard]] hd::Transfer<Time> transfer(const hd::Schedule&, hd::ActionId) const {
     return {0, m_latency};

@@ -55,13 +55,13 @@ class ChainStage {
   void operator()(const hd::Task& task) {
     const auto value = [&](const char* role) -> double& { return task.get<double>(role)[0]; };
     const bool first = task.stage() == hd::Stage{0};
-    if (task.kind() == hd::Kind::F) {
+    if (task.kind() == hd::Kind::forward) {
       const double x = first ? chain::sample("x", +task.item()) : value(hd::role::input);
       const auto saved = task.get<double>(hd::role::saved);
       saved[0] = x;
       saved[1] = chain::forward(value(hd::role::weights), x);
       if (task.stage() != m_last) value(hd::role::output) = saved[1];
-    } else if (task.kind() == hd::Kind::B) {
+    } else if (task.kind() == hd::Kind::backward) {
       const auto saved = task.get<double>(hd::role::saved);
       const double above = task.stage() == m_last ? saved[1] - chain::sample("target", +task.item())
                                                   : value(hd::role::output_grad);
@@ -151,7 +151,7 @@ std::vector<Comparison> pipedream_runtime() {
 
   // A step of a synchronous pipeline ends with an empty pipe; the asynchronous one goes on.
   constexpr int p = 4;
-  const hd::BasicStageCosts<int> costs{.F = 1, .B = 2};
+  const hd::BasicStageCosts<int> costs{.forward = 1, .backward = 2};
   const auto step = [&](const hd::Schedule& schedule) {
     return static_cast<double>(hd::simulate(schedule, costs).makespan());
   };

@@ -55,7 +55,7 @@ void for_each_pair(Visit&& visit) {
 /// The makespan of a pipeline whose transfers take no time: every microbatch passes the first
 /// stage, the last one the P - 1 others, forward and backward.
 Time closed_form(int stages, int microbatches, const Costs& costs) {
-  return (microbatches + stages - 1) * (costs.F + costs.B);
+  return (microbatches + stages - 1) * (costs.forward + costs.backward);
 }
 
 // --- GPipe ---
@@ -67,7 +67,7 @@ double gpipe_speed_up(int devices, int microbatches) {
     constexpr Time work = 256;
     const Time each = work / k / m;
     return hd::simulate(hd::schedule::gpipe({.stages = k, .microbatches = m}),
-                        Costs{.F = each, .B = 2 * each})
+                        Costs{.forward = each, .backward = 2 * each})
         .makespan();
   };
   return static_cast<double>(step(2, 1)) / static_cast<double>(step(devices, microbatches));
@@ -76,7 +76,7 @@ double gpipe_speed_up(int devices, int microbatches) {
 }  // namespace
 
 std::vector<Comparison> gpipe() {
-  const Costs costs{.F = 1, .B = 2};
+  const Costs costs{.forward = 1, .backward = 2};
   Count count;
   for_each_pair([&](int stages, int microbatches) {
     const auto timeline =
@@ -102,7 +102,7 @@ std::vector<Comparison> gpipe() {
 // --- 1F1B ---
 
 std::vector<Comparison> one_f_one_b() {
-  const Costs costs{.F = 1, .B = 2};
+  const Costs costs{.forward = 1, .backward = 2};
   Count makespans;
   Count peaks;
   for_each_pair([&](int stages, int microbatches) {
@@ -133,8 +133,9 @@ namespace {
 /// stages together, divisible by V, and every move takes `transfer` from rank to rank.
 Time interleaved_step(int ranks, int stages_per_rank, int microbatches, const Costs& whole,
                       Time transfer) {
-  const Costs costs{
-      .F = whole.F / stages_per_rank, .B = whole.B / stages_per_rank, .latency = transfer};
+  const Costs costs{.forward = whole.forward / stages_per_rank,
+                    .backward = whole.backward / stages_per_rank,
+                    .latency = transfer};
   // One stage a rank is plain 1F1B; interleaving warms up earlier.
   const hd::Schedule schedule =
       stages_per_rank == 1
@@ -148,7 +149,7 @@ Time interleaved_step(int ranks, int stages_per_rank, int microbatches, const Co
 
 std::vector<Comparison> interleaved() {
   constexpr Time unit = 64;  // ticks in the forward time of a rank's stages: V divides it
-  const Costs whole{.F = unit, .B = 2 * unit};
+  const Costs whole{.forward = unit, .backward = 2 * unit};
   const auto in_units = [](Time time) { return static_cast<double>(time) / unit; };
 
   struct Case {
@@ -158,8 +159,9 @@ std::vector<Comparison> interleaved() {
   std::string ours;
   bool equal = true;
   for (const auto [p, m, v] : {Case{4, 8, 2}, Case{8, 16, 2}, Case{8, 16, 4}, Case{4, 16, 2}}) {
-    const Time bubble = (p - 1) * (whole.F + whole.B) / v;
-    const Time simulated = interleaved_step(p, v, m, whole, 0) - m * (whole.F + whole.B);
+    const Time bubble = (p - 1) * (whole.forward + whole.backward) / v;
+    const Time simulated =
+        interleaved_step(p, v, m, whole, 0) - m * (whole.forward + whole.backward);
     equal = equal && simulated == bubble;
     const char* comma = ours.empty() ? "" : ", ";
     expected += hd::text(comma, in_units(bubble));

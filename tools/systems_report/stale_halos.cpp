@@ -51,7 +51,7 @@ hd::Bytes received(const hs::BlockExchange& exchange, std::size_t rank) {
 /// own.
 double time_of(int ranks, const hs::Freshness& freshness) {
   return hd::simulate(hs::exchanged_steps(all_patches(ranks), denoising_steps, freshness),
-                      hd::StageCosts{.F = 1, .per_byte = 1.0 / (patch * token)})
+                      hd::StageCosts{.forward = 1, .per_byte = 1.0 / (patch * token)})
       .makespan();
 }
 

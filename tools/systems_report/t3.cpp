@@ -40,8 +40,8 @@ hd::Schedule pair(Collective collective, int ranks) {
 double time_of(const hd::Schedule& list, double r) {
   const double ranks = list.ranks();
   const bool whole = list.uses(hd::ActionId{0})[1].count > 1;
-  return hd::simulate(
-             list, hd::StageCosts{.F = whole ? 1 : 1 / ranks, .per_byte = r / (ranks - 1) / part})
+  return hd::simulate(list, hd::StageCosts{.forward = whole ? 1 : 1 / ranks,
+                                           .per_byte = r / (ranks - 1) / part})
       .makespan();
 }
 

@@ -39,10 +39,13 @@ std::vector<Case> cases(int n) {
 double uneven_gain(int n, double weights, double cheaper) {
   const hd::Orders orders = hd::schedule::one_f_one_b_orders(n, n);
   const double whole =
-      hd::simulate(hd::weave(orders), hd::StageCosts{.F = 1, .B = 1 + weights}).makespan();
-  const double split = hd::simulate(hd::weave(hd::schedule::two_bp(orders)),
-                                    hd::StageCosts{.F = 1, .I = 1, .W = weights * cheaper})
-                           .makespan();
+      hd::simulate(hd::weave(orders), hd::StageCosts{.forward = 1, .backward = 1 + weights})
+          .makespan();
+  const double split =
+      hd::simulate(
+          hd::weave(hd::schedule::two_bp(orders)),
+          hd::StageCosts{.forward = 1, .backward_input = 1, .backward_weight = weights * cheaper})
+          .makespan();
   return whole / split;
 }
 
@@ -54,9 +57,11 @@ std::vector<Comparison> two_bp() {
   std::string on_four;
   for (int n = 2; n <= 32; ++n) {
     for (const Case& one : cases(n)) {
-      const auto whole = hd::simulate(hd::weave(one.orders), Costs{.F = 1, .B = 2}).makespan();
+      const auto whole =
+          hd::simulate(hd::weave(one.orders), Costs{.forward = 1, .backward = 2}).makespan();
       const auto split =
-          hd::simulate(hd::weave(hd::schedule::two_bp(one.orders)), Costs{.F = 1, .I = 1, .W = 1})
+          hd::simulate(hd::weave(hd::schedule::two_bp(one.orders)),
+                       Costs{.forward = 1, .backward_input = 1, .backward_weight = 1})
               .makespan();
       equal = equal && whole * one.under == split * one.over;
       if (n == 4)

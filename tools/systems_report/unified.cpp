@@ -147,8 +147,8 @@ double executed(const hd::Schedule& schedule, const hd::StageCosts& costs) {
 /// Orders: stages cut in two and interleaved, so that the pipeline fills sooner.
 Comparison interleaving() {
   constexpr int ranks = 4, microbatches = 8;
-  const hd::StageCosts whole{.F = 4e-3, .B = 8e-3};
-  const hd::StageCosts half{.F = 2e-3, .B = 4e-3};
+  const hd::StageCosts whole{.forward = 4e-3, .backward = 8e-3};
+  const hd::StageCosts half{.forward = 2e-3, .backward = 4e-3};
   const auto before = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
   const auto after = hd::schedule::interleaved(
       {.ranks = ranks, .stages_per_rank = 2, .microbatches = microbatches});
@@ -305,7 +305,7 @@ Comparison overhead() {
   constexpr hd::Seconds most_time = 15;
   const auto schedule =
       hd::schedule::stream({.stages = 2, .microbatches = 8, .sizes = {.activation = 4096}});
-  const double alone = hd::simulate(schedule, hd::StageCosts{.F = task_time}).makespan();
+  const double alone = hd::simulate(schedule, hd::StageCosts{.forward = task_time}).makespan();
   std::vector<double> added;
   if (std::thread::hardware_concurrency() >= 2) {
     hd::run_threads(2, [&](hd::ThreadTransport& transport) {

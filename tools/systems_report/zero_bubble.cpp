@@ -69,8 +69,8 @@ std::string expected(double first, double second) {
 }
 
 /// Costs of a stage of a pipeline with one stage a rank; those of a V are half of it.
-constexpr Costs whole{.F = 2, .I = 2, .W = 2};
-constexpr Costs half{.F = 1, .I = 1, .W = 1};
+constexpr Costs whole{.forward = 2, .backward_input = 2, .backward_weight = 2};
+constexpr Costs half{.forward = 1, .backward_input = 1, .backward_weight = 1};
 
 Comparison zero_bubble_gain(int ranks, int microbatches, double h1_bar, double v_bar) {
   const Time plain = step(hd::schedule::one_f_one_b({ranks, microbatches}), whole);
@@ -88,13 +88,16 @@ std::vector<Comparison> zero_bubble() {
   Agreement h1, h2, v, controllable, memory;
   for (const int p : {2, 3, 4, 5, 8, 16}) {
     for (const int m : {2 * p, 3 * p + 1}) {
-      for (const Costs& costs : {Costs{.F = 1, .I = 1, .W = 1}, Costs{.F = 4, .I = 3, .W = 2},
-                                 Costs{.F = 3, .I = 4, .W = 2}, Costs{.F = 3, .I = 3, .W = 3}}) {
-        const Time work = m * (costs.F + costs.I + costs.W);
+      for (const Costs& costs : {Costs{.forward = 1, .backward_input = 1, .backward_weight = 1},
+                                 Costs{.forward = 4, .backward_input = 3, .backward_weight = 2},
+                                 Costs{.forward = 3, .backward_input = 4, .backward_weight = 2},
+                                 Costs{.forward = 3, .backward_input = 3, .backward_weight = 3}}) {
+        const Time work = m * (costs.forward + costs.backward_input + costs.backward_weight);
         h1.add(step(hd::schedule::zb_h1({p, m}), costs) ==
-               work + (p - 1) * (costs.F + costs.I - costs.W));
+               work + (p - 1) * (costs.forward + costs.backward_input - costs.backward_weight));
         h2.add(step(hd::schedule::zb_h2({p, m}), costs) ==
-               work + (p - 1) * std::max(costs.F, costs.F + costs.I - 2 * costs.W));
+               work + (p - 1) * std::max(costs.forward, costs.forward + costs.backward_input -
+                                                            2 * costs.backward_weight));
       }
       v.add(step(hd::schedule::zb_v({p, m}), half) == 6 * m + p - 1);
       if (p > 2) {
@@ -133,10 +136,12 @@ std::vector<Comparison> zero_bubble() {
 std::vector<Comparison> dualpipe() {
   Agreement bubble, memory;
   for (const Time fused : {22, 30}) {
-    const Costs costs{.F = 10, .I = 10, .W = 10, .FB = fused};
+    const Costs costs{
+        .forward = 10, .backward_input = 10, .backward_weight = 10, .forward_backward = fused};
     const auto check = [&](const hd::Schedule& schedule, int stages) {
       bubble.add(most_idle(hd::simulate(schedule, costs)) ==
-                 hd::schedule::dualpipe_bubble(stages, costs.FB, costs.B, costs.W));
+                 hd::schedule::dualpipe_bubble(stages, costs.forward_backward, costs.backward,
+                                               costs.backward_weight));
     };
     for (const auto [p, m] : {std::array{4, 8}, {8, 16}, {8, 20}, {16, 40}}) {
       check(hd::schedule::dualpipe({p, m}), p);
@@ -159,7 +164,8 @@ std::vector<Comparison> dualpipe() {
     double plain_bar, h1_bar;
   };
   for (const auto [fused, plain_bar, h1_bar] : {Case{22, 1.50, 1.20}, Case{30, 1.28, 1.02}}) {
-    const Costs costs{.F = 10, .I = 10, .W = 10, .FB = fused};
+    const Costs costs{
+        .forward = 10, .backward_input = 10, .backward_weight = 10, .forward_backward = fused};
     const Time ours = step(hd::schedule::dualpipe({8, 16}), costs);
     const double plain = over(step(hd::schedule::one_f_one_b({8, 16}), costs), ours);
     const double h1 = over(step(hd::schedule::zb_h1({8, 16}), costs), ours);

@@ -47,8 +47,8 @@ struct Waits {
   std::int64_t backwards = 0;
 
   void operator()(const hd::Task& task) {
-    const bool is_forward = task.kind() == hd::Kind::F;
-    if (!is_forward && task.kind() != hd::Kind::B) return;
+    const bool is_forward = task.kind() == hd::Kind::forward;
+    if (!is_forward && task.kind() != hd::Kind::backward) return;
     ++(is_forward ? forwards : backwards);
     std::this_thread::sleep_for(std::chrono::duration<hd::Seconds>((is_forward ? 1 : 2) * forward));
   }

@@ -330,8 +330,11 @@ double run(char* program) {
       one->schedule = name;
       one->platform = text(platform.name, " P=", list.ranks());
       one->list = list;
-      one->costs.even = {
-          .F = 1, .I = 0.9, .W = 0.8, .latency = platform.latency, .per_byte = 1 / bandwidth};
+      one->costs.even = {.forward = 1,
+                         .backward_input = 0.9,
+                         .backward_weight = 0.8,
+                         .latency = platform.latency,
+                         .per_byte = 1 / bandwidth};
       one->in_turn = platform.in_turn;
       one->costs.on = platform.port == 0
                           ? Machine::uniform(list.ranks(), {}, {})

@@ -206,7 +206,7 @@ class Stages {
     if (kind == Kind::combine) return combine_in<memory_space>(task);
     if (kind == Kind::cast) return cast_in<memory_space>(task);
     if (kind == Kind::group) return sum_group(task);
-    expects(kind <= Kind::B || kind == Kind::update, [&] {
+    expects(kind <= Kind::backward || kind == Kind::update, [&] {
       return Complaint{"heddle::Stages", "stages do not know this kind of action",
                        action_text(task.schedule(), task.id())};
     });

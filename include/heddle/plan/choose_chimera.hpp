@@ -48,7 +48,7 @@ struct HalfCosts {
 
   [[nodiscard]] Time time(const Schedule& schedule, ActionId id) const {
     const Time time = whole.time(schedule, id);
-    return schedule[id].kind <= Kind::B ? time / Time(2) : time;
+    return schedule[id].kind <= Kind::backward ? time / Time(2) : time;
   }
   [[nodiscard]] Transfer<Time> transfer(const Schedule& schedule, ActionId id) const {
     const Transfer<Time> transfer = whole.transfer(schedule, id);

@@ -130,7 +130,7 @@ template <Costs C>
   best.extra = std::max<std::int64_t>(0, best.live - options.cap);
   return best;
 }
-/// The same with costs in braces: `coordinate(orders, {.F = 1, .B = 2})`.
+/// The same with costs in braces: `coordinate(orders, {.forward = 1, .backward = 2})`.
 [[nodiscard]] inline Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
                                                      const CoordinateOptions& options = {}) {
   return coordinate<StageCosts>(orders, costs, options);

@@ -50,7 +50,8 @@ template <Costs C>
   return coordinate(orders, costs,
                     {cap, std::move(activations), branch_rules(branches.ranks), branches.sizes});
 }
-/// The same with costs in braces: `flexpipe({.ranks = 4, .microbatches = 8}, {.F = 1, .B = 2})`.
+/// The same with costs in braces: `flexpipe({.ranks = 4, .microbatches = 8}, {.forward = 1,
+/// .backward = 2})`.
 [[nodiscard]] inline Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
                                                    const StageCosts& costs, std::int64_t cap = 0,
                                                    std::vector<std::int64_t> activations = {}) {

@@ -68,7 +68,7 @@ class ListScheduler {
   static const Orders& checked(const Orders& orders) {
     for (const auto& list : orders.ranks)
       for (const Order& order : list)
-        expects(order.kind <= Kind::B && !order.fused, [&] {
+        expects(order.kind <= Kind::backward && !order.fused, [&] {
           return Complaint{where(orders), "updates and fused pairs are not moved about",
                            text("found ", order, order.fused ? ", fused" : "")};
         });
@@ -86,7 +86,7 @@ template <Costs C>
                                    const ListOptions& options = {}, const StageSizes& sizes = {}) {
   return ListScheduler<C>(orders, costs, sizes).run(options);
 }
-/// The same with costs in braces: `list_schedule(orders, {.F = 1, .B = 2})`.
+/// The same with costs in braces: `list_schedule(orders, {.forward = 1, .backward = 2})`.
 [[nodiscard]] inline Orders list_schedule(const Orders& orders, const StageCosts& costs,
                                           const ListOptions& options = {},
                                           const StageSizes& sizes = {}) {

@@ -37,7 +37,7 @@ template <Costs C>
   std::size_t stages = 0;
   std::size_t items = 0;
   for (const Action& action : woven.actions()) {
-    if (action.kind > Kind::B) continue;
+    if (action.kind > Kind::backward) continue;
     stages = std::max(stages, +action.stage + 1);
     items = std::max(items, +action.item + 1);
   }
@@ -51,7 +51,7 @@ template <Costs C>
     if (action.kind == Kind::move) {
       const auto transfer = costs.transfer(woven, ActionId{i});
       longest = std::max(longest, static_cast<double>(transfer.occupancy + transfer.latency));
-    } else if (action.kind <= Kind::B) {
+    } else if (action.kind <= Kind::backward) {
       prices[index(action.kind, action.stage, action.item)] =
           static_cast<double>(costs.time(woven, ActionId{i}));
     }
@@ -90,7 +90,8 @@ template <Costs C>
   }
   return best;
 }
-/// The same with costs in braces: `place_weights(orders, {.F = 1, .I = 1.2, .W = 0.8})`.
+/// The same with costs in braces: `place_weights(orders, {.forward = 1, .backward_input = 1.2,
+/// .backward_weight = 0.8})`.
 [[nodiscard]] inline PlacedWeights<Seconds> place_weights(const Orders& orders,
                                                           const StageCosts& costs,
                                                           const StageSizes& sizes = {}) {

@@ -23,7 +23,7 @@ struct Candidate {
   int levels = 1;  ///< how many levels there are
 
   /// Whether it is a forward.
-  [[nodiscard]] bool forward() const noexcept { return order.kind == Kind::F; }
+  [[nodiscard]] bool forward() const noexcept { return order.kind == Kind::forward; }
   /// How many stages the microbatch has behind it, forwards and backwards.
   [[nodiscard]] int progress() const noexcept { return forward() ? level : 2 * levels - 1 - level; }
 };

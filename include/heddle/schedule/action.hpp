@@ -17,11 +17,23 @@
 
 namespace heddle::inline v0 {
 
-/// What an action does. The letters are those of torch.distributed.pipelining: F forward, I
-/// backward for the input, W backward for the weights, B both at once. A move carries parts between
-/// two (rank, tier) places, combine adds one range into another, cast converts one into another,
-/// group is a collective as one action, update steps the optimiser.
-enum class Kind : std::uint8_t { F, I, W, B, move, combine, cast, group, update, user };
+/// What an action does. Text writes the first four as F, I, W and B, the letters of
+/// torch.distributed.pipelining. `backward` computes both gradients at once; `backward_input` and
+/// `backward_weight` are its two halves. A move carries parts between two (rank, tier) places,
+/// combine adds one range into another, cast converts one into another, group is a collective as one
+/// action, update steps the optimiser.
+enum class Kind : std::uint8_t {
+  forward,
+  backward_input,
+  backward_weight,
+  backward,
+  move,
+  combine,
+  cast,
+  group,
+  update,
+  user
+};
 
 /// Number of kinds.
 inline constexpr std::size_t kind_count = 10;
@@ -38,7 +50,7 @@ inline std::ostream& operator<<(std::ostream& out, Kind kind) { return out << to
 /// True for the kinds that are the model's own work; a rank that does none of them is idle, which
 /// is what the bubble ratio counts.
 [[nodiscard]] constexpr bool is_work(Kind kind) noexcept {
-  return kind <= Kind::B || kind == Kind::update || kind == Kind::user;
+  return kind <= Kind::backward || kind == Kind::update || kind == Kind::user;
 }
 
 /// How an action touches a part: `write` begins a new value, `update` continues the present one.

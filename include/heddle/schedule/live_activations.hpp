@@ -31,12 +31,12 @@ namespace heddle::inline v0 {
                          text(activations.size(), " numbers, none for ", order)};
       });
       const std::int64_t each = activations.empty() ? 1 : activations[+order.stage];
-      if (order.kind == Kind::F) live += each;
+      if (order.kind == Kind::forward) live += each;
       peak = std::max(peak, live);
-      if (order.kind == Kind::B || order.kind == Kind::W) live -= each;
+      if (order.kind == Kind::backward || order.kind == Kind::backward_weight) live -= each;
     }
     const bool trains = std::any_of(list.begin(), list.end(),
-                                    [](const Order& order) { return order.kind != Kind::F; });
+                                    [](const Order& order) { return order.kind != Kind::forward; });
     most.push_back(trains ? peak : 0);
   }
   return most;

@@ -19,7 +19,8 @@ namespace heddle::inline v0 {
 
 /// One entry of a rank's list, printed `2F0`: stage 2, forward, microbatch 0.
 struct Order {
-  Kind kind = Kind::F;  ///< F, I, W, B; or update, where a stage does not wait for the step's end
+  Kind kind =
+      Kind::forward;    ///< F, I, W, B; or update, where a stage does not wait for the step's end
   Stage stage;          ///< of which stage
   Item item;            ///< for which microbatch
   bool fused = false;   ///< computed together with the next entry of the list

@@ -22,9 +22,9 @@ struct StageGraph {
   struct Edge {
     Stage from;         ///< the earlier stage
     Stage to;           ///< the later one
-    Kind at = Kind::F;  ///< F: an input of its forward, whose gradient comes back. B: read by its
-                        ///< backward only, as by a loss that two branches share: each of them
-                        ///< derives its own side, and nothing comes back
+    Kind at = Kind::forward;  ///< F: an input of its forward, whose gradient comes back. B: read by
+                              ///< its backward only, as by a loss that two branches share: each of
+                              ///< them derives its own side, and nothing comes back
 
     friend constexpr bool operator==(const Edge&, const Edge&) = default;
   };

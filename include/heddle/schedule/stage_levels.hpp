@@ -31,14 +31,14 @@ namespace heddle::inline v0 {
       return Complaint{"heddle::stage_levels", "the stage graph has an edge to no stage",
                        text(edge.from, " -> ", edge.to, ", stages 0 to ", graph.stages - 1)};
     });
-    inputs[+edge.to] += edge.at == Kind::F;
+    inputs[+edge.to] += edge.at == Kind::forward;
   }
   std::vector<Stage> ready;
   for (std::size_t s = 0; s < stages; ++s)
     if (inputs[s] == 0) ready.push_back(Stage{s});
   for (std::size_t next = 0; next < ready.size(); ++next) {
     for (const StageGraph::Edge& edge : graph.edges) {
-      if (edge.from != ready[next] || edge.at != Kind::F) continue;
+      if (edge.from != ready[next] || edge.at != Kind::forward) continue;
       levels[+edge.to] = std::max(levels[+edge.to], levels[+edge.from] + 1);
       if (--inputs[+edge.to] == 0) ready.push_back(edge.to);
     }

@@ -149,11 +149,11 @@ enum class CsvContents : std::uint8_t {
 }
 
 /// The compute actions of a timeline as a schedule file with its idle cells: a column for each
-/// `slot` of time from the beginning on, so that to_csv(simulate(schedule, {.F = 1, .B = 1})) shows
-/// the schedule's slots. What takes longer than a slot is followed by empty cells; a fused pair is
-/// one cell. Left out are what weave() adds, the updates of orders that name none among it, and
-/// what runs again (see recompute()), which has no name in this dialect: its cells are empty. So
-/// read_orders() gives back the orders that were woven.
+/// `slot` of time from the beginning on, so that to_csv(simulate(schedule, {.forward = 1, .backward
+/// = 1})) shows the schedule's slots. What takes longer than a slot is followed by empty cells; a
+/// fused pair is one cell. Left out are what weave() adds, the updates of orders that name none
+/// among it, and what runs again (see recompute()), which has no name in this dialect: its cells
+/// are empty. So read_orders() gives back the orders that were woven.
 /// @throws contract_error where an action does not begin at a slot of its own, and for a slot of no
 ///         time.
 template <class Time>
@@ -168,7 +168,7 @@ template <class Time>
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     const auto [kind, flags] = std::pair(schedule[id].kind, schedule[id].flags);
-    const bool computes = kind <= Kind::B || kind == Kind::update;
+    const bool computes = kind <= Kind::backward || kind == Kind::update;
     if (!computes || (flags & (flag::again | flag::unnamed)) != 0) continue;
     const Rank rank = schedule[schedule[id].queue].from;
     std::string& line = lines[+rank];

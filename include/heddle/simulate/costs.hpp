@@ -53,17 +53,18 @@ concept SharingCosts = Costs<C> &&
   { costs.occupancy(schedule, id, shared) } -> std::convertible_to<typename C::Time>;
 };
 
-/// The same cost for every stage; `{.F = 1, .B = 2}`, or `{.F = 1, .I = 1, .W = 1}` with B = I + W.
-/// A move of n bytes occupies its channel for n * per_byte. In any unit of time.
+/// The same costs for every stage, in any unit of time: `{.forward = 1, .backward = 2}`. Where a
+/// backward is split, `{.forward = 1, .backward_input = 1, .backward_weight = 1}` sets its halves, and
+/// `backward` is their sum. A move of n bytes occupies its channel for n * per_byte.
 template <class T>
 struct BasicStageCosts {
   using Time = T;  ///< what costs are in
 
-  T F = {};         ///< forward
-  T I = {};         ///< backward for the input
-  T W = {};         ///< backward for the weights
-  T B = I + W;      ///< backward, both at once
-  T FB = F + B;     ///< a forward and a backward fused
+  T forward = {};                                 ///< F: a forward
+  T backward_input = {};                          ///< I: a backward for the input
+  T backward_weight = {};                         ///< W: a backward for the weights
+  T backward = backward_input + backward_weight;  ///< B: a backward, both at once
+  T forward_backward = forward + backward;        ///< a forward and a backward fused
   T combine = {};   ///< per byte
   T cast = {};      ///< per byte read
   T group = {};     ///< a collective as one action
@@ -75,10 +76,10 @@ struct BasicStageCosts {
   /// The cost of an action that is not a move.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
     switch (schedule[id].kind) {
-      case Kind::F: return F;
-      case Kind::I: return I;
-      case Kind::W: return W;
-      case Kind::B: return B;
+      case Kind::forward: return forward;
+      case Kind::backward_input: return backward_input;
+      case Kind::backward_weight: return backward_weight;
+      case Kind::backward: return backward;
       case Kind::combine: return combine * bytes(schedule, id);
       case Kind::cast: return cast * bytes(schedule, id);
       case Kind::group: return group;
@@ -92,9 +93,9 @@ struct BasicStageCosts {
   [[nodiscard]] T fused(const Schedule& schedule, ActionId id) const {
     const auto is = [&](Kind kind) { return schedule[id].kind == kind; };
     const ActionId next{+id + 1};
-    const bool both = (is(Kind::F) && schedule[next].kind == Kind::B) ||
-                      (is(Kind::B) && schedule[next].kind == Kind::F);
-    return both ? FB : time(schedule, id) + time(schedule, next);
+    const bool both = (is(Kind::forward) && schedule[next].kind == Kind::backward) ||
+                      (is(Kind::backward) && schedule[next].kind == Kind::forward);
+    return both ? forward_backward : time(schedule, id) + time(schedule, next);
   }
   /// The cost of a move.
   [[nodiscard]] Transfer<T> transfer(const Schedule& schedule, ActionId id) const {

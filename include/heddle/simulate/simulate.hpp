@@ -122,7 +122,7 @@ template <Costs C>
   return simulate(schedule, MachineCosts(costs, std::move(machine)), sending);
 }
 
-/// The same, written with a braced list: `simulate(schedule, {.F = 1, .B = 2})`.
+/// The same, written with a braced list: `simulate(schedule, {.forward = 1, .backward = 2})`.
 [[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs,
                                        Sending sending = Sending::eager) {
   return simulate<StageCosts>(schedule, costs, sending);

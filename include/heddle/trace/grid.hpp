@@ -118,7 +118,9 @@ class Strip {
 ///     6 slots, 4 of 12 cells idle
 [[nodiscard]] inline std::string to_grid(const Schedule& schedule) {
   using Slots = std::int64_t;
-  const auto timeline = simulate(schedule, BasicStageCosts<Slots>{.F = 1, .I = 1, .W = 1, .B = 1});
+  const auto timeline = simulate(
+      schedule, BasicStageCosts<Slots>{
+                    .forward = 1, .backward_input = 1, .backward_weight = 1, .backward = 1});
   struct Row {
     Queue queue;
     std::vector<std::pair<std::size_t, std::string>> cells = {};  ///< slot and text
@@ -133,7 +135,7 @@ class Strip {
   std::size_t cells = 0;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
-    if (action.kind > Kind::B) continue;
+    if (action.kind > Kind::backward) continue;
     const Queue& queue = schedule[action.queue];
     std::size_t& row = row_of[+action.queue];
     if (row == none) {

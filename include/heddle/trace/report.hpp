@@ -138,7 +138,7 @@ enum class Wait { receive, send, other };
       return w;
     };
     const std::size_t forwards = last([](const Action& action) {
-      return action.kind == Kind::F && !(action.flags & flag::again);
+      return action.kind == Kind::forward && !(action.flags & flag::again);
     });
     const std::size_t model =
         last([](const Action& action) { return action.kind != Kind::update; });

@@ -247,7 +247,7 @@ class SvgPicture {
     // The whole name, or for the model's work at least the microbatch, or nothing.
     std::string name = action_text(m_schedule, id);
     const auto fits = [&] { return text_width(name.size(), box_font) + 3 <= box.width; };
-    if (!fits() && action.kind <= Kind::B) name = text(action.item);
+    if (!fits() && action.kind <= Kind::backward) name = text(action.item);
     if (fits()) m_svg.text(box.x + box.width / 2, box.y + box.height / 2 + 0.35 * box_font, name);
   }
 
@@ -288,7 +288,7 @@ class SvgPicture {
       if (!m_of_kind[k].empty()) entry(kind.fill, kind.meaning);
     }
     if (m_shades.size() > 1)
-      entry(darker(style(Kind::F).fill, 0.6).c_str(),
+      entry(darker(style(Kind::forward).fill, 0.6).c_str(),
             "darker: another stage, or the other direction");
     entry("#e9edf2", "idle");
     if (m_memory) entry(MemoryRows::activations_fill, "live activations");

@@ -115,10 +115,11 @@ template <class S, class T, class MemorySpace>
   bound.call.saved = uses.take();
   bound.call.output_grad = joint.summed(uses.take(ends.returned + ends.partners));
   bound.weights = uses.take();
-  bound.input_gradients = uses.take(kind != Kind::W ? ends.inputs : 0);
+  bound.input_gradients = uses.take(kind != Kind::backward_weight ? ends.inputs : 0);
   bound.call.input_grad = joint.undivided(bound.input_gradients);
-  bound.call.delta = kind == Kind::B ? lent.delta(stage.delta_size()) : uses.take();
-  bound.begins_gradients = kind != Kind::I && task.uses().back().access == Access::write;
+  bound.call.delta = kind == Kind::backward ? lent.delta(stage.delta_size()) : uses.take();
+  bound.begins_gradients =
+      kind != Kind::backward_input && task.uses().back().access == Access::write;
   return bound;
 }
 
@@ -160,8 +161,8 @@ class StageCalls {
   /// Whether `task` is an F fused with a B after it. In the other order F may write where B reads,
   /// for then a fold counts on B to be done.
   [[nodiscard]] static bool begins_pair(const Task& task) {
-    return (task.action().flags & flag::with_next) != 0 && task.kind() == Kind::F &&
-           task.schedule()[ActionId{+task.id() + 1}].kind == Kind::B;
+    return (task.action().flags & flag::with_next) != 0 && task.kind() == Kind::forward &&
+           task.schedule()[ActionId{+task.id() + 1}].kind == Kind::backward;
   }
 
   [[nodiscard]] BoundForward<T> bind_and_note(const Task& task, const S& stage) {
@@ -173,7 +174,7 @@ class StageCalls {
 
   void alone(const Task& task, S& stage) {
     const Kind kind = task.kind();
-    if (kind == Kind::F) {
+    if (kind == Kind::forward) {
       const BoundForward<T> bound = bind_and_note(task, stage);
       const ForwardCall<T>& call = bound.call;
       use_parameters(stage, bound.weights);
@@ -183,11 +184,11 @@ class StageCalls {
     const BoundBackward<T> bound = bind_backward(task, stage, m_backwards, m_lent);
     const BackwardCall<T>& call = bound.call;
     use_parameters(stage, bound.weights);
-    if (kind != Kind::W)
+    if (kind != Kind::backward_weight)
       stage.backward_input(call.item, call.input, call.saved, call.output_grad, call.input_grad,
                            call.delta);
     if (bound.begins_gradients) stage.zero_gradients();
-    if (kind != Kind::I)
+    if (kind != Kind::backward_input)
       stage.backward_weight(call.item, call.input, call.saved, call.output_grad, call.delta);
     stage.fence();
     m_backwards.divide(bound.input_gradients);

@@ -69,14 +69,14 @@ class SizesOfRanks {
 /// on to nobody its output is the result.
 inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
   const bool trains = std::ranges::any_of(schedule.actions(), [](const Action& action) {
-    return action.kind == Kind::I || action.kind == Kind::B;
+    return action.kind == Kind::backward_input || action.kind == Kind::backward;
   });
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
-    if (action.kind > Kind::B) continue;
+    if (action.kind > Kind::backward) continue;
     const StageElements& stage = sizes.of(schedule[action.queue].from, action.stage);
     const StageEnds ends = stage_ends(schedule, ActionId{i});
-    const bool forward = action.kind == Kind::F;
+    const bool forward = action.kind == Kind::forward;
     const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
     const bool more = (stage.input == 0 && ends.inputs > 0) || (stage.output == 0 && beyond > 0) ||
                       (ends.partners > 0 && beyond > 1);
@@ -106,7 +106,7 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
   std::vector<std::uint64_t> elements(schedule.buffers().size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
-    if (action.kind > Kind::B) continue;
+    if (action.kind > Kind::backward) continue;
     const auto inputs = schedule.uses(ActionId{i}).first(stage_ends(schedule, ActionId{i}).inputs);
     std::uint64_t all = 0;
     std::size_t next = 0;

@@ -63,12 +63,12 @@ struct ListProblem {
         node.queue = action.queue.value;
         node.takes = transfer.occupancy;
         node.latency = transfer.latency;
-      } else if (action.kind <= Kind::B) {
+      } else if (action.kind <= Kind::backward) {
         node.order = {action.kind, action.stage, action.item};
         node.queue = schedule[action.queue].from.value;
         node.takes = costs.time(schedule, ActionId{i});
         stages = std::max(stages, +action.stage + 1);
-        trains |= action.kind != Kind::F;
+        trains |= action.kind != Kind::forward;
         ++orders;
       } else {
         break;  // updates and sums of gradients come after all orders, and stay there
@@ -116,7 +116,7 @@ struct ListProblem {
       return items[node.queue * level.size() + +node.order.stage];
     };
     for (const auto& node : nodes)
-      if (!node.moves && node.order.kind == Kind::F) of(node).push_back(node.order.item);
+      if (!node.moves && node.order.kind == Kind::forward) of(node).push_back(node.order.item);
     for (auto& list : items) std::sort(list.begin(), list.end());
     candidates.resize(nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {

@@ -88,7 +88,8 @@ class ListRun {
       return;
     }
     RankState& rank = m_ranks[node.queue];
-    (node.order.kind == Kind::F ? rank.forwards : rank.others).insert({m_urgency[number], number});
+    (node.order.kind == Kind::forward ? rank.forwards : rank.others)
+        .insert({m_urgency[number], number});
     m_touched.push_back(node.queue);
   }
 
@@ -127,8 +128,9 @@ class ListRun {
   void start(std::uint32_t r, std::uint32_t number, Time now) {
     const auto& node = m_problem.nodes[number];
     RankState& rank = m_ranks[r];
-    if (node.order.kind == Kind::F) rank.live += keeps(node.order);
-    if (node.order.kind == Kind::B || node.order.kind == Kind::W) rank.live -= keeps(node.order);
+    if (node.order.kind == Kind::forward) rank.live += keeps(node.order);
+    if (node.order.kind == Kind::backward || node.order.kind == Kind::backward_weight)
+      rank.live -= keeps(node.order);
     rank.busy = true;
     m_lists[r].push_back(node.order);
     ++m_taken;

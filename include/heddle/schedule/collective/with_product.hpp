@@ -70,7 +70,7 @@ namespace heddle::inline v0::schedule {
     for (std::size_t r = 0; r < ranks; ++r) {
       const Use& from = merges ? far[r] : near[r];
       const Use& to = merges ? near[r] : far[r];
-      builder.add({.kind = Kind::F, .queue = builder.local(Rank{r})}, {from, to});
+      builder.add({.kind = Kind::forward, .queue = builder.local(Rank{r})}, {from, to});
     }
   };
   if (merges) multiply();

@@ -74,8 +74,9 @@ struct ChimeraOptions {
       for (int s = 0; s < stages; ++s) {
         const int rank = (shift + (pipeline < pairs ? s : stages - 1 - s)) % stages;
         auto& list = lists[static_cast<std::size_t>(rank)];
-        list.push_back({first + s, {Kind::F, Stage{s}, Item{item}}});
-        list.push_back({first + 2 * stages - 1 - s + early, {Kind::B, Stage{s}, Item{item}}});
+        list.push_back({first + s, {Kind::forward, Stage{s}, Item{item}}});
+        list.push_back(
+            {first + 2 * stages - 1 - s + early, {Kind::backward, Stage{s}, Item{item}}});
       }
     }
   }
@@ -87,7 +88,7 @@ struct ChimeraOptions {
     // The last stage has its forwards and their first backward in one slot: forwards go first.
     std::sort(slotted.begin(), slotted.end(), [](const Slotted& a, const Slotted& b) {
       if (a.slot != b.slot) return a.slot < b.slot;
-      if (a.order.kind != b.order.kind) return a.order.kind == Kind::F;
+      if (a.order.kind != b.order.kind) return a.order.kind == Kind::forward;
       return a.order.item < b.order.item;
     });
     auto& list = orders.ranks.emplace_back();

@@ -54,10 +54,10 @@ struct DappleOptions {
     const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
     const int wanted = warm_up == WarmUp::policy_a ? stages - rank : 2 * (stages - rank) - 1;
     const int ahead = std::min({wanted, most_live, microbatches});
-    for (int m = 0; m < ahead; ++m) add(Kind::F, m);
+    for (int m = 0; m < ahead; ++m) add(Kind::forward, m);
     for (int m = 0; m < microbatches; ++m) {
-      add(Kind::B, m);
-      if (m + ahead < microbatches) add(Kind::F, m + ahead);
+      add(Kind::backward, m);
+      if (m + ahead < microbatches) add(Kind::forward, m + ahead);
     }
   }
   return orders;

@@ -82,13 +82,13 @@ class DualPipeRank {
  private:
   void forward(std::size_t lane, bool fused = false) {
     Lane& of = m_lanes[lane];
-    m_list.push_back({Kind::F, of.stage, Item{of.first + of.forwards++}, fused});
+    m_list.push_back({Kind::forward, of.stage, Item{of.first + of.forwards++}, fused});
   }
   void backward(std::size_t lane, bool split) {
     Lane& of = m_lanes[lane];
     const Item item{of.first + of.backwards++};
-    m_list.push_back({split ? Kind::I : Kind::B, of.stage, item});
-    if (split) m_weights.push_back({Kind::W, of.stage, item});
+    m_list.push_back({split ? Kind::backward_input : Kind::backward, of.stage, item});
+    if (split) m_weights.push_back({Kind::backward_weight, of.stage, item});
   }
   void pair(std::size_t forwards, std::size_t backwards, bool fused) {
     forward(forwards, fused);
@@ -171,8 +171,10 @@ class DualPipeRank {
 /// F = I >= W and FB is between B and F + B; which costs it holds for was found by simulation.
 /// Source of the formula: the README of DeepSeek-AI's DualPipe.
 template <class Time>
-[[nodiscard]] Time dualpipe_bubble(int stages, const Time& FB, const Time& B, const Time& W) {
-  return Time(stages / 2 - 1) * Time(FB + B - W - W - W);
+[[nodiscard]] Time dualpipe_bubble(int stages, const Time& forward_backward, const Time& backward,
+                                   const Time& backward_weight) {
+  return Time(stages / 2 - 1) *
+         Time(forward_backward + backward - backward_weight - backward_weight - backward_weight);
 }
 
 }  // namespace heddle::inline v0::schedule

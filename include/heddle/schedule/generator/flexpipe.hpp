@@ -68,7 +68,7 @@ struct FlexpipeOptions {
   for (int b = 0; b < branches; ++b)
     for (int other = 0; other < branches; ++other)
       if (b != other)
-        graph.edges.push_back({number(other, ranks - 1), number(b, ranks - 1), Kind::B});
+        graph.edges.push_back({number(other, ranks - 1), number(b, ranks - 1), Kind::backward});
   return graph;
 }
 
@@ -101,8 +101,8 @@ struct FlexpipeOptions {
     for (int b = 0; b < branches; ++b) {
       const Stage stage{b * ranks + (b % 2 == 0 ? rank : ranks - 1 - rank)};
       for (int m = 0; m < microbatches; ++m) {
-        slots.push_back({2 * m + level[+stage], {Kind::F, stage, Item{m}}});
-        slots.push_back({2 * m + 2 * levels - 1 - level[+stage], {Kind::B, stage, Item{m}}});
+        slots.push_back({2 * m + level[+stage], {Kind::forward, stage, Item{m}}});
+        slots.push_back({2 * m + 2 * levels - 1 - level[+stage], {Kind::backward, stage, Item{m}}});
       }
     }
     std::stable_sort(slots.begin(), slots.end(),

@@ -27,9 +27,9 @@ namespace heddle::inline v0::schedule {
                  static_cast<std::size_t>(microbatches));
     for (int v = 0; v < stages_per_rank; ++v)
       for (int m = 0; m < microbatches; ++m)
-        list.push_back({Kind::F, Stage{v * ranks + rank}, Item{m}});
+        list.push_back({Kind::forward, Stage{v * ranks + rank}, Item{m}});
     for (std::size_t i = list.size(); i-- > 0;)
-      list.push_back({Kind::B, list[i].stage, list[i].item});
+      list.push_back({Kind::backward, list[i].stage, list[i].item});
   }
   return orders;
 }

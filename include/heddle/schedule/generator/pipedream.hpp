@@ -45,7 +45,7 @@ struct PipeDreamOptions {
     updated.reserve(list.size() + list.size() / 2);
     for (const Order& order : list) {
       updated.push_back(order);
-      if (order.kind == Kind::B) updated.push_back({Kind::update, order.stage, order.item});
+      if (order.kind == Kind::backward) updated.push_back({Kind::update, order.stage, order.item});
     }
     list = std::move(updated);
   }

@@ -80,7 +80,8 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
     for (int m = 0; m < microbatches; ++m)
-      for (const Kind kind : {Kind::F, Kind::B}) list.push_back({kind, Stage{rank}, Item{m}});
+      for (const Kind kind : {Kind::forward, Kind::backward})
+        list.push_back({kind, Stage{rank}, Item{m}});
   }
   return orders;
 }
@@ -93,7 +94,7 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
   for (int rank = 0; rank < stages; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
-    for (const Kind kind : {Kind::F, Kind::B})
+    for (const Kind kind : {Kind::forward, Kind::backward})
       for (int m = 0; m < microbatches; ++m) list.push_back({kind, Stage{rank}, Item{m}});
   }
   return orders;
@@ -112,12 +113,12 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
     int forward = 0;
     int backward = 0;
     const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
-    while (forward < ahead) add(Kind::F, forward++);
+    while (forward < ahead) add(Kind::forward, forward++);
     while (forward < microbatches) {
-      add(Kind::F, forward++);
-      add(Kind::B, backward++);
+      add(Kind::forward, forward++);
+      add(Kind::backward, backward++);
     }
-    while (backward < microbatches) add(Kind::B, backward++);
+    while (backward < microbatches) add(Kind::backward, backward++);
   }
   return orders;
 }
@@ -143,18 +144,18 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
     std::vector<int> next_backward(static_cast<std::size_t>(stages_per_rank), 0);
     const auto add = [&](Kind kind, int k) {
       const int turn = k / round % stages_per_rank;
-      const int chunk = kind == Kind::F ? turn : stages_per_rank - 1 - turn;
-      auto& next = kind == Kind::F ? next_forward : next_backward;
+      const int chunk = kind == Kind::forward ? turn : stages_per_rank - 1 - turn;
+      auto& next = kind == Kind::forward ? next_forward : next_backward;
       list.push_back(
           {kind, Stage{chunk * ranks + rank}, Item{next[static_cast<std::size_t>(chunk)]++}});
     };
     const int ahead = std::min(total, (stages_per_rank - 1) * round + 2 * (ranks - 1 - rank));
-    for (int k = 0; k < ahead; ++k) add(Kind::F, k);
+    for (int k = 0; k < ahead; ++k) add(Kind::forward, k);
     for (int k = ahead; k < total; ++k) {
-      add(Kind::F, k);
-      add(Kind::B, k - ahead);
+      add(Kind::forward, k);
+      add(Kind::backward, k - ahead);
     }
-    for (int k = total - ahead; k < total; ++k) add(Kind::B, k);
+    for (int k = total - ahead; k < total; ++k) add(Kind::backward, k);
   }
   return orders;
 }
@@ -181,7 +182,7 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
   for (int s = 0; s < stages; ++s) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(static_cast<std::size_t>(items));
-    for (int m = 0; m < items; ++m) list.push_back({Kind::F, Stage{s}, Item{m}});
+    for (int m = 0; m < items; ++m) list.push_back({Kind::forward, Stage{s}, Item{m}});
   }
   return orders;
 }

@@ -37,28 +37,28 @@ class ZbvRank {
   std::vector<Order> run(int rank, int ranks) {
     const int whole = std::max(m_microbatches, 2 * ranks - 1);
     const int after = ranks - rank;
-    for (int i = 0; i < 2 * after - 1; ++i) add(Kind::F, 0);
+    for (int i = 0; i < 2 * after - 1; ++i) add(Kind::forward, 0);
     for (int i = 0; i < rank; ++i) {
-      add(Kind::F, 1);
-      add(Kind::F, 0);
+      add(Kind::forward, 1);
+      add(Kind::forward, 0);
     }
     for (int i = 0; i < after; ++i) down();
-    while (next(Kind::F, 1) < whole) {
-      if (next(Kind::F, 0) < whole) add(Kind::F, 0);
-      add(Kind::I, 0);
-      add(Kind::W, 0);
+    while (next(Kind::forward, 1) < whole) {
+      if (next(Kind::forward, 0) < whole) add(Kind::forward, 0);
+      add(Kind::backward_input, 0);
+      add(Kind::backward_weight, 0);
       down();
     }
     for (int i = 0; i < rank; ++i) {
-      add(Kind::I, 0);
-      add(Kind::I, 1);
+      add(Kind::backward_input, 0);
+      add(Kind::backward_input, 1);
     }
     for (int i = 0; i < after; ++i) {
-      add(Kind::I, 0);
-      add(Kind::W, 0);
+      add(Kind::backward_input, 0);
+      add(Kind::backward_weight, 0);
     }
     for (const std::size_t chunk : {1, 0})
-      while (next(Kind::W, chunk) < whole) add(Kind::W, chunk);
+      while (next(Kind::backward_weight, chunk) < whole) add(Kind::backward_weight, chunk);
     return std::move(m_list);
   }
 
@@ -72,9 +72,9 @@ class ZbvRank {
   }
   /// A microbatch turns round in the later stage.
   void down() {
-    add(Kind::F, 1);
-    add(Kind::I, 1);
-    add(Kind::W, 1);
+    add(Kind::forward, 1);
+    add(Kind::backward_input, 1);
+    add(Kind::backward_weight, 1);
   }
 
   std::array<Stage, 2> m_stages;
@@ -99,8 +99,10 @@ inline Orders repeat(std::string name, int ranks, int microbatches, const VPassa
   for (int rank = 0; rank < ranks; ++rank) {
     const Stage near{rank};
     const Stage far{2 * ranks - 1 - rank};
-    const std::array<std::pair<Kind, Stage>, 4> what = {
-        {{Kind::F, near}, {Kind::F, far}, {Kind::I, far}, {Kind::I, near}}};
+    const std::array<std::pair<Kind, Stage>, 4> what = {{{Kind::forward, near},
+                                                         {Kind::forward, far},
+                                                         {Kind::backward_input, far},
+                                                         {Kind::backward_input, near}}};
     std::array<int, 4> slot;  // of the next microbatch in each
     int begin = 0;
     for (std::size_t leg = 0; leg < 4; ++leg) {
@@ -118,7 +120,8 @@ inline Orders repeat(std::string name, int ranks, int microbatches, const VPassa
         if (next[leg] < microbatches && (first == 4 || slot[leg] < slot[first])) first = leg;
       const auto [kind, stage] = what[first];
       list.push_back({kind, stage, Item{next[first]}});
-      if (kind == Kind::I) list.push_back({Kind::W, stage, Item{next[first]}});
+      if (kind == Kind::backward_input)
+        list.push_back({Kind::backward_weight, stage, Item{next[first]}});
       ++next[first];
       slot[first] += 6;
     }

@@ -34,19 +34,19 @@ inline Orders zero_bubble(std::string name, int ranks, int stages_per_rank, int 
     // The k-th forward or backward: of which chunk, of which microbatch.
     const auto add = [&](Kind kind, int k) {
       const int turn = k / round % stages_per_rank;
-      const int chunk = kind == Kind::F ? turn : stages_per_rank - 1 - turn;
+      const int chunk = kind == Kind::forward ? turn : stages_per_rank - 1 - turn;
       const int item = k / (round * stages_per_rank) * round + k % round;
       list.push_back({kind, Stage{chunk * ranks + rank}, Item{item}});
     };
     const int warm = std::min(total, (stages_per_rank - 1) * round + ahead * (ranks - 1 - rank));
     const int late = std::min(total, ahead * rank);
-    for (int k = 0; k < warm; ++k) add(Kind::F, k);
+    for (int k = 0; k < warm; ++k) add(Kind::forward, k);
     for (int k = 0; k < total; ++k) {
-      if (k + warm < total) add(Kind::F, k + warm);
-      add(Kind::I, k);
-      if (k >= late) add(Kind::W, k - late);
+      if (k + warm < total) add(Kind::forward, k + warm);
+      add(Kind::backward_input, k);
+      if (k >= late) add(Kind::backward_weight, k - late);
     }
-    for (int k = total - late; k < total; ++k) add(Kind::W, k);
+    for (int k = total - late; k < total; ++k) add(Kind::backward_weight, k);
   }
   return orders;
 }
@@ -103,8 +103,10 @@ inline Orders zero_bubble(std::string name, int ranks, int stages_per_rank, int 
 /// Where F and I are at least W it is the (P - 1)(F + I - W) of Qi et al.; the other cases are
 /// ours, and were found by simulation.
 template <class Time>
-[[nodiscard]] Time zb_h1_bubble(int stages, const Time& F, const Time& I, const Time& W) {
-  return Time(stages - 1) * std::max({F, I, Time(F + I - W)});
+[[nodiscard]] Time zb_h1_bubble(int stages, const Time& forward, const Time& backward_input,
+                                const Time& backward_weight) {
+  return Time(stages - 1) *
+         std::max({forward, backward_input, Time(forward + backward_input - backward_weight)});
 }
 
 /// The idle time of the first rank from its first to its last action in a step of ZB-H2 with
@@ -112,8 +114,11 @@ template <class Time>
 /// cases are ours, and were found by simulation. The step is longer by what the last rank starts
 /// later: no rank is idle at F = I = W, but their spans are shifted.
 template <class Time>
-[[nodiscard]] Time zb_h2_bubble(int stages, const Time& F, const Time& I, const Time& W) {
-  return Time(stages - 1) * std::max({Time(0), Time(F + I - W - W), Time(I - F)});
+[[nodiscard]] Time zb_h2_bubble(int stages, const Time& forward, const Time& backward_input,
+                                const Time& backward_weight) {
+  return Time(stages - 1) *
+         std::max({Time(0), Time(forward + backward_input - backward_weight - backward_weight),
+                   Time(backward_input - forward)});
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -94,11 +94,12 @@ class CsvReader {
 
   [[nodiscard]] bool kind_of(std::string_view name, Kind& kind) {
     if (m_old) {  // B was the backward for the input, BW the whole
-      if (name == "B") return kind = Kind::I, true;
-      if (name == "BW") return kind = Kind::B, true;
+      if (name == "B") return kind = Kind::backward_input, true;
+      if (name == "BW") return kind = Kind::backward, true;
       if (name == "I") return not_an_action();
     }
-    for (const Kind known : {Kind::F, Kind::I, Kind::W, Kind::B, Kind::update})
+    for (const Kind known :
+         {Kind::forward, Kind::backward_input, Kind::backward_weight, Kind::backward, Kind::update})
       if (name == to_string(known)) return kind = known, true;
     (void)not_an_action();
     if (name == "BW") fix = "B and BW are of the old dialect, which is read on request";
@@ -144,7 +145,7 @@ class CsvReader {
                  has_item) ||
           !has_item)
         return not_an_action();
-      pair[i] = {Kind::F, Stage{stage}, Item{item}};
+      pair[i] = {Kind::forward, Stage{stage}, Item{item}};
       if (!kind_of(name, pair[i].kind)) return false;
     }
     pair[0].fused = true;

@@ -35,14 +35,15 @@ class CsvTransfers {
       const auto& list = content.orders.ranks[rank];
       for (std::size_t i = 0; i < list.size(); ++i) {
         const std::size_t at = +list[i].stage * m_items + +list[i].item;
-        if (list[i].kind == Kind::F) m_forward[at] = {rank, i};
-        if (list[i].kind == Kind::I || list[i].kind == Kind::B) m_backward[at] = {rank, i};
+        if (list[i].kind == Kind::forward) m_forward[at] = {rank, i};
+        if (list[i].kind == Kind::backward_input || list[i].kind == Kind::backward)
+          m_backward[at] = {rank, i};
       }
     }
     for (const auto& [from, to, at] : m_graph.edges) {
-      if (at == Kind::F) expect(from, to, false, m_forward, m_forward);
-      if (at == Kind::F && trains) expect(to, from, true, m_backward, m_backward);
-      if (at == Kind::B) expect(from, to, false, m_forward, m_backward);
+      if (at == Kind::forward) expect(from, to, false, m_forward, m_forward);
+      if (at == Kind::forward && trains) expect(to, from, true, m_backward, m_backward);
+      if (at == Kind::backward) expect(from, to, false, m_forward, m_backward);
     }
   }
 

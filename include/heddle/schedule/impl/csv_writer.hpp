@@ -27,10 +27,10 @@ class CsvWriter {
         m_lines(orders.ranks.size()) {
     for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
       for (const Order& order : orders.ranks[rank])
-        if (order.kind == Kind::F) m_homes[at(order.stage, order.item)] = Rank{rank};
+        if (order.kind == Kind::forward) m_homes[at(order.stage, order.item)] = Rank{rank};
     for (const auto& [from, to, edge_at] : m_graph.edges) {
       m_edges[+from].out.push_back(to);
-      if (edge_at == Kind::F) m_edges[+to].in.push_back(from);
+      if (edge_at == Kind::forward) m_edges[+to].in.push_back(from);
     }
   }
 
@@ -60,8 +60,8 @@ class CsvWriter {
 
   /// What `order` made goes to the ranks that need it.
   void send(Rank rank, const Order& order) {
-    if (order.kind == Kind::W || order.kind == Kind::update) return;
-    const bool forward = order.kind == Kind::F;
+    if (order.kind == Kind::backward_weight || order.kind == Kind::update) return;
+    const bool forward = order.kind == Kind::forward;
     const char* payload = forward ? "_F" : "_B";
     for (const Stage to : forward ? m_edges[+order.stage].out : m_edges[+order.stage].in) {
       const Rank there = m_homes[at(to, order.item)];

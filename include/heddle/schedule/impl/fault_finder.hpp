@@ -29,7 +29,7 @@ class FaultFinder {
       for (const Order& order : list) {
         m_stages = std::max(m_stages, +order.stage + 1);
         m_items = std::max(m_items, +order.item + 1);
-        m_trains |= order.kind != Kind::F;
+        m_trains |= order.kind != Kind::forward;
       }
     }
     if (m_graph.stages == 0) return;
@@ -39,7 +39,7 @@ class FaultFinder {
         return Complaint{"heddle::first_fault", "the stage graph has an edge to no stage",
                          text(edge.from, " -> ", edge.to, ", stages 0 to ", m_stages - 1)};
       });
-      expects(edge.at == Kind::F || edge.at == Kind::B, [&] {
+      expects(edge.at == Kind::forward || edge.at == Kind::backward, [&] {
         return Complaint{"heddle::first_fault",
                          "an edge ends at a forward (F) or a backward pass (B)",
                          text(edge.from, " -> ", edge.to, " at ", edge.at)};
@@ -82,13 +82,13 @@ class FaultFinder {
     const auto fault = [&](std::string what, std::string why) {
       return Fault{rank, i, std::move(what), std::move(why)};
     };
-    if (order.kind > Kind::B && order.kind != Kind::update)
+    if (order.kind > Kind::backward && order.kind != Kind::update)
       return fault("orders hold F, I, W, B and UPDATE only", text(order));
     if (+order.stage >= m_stages)
       return fault("an action names a stage that the graph lacks",
                    text(order, ", stages 0 to ", m_stages - 1));
-    if (order.fused && (i + 1 == list.size() || list[i + 1].fused || order.kind > Kind::B ||
-                        list[i + 1].kind > Kind::B))
+    if (order.fused && (i + 1 == list.size() || list[i + 1].fused || order.kind > Kind::backward ||
+                        list[i + 1].kind > Kind::backward))
       return fault("a fused entry needs one partner, the entry after it", text(order));
     const auto [home, first] = m_homes.try_emplace(+order.stage, rank);
     if (!m_graph.replicas && home->second != rank)
@@ -107,19 +107,19 @@ class FaultFinder {
                    text(order, " before ", Order{kind, order.stage, order.item}));
     };
     switch (order.kind) {
-      case Kind::F:
+      case Kind::forward:
         if (std::exchange(state.forward, true)) return twice();
         state.forward_at = i;
         break;
-      case Kind::W:
-        if (!state.backward) return early(Kind::I);
+      case Kind::backward_weight:
+        if (!state.backward) return early(Kind::backward_input);
         if (std::exchange(state.weights, true)) return twice();
         break;
       default:
-        if (!state.forward) return early(Kind::F);
+        if (!state.forward) return early(Kind::forward);
         if (std::exchange(state.backward, true)) return twice();
         state.backward_at = i;
-        state.weights = order.kind == Kind::B;
+        state.weights = order.kind == Kind::backward;
     }
     return {};
   }
@@ -134,8 +134,10 @@ class FaultFinder {
               state->rank, at, "a stage does not finish a microbatch",
               text(Order{of, Stage{stage}, Item{item}}, " is not followed by its ", lacks)};
         };
-        if (m_trains && !state->backward) return fault(state->forward_at, Kind::F, "B, or I and W");
-        if (m_trains && !state->weights) return fault(state->backward_at, Kind::I, "W");
+        if (m_trains && !state->backward)
+          return fault(state->forward_at, Kind::forward, "B, or I and W");
+        if (m_trains && !state->weights)
+          return fault(state->backward_at, Kind::backward_input, "W");
       }
     }
     return {};
@@ -144,7 +146,7 @@ class FaultFinder {
   /// The wrong entry is that of a neighbour in the model, or one that shows that the stage or the
   /// microbatch exists.
   [[nodiscard]] Fault missing_forward(Stage stage, Item item) const {
-    const Order lacks{Kind::F, stage, item};
+    const Order lacks{Kind::forward, stage, item};
     const auto fault = [&](Rank rank, std::size_t at, const char* link) {
       return Fault{rank, at, "an action is missing",
                    text("no rank has ", lacks, link, m_orders.ranks[+rank][at])};

@@ -23,7 +23,7 @@ namespace heddle::inline v0::impl {
 [[nodiscard]] inline bool trains(const Orders& orders) {
   return std::any_of(orders.ranks.begin(), orders.ranks.end(), [](const auto& list) {
     return std::any_of(list.begin(), list.end(),
-                       [](const Order& order) { return order.kind != Kind::F; });
+                       [](const Order& order) { return order.kind != Kind::forward; });
   });
 }
 
@@ -33,7 +33,8 @@ namespace heddle::inline v0::impl {
   if (orders.graph.stages != 0) {
     StageGraph graph = orders.graph;
     if (!trains(orders))
-      std::erase_if(graph.edges, [](const StageGraph::Edge& edge) { return edge.at == Kind::B; });
+      std::erase_if(graph.edges,
+                    [](const StageGraph::Edge& edge) { return edge.at == Kind::backward; });
     return graph;
   }
   int stages = 1;
@@ -60,7 +61,7 @@ struct StageInputs {
 [[nodiscard]] inline std::vector<StageInputs> inputs_of(const StageGraph& graph) {
   std::vector<StageInputs> inputs(static_cast<std::size_t>(graph.stages));
   for (const StageGraph::Edge& edge : graph.edges) {
-    if (edge.at == Kind::F) {
+    if (edge.at == Kind::forward) {
       inputs[+edge.to].forward.push_back(edge.from);
       inputs[+edge.from].backward.push_back(edge.to);
     } else {
@@ -129,7 +130,8 @@ class Progress {
   /// first, when run() is over.
   [[nodiscard]] std::optional<Order> waits_for(std::size_t rank) const {
     auto found = missing_at(rank);
-    if (found && found->kind == Kind::B && splits(found->stage)) found->kind = Kind::I;
+    if (found && found->kind == Kind::backward && splits(found->stage))
+      found->kind = Kind::backward_input;
     return found;
   }
 
@@ -160,20 +162,20 @@ class Progress {
     const auto forward = [&](Stage stage) { return seen(m_forward[at(stage, order.item)]); };
     const auto backward = [&](Stage stage) { return seen(m_backward[at(stage, order.item)]); };
     switch (order.kind) {
-      case Kind::F:
+      case Kind::forward:
         for (const Stage from : before.forward)
-          if (!forward(from)) return Order{Kind::F, from, order.item};
+          if (!forward(from)) return Order{Kind::forward, from, order.item};
         break;
-      case Kind::I:
-      case Kind::B:
-        if (!forward(order.stage)) return Order{Kind::F, order.stage, order.item};
+      case Kind::backward_input:
+      case Kind::backward:
+        if (!forward(order.stage)) return Order{Kind::forward, order.stage, order.item};
         for (const Stage from : before.exchanged)
-          if (!forward(from)) return Order{Kind::F, from, order.item};
+          if (!forward(from)) return Order{Kind::forward, from, order.item};
         for (const Stage to : before.backward)
-          if (!backward(to)) return Order{Kind::B, to, order.item};
+          if (!backward(to)) return Order{Kind::backward, to, order.item};
         break;
-      case Kind::W:
-        if (!backward(order.stage)) return Order{Kind::I, order.stage, order.item};
+      case Kind::backward_weight:
+        if (!backward(order.stage)) return Order{Kind::backward_input, order.stage, order.item};
         break;
       default: break;
     }
@@ -184,7 +186,7 @@ class Progress {
   [[nodiscard]] bool splits(Stage stage) const {
     for (const auto& list : m_orders.ranks)
       for (const Order& order : list)
-        if (order.kind == Kind::I && order.stage == stage) return true;
+        if (order.kind == Kind::backward_input && order.stage == stage) return true;
     return false;
   }
 
@@ -192,11 +194,12 @@ class Progress {
 
   /// In which an F, I or B was done.
   [[nodiscard]] std::uint32_t& sweep_of(const Order& order) {
-    return (order.kind == Kind::F ? m_forward : m_backward)[at(order.stage, order.item)];
+    return (order.kind == Kind::forward ? m_forward : m_backward)[at(order.stage, order.item)];
   }
 
   void note(const Order& order) {
-    if (order.kind == Kind::F || order.kind == Kind::I || order.kind == Kind::B)
+    if (order.kind == Kind::forward || order.kind == Kind::backward_input ||
+        order.kind == Kind::backward)
       sweep_of(order) = m_sweep;
   }
 

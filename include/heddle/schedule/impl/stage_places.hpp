@@ -104,14 +104,14 @@ class StagePlaces {
       const auto describe = [&] { return text(edge.from, " -> ", edge.to); };
       expects(+edge.from < m_nodes.size() && +edge.to < m_nodes.size(),
               [&] { return complaint("the stage graph has an edge to no stage", describe()); });
-      expects(edge.at == Kind::F || edge.at == Kind::B, [&] {
+      expects(edge.at == Kind::forward || edge.at == Kind::backward, [&] {
         return complaint("an edge ends at a forward (F) or a backward pass (B)",
                          text(describe(), " at ", edge.at));
       });
       auto& out = m_nodes[+edge.from].out;
       auto& in = m_nodes[+edge.to].in;
       const auto number = static_cast<std::uint32_t>(m_edges.size());
-      m_edges.push_back({edge.from, edge.to, edge.at == Kind::B,
+      m_edges.push_back({edge.from, edge.to, edge.at == Kind::backward,
                          static_cast<std::uint32_t>(out.size()),
                          static_cast<std::uint32_t>(in.size())});
       out.push_back(number);
@@ -124,7 +124,7 @@ class StagePlaces {
       const auto& list = m_orders.ranks[rank];
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Order& order = list[i];
-        expects(order.kind <= Kind::B || order.kind == Kind::update, [&] {
+        expects(order.kind <= Kind::backward || order.kind == Kind::update, [&] {
           return complaint("orders hold F, I, W, B and UPDATE only",
                            text("found ", order, " on rank ", rank));
         });
@@ -132,8 +132,8 @@ class StagePlaces {
           return complaint("an action names a stage that the graph lacks",
                            text(order, " on rank ", rank, ", stages 0 to ", m_nodes.size() - 1));
         });
-        const bool alone = i + 1 == list.size() || list[i + 1].fused || order.kind > Kind::B ||
-                           list[i + 1].kind > Kind::B;
+        const bool alone = i + 1 == list.size() || list[i + 1].fused ||
+                           order.kind > Kind::backward || list[i + 1].kind > Kind::backward;
         expects(!order.fused || !alone, [&] {
           return complaint("a fused entry needs one partner, the entry after it",
                            text(order, " on rank ", rank));
@@ -169,7 +169,7 @@ class StagePlaces {
     for (std::size_t rank = 0; rank < m_orders.ranks.size(); ++rank) {
       for (const Order& order : m_orders.ranks[rank]) {
         const std::uint32_t p = place_on(rank, order);
-        m_places[p].splits |= order.kind == Kind::I;
+        m_places[p].splits |= order.kind == Kind::backward_input;
         if (order.kind == Kind::update) continue;
         std::uint32_t& place = m_place_of[+order.stage * m_items + +order.item];
         expects(place == nowhere || place == p, [&] {

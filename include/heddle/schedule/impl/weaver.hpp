@@ -134,14 +134,14 @@ class Weaver {
   /// Notes that `order` is woven, which it must be only once.
   void note(const Order& order, Rank rank) {
     Done& done = m_done[+order.stage * m_stages.items() + +order.item];
-    bool& half = order.kind == Kind::F   ? done.forward
-                 : order.kind == Kind::W ? done.weights
-                                         : done.backward;
-    expects(!half && !(order.kind == Kind::B && done.weights), [&] {
+    bool& half = order.kind == Kind::forward           ? done.forward
+                 : order.kind == Kind::backward_weight ? done.weights
+                                                       : done.backward;
+    expects(!half && !(order.kind == Kind::backward && done.weights), [&] {
       return m_stages.complaint("an action appears twice", text(order, " on rank ", rank));
     });
     half = true;
-    if (order.kind == Kind::B) done.weights = true;
+    if (order.kind == Kind::backward) done.weights = true;
   }
 
   /// Where the value of an edge into `place` lies on its rank: received, or made there.
@@ -167,7 +167,7 @@ class Weaver {
     for (const std::uint32_t e : node.in)
       if (!edge_at(e).exchanges) m_uses.push_back(read(arrived(place, edge_at(e), order.item), m));
     const Use weights = read(place.weights, place.versions.part_for(order.item));
-    if (order.kind == Kind::F) {
+    if (order.kind == Kind::forward) {
       if (!place.out.empty()) m_uses.push_back(write(place.output, m));
       if (m_trains) m_uses.push_back(write(place.saved, m));
       m_uses.push_back(weights);
@@ -179,13 +179,13 @@ class Weaver {
       for (const std::uint32_t e : node.in)
         if (edge_at(e).exchanges) m_uses.push_back(read(arrived(place, edge_at(e), order.item), m));
       m_uses.push_back(weights);
-      if (order.kind != Kind::W) {
+      if (order.kind != Kind::backward_weight) {
         for (const std::uint32_t e : node.in)
           if (!edge_at(e).exchanges) m_uses.push_back(write(place.in[edge_at(e).in_slot].sent, m));
       }
-      if (order.kind == Kind::I) m_uses.push_back(write(place.delta, m));
-      if (order.kind == Kind::W) m_uses.push_back(read(place.delta, m));
-      if (order.kind != Kind::I)
+      if (order.kind == Kind::backward_input) m_uses.push_back(write(place.delta, m));
+      if (order.kind == Kind::backward_weight) m_uses.push_back(read(place.delta, m));
+      if (order.kind != Kind::backward_input)
         m_uses.push_back(
             use(std::exchange(place.accumulates, true) ? Access::update : Access::write,
                 place.gradients));
@@ -197,10 +197,10 @@ class Weaver {
 
   /// What `order` made travels to the ranks that need it.
   void deliver(const Order& order) {
-    if (order.kind == Kind::W || order.kind == Kind::update) return;
+    if (order.kind == Kind::backward_weight || order.kind == Kind::update) return;
     StagePlace& place = m_stages.at(order.stage, order.item);
     const Node& node = m_stages.nodes()[+order.stage];
-    if (order.kind == Kind::F) {
+    if (order.kind == Kind::forward) {
       for (const std::uint32_t e : node.out) {
         const Edge& edge = edge_at(e);
         const StagePlace& target = m_stages.at(edge.to, order.item);

@@ -63,7 +63,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
   for (const Order& order : list) {
     if (order.stage != stage) continue;
     std::uint32_t& used = result.used[+order.item];
-    if (order.kind == Kind::F) {
+    if (order.kind == Kind::forward) {
       expects(upstream == nullptr || used <= newest, [&] {
         return Complaint{where, "vertical sync wants weights that do not exist yet",
                          text(order, " uses version ", used, ", the newest is ", newest)};
@@ -72,7 +72,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
         used = newest;
         ++users[newest];
       }
-    } else if (order.kind == Kind::B || order.kind == Kind::W) {
+    } else if (order.kind == Kind::backward || order.kind == Kind::backward_weight) {
       if (used != unknown && used <= newest && users[used] > 0 && --users[used] == 0) release(used);
     } else if (order.kind == Kind::update) {
       const std::uint32_t before = newest++;

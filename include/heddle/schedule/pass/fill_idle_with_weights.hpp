@@ -26,7 +26,9 @@
 namespace heddle::inline v0::schedule {
 
 /// 1 for F, I and W, 2 for B.
-[[nodiscard]] inline double unit_price(const Order& order) { return order.kind == Kind::B ? 2 : 1; }
+[[nodiscard]] inline double unit_price(const Order& order) {
+  return order.kind == Kind::backward ? 2 : 1;
+}
 
 /// What fill_idle_with_weights() goes by, in any unit of time.
 struct FillOptions {
@@ -121,17 +123,17 @@ class WeightFiller {
           return fail("an order names a stage that the graph lacks",
                       text(order, " on rank ", rank, ", stages 0 to ", m_before.size() - 1));
         });
-        expects(order.kind <= Kind::B, [&] {
+        expects(order.kind <= Kind::backward, [&] {
           return fail("an update among the orders must not lose sight of its W",
                       text("found ", order, " on rank ", rank));
         });
-        expects(order.kind != Kind::W || (!order.fused && !follows), [&] {
+        expects(order.kind != Kind::backward_weight || (!order.fused && !follows), [&] {
           return fail("a W that is fused has its place", text("found ", order, " on rank ", rank));
         });
         follows = order.fused;
-        if (order.kind == Kind::I) inputs.emplace_back(order.stage, order.item);
-        if (order.kind == Kind::W) weights.emplace_back(order.stage, order.item);
-        if (order.kind == Kind::F) done(order).rank = rank;
+        if (order.kind == Kind::backward_input) inputs.emplace_back(order.stage, order.item);
+        if (order.kind == Kind::backward_weight) weights.emplace_back(order.stage, order.item);
+        if (order.kind == Kind::forward) done(order).rank = rank;
       }
       std::sort(inputs.begin(), inputs.end());
       std::sort(weights.begin(), weights.end());
@@ -142,8 +144,9 @@ class WeightFiller {
             weight == weights.end() || (input != inputs.end() && *input < *weight);
         const auto [stage, item] = lacks_weights ? *input : *weight;
         return fail("every I has one W on its rank",
-                    text(stage, lacks_weights ? Kind::I : Kind::W, item, " on rank ", rank,
-                         " has no ", lacks_weights ? Kind::W : Kind::I));
+                    text(stage, lacks_weights ? Kind::backward_input : Kind::backward_weight, item,
+                         " on rank ", rank, " has no ",
+                         lacks_weights ? Kind::backward_weight : Kind::backward_input));
       });
       m_ranks[rank].list.reserve(m_orders.ranks[rank].size());
       m_ranks[rank].weights.reserve(weights.size());
@@ -160,7 +163,7 @@ class WeightFiller {
       latest = std::max(latest, other.*when + (other.rank == rank ? 0 : m_options.transfer));
     };
     const heddle::impl::StageInputs& before = m_before[+order.stage];
-    if (order.kind == Kind::F) {
+    if (order.kind == Kind::forward) {
       for (const Stage from : before.forward) wait(from, &Done::forward);
     } else {
       wait(order.stage, &Done::forward);
@@ -186,7 +189,7 @@ class WeightFiller {
   bool step(std::size_t number) {
     RankState& rank = m_ranks[number];
     const auto& list = m_orders.ranks[number];
-    while (rank.head < list.size() && list[rank.head].kind == Kind::W) ++rank.head;
+    while (rank.head < list.size() && list[rank.head].kind == Kind::backward_weight) ++rank.head;
     if (rank.head == list.size()) return false;
     std::size_t end = rank.head + 1;
     while (list[end - 1].fused && end < list.size()) ++end;
@@ -210,9 +213,10 @@ class WeightFiller {
 
   void finish(RankState& rank, const Order& order) {
     rank.list.push_back(order);
-    (order.kind == Kind::F ? done(order).forward : done(order).backward) = rank.clock;
-    rank.live += order.kind == Kind::F ? 1 : order.kind == Kind::B ? -1 : 0;
-    if (order.kind == Kind::I) rank.weights.push_back({Kind::W, order.stage, order.item});
+    (order.kind == Kind::forward ? done(order).forward : done(order).backward) = rank.clock;
+    rank.live += order.kind == Kind::forward ? 1 : order.kind == Kind::backward ? -1 : 0;
+    if (order.kind == Kind::backward_input)
+      rank.weights.push_back({Kind::backward_weight, order.stage, order.item});
   }
 
   /// Whether the cap keeps a rank from the head of its list with its partner.
@@ -221,7 +225,7 @@ class WeightFiller {
     const auto& list = m_orders.ranks[number];
     int forwards = 0;
     for (std::size_t i = rank.head; i < list.size(); ++i) {
-      forwards += list[i].kind == Kind::F;
+      forwards += list[i].kind == Kind::forward;
       if (!list[i].fused) break;
     }
     return m_options.cap > 0 && forwards > 0 && rank.live + forwards > m_options.cap;

@@ -36,8 +36,8 @@ class Fuser {
           m_rank_of[{list[i].stage, list[i].item}] = rank;
           continue;
         }
-        list[i].fused = i + 1 < list.size() && list[i].kind == Kind::F &&
-                        list[i + 1].kind == Kind::B && !list[i + 1].fused;
+        list[i].fused = i + 1 < list.size() && list[i].kind == Kind::forward &&
+                        list[i + 1].kind == Kind::backward && !list[i + 1].fused;
       }
     }
   }

@@ -20,10 +20,10 @@ namespace heddle::inline v0::schedule {
     std::vector<Order> merged;
     merged.reserve(list.size());
     for (const Order& order : list) {
-      const bool joins = !merged.empty() && !order.fused && order.kind == Kind::W &&
-                         merged.back() == Order{Kind::I, order.stage, order.item};
+      const bool joins = !merged.empty() && !order.fused && order.kind == Kind::backward_weight &&
+                         merged.back() == Order{Kind::backward_input, order.stage, order.item};
       if (joins)
-        merged.back().kind = Kind::B;
+        merged.back().kind = Kind::backward;
       else
         merged.push_back(order);
     }

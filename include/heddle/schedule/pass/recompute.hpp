@@ -51,7 +51,8 @@ class Recomputer {
       for (std::size_t each = i; each <= end; ++each) {
         const Action& action = m_schedule[ActionId{each}];
         const auto forward = m_forward.find({action.stage, action.item});
-        if ((action.kind != Kind::B && action.kind != Kind::I) || forward == m_forward.end())
+        if ((action.kind != Kind::backward && action.kind != Kind::backward_input) ||
+            forward == m_forward.end())
           continue;
         again(forward->second, ActionId{each});
         m_forward.erase(forward);
@@ -59,7 +60,7 @@ class Recomputer {
       for (; i <= end; ++i) {
         const ActionId id{i};
         const Action& action = m_schedule[id];
-        if (action.kind == Kind::F && select(action.stage) && saves(id))
+        if (action.kind == Kind::forward && select(action.stage) && saves(id))
           m_forward[{action.stage, action.item}] = {id, writers(id)};
         m_builder.add(m_schedule, id, m_schedule.uses(id));
         for (const Use& use : m_schedule.uses(id))

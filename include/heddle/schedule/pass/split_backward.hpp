@@ -21,9 +21,9 @@ namespace heddle::inline v0::schedule {
     split.reserve(2 * list.size());
     std::vector<Order> weights;  // of the pair that is open
     for (Order order : list) {
-      if (order.kind == Kind::B) {
-        order.kind = Kind::I;
-        weights.push_back({Kind::W, order.stage, order.item});
+      if (order.kind == Kind::backward) {
+        order.kind = Kind::backward_input;
+        weights.push_back({Kind::backward_weight, order.stage, order.item});
       }
       split.push_back(order);
       if (order.fused) continue;

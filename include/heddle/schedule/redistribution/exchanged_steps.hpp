@@ -90,9 +90,11 @@ namespace heddle::inline v0::schedule {
         for (const Message& message : messages)
           if (+message.to == r) uses.push_back(read(received[r], message.arrived + slot));
       }
-      builder.add(
-          {.kind = Kind::F, .queue = builder.local(Rank{r}), .stage = Stage{r}, .item = Item{step}},
-          uses);
+      builder.add({.kind = Kind::forward,
+                   .queue = builder.local(Rank{r}),
+                   .stage = Stage{r},
+                   .item = Item{step}},
+                  uses);
     }
     if (step + 1 == steps) break;
     const auto slot = static_cast<std::uint32_t>(step % slots);

@@ -24,7 +24,7 @@ class Shades {
     std::map<Rank, std::set<Stage>> stages_of;
     std::map<Item, std::pair<Stage, Rank>> entrance_of;  // its lowest stage, and where
     for (const Action& action : schedule.actions()) {
-      if (action.kind > Kind::B) continue;
+      if (action.kind > Kind::backward) continue;
       const Rank rank = schedule[action.queue].from;
       ranks_of[action.stage].insert(rank);
       stages_of[rank].insert(action.stage);
@@ -50,7 +50,7 @@ class Shades {
   /// ranks have, 0 for the microbatches that enter at the lowest rank.
   [[nodiscard]] std::size_t of(ActionId id) const {
     const Action& action = m_schedule[id];
-    if (action.kind > Kind::B) return 0;
+    if (action.kind > Kind::backward) return 0;
     const auto number = m_number.find(action.stage);
     return number != m_number.end() ? number->second : m_pipeline.at(action.item);
   }
