@@ -92,14 +92,14 @@ void TowerStage::begin_step(int step) {
 }
 
 // `saved` holds the sums of every layer before gelu, then what every layer handed on.
-void TowerStage::forward(heddle::Item m, const double* input, double* output, double* saved) {
+void TowerStage::forward(const heddle::ForwardCall<double>& call) {
   for (std::size_t l = 0; l < count(); ++l) {
     const bool embeds = ends() && l + 1 == count();
     const auto [weight, bias] = layer(m_parameters, l);
-    const Matrix sums = block(saved, l);
+    const Matrix sums = block(call.saved, l);
     const Matrix handed =
-        block(l + 1 == count() ? output : saved, l + 1 == count() ? 0 : count() + l);
-    hk::linear_forward(m_exec, taken(l, m, input, saved), weight, bias, sums);
+        block(l + 1 == count() ? call.output : call.saved, l + 1 == count() ? 0 : count() + l);
+    hk::linear_forward(m_exec, taken(l, call.item, call.input, call.saved), weight, bias, sums);
     if (embeds)
       Kokkos::deep_copy(m_exec, handed, sums);
     else
@@ -107,30 +107,30 @@ void TowerStage::forward(heddle::Item m, const double* input, double* output, do
   }
 }
 
-void TowerStage::backward_input(heddle::Item m, const double*, const double* saved,
-                                const double* beyond, double* input_grad, double* delta) {
+void TowerStage::backward_input(const heddle::BackwardCall<double>& call) {
   for (std::size_t l = count(); l-- > 0;) {
-    const Matrix grad = block(delta, l);  // of the layer's sums
+    const Matrix grad = block(call.delta, l);  // of the layer's sums
     const bool last = l + 1 == count();
     if (last && ends()) {
-      m_loss.backward(m_exec, m, block(saved, l), block(beyond), grad);
+      m_loss.backward(m_exec, call.item, block(call.saved, l), block(call.output_grad), grad);
       continue;
     }
     if (!last)
-      hk::linear_backward_input(m_exec, layer(m_parameters, l + 1).weight, block(delta, l + 1),
+      hk::linear_backward_input(m_exec, layer(m_parameters, l + 1).weight, block(call.delta, l + 1),
                                 grad);
-    hk::gelu_backward_input(m_exec, block(saved, l), last ? block(beyond) : Input(grad), grad);
+    hk::gelu_backward_input(m_exec, block(call.saved, l),
+                            last ? block(call.output_grad) : Input(grad), grad);
   }
-  if (input_grad != nullptr)
-    hk::linear_backward_input(m_exec, layer(m_parameters, 0).weight, block(delta),
-                              block(input_grad));
+  if (call.input_grad != nullptr)
+    hk::linear_backward_input(m_exec, layer(m_parameters, 0).weight, block(call.delta),
+                              block(call.input_grad));
 }
 
-void TowerStage::backward_weight(heddle::Item m, const double* input, const double* saved,
-                                 const double*, const double* delta) {
+void TowerStage::backward_weight(const heddle::BackwardCall<double>& call) {
   for (std::size_t l = 0; l < count(); ++l) {
     const auto [weight, bias] = layer(m_gradients, l);
-    hk::linear_backward_weight(m_exec, taken(l, m, input, saved), block(delta, l), weight, bias);
+    hk::linear_backward_weight(m_exec, taken(l, call.item, call.input, call.saved),
+                               block(call.delta, l), weight, bias);
   }
 }
 

@@ -53,12 +53,10 @@ class TowerStage {
   [[nodiscard]] double* gradients() { return m_gradients.data(); }
 
   void begin_step(int step);
-  void forward(heddle::Item m, const double* input, double* output, double* saved);
+  void forward(const heddle::ForwardCall<double>& call);
   /// `beyond` is the gradient of the output, or for a last stage the other tower's embeddings.
-  void backward_input(heddle::Item m, const double* input, const double* saved,
-                      const double* beyond, double* input_grad, double* delta);
-  void backward_weight(heddle::Item m, const double* input, const double* saved,
-                       const double* beyond, const double* delta);
+  void backward_input(const heddle::BackwardCall<double>& call);
+  void backward_weight(const heddle::BackwardCall<double>& call);
   void zero_gradients() { Kokkos::deep_copy(m_exec, m_gradients, 0.0); }
   void update();
   void fence() { m_exec.fence("example::two_towers"); }

@@ -48,13 +48,19 @@ class Serial {
     for (int m = 0; m < m_model.microbatches; ++m) {
       const hd::Item item{m};
       for (std::size_t t = 0; t < 2; ++t)
-        m_towers[t].forward(item, nullptr, m_embedding[t].data(), m_saved[t].data());
+        m_towers[t].forward(
+            {.item = item, .output = m_embedding[t].data(), .saved = m_saved[t].data()});
       for (TowerStage& tower : m_towers) tower.fence();
       for (std::size_t t = 0; t < 2; ++t) {
         const double* const other = m_embedding[1 - t].data();
-        m_towers[t].backward_input(item, nullptr, m_saved[t].data(), other, nullptr,
-                                   m_delta[t].data());
-        m_towers[t].backward_weight(item, nullptr, m_saved[t].data(), other, m_delta[t].data());
+        m_towers[t].backward_input({.item = item,
+                                    .saved = m_saved[t].data(),
+                                    .output_grad = other,
+                                    .delta = m_delta[t].data()});
+        m_towers[t].backward_weight({.item = item,
+                                     .saved = m_saved[t].data(),
+                                     .output_grad = other,
+                                     .delta = m_delta[t].data()});
         m_towers[t].fence();
         loss += m_towers[t].loss(item);
       }

@@ -33,6 +33,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/kernel.hpp>
 #include <heddle/pipeline/partition.hpp>
+#include <heddle/pipeline/stage.hpp>
 #include <heddle/tensor.hpp>
 
 #include "gpt_block.hpp"
@@ -100,14 +101,12 @@ class GptStage {
   /// the mean. The tokens are copied before this returns.
   void begin_step(std::span<const std::uint8_t> tokens, double weight);
 
-  void forward(heddle::Item m, const Real* input, Real* output, Real* saved);
+  void forward(const heddle::ForwardCall<Real>& call);
 
-  void backward_input(heddle::Item m, const Real*, const Real* saved, const Real* output_grad,
-                      Real* input_grad, Real* delta);
+  void backward_input(const heddle::BackwardCall<Real>& call);
 
   /// Adds to gradients().
-  void backward_weight(heddle::Item m, const Real*, const Real* saved, const Real* output_grad,
-                       const Real* delta);
+  void backward_weight(const heddle::BackwardCall<Real>& call);
 
   void zero_gradients();
 

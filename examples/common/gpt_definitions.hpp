@@ -90,55 +90,53 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::forward(heddle::Item m, const Real* input, Real* output, Real* saved) {
-  expect_started(m);
+void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
+  expect_started(call.item);
   Real* const flat = m_shards.forward_weights(m_exec);
-  const Saved keep(extent(), saved);
-  const Matrix stream(m_predicts ? m_blocks.scratch.second.data() : output, rows(), width());
+  const Saved keep(extent(), call.saved);
+  const Matrix stream(m_predicts ? m_blocks.scratch.second.data() : call.output, rows(), width());
   if (m_embeds) {
-    heddle::vocabulary_embedding_forward(m_blocks.line, m_exec, input_tokens(m), classes(),
+    heddle::vocabulary_embedding_forward(m_blocks.line, m_exec, input_tokens(call.item), classes(),
                                          token_table(flat), position_table(flat),
                                          m_blocks.scratch.all, stream);
   } else {
-    Kokkos::deep_copy(m_exec, stream, Input(input, rows(), width()));
+    Kokkos::deep_copy(m_exec, stream, Input(call.input, rows(), width()));
   }
   for (std::size_t b = 0; b < m_table.blocks.size(); ++b)
     m_blocks.forward(block(flat, b), stream, keep.block(b));
   if (!m_predicts) return;
   predict(flat, stream, keep);
   heddle::vocabulary_cross_entropy_forward(
-      m_blocks.line, m_exec, targets(m), classes(), m_weight, keep.odds, m_row_partials, m_row_loss,
-      heddle::kernel::Vector<double, execution_space>(m_losses.data() + +m, 1));
+      m_blocks.line, m_exec, targets(call.item), classes(), m_weight, keep.odds, m_row_partials,
+      m_row_loss, heddle::kernel::Vector<double, execution_space>(m_losses.data() + +call.item, 1));
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::backward_input(heddle::Item m, const Real*, const Real* saved,
-                                           const Real* output_grad, Real* input_grad, Real* delta) {
+void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& call) {
   namespace hk = heddle::kernel;
-  expect_started(m);
-  const Saved keep(extent(), const_cast<Real*>(saved));  // read only
-  const Delta left(extent(), delta);
+  expect_started(call.item);
+  const Saved keep(extent(), const_cast<Real*>(call.saved));  // read only
+  const Delta left(extent(), call.delta);
   Real* const flat = m_shards.backward_weights(m_exec);
   if (m_predicts) {
-    heddle::vocabulary_cross_entropy_backward_input(m_blocks.line, m_exec, targets(m), classes(),
-                                                    m_weight, keep.odds, left.odds);
+    heddle::vocabulary_cross_entropy_backward_input(m_blocks.line, m_exec, targets(call.item),
+                                                    classes(), m_weight, keep.odds, left.odds);
     heddle::column_parallel_backward_input(m_blocks.line, m_exec, vocabulary_weight(flat),
                                            left.odds, m_blocks.scratch.all, left.normed);
     hk::layer_norm_backward_input(m_exec, keep.normalised, keep.inverse, norm_scale(flat),
                                   left.normed, left.top);
   }
   for (std::size_t b = m_table.blocks.size(); b-- > 0;)
-    m_blocks.backward_input(block(flat, b), keep.block(b), above(left, b, output_grad),
-                            left.block(b), below(left, b, input_grad));
+    m_blocks.backward_input(block(flat, b), keep.block(b), above(left, b, call.output_grad),
+                            left.block(b), below(left, b, call.input_grad));
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::backward_weight(heddle::Item m, const Real*, const Real* saved,
-                                            const Real* output_grad, const Real* delta) {
+void GptStage<Real, Space>::backward_weight(const heddle::BackwardCall<Real>& call) {
   namespace hk = heddle::kernel;
-  expect_started(m);
-  const Saved keep(extent(), const_cast<Real*>(saved));  // read only, as is delta
-  const Delta left(extent(), const_cast<Real*>(delta));
+  expect_started(call.item);
+  const Saved keep(extent(), const_cast<Real*>(call.saved));  // read only, as is delta
+  const Delta left(extent(), const_cast<Real*>(call.delta));
   Real* const flat = m_shards.last_weights(m_exec);
   Real* const grads = m_shards.begin_gradients(m_exec);
   if (m_blocks.shape.sharded) Kokkos::deep_copy(m_exec, m_norms, Real(0));
@@ -153,11 +151,11 @@ void GptStage<Real, Space>::backward_weight(heddle::Item m, const Real*, const R
                                    Vector(norm + width(), width()));
   }
   for (std::size_t b = m_table.blocks.size(); b-- > 0;)
-    m_blocks.backward_weight(block(flat, b), keep.block(b), above(left, b, output_grad),
+    m_blocks.backward_weight(block(flat, b), keep.block(b), above(left, b, call.output_grad),
                              left.block(b), block_gradients(grads, b));
   if (m_embeds)
-    heddle::vocabulary_embedding_backward_weight(m_blocks.line, m_exec, input_tokens(m), classes(),
-                                                 left.bottom, m_blocks.scratch.all,
+    heddle::vocabulary_embedding_backward_weight(m_blocks.line, m_exec, input_tokens(call.item),
+                                                 classes(), left.bottom, m_blocks.scratch.all,
                                                  token_table(grads), position_table(grads));
   add_norms(grads);
   m_shards.add(m_exec);
@@ -258,7 +256,7 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
     std::ranges::fill(tokens, std::uint8_t{0});
     std::ranges::copy(text.end() - static_cast<std::ptrdiff_t>(seen), text.end(), tokens.begin());
     model.begin_step(tokens, 1);
-    model.forward(heddle::Item{0}, nullptr, nullptr, saved.data());
+    model.forward({.item = heddle::Item{0}, .saved = saved.data()});
     Kokkos::deep_copy(m_exec, row, Kokkos::subview(odds, seen - 1, Kokkos::ALL));
     m_exec.fence("heddle::gpt::generate");
 

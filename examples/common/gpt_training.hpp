@@ -96,9 +96,9 @@ class SerialGpt {
     double loss = 0;
     for (int m = 0; m < m_training.replicas * m_training.microbatches; ++m) {
       const heddle::Item item{m};
-      m_stage.forward(item, nullptr, nullptr, m_saved.data());
-      m_stage.backward_input(item, nullptr, m_saved.data(), nullptr, nullptr, m_delta.data());
-      m_stage.backward_weight(item, nullptr, m_saved.data(), nullptr, m_delta.data());
+      m_stage.forward({.item = item, .saved = m_saved.data()});
+      m_stage.backward_input({.item = item, .saved = m_saved.data(), .delta = m_delta.data()});
+      m_stage.backward_weight({.item = item, .saved = m_saved.data(), .delta = m_delta.data()});
       m_stage.fence();
       loss += m_stage.loss(item);
     }

@@ -101,24 +101,32 @@ class Chain {
   void forward(std::uint32_t m) {
     for (std::size_t s = 0; s < stages.size(); ++s) {
       if (s > 0) Kokkos::deep_copy(at(s, m).input, at(s - 1, m).output);
-      stages[s].forward(Item{m}, at(s, m).input.data(), at(s, m).output.data(),
-                        at(s, m).saved.data());
+      stages[s].forward({.item = Item{m},
+                         .input = at(s, m).input.data(),
+                         .output = at(s, m).output.data(),
+                         .saved = at(s, m).saved.data()});
       stages[s].fence();
     }
   }
   void backward_input(std::uint32_t m) {
     for (std::size_t s = stages.size(); s-- > 0;) {
       if (s + 1 < stages.size()) Kokkos::deep_copy(at(s, m).output_grad, at(s + 1, m).input_grad);
-      stages[s].backward_input(Item{m}, at(s, m).input.data(), at(s, m).saved.data(),
-                               at(s, m).output_grad.data(), at(s, m).input_grad.data(),
-                               at(s, m).delta.data());
+      stages[s].backward_input({.item = Item{m},
+                                .input = at(s, m).input.data(),
+                                .saved = at(s, m).saved.data(),
+                                .output_grad = at(s, m).output_grad.data(),
+                                .input_grad = at(s, m).input_grad.data(),
+                                .delta = at(s, m).delta.data()});
       stages[s].fence();
     }
   }
   void backward_weight(std::uint32_t m) {
     for (std::size_t s = 0; s < stages.size(); ++s)
-      stages[s].backward_weight(Item{m}, at(s, m).input.data(), at(s, m).saved.data(),
-                                at(s, m).output_grad.data(), at(s, m).delta.data());
+      stages[s].backward_weight({.item = Item{m},
+                                 .input = at(s, m).input.data(),
+                                 .saved = at(s, m).saved.data(),
+                                 .output_grad = at(s, m).output_grad.data(),
+                                 .delta = at(s, m).delta.data()});
   }
   /// Forward, then both backward calls, microbatch after microbatch.
   void step() {
@@ -285,9 +293,9 @@ TEST_CASE("GPT stage: training lowers the loss, and the trained model continues 
   for (int step = 0; step < 60; ++step) {
     model.begin_step(tokens, 1);
     model.zero_gradients();
-    model.forward(Item{0}, nullptr, nullptr, saved.data());
-    model.backward_input(Item{0}, nullptr, saved.data(), nullptr, nullptr, delta.data());
-    model.backward_weight(Item{0}, nullptr, saved.data(), nullptr, delta.data());
+    model.forward({.item = Item{0}, .saved = saved.data()});
+    model.backward_input({.item = Item{0}, .saved = saved.data(), .delta = delta.data()});
+    model.backward_weight({.item = Item{0}, .saved = saved.data(), .delta = delta.data()});
     model.update();
     (step == 0 ? first : last) = model.loss(Item{0});
   }
@@ -343,7 +351,7 @@ TEST_CASE("GPT stage: bad sizes, ranges and tokens are refused by name") {
 
   GptStage<float> stage(small, 0, 3), part(small, 1, 3);
   auto tokens = batch(small, 2);
-  CHECK_THROWS_WITH(stage.forward(Item{0}, nullptr, nullptr, nullptr),
+  CHECK_THROWS_WITH(stage.forward({.item = Item{0}}),
                     ContainsSubstring("this step has no such microbatch (microbatch 0 of 0)"));
   CHECK_THROWS_WITH(stage.begin_step({}, 1), ContainsSubstring("not whole microbatches"));
   CHECK_THROWS_WITH(stage.begin_step(std::span(tokens).first(23), 1),

@@ -50,9 +50,9 @@ void train_and_generate() {
   const heddle::Item m{0};
   stage.begin_step(std::vector<std::uint8_t>(12, 1), 1);
   stage.zero_gradients();
-  stage.forward(m, nullptr, nullptr, saved.data());
-  stage.backward_input(m, nullptr, saved.data(), nullptr, nullptr, delta.data());
-  stage.backward_weight(m, nullptr, saved.data(), nullptr, delta.data());
+  stage.forward({.item = m, .saved = saved.data()});
+  stage.backward_input({.item = m, .saved = saved.data(), .delta = delta.data()});
+  stage.backward_weight({.item = m, .saved = saved.data(), .delta = delta.data()});
   stage.fence();
   stage.update();
   (void)stage.loss(m);

@@ -67,7 +67,10 @@ class Reference {
         write(stage, versions[static_cast<std::size_t>(std::max(0, t - behind))]);
         saved.emplace_back(stage.saved_size());
         std::vector<double> output(stage.output_size());
-        stage.forward(m, values.back().data(), output.data(), saved.back().data());
+        stage.forward({.item = m,
+                       .input = values.back().data(),
+                       .output = output.data(),
+                       .saved = saved.back().data()});
         values.push_back(std::move(output));
       }
       loss += m_stages.back().loss(m);
@@ -76,10 +79,16 @@ class Reference {
         MlpStage& stage = at(s);
         const auto k = static_cast<std::size_t>(s);
         std::vector<double> delta(stage.delta_size()), below(stage.input_size());
-        stage.backward_input(m, nullptr, saved[k].data(), grad.data(),
-                             s > 0 ? below.data() : nullptr, delta.data());
+        stage.backward_input({.item = m,
+                              .saved = saved[k].data(),
+                              .output_grad = grad.data(),
+                              .input_grad = s > 0 ? below.data() : nullptr,
+                              .delta = delta.data()});
         stage.zero_gradients();
-        stage.backward_weight(m, nullptr, saved[k].data(), grad.data(), delta.data());
+        stage.backward_weight({.item = m,
+                               .saved = saved[k].data(),
+                               .output_grad = grad.data(),
+                               .delta = delta.data()});
         grad = std::move(below);
         write(stage, m_weights[k].back());
         stage.update();
@@ -283,9 +292,9 @@ class OneVersion {
   std::size_t parameter_count() const { return m_stage.parameter_count(); }
   double* parameters() { return m_stage.parameters(); }
   double* gradients() { return m_stage.gradients(); }
-  void forward(hd::Item, const double*, double*, double*) {}
-  void backward_input(hd::Item, const double*, const double*, const double*, double*, double*) {}
-  void backward_weight(hd::Item, const double*, const double*, const double*, const double*) {}
+  void forward(const hd::ForwardCall<double>&) {}
+  void backward_input(const hd::BackwardCall<double>&) {}
+  void backward_weight(const hd::BackwardCall<double>&) {}
   void zero_gradients() {}
   void update() {}
   void fence() {}

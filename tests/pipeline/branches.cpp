@@ -55,21 +55,19 @@ class ProductStage {
   std::size_t parameter_count() const { return m_count; }
   double* parameters() { return m_weights.data(); }
   double* gradients() { return m_gradients.data(); }
-  void forward(hd::Item m, const double* input, double* output, double* saved) {
-    run(m_takes_data ? data(m) : *input, output, saved);
+  void forward(const hd::ForwardCall<double>& call) {
+    run(m_takes_data ? data(call.item) : *call.input, call.output, call.saved);
   }
-  void backward_input(hd::Item, const double*, const double*, const double* beyond,
-                      double* input_grad, double* delta) {
-    double above = *beyond;
+  void backward_input(const hd::BackwardCall<double>& call) {
+    double above = *call.output_grad;
     for (std::size_t l = m_count; l-- > 0;) {
-      delta[l] = above;
+      call.delta[l] = above;
       above *= m_weights[l];
     }
-    if (input_grad != nullptr) *input_grad = above;
+    if (call.input_grad != nullptr) *call.input_grad = above;
   }
-  void backward_weight(hd::Item, const double*, const double* saved, const double*,
-                       const double* delta) {
-    for (std::size_t l = 0; l < m_count; ++l) m_gradients[l] += delta[l] * saved[l];
+  void backward_weight(const hd::BackwardCall<double>& call) {
+    for (std::size_t l = 0; l < m_count; ++l) m_gradients[l] += call.delta[l] * call.saved[l];
   }
   void zero_gradients() { std::fill(m_gradients.begin(), m_gradients.end(), 0.0); }
   void update() {}
@@ -103,24 +101,24 @@ class CrossStage : public ProductStage {
         m_crossing(crossing) {}
 
   std::size_t input_size() const { return m_own + m_crossing; }
-  void forward(hd::Item m, const double* input, double* output, double* saved) {
-    double x = m_own == 0 ? data(m) : input[0];
-    for (std::size_t c = 0; c < m_crossing; ++c) x += factor(c) * input[m_own + c];
-    run(x, output, saved);
+  void forward(const hd::ForwardCall<double>& call) {
+    double x = m_own == 0 ? data(call.item) : call.input[0];
+    for (std::size_t c = 0; c < m_crossing; ++c) x += factor(c) * call.input[m_own + c];
+    run(x, call.output, call.saved);
   }
-  void backward_input(hd::Item m, const double* input, const double* saved, const double* beyond,
-                      double* input_grad, double* delta) {
+  void backward_input(const hd::BackwardCall<double>& call) {
     double above;
-    ProductStage::backward_input(m, input, saved, beyond, &above, delta);
-    if (m_own == 1) input_grad[0] = above;
-    for (std::size_t c = 0; c < m_crossing; ++c) input_grad[m_own + c] = factor(c) * above;
+    hd::BackwardCall<double> chain = call;
+    chain.input_grad = &above;
+    ProductStage::backward_input(chain);
+    if (m_own == 1) call.input_grad[0] = above;
+    for (std::size_t c = 0; c < m_crossing; ++c) call.input_grad[m_own + c] = factor(c) * above;
   }
   void forward_and_backward(const hd::ForwardCall<double>& ahead, CrossStage& other,
                             const hd::BackwardCall<double>& back) {
-    other.backward_input(back.item, back.input, back.saved, back.output_grad, back.input_grad,
-                         back.delta);
-    forward(ahead.item, ahead.input, ahead.output, ahead.saved);
-    other.backward_weight(back.item, back.input, back.saved, back.output_grad, back.delta);
+    other.backward_input(back);
+    forward(ahead);
+    other.backward_weight(back);
   }
   /// By which the c-th of the other branch's outputs counts.
   static double factor(std::size_t c) { return 3 + 2 * static_cast<double>(c); }
@@ -184,7 +182,8 @@ struct Crossed {
         if (s % ranks != 0) in[i].push_back(self(self, s - 1));
         for (const int from : taken_by(s)) in[i].push_back(self(self, from));
         saved[i].resize(all[i].saved_size());
-        all[i].forward(item, in[i].data(), &out[i], saved[i].data());
+        all[i].forward(
+            {.item = item, .input = in[i].data(), .output = &out[i], .saved = saved[i].data()});
         return out[i];
       };
       const double loss_sides[] = {value(value, last), value(value, ranks + last)};
@@ -192,9 +191,17 @@ struct Crossed {
       const auto push = [&](auto&& self, int s, double beyond) -> void {
         const auto i = static_cast<std::size_t>(s);
         std::vector<double> in_grad(in[i].size() + 1), delta(all[i].delta_size());
-        all[i].backward_input(item, in[i].data(), saved[i].data(), &beyond, in_grad.data(),
-                              delta.data());
-        all[i].backward_weight(item, in[i].data(), saved[i].data(), &beyond, delta.data());
+        all[i].backward_input({.item = item,
+                               .input = in[i].data(),
+                               .saved = saved[i].data(),
+                               .output_grad = &beyond,
+                               .input_grad = in_grad.data(),
+                               .delta = delta.data()});
+        all[i].backward_weight({.item = item,
+                                .input = in[i].data(),
+                                .saved = saved[i].data(),
+                                .output_grad = &beyond,
+                                .delta = delta.data()});
         std::size_t next = 0;
         if (s % ranks != 0) self(self, s - 1, in_grad[next++]);
         for (const int from : taken_by(s)) self(self, from, in_grad[next++]);
@@ -401,16 +408,15 @@ TEST_CASE("a stage with two inputs, and one whose output two others use") {
     std::size_t input_size() const { return m_joins ? 2 : ProductStage::input_size(); }
     std::size_t output_size() const { return m_joins ? 0 : 1; }
     std::size_t saved_size() const { return m_joins ? 2 : 1; }
-    void forward(hd::Item m, const double* input, double* output, double* saved) {
-      if (!m_joins) return ProductStage::forward(m, input, output, saved);
-      std::copy_n(input, 2, saved);
+    void forward(const hd::ForwardCall<double>& call) {
+      if (!m_joins) return ProductStage::forward(call);
+      std::copy_n(call.input, 2, call.saved);
     }
-    void backward_input(hd::Item m, const double* input, const double* saved, const double* beyond,
-                        double* input_grad, double* delta) {
-      if (!m_joins) return ProductStage::backward_input(m, input, saved, beyond, input_grad, delta);
-      input_grad[0] = parameters()[0] * saved[1];
-      input_grad[1] = parameters()[0] * saved[0];
-      *delta = saved[1];
+    void backward_input(const hd::BackwardCall<double>& call) {
+      if (!m_joins) return ProductStage::backward_input(call);
+      call.input_grad[0] = parameters()[0] * call.saved[1];
+      call.input_grad[1] = parameters()[0] * call.saved[0];
+      *call.delta = call.saved[1];
     }
 
    private:

@@ -65,9 +65,16 @@ struct Serial {
       Serial& here = result.emplace_back();
       for (int m = 0; m < microbatches; ++m) {
         const hd::Item item{m};
-        stage.forward(item, none.data(), none.data(), saved.data());
-        stage.backward_input(item, nullptr, saved.data(), none.data(), nullptr, delta.data());
-        stage.backward_weight(item, nullptr, saved.data(), none.data(), delta.data());
+        stage.forward(
+            {.item = item, .input = none.data(), .output = none.data(), .saved = saved.data()});
+        stage.backward_input({.item = item,
+                              .saved = saved.data(),
+                              .output_grad = none.data(),
+                              .delta = delta.data()});
+        stage.backward_weight({.item = item,
+                               .saved = saved.data(),
+                               .output_grad = none.data(),
+                               .delta = delta.data()});
         here.loss += stage.loss(item);
       }
       here.gradients.assign(stage.gradients(), stage.gradients() + stage.parameter_count());

@@ -52,11 +52,9 @@ struct BrittleStage {
   void call() {
     if (calls_left != nullptr && (*calls_left)-- == 0) throw std::runtime_error("the stage broke");
   }
-  void forward(hd::Item, const double*, double*, double*) { call(); }
-  void backward_input(hd::Item, const double*, const double*, const double*, double*, double*) {}
-  void backward_weight(hd::Item, const double*, const double*, const double*, const double*) {
-    call();
-  }
+  void forward(const hd::ForwardCall<double>&) { call(); }
+  void backward_input(const hd::BackwardCall<double>&) {}
+  void backward_weight(const hd::BackwardCall<double>&) { call(); }
   void zero_gradients() {}
   void update() { call(); }
   void fence() {}

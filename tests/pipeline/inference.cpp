@@ -41,7 +41,7 @@ std::vector<double> serial(int layers, bool has_loss, int step, int first, int i
   MlpStage whole = stage_of(0, layers, layers, has_loss);
   whole.begin_step(step, first, 1.0);
   std::vector<double> output(MlpStage::activation), saved(whole.saved_size());
-  whole.forward(hd::Item{item}, nullptr, output.data(), saved.data());
+  whole.forward({.item = hd::Item{item}, .output = output.data(), .saved = saved.data()});
   return has_loss ? std::vector{whole.loss(hd::Item{item})} : output;
 }
 

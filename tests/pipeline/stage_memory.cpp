@@ -51,20 +51,20 @@ struct AddingStage {
   std::size_t parameter_count() const { return 1; }
   double* parameters() { return values.data(); }
   double* gradients() { return values.data() + 1; }
-  void forward(hd::Item item, const double* input, double* output, double*) {
+  void forward(const hd::ForwardCall<double>& call) {
     for (std::size_t i = 0; i < elements; ++i) {
-      const double x = input == nullptr ? static_cast<double>(+item * elements + i) : input[i];
-      if (output != nullptr) output[i] = x + number + 1;
-      if (output == nullptr && i + 1 == elements) seen->push_back(x + number + 1);
+      const double x =
+          call.input == nullptr ? static_cast<double>(+call.item * elements + i) : call.input[i];
+      if (call.output != nullptr) call.output[i] = x + number + 1;
+      if (call.output == nullptr && i + 1 == elements) seen->push_back(x + number + 1);
     }
   }
-  void backward_input(hd::Item, const double*, const double*, const double* output_grad,
-                      double* input_grad, double*) {
-    for (std::size_t i = 0; i < elements && input_grad != nullptr; ++i)
-      input_grad[i] = (output_grad == nullptr ? 0 : output_grad[i]) + number + 1;
-    if (number == 0) seen->push_back(output_grad[elements - 1]);
+  void backward_input(const hd::BackwardCall<double>& call) {
+    for (std::size_t i = 0; i < elements && call.input_grad != nullptr; ++i)
+      call.input_grad[i] = (call.output_grad == nullptr ? 0 : call.output_grad[i]) + number + 1;
+    if (number == 0) seen->push_back(call.output_grad[elements - 1]);
   }
-  void backward_weight(hd::Item, const double*, const double*, const double*, const double*) {}
+  void backward_weight(const hd::BackwardCall<double>&) {}
   void zero_gradients() {}
   void update() {}
   void fence() {}

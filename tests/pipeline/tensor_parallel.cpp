@@ -140,13 +140,13 @@ TEST_CASE("a divided stage sends the bytes of its closed form") {
     return (without(things, line.rank()) + without(things, line.rank() + 1)) * bytes;
   };
   sent_bytes = 0;
-  stage.forward(hd::Item{0}, nullptr, nullptr, saved.data());
+  stage.forward({.item = hd::Item{0}, .saved = saved.data()});
   CHECK(sent_bytes == layers * (2 * gather + 2 * sum) + sum + gather + all_reduce(rows, 24));
   sent_bytes = 0;
-  stage.backward_input(hd::Item{0}, nullptr, saved.data(), nullptr, nullptr, delta.data());
+  stage.backward_input({.item = hd::Item{0}, .saved = saved.data(), .delta = delta.data()});
   CHECK(sent_bytes == layers * (2 * gather + 2 * sum) + sum);
   sent_bytes = 0;
-  stage.backward_weight(hd::Item{0}, nullptr, saved.data(), nullptr, delta.data());
+  stage.backward_weight({.item = hd::Item{0}, .saved = saved.data(), .delta = delta.data()});
   CHECK(sent_bytes ==
         layers * 2 * gather + 2 * gather + all_reduce((2 * layers + 1) * 2 * width, 8));
   sent_bytes = 0;

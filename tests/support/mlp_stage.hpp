@@ -68,13 +68,13 @@ class MlpStage {
     m_losses.clear();
   }
 
-  void forward(Item m, const double* input, double* output, double* saved) {
-    if (m_takes_data) data("input", m, saved);
-    for (std::size_t i = 0; i < activation && !m_takes_data; ++i) saved[i] = input[i];
+  void forward(const ForwardCall<double>& call) {
+    if (m_takes_data) data("input", call.item, call.saved);
+    for (std::size_t i = 0; i < activation && !m_takes_data; ++i) call.saved[i] = call.input[i];
     for (std::size_t l = 0; l < m_count; ++l) {
       const double* const w = m_parameters + l * per_layer;
-      const double* const x = saved + l * activation;
-      double* const y = saved + (l + 1) * activation;
+      const double* const x = call.saved + l * activation;
+      double* const y = call.saved + (l + 1) * activation;
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t i = 0; i < width; ++i) {
           double sum = w[width * width + i];
@@ -82,28 +82,27 @@ class MlpStage {
           y[r * width + i] = std::tanh(sum);
         }
     }
-    const double* const y = saved + m_count * activation;
-    for (std::size_t i = 0; i < activation && !m_has_loss; ++i) output[i] = y[i];
+    const double* const y = call.saved + m_count * activation;
+    for (std::size_t i = 0; i < activation && !m_has_loss; ++i) call.output[i] = y[i];
     if (!m_has_loss) return;
     double target[activation];
-    data("target", m, target);
+    data("target", call.item, target);
     double loss = 0;
     for (std::size_t i = 0; i < activation; ++i) loss += (y[i] - target[i]) * (y[i] - target[i]);
-    m_losses.resize(std::max(m_losses.size(), +m + 1));
-    m_losses[+m] = m_weight * loss / 2;
+    m_losses.resize(std::max(m_losses.size(), +call.item + 1));
+    m_losses[+call.item] = m_weight * loss / 2;
   }
 
-  void backward_input(Item m, const double*, const double* saved, const double* output_grad,
-                      double* input_grad, double* delta) {
+  void backward_input(const BackwardCall<double>& call) {
     double above[activation];
-    if (m_has_loss) data("target", m, above);
+    if (m_has_loss) data("target", call.item, above);
     for (std::size_t i = 0; i < activation; ++i)
-      above[i] =
-          m_has_loss ? m_weight * (saved[m_count * activation + i] - above[i]) : output_grad[i];
+      above[i] = m_has_loss ? m_weight * (call.saved[m_count * activation + i] - above[i])
+                            : call.output_grad[i];
     for (std::size_t l = m_count; l-- > 0;) {
       const double* const w = m_parameters + l * per_layer;
-      const double* const y = saved + (l + 1) * activation;
-      double* const z = delta + l * activation;
+      const double* const y = call.saved + (l + 1) * activation;
+      double* const z = call.delta + l * activation;
       for (std::size_t i = 0; i < activation; ++i) z[i] = above[i] * (1 - y[i] * y[i]);
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t j = 0; j < width; ++j) {
@@ -112,18 +111,18 @@ class MlpStage {
           above[r * width + j] = sum;
         }
     }
-    for (std::size_t i = 0; i < activation && input_grad != nullptr; ++i) input_grad[i] = above[i];
+    for (std::size_t i = 0; i < activation && call.input_grad != nullptr; ++i)
+      call.input_grad[i] = above[i];
   }
 
-  void backward_weight(Item, const double*, const double* saved, const double*,
-                       const double* delta) {
+  void backward_weight(const BackwardCall<double>& call) {
     for (std::size_t l = 0; l < m_count; ++l) {
       double* const g = m_gradients.data() + l * per_layer;
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t i = 0; i < width; ++i) {
-          const double z = delta[l * activation + r * width + i];
+          const double z = call.delta[l * activation + r * width + i];
           for (std::size_t j = 0; j < width; ++j)
-            g[i * width + j] += z * saved[l * activation + r * width + j];
+            g[i * width + j] += z * call.saved[l * activation + r * width + j];
           g[width * width + i] += z;
         }
     }
@@ -164,10 +163,9 @@ struct PairedMlpStage : MlpStage {
 
   void forward_and_backward(const ForwardCall<double>& ahead, PairedMlpStage& other,
                             const BackwardCall<double>& back) {
-    other.backward_input(back.item, back.input, back.saved, back.output_grad, back.input_grad,
-                         back.delta);
-    forward(ahead.item, ahead.input, ahead.output, ahead.saved);
-    other.backward_weight(back.item, back.input, back.saved, back.output_grad, back.delta);
+    other.backward_input(back);
+    forward(ahead);
+    other.backward_weight(back);
     ++pairs;
   }
 };

@@ -122,7 +122,10 @@ class HandWritten final : public Competitor {
   void forward(int m) {
     m_input.wait(m);
     m_output.wait(m);
-    m_stage->forward(heddle::Item{m}, m_input.at(m), m_output.at(m), m_saved.at(m));
+    m_stage->forward({.item = heddle::Item{m},
+                      .input = m_input.at(m),
+                      .output = m_output.at(m),
+                      .saved = m_saved.at(m)});
     m_stage->fence();
     if (m_output.slots() == 0) return;
     MPI_Isend(m_output.at(m), m_output.count(), MPI_FLOAT, m_rank + 1, activation, m_comm,
@@ -133,10 +136,17 @@ class HandWritten final : public Competitor {
     const heddle::Item item{m};
     m_output_grad.wait(m);
     m_input_grad.wait(m);
-    m_stage->backward_input(item, m_input.at(m), m_saved.at(m), m_output_grad.at(m),
-                            m_input_grad.at(m), m_delta.data());
-    m_stage->backward_weight(item, m_input.at(m), m_saved.at(m), m_output_grad.at(m),
-                             m_delta.data());
+    m_stage->backward_input({.item = item,
+                             .input = m_input.at(m),
+                             .saved = m_saved.at(m),
+                             .output_grad = m_output_grad.at(m),
+                             .input_grad = m_input_grad.at(m),
+                             .delta = m_delta.data()});
+    m_stage->backward_weight({.item = item,
+                              .input = m_input.at(m),
+                              .saved = m_saved.at(m),
+                              .output_grad = m_output_grad.at(m),
+                              .delta = m_delta.data()});
     m_stage->fence();
     if (m_input_grad.slots() != 0)
       MPI_Isend(m_input_grad.at(m), m_input_grad.count(), MPI_FLOAT, m_rank - 1, gradient, m_comm,

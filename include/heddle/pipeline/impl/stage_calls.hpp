@@ -27,6 +27,11 @@ concept InterleavesPasses = requires(S& stage, const ForwardCall<typename S::sca
                                      const BackwardCall<typename S::scalar_type>& backward) {
   stage.forward_and_backward(forward, stage, backward);
 };
+/// A stage that computes both gradients of a backward pass at once.
+template <class S>
+concept HasWholeBackward = requires(S& stage, const BackwardCall<typename S::scalar_type>& call) {
+  stage.backward(call);
+};
 /// A stage that can compute with parameters which lie elsewhere.
 template <class S>
 concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters) {
@@ -178,20 +183,23 @@ class StageCalls {
       const BoundForward<T> bound = bind_and_note(task, stage);
       const ForwardCall<T>& call = bound.call;
       use_parameters(stage, bound.weights);
-      stage.forward(call.item, call.input, call.output, call.saved);
+      stage.forward(call);
       return stage.fence();
     }
     const BoundBackward<T> bound = bind_backward(task, stage, m_backwards, m_lent);
     const BackwardCall<T>& call = bound.call;
     use_parameters(stage, bound.weights);
-    if (kind != Kind::backward_weight)
-      stage.backward_input(call.item, call.input, call.saved, call.output_grad, call.input_grad,
-                           call.delta);
     if (bound.begins_gradients) stage.zero_gradients();
-    if (kind != Kind::backward_input)
-      stage.backward_weight(call.item, call.input, call.saved, call.output_grad, call.delta);
+    backward(kind, stage, call);
     stage.fence();
     m_backwards.divide(bound.input_gradients);
+  }
+
+  static void backward(Kind kind, S& stage, const BackwardCall<T>& call) {
+    if constexpr (HasWholeBackward<S>)
+      if (kind == Kind::backward) return stage.backward(call);
+    if (kind != Kind::backward_weight) stage.backward_input(call);
+    if (kind != Kind::backward_input) stage.backward_weight(call);
   }
 
   template <class StageAt>
