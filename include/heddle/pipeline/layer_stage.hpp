@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// LayerStage: a PipelineStage made of layers, each a forward and a backward function with its
+/// parameters. For models of your own that are a chain of layers.
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/kernel/map.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/pipeline/parameter.hpp>
+#include <heddle/pipeline/stage.hpp>
+
+namespace heddle::inline v0 {
+
+/// The arguments of a layer's forward: rows x inputs() and rows x outputs() numbers.
+template <class T, kernel::ExecutionSpace Exec>
+struct LayerForward {
+  const Exec& exec;                     ///< where kernels go
+  kernel::Matrix<const T, Exec> input;  ///< the samples of a microbatch, one per row
+  kernel::Matrix<T, Exec> output;       ///< to be computed
+};
+
+/// The arguments of a layer's backward functions.
+template <class T, kernel::ExecutionSpace Exec>
+struct LayerBackward {
+  const Exec& exec;                           ///< where kernels go
+  kernel::Matrix<const T, Exec> input;        ///< the input of its forward
+  kernel::Matrix<const T, Exec> output;       ///< the output of its forward
+  kernel::Matrix<const T, Exec> output_grad;  ///< empty in backward_weight
+  kernel::Matrix<T, Exec> input_grad;         ///< to be computed; empty in backward_weight
+  kernel::Matrix<T, Exec> delta;              ///< from backward_input to backward_weight, as output
+};
+
+/// A layer whose backward pass is split, so that schedules can put its halves in different places.
+/// `backward_weight` finds in `delta` what `backward_input` has stored there.
+template <class L>
+concept SplitLayer =
+    requires(L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>&
+                           backward) {
+  layer.backward_input(backward);
+  layer.backward_weight(backward);
+};
+
+/// One layer of a model, with its parameters:
+///
+/// - `inputs()` and `outputs()`: the numbers that a sample has before and after it;
+/// - `parameters()`: a std::tie of its Parameters, each a value and its gradient;
+/// - `forward(LayerForward)`: computes `output`;
+/// - `backward(LayerBackward)`: computes `input_grad` and adds to the gradients. A SplitLayer has
+///   two functions in its place.
+///
+/// The functions queue kernels in `exec` and need not wait for them. `parameters()` may change what
+/// its Parameters refer to between calls, so kernels use the Views of the moment.
+template <class L>
+concept Layer = std::movable<L> &&
+    requires(L& layer, const L& constant,
+             const LayerForward<typename L::scalar_type, typename L::execution_space>& forward) {
+  { constant.inputs() } -> std::convertible_to<std::size_t>;
+  { constant.outputs() } -> std::convertible_to<std::size_t>;
+  std::tuple_size<decltype(layer.parameters())>::value;
+  layer.forward(forward);
+} &&(SplitLayer<L> ||
+     requires(L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>&
+                            backward) { layer.backward(backward); });
+
+/// Where a LayerStage stands in its model, and the samples that it gets.
+struct LayerPlace {
+  std::size_t rows = 1;        ///< samples of a microbatch
+  int microbatches = 1;        ///< of a step, on this replica
+  bool takes_data = false;     ///< holds the model's first layer
+  bool computes_loss = false;  ///< holds the model's last layer
+};
+
+namespace impl {
+
+/// A sum of two numbers.
+struct Plus {
+  template <class T>
+  KOKKOS_FUNCTION T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+}  // namespace impl
+
+/// A stage of a chain of layers. `loss(exec, output, targets, output_grad) -> double` computes the
+/// loss of a microbatch and its gradient; `update(exec, parameters, gradients)` steps the optimiser
+/// over flat vectors. Both are called on the stages that need them.
+///
+/// A step takes the data of this replica, `run.step(inputs, targets)`: one sample per row, the rows
+/// of microbatch 0 first. They are referred to, not copied, until the step ends.
+template <Layer L, class Loss, class Update>
+class LayerStage {
+  using T = typename L::scalar_type;
+  using Exec = typename L::execution_space;
+  using Matrix = kernel::Matrix<T, Exec>;
+  using Input = kernel::Matrix<const T, Exec>;
+  using Elements = Kokkos::View<T*, typename Exec::memory_space>;
+
+ public:
+  using scalar_type = T;                              ///< of parameters and activations
+  using memory_space = typename Exec::memory_space;  ///< where they live
+
+  /// A stage of these layers, whose parameters it moves into its own memory.
+  /// @throws contract_error if there are no layers or no rows, or if a layer does not have as many
+  ///         inputs as the one before it has outputs.
+  LayerStage(std::vector<L> layers, LayerPlace place, Loss loss, Update update,
+             const Exec& exec = {})
+      : m_layers(std::move(layers)),
+        m_place(place),
+        m_loss(std::move(loss)),
+        m_update(std::move(update)),
+        m_exec(exec) {
+    check();
+    std::size_t count = 0, widest = m_layers.front().inputs();
+    for_each_parameter([&](auto& parameter) { count += parameter.size(); });
+    for (const L& layer : m_layers) widest = std::max<std::size_t>(widest, layer.outputs());
+    m_own = Elements("heddle::pipeline::parameters", count);
+    m_gradients = Elements("heddle::pipeline::gradients", count);
+    for (Elements& scratch : m_scratch)
+      scratch = Elements("heddle::pipeline::layer_grad", m_place.rows * widest);
+    std::size_t begin = 0;
+    for_each_parameter([&](auto& parameter) {
+      const auto own = parameter.at(m_own.data() + begin);
+      Kokkos::deep_copy(own, parameter.value);
+      begin += parameter.size();
+    });
+    use_parameters(m_own.data());
+    use_gradients(m_gradients.data());
+  }
+  // The layers refer to the stage's memory: a copy would share it.
+  LayerStage(LayerStage&&) = default;
+  LayerStage& operator=(LayerStage&&) = default;
+
+  [[nodiscard]] std::size_t input_size() const {
+    return m_place.takes_data ? 0 : m_place.rows * m_layers.front().inputs();
+  }
+  [[nodiscard]] std::size_t output_size() const {
+    return m_place.computes_loss ? 0 : output_elements(m_layers.size() - 1);
+  }
+  /// The outputs of all layers, and the gradient of the loss.
+  [[nodiscard]] std::size_t saved_size() const {
+    return outputs_before(m_layers.size()) +
+           (m_place.computes_loss ? output_elements(m_layers.size() - 1) : 0);
+  }
+  /// The deltas of all layers; if layers are not split, the gradients of one microbatch.
+  [[nodiscard]] std::size_t delta_size() const {
+    return SplitLayer<L> ? outputs_before(m_layers.size()) : parameter_count();
+  }
+  [[nodiscard]] std::size_t parameter_count() const { return m_own.size(); }
+  [[nodiscard]] T* parameters() { return m_parameters; }
+  [[nodiscard]] T* gradients() { return m_gradients.data(); }
+  /// The layers, whose Parameters refer to the stage's memory.
+  [[nodiscard]] std::vector<L>& layers() { return m_layers; }
+
+  void use_parameters(T* parameters) {
+    m_parameters = parameters;
+    for_each_parameter([&](auto& parameter) {
+      parameter.value = parameter.at(parameters);
+      parameters += parameter.size();
+    });
+  }
+
+  /// @throws contract_error if this stage needs the inputs or targets, and they do not have
+  ///         microbatches * rows samples, or if the inputs have another number of columns.
+  void begin_step(const Input& inputs, const Input& targets) {
+    if (m_place.takes_data) {
+      expect_samples("inputs", inputs);
+      kernel::expect_shape("heddle::LayerStage::begin_step", "inputs", inputs, inputs.extent(0),
+                           m_layers.front().inputs());
+    }
+    if (m_place.computes_loss) expect_samples("targets", targets);
+    m_inputs = inputs;
+    m_targets = targets;
+    m_losses.assign(static_cast<std::size_t>(m_place.microbatches), 0.0);
+  }
+
+  void forward(const ForwardCall<T>& call) {
+    Input input = input_of(call.item, call.input);
+    for (std::size_t l = 0; l < m_layers.size(); ++l) {
+      const Matrix output = output_of(l, call.saved);
+      m_layers[l].forward(LayerForward<T, Exec>{m_exec, input, output});
+      input = output;
+    }
+    if (m_place.computes_loss)
+      m_losses.at(+call.item) =
+          m_loss(m_exec, input, rows_of(m_targets, call.item), loss_grad(call.saved));
+    else if (call.output != nullptr)
+      Kokkos::deep_copy(m_exec, Matrix(call.output, input.extent(0), input.extent(1)), input);
+  }
+
+  void backward(const BackwardCall<T>& call) {
+    descend(call, [](L& layer, const LayerBackward<T, Exec>& each) {
+      if constexpr (SplitLayer<L>) {
+        layer.backward_input(each);
+        layer.backward_weight(each);
+      } else {
+        layer.backward(each);
+      }
+    });
+  }
+
+  void backward_input(const BackwardCall<T>& call) {
+    if constexpr (SplitLayer<L>) {
+      descend(call, [](L& layer, const LayerBackward<T, Exec>& each) { layer.backward_input(each); });
+    } else {  // both at once, with the gradients of this microbatch put aside
+      Kokkos::deep_copy(m_exec, kernel::Vector<T, Exec>(call.delta, parameter_count()), T{});
+      use_gradients(call.delta);
+      backward(call);
+      use_gradients(m_gradients.data());
+    }
+  }
+
+  void backward_weight(const BackwardCall<T>& call) {
+    if constexpr (SplitLayer<L>) {
+      for (std::size_t l = 0; l < m_layers.size(); ++l)
+        m_layers[l].backward_weight(LayerBackward<T, Exec>{
+            m_exec, input_of(l, call), output_of(l, call.saved), {}, {}, output_of(l, call.delta)});
+    } else {
+      const kernel::Vector<T, Exec> sum(m_gradients.data(), m_gradients.size());
+      kernel::map(m_exec, impl::Plus{}, sum, sum,
+                  kernel::Vector<const T, Exec>(call.delta, parameter_count()));
+    }
+  }
+
+  void zero_gradients() { Kokkos::deep_copy(m_exec, m_gradients, T{}); }
+  void update() {
+    m_update(m_exec, kernel::Vector<T, Exec>(m_parameters, parameter_count()),
+             kernel::Vector<T, Exec>(m_gradients.data(), parameter_count()));
+  }
+  void fence() { m_exec.fence("heddle::pipeline::layer_stage"); }
+  /// The loss of a microbatch of this step; 0 on a stage that computes none.
+  [[nodiscard]] double loss(Item item) const {
+    return +item < m_losses.size() ? m_losses[+item] : 0;
+  }
+
+ private:
+  void check() const {
+    constexpr const char* where = "heddle::LayerStage";
+    expects(!m_layers.empty() && m_place.rows > 0 && m_place.microbatches > 0, [&] {
+      return Complaint{where, "a stage has at least one layer, and one row in one microbatch",
+                       text(m_layers.size(), " layers, ", m_place.rows, " rows, ",
+                            m_place.microbatches, " microbatches")};
+    });
+    for (std::size_t l = 1; l < m_layers.size(); ++l)
+      expects(m_layers[l].inputs() == m_layers[l - 1].outputs(), [&] {
+        return Complaint{where, "a layer must have as many inputs as the one before has outputs",
+                         text("layer ", l, " of the stage has ", m_layers[l].inputs(),
+                              " inputs, the one before ", m_layers[l - 1].outputs(), " outputs")};
+      });
+  }
+  void expect_samples(const char* name, const Input& samples) const {
+    const std::size_t expected = m_place.rows * static_cast<std::size_t>(m_place.microbatches);
+    expects(samples.extent(0) == expected, [&] {
+      return Complaint{"heddle::LayerStage::begin_step",
+                       text("a step takes ", m_place.microbatches, " microbatches of ",
+                            m_place.rows, " samples"),
+                       text(name, " has ", samples.extent(0), " rows, expected ", expected),
+                       "make the batch a multiple of the microbatches, and set LayerPlace::rows"};
+    });
+  }
+
+  /// Calls `visit(parameter)` for every Parameter of the stage, in order.
+  template <class Visit>
+  void for_each_parameter(Visit&& visit) {
+    for (L& layer : m_layers)
+      std::apply([&](auto&... parameter) { (visit(parameter), ...); }, layer.parameters());
+  }
+  void use_gradients(T* gradients) {
+    for_each_parameter([&](auto& parameter) {
+      parameter.gradient = parameter.at(gradients);
+      gradients += parameter.size();
+    });
+  }
+
+  [[nodiscard]] std::size_t output_elements(std::size_t layer) const {
+    return m_place.rows * m_layers[layer].outputs();
+  }
+  [[nodiscard]] std::size_t outputs_before(std::size_t layer) const {
+    std::size_t sum = 0;
+    for (std::size_t l = 0; l < layer; ++l) sum += output_elements(l);
+    return sum;
+  }
+  [[nodiscard]] Input rows_of(const Input& samples, Item item) const {
+    return Kokkos::subview(samples, std::pair(+item * m_place.rows, (+item + 1) * m_place.rows),
+                           Kokkos::ALL);
+  }
+  [[nodiscard]] Input input_of(Item item, const T* input) const {
+    return m_place.takes_data ? rows_of(m_inputs, item)
+                              : Input(input, m_place.rows, m_layers.front().inputs());
+  }
+  [[nodiscard]] Input input_of(std::size_t layer, const BackwardCall<T>& call) const {
+    return layer == 0 ? input_of(call.item, call.input) : Input(output_of(layer - 1, call.saved));
+  }
+  /// The block of `layer` in memory that holds one for the output of each.
+  template <class U>
+  [[nodiscard]] Matrix output_of(std::size_t layer, U* blocks) const {
+    return Matrix(const_cast<T*>(blocks) + outputs_before(layer), m_place.rows,
+                  m_layers[layer].outputs());
+  }
+  [[nodiscard]] Matrix loss_grad(const T* saved) const {
+    return Matrix(const_cast<T*>(saved) + outputs_before(m_layers.size()), m_place.rows,
+                  m_layers.back().outputs());
+  }
+
+  /// Calls `visit(layer, arguments)` from the last layer to the first one.
+  template <class Visit>
+  void descend(const BackwardCall<T>& call, Visit&& visit) {
+    Input output_grad = m_place.computes_loss ? Input(loss_grad(call.saved))
+                                              : Input(call.output_grad, m_place.rows,
+                                                      m_layers.back().outputs());
+    for (std::size_t l = m_layers.size(); l-- > 0;) {
+      T* const into = l == 0 && call.input_grad != nullptr ? call.input_grad
+                                                           : m_scratch[l % 2].data();
+      const Matrix input_grad(into, m_place.rows, m_layers[l].inputs());
+      const Matrix delta = SplitLayer<L> ? output_of(l, call.delta) : Matrix();
+      visit(m_layers[l], LayerBackward<T, Exec>{m_exec, input_of(l, call), output_of(l, call.saved),
+                                                output_grad, input_grad, delta});
+      output_grad = input_grad;
+    }
+  }
+
+  std::vector<L> m_layers;
+  LayerPlace m_place;
+  Loss m_loss;
+  Update m_update;
+  Exec m_exec;
+  Elements m_own, m_gradients;
+  T* m_parameters = nullptr;
+  std::array<Elements, 2> m_scratch;  ///< gradients between layers
+  Input m_inputs, m_targets;
+  std::vector<double> m_losses;
+};
+
+}  // namespace heddle::inline v0

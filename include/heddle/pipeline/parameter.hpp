@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Parameter: a View of weights beside the View of their gradient.
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+namespace heddle::inline v0 {
+
+/// Weights and their gradient, of the same shape: `Parameter<double**> w("w", inputs, outputs)`. A
+/// LayerStage moves all values of its layers into one piece of memory, and points `value` and
+/// `gradient` there.
+template <class T, class MemorySpace = Kokkos::DefaultExecutionSpace::memory_space>
+struct Parameter {
+  using View = Kokkos::View<T, Kokkos::LayoutRight, MemorySpace>;  ///< of the values
+
+  /// Values of zero, with these extents.
+  template <std::convertible_to<std::size_t>... Extents>
+  explicit Parameter(const std::string& label, Extents... extents)
+      : value(label, static_cast<std::size_t>(extents)...) {}
+  /// The given values.
+  explicit Parameter(View values) : value(std::move(values)) {}
+
+  /// Number of values.
+  [[nodiscard]] std::size_t size() const { return value.size(); }
+  /// A View of the same shape at `memory`, which someone else owns.
+  [[nodiscard]] View at(typename View::pointer_type memory) const {
+    return View(memory, value.layout());
+  }
+
+  View value;     ///< the weights
+  View gradient;  ///< where backward passes add; empty until a stage holds the layer
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3
+
+// LayerStage: layers with split and with whole backward passes, on schedules that split them and on
+// such that do not, against MlpStage, which has plain loops and memory of its own.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/mlp_stage.hpp"
+#include "support/world.hpp"
+
+namespace test_layer_stage {
+
+namespace hd = heddle;
+namespace hk = heddle::kernel;
+using Catch::Matchers::ContainsSubstring;
+using hd::test::MlpStage;
+using hd::test::world_size;
+
+namespace {
+
+constexpr std::size_t width = MlpStage::width, rows = MlpStage::rows;
+constexpr double rate = 0.5;
+using Exec = Kokkos::DefaultHostExecutionSpace;
+using Matrix = Kokkos::View<double**, Kokkos::LayoutRight, Exec>;
+
+struct Tanh {
+  double operator()(double z) const { return std::tanh(z); }
+};
+struct TanhGradient {
+  double operator()(double y, double y_grad) const { return y_grad * (1 - y * y); }
+};
+struct Difference {
+  double weight;
+  double operator()(double y, double target) const { return weight * (y - target); }
+};
+
+/// y = tanh(x w + b), with the weights of a layer of MlpStage.
+struct SplitDense {
+  using scalar_type = double;
+  using execution_space = Exec;
+  hd::Parameter<double**, Exec::memory_space> w{"w", width, width};
+  hd::Parameter<double*, Exec::memory_space> b{"b", width};
+
+  explicit SplitDense(const double* mlp) {
+    for (std::size_t i = 0; i < width; ++i) {
+      for (std::size_t j = 0; j < width; ++j) w.value(j, i) = mlp[i * width + j];
+      b.value(i) = mlp[width * width + i];
+    }
+  }
+  std::size_t inputs() const { return w.value.extent(0); }
+  std::size_t outputs() const { return w.value.extent(1); }
+  auto parameters() { return std::tie(w, b); }
+  void forward(const hd::LayerForward<double, Exec>& call) {
+    hk::linear_forward(call.exec, call.input, w.value, b.value, call.output);
+    hk::map(call.exec, Tanh{}, call.output, call.output);
+  }
+  void backward_input(const hd::LayerBackward<double, Exec>& call) {
+    hk::map(call.exec, TanhGradient{}, call.delta, call.output, call.output_grad);
+    hk::linear_backward_input(call.exec, w.value, call.delta, call.input_grad);
+  }
+  void backward_weight(const hd::LayerBackward<double, Exec>& call) {
+    hk::linear_backward_weight(call.exec, call.input, call.delta, w.gradient, b.gradient);
+  }
+};
+
+/// The same layer with one backward function.
+struct WholeDense {
+  using scalar_type = double;
+  using execution_space = Exec;
+  SplitDense split;
+
+  explicit WholeDense(const double* mlp) : split(mlp) {}
+  std::size_t inputs() const { return split.inputs(); }
+  std::size_t outputs() const { return split.outputs(); }
+  auto parameters() { return split.parameters(); }
+  void forward(const hd::LayerForward<double, Exec>& call) { split.forward(call); }
+  void backward(const hd::LayerBackward<double, Exec>& call) {
+    const Matrix delta("delta", call.output.extent(0), call.output.extent(1));
+    hd::LayerBackward<double, Exec> with_delta = call;
+    with_delta.delta = delta;
+    split.backward_input(with_delta);
+    split.backward_weight(with_delta);
+  }
+};
+static_assert(hd::Layer<SplitDense> && hd::SplitLayer<SplitDense>);
+static_assert(hd::Layer<WholeDense> && !hd::SplitLayer<WholeDense>);
+
+struct SquaredError {
+  double weight;
+  double operator()(const Exec& exec, const hk::Matrix<const double, Exec>& y,
+                    const hk::Matrix<const double, Exec>& target,
+                    const hk::Matrix<double, Exec>& y_grad) const {
+    hk::map(exec, Difference{weight}, y_grad, y, target);
+    exec.fence("test::squared_error");
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i)
+      sum += (y.data()[i] - target.data()[i]) * (y.data()[i] - target.data()[i]);
+    return weight * sum / 2;
+  }
+};
+struct Descent {
+  double operator()(double w, double gradient) const { return w - rate * gradient; }
+  void operator()(const Exec& exec, const hk::Vector<double, Exec>& w,
+                  const hk::Vector<double, Exec>& gradient) const {
+    hk::map(exec, *this, w, w, gradient);
+  }
+};
+
+/// What MlpStage calls its data, of all microbatches of a step.
+Matrix samples(const char* what, int step, int microbatches) {
+  const Matrix values(what, rows * static_cast<std::size_t>(microbatches), width);
+  const hd::Random random(11, what);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values.data()[i] =
+        0.8 * random.normal(static_cast<std::size_t>(step) * 1000 * MlpStage::activation + i);
+  return values;
+}
+
+template <class Dense>
+using Stage = hd::LayerStage<Dense, SquaredError, Descent>;
+static_assert(hd::PipelineStage<Stage<SplitDense>> && hd::PipelineStage<Stage<WholeDense>>);
+
+template <class Dense>
+Stage<Dense> make_stage(int first, int last, int layers, int microbatches) {
+  MlpStage mlp(first, last, layers, rate);
+  std::vector<Dense> dense;
+  for (int l = 0; l < last - first; ++l)
+    dense.emplace_back(mlp.parameters() + static_cast<std::size_t>(l) * MlpStage::per_layer);
+  return Stage<Dense>(std::move(dense),
+                      {.rows = rows,
+                       .microbatches = microbatches,
+                       .takes_data = first == 0,
+                       .computes_loss = last == layers},
+                      SquaredError{1.0 / microbatches}, Descent{});
+}
+
+/// Two steps of `schedule` against MlpStage, microbatch after microbatch.
+template <class Dense>
+void expect_serial(const hd::Schedule& schedule, int layers, int microbatches) {
+  INFO(schedule.name() << ", " << layers << " layers");
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", schedule.ranks()}});
+  hd::Stages<Stage<Dense>> model(layers, [&](int first, int last) {
+    return make_stage<Dense>(first, last, layers, microbatches);
+  });
+  hd::Runner run(model, schedule, mesh);
+  MlpStage serial(0, layers, layers, rate);
+  std::vector<double> saved(serial.saved_size()), delta(serial.delta_size());
+  for (int step = 0; step < 2; ++step) {
+    const double loss = run.step(samples("input", step, microbatches),
+                                 samples("target", step, microbatches))
+                            .loss;
+    serial.begin_step(step, 0, 1.0 / microbatches);
+    serial.zero_gradients();
+    double expected = 0;
+    for (int m = 0; m < microbatches; ++m) {
+      const hd::Item item{m};
+      serial.forward({.item = item, .saved = saved.data()});
+      const hd::BackwardCall<double> call{
+          .item = item, .saved = saved.data(), .delta = delta.data()};
+      serial.backward_input(call);
+      serial.backward_weight(call);
+      expected += serial.loss(item);
+    }
+    REQUIRE(std::abs(loss - expected) <= 1e-12 * expected);
+    double apart = 0;
+    const auto ranges = hd::partition_layers(layers, schedule.ranks());
+    model.for_each([&](hd::Stage number, Stage<Dense>& stage) {
+      auto first = static_cast<std::size_t>(ranges[+number].first);
+      for (Dense& layer : stage.layers()) {
+        const double* const reference = serial.gradients() + first++ * MlpStage::per_layer;
+        const auto& [w, b] = layer.parameters();
+        for (std::size_t i = 0; i < width; ++i) {
+          for (std::size_t j = 0; j < width; ++j)
+            apart = std::max(apart, std::abs(w.gradient(j, i) - reference[i * width + j]));
+          apart = std::max(apart, std::abs(b.gradient(i) - reference[width * width + i]));
+        }
+      }
+    });
+    REQUIRE(apart <= 1e-13);
+    serial.update();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a model of layers trains as plain loops do, on 1F1B, ZB-H1 and GPipe") {
+  const int ranks = world_size();
+  for (const int microbatches : {1, ranks, 2 * ranks + 1})
+    for (const int layers : {ranks, 2 * ranks + 1}) {
+      const hd::schedule::PipelineOptions options{.stages = ranks, .microbatches = microbatches};
+      const hd::Schedule schedules[] = {hd::schedule::one_f_one_b(options),
+                                        hd::schedule::zb_h1(options), hd::schedule::gpipe(options)};
+      for (const hd::Schedule& schedule : schedules) {
+        expect_serial<SplitDense>(schedule, layers, microbatches);
+        expect_serial<WholeDense>(schedule, layers, microbatches);
+      }
+    }
+}
+
+TEST_CASE("a stage of layers refuses what does not fit together") {
+  const double zeros[MlpStage::per_layer] = {};
+  const auto stage = [&](std::vector<SplitDense> layers, hd::LayerPlace place) {
+    return Stage<SplitDense>(std::move(layers), place, SquaredError{1}, Descent{});
+  };
+  CHECK_THROWS_WITH(stage({}, {}), ContainsSubstring("at least one layer"));
+  CHECK_THROWS_WITH(stage({SplitDense(zeros)}, {.rows = 0}), ContainsSubstring("0 rows"));
+  SplitDense wide(zeros);
+  wide.w = hd::Parameter<double**, Exec::memory_space>("w", width + 1, width);
+  CHECK_THROWS_WITH(stage({SplitDense(zeros), wide}, {}),
+                    ContainsSubstring("4 inputs, the one before 3 outputs"));
+
+  auto whole = stage({SplitDense(zeros)}, {.rows = 3,
+                                           .microbatches = 3,
+                                           .takes_data = true,
+                                           .computes_loss = true});
+  const Matrix eight("eight", 8, width), nine("nine", 9, width), narrow("narrow", 9, width - 1);
+  CHECK_THROWS_WITH(whole.begin_step(eight, nine),
+                    ContainsSubstring("3 microbatches of 3 samples") &&
+                        ContainsSubstring("inputs has 8 rows, expected 9"));
+  CHECK_THROWS_WITH(whole.begin_step(nine, eight), ContainsSubstring("targets has 8 rows"));
+  CHECK_THROWS_WITH(whole.begin_step(narrow, nine), ContainsSubstring("wrong shape"));
+  CHECK_NOTHROW(whole.begin_step(nine, nine));
+}
+
+}  // namespace test_layer_stage
