@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <tuple>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -15,7 +16,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
@@ -34,15 +35,22 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   static constexpr bool on_host =
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Base::MemorySpace>::accessible;
   static_assert(match<In, Out>, "heddle::all_gather: the output is a View of the input's kind");
-  LibraryView<In> input;
-  LibraryView<Out> output;
+  static constexpr bool order_of_type = CallView<Out>::order_of_type;
+  CallView<In> input;
+  CallView<Out> output;
   BlockCounts blocks = {};
 
   void check() {
-    expect_contiguous(where, input.view());
-    expect_contiguous(where, output.view());
-    blocks = BlockCounts(where, output.view().size(), this->ranks(), this->options.counts);
+    output.prepare(ViewUse::writes);
+    blocks = BlockCounts(where, output.size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
+    // What is in place stays so, on all ranks or on none, whatever their layouts.
+    const bool inside = input.data() == output.place_of(blocks.first(this->rank()));
+    if (inside) output.has_part();
+    if (inside && output.packed())
+      input.prepare_in(own(), ViewUse::reads);
+    else
+      input.prepare(ViewUse::reads);
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::all_gather, blocks.total() * sizeof(Element)};
@@ -53,26 +61,20 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     made.apart = on_host && !this->options.codec && disjoint();
     return made;
   }
-  [[nodiscard]] CallMemory memory() const { return {begin_of(output.view()), nullptr}; }
-  [[nodiscard]] CallMemory apart() const {
-    return {begin_of(input.view()), begin_of(output.view())};
-  }
+  [[nodiscard]] auto views() { return std::tie(input, output); }
+  [[nodiscard]] CallMemory memory() const { return {output.data(), nullptr}; }
+  [[nodiscard]] CallMemory apart() const { return {input.data(), output.data()}; }
   void before() const {
-    if (!in_place()) this->copy(begin_of(input.view()), own(), input.view().size());
+    if (!in_place()) this->copy(input.data(), own(), input.size());
   }
 
   [[nodiscard]] bool knows() const { return fits_int(blocks.total() * sizeof(Element)); }
-  void fetch() {
-    input.fetch(this->exec, true, false);
-    output.fetch(this->exec, in_place(), false);
+  int library(MPI_Request* request) {
     if (!blocks.even()) blocks.to_mpi(sizeof(Element));
-  }
-  void give() const { output.give(this->exec); }
-  int library(MPI_Request* request) const {
     const MPI_Comm all = this->comm->get();
-    const auto mine = static_cast<int>(input.view().size() * sizeof(Element));
-    const void* const in = in_place() ? MPI_IN_PLACE : input.data();
-    void* const out = output.data();
+    const auto mine = static_cast<int>(input.bytes());
+    const void* const in = in_place() ? MPI_IN_PLACE : input.library_data();
+    void* const out = output.library_data();
     if (blocks.even())
       return request == nullptr
                  ? MPI_Allgather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, all)
@@ -85,15 +87,14 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
 
  private:
   [[nodiscard]] std::byte* own() const {
-    return begin_of(output.view()) + blocks.first(this->rank()) * sizeof(Element);
+    return output.data() + blocks.first(this->rank()) * sizeof(Element);
   }
-  [[nodiscard]] bool in_place() const { return begin_of(input.view()) == own(); }
+  [[nodiscard]] bool in_place() const { return input.data() == own(); }
   /// Whether the input is no part of the output.
   [[nodiscard]] bool disjoint() const {
     const std::less_equal<const std::byte*> before;  // of any two addresses
-    const std::byte *const in = begin_of(input.view()), *const out = begin_of(output.view());
-    return before(in + input.view().size() * sizeof(Element), out) ||
-           before(out + output.view().size() * sizeof(Element), in);
+    const std::byte *const in = input.data(), *const out = output.data();
+    return before(in + input.bytes(), out) || before(out + output.bytes(), in);
   }
 };
 

@@ -6,6 +6,7 @@
 /// all_reduce: every rank ends with the merge of all ranks' Views.
 
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
@@ -15,7 +16,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
@@ -34,31 +35,31 @@ struct AllReduceCall : CallBase<Exec, View, R> {
   using Base = CallBase<Exec, View, R>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::all_reduce";
-  LibraryView<View> data;
+  static constexpr bool order_of_type = CallView<View>::order_of_type;
+  CallView<View> data;
 
-  void check() const {
-    expect_contiguous(where, data.view());
+  void check() {
+    data.prepare(ViewUse::updates);
     this->expect_no_counts(where);
   }
   [[nodiscard]] CallSize size() const {
-    return {schedule::Collective::all_reduce, data.view().size() * sizeof(Element)};
+    return {schedule::Collective::all_reduce, data.bytes()};
   }
   [[nodiscard]] PerformerKey key() const { return Base::key(size()); }
-  [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
+  [[nodiscard]] auto views() { return std::tie(data); }
+  [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
 
   [[nodiscard]] bool knows() const {
-    return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(data.view().size());
+    return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(data.size());
   }
-  void fetch() { data.fetch(this->exec, true, true); }
-  void give() const { data.give(this->exec); }
   int library(MPI_Request* request) const {
-    const auto count = static_cast<int>(data.view().size());
+    const auto count = static_cast<int>(data.size());
     const MPI_Datatype type = mpi_number<Element>();
     const MPI_Op operation = mpi_operation<R, Element>();
     const MPI_Comm all = this->comm->get();
     return request == nullptr
-               ? MPI_Allreduce(MPI_IN_PLACE, data.data(), count, type, operation, all)
-               : MPI_Iallreduce(MPI_IN_PLACE, data.data(), count, type, operation, all, request);
+               ? MPI_Allreduce(MPI_IN_PLACE, data.library_data(), count, type, operation, all)
+               : MPI_Iallreduce(MPI_IN_PLACE, data.library_data(), count, type, operation, all, request);
   }
 };
 

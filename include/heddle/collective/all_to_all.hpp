@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
@@ -39,20 +40,20 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::all_to_all";
   static_assert(match<In, Out>, "heddle::all_to_all: the output is a View of the input's kind");
-  LibraryView<In> input;
-  LibraryView<Out> output;
+  CallView<In> input;
+  CallView<Out> output;
   BlockCounts sent = {}, received = {};
   std::vector<std::uint64_t> table = {};  ///< what rank r sends to q: [r P + q]; of uneven blocks
 
   void check() {
-    expect_contiguous(where, input.view());
-    expect_contiguous(where, output.view());
+    input.prepare(ViewUse::reads);
+    output.prepare(ViewUse::writes);
     const std::size_t p = this->ranks();
     // What follows is done together, or not.
     agree(*this, [&] {
       return CollectiveCall{where, {{"counts", this->options.counts.empty() ? "none" : "given"}}};
     });
-    sent = BlockCounts(where, input.view().size(), p, this->options.counts);
+    sent = BlockCounts(where, input.size(), p, this->options.counts);
     if (this->options.counts.empty()) {
       received = BlockCounts(p * sent.count(this->rank()), p);
     } else {
@@ -76,9 +77,8 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
     for (const std::uint64_t count : table) made.blocks.push_back(count * sizeof(Element));
     return made;
   }
-  [[nodiscard]] CallMemory memory() const {
-    return {begin_of(input.view()), begin_of(output.view())};
-  }
+  [[nodiscard]] auto views() { return std::tie(input, output); }
+  [[nodiscard]] CallMemory memory() const { return {input.data(), output.data()}; }
 
   /// The same on all ranks, whatever they send.
   [[nodiscard]] bool knows() const {
@@ -94,24 +94,18 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
     }
     return fits_int((most + this->ranks()) * sizeof(Element));
   }
-  void fetch() {
-    input.fetch(this->exec, true, false);
-    output.fetch(this->exec, false, false);
-    if (is_even()) return;
-    sent.to_mpi(sizeof(Element));
-    received.to_mpi(sizeof(Element));
-  }
-  void give() const { output.give(this->exec); }
-  int library(MPI_Request* request) const {
+  int library(MPI_Request* request) {
     const MPI_Comm all = this->comm->get();
-    const void* const in = input.data();
-    void* const out = output.data();
+    const void* const in = input.library_data();
+    void* const out = output.library_data();
     if (is_even()) {
       const auto each = static_cast<int>(sent.count(0) * sizeof(Element));
       return request == nullptr
                  ? MPI_Alltoall(in, each, MPI_BYTE, out, each, MPI_BYTE, all)
                  : MPI_Ialltoall(in, each, MPI_BYTE, out, each, MPI_BYTE, all, request);
     }
+    sent.to_mpi(sizeof(Element));
+    received.to_mpi(sizeof(Element));
     return request == nullptr
                ? MPI_Alltoallv(in, sent.mpi_counts(), sent.mpi_firsts(), MPI_BYTE, out,
                                received.mpi_counts(), received.mpi_firsts(), MPI_BYTE, all)

@@ -6,6 +6,7 @@
 /// barrier: no rank goes on before all have come.
 
 #include <cstddef>
+#include <tuple>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -29,10 +30,9 @@ struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
   void check() const { expect_no_counts(where); }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::barrier, 0}; }
   [[nodiscard]] PerformerKey key() const { return CallBase::key(size()); }
+  [[nodiscard]] std::tuple<> views() const { return {}; }
   [[nodiscard]] CallMemory memory() const { return {}; }
   [[nodiscard]] bool knows() const { return true; }
-  void fetch() const {}
-  void give() const {}
   int library(MPI_Request* request) const {
     return request == nullptr ? MPI_Barrier(comm->get()) : MPI_Ibarrier(comm->get(), request);
   }

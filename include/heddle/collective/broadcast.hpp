@@ -6,6 +6,7 @@
 /// broadcast: every rank ends with the View of one.
 
 #include <cstddef>
+#include <tuple>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -14,7 +15,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
@@ -31,31 +32,32 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
   using Base = CallBase<Exec, View, NoReduction>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::broadcast";
-  LibraryView<View> data;
+  static constexpr bool order_of_type = CallView<View>::order_of_type;
+  CallView<View> data;
   Rank root;
 
-  void check() const {
-    expect_contiguous(where, data.view());
+  void check() {
     this->expect_no_counts(where);
     this->expect_root(where, root);
+    // A codec changes what the root has, too.
+    data.prepare(+root != this->rank() ? ViewUse::writes
+                 : this->options.codec ? ViewUse::updates
+                                       : ViewUse::reads);
   }
   [[nodiscard]] CallSize size() const {
-    return {schedule::Collective::broadcast, data.view().size() * sizeof(Element)};
+    return {schedule::Collective::broadcast, data.bytes()};
   }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
-  [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
+  [[nodiscard]] auto views() { return std::tie(data); }
+  [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
 
-  [[nodiscard]] bool knows() const { return fits_int(data.view().size() * sizeof(Element)); }
-  void fetch() { data.fetch(this->exec, +root == this->rank(), false); }
-  void give() const {
-    if (+root != this->rank()) data.give(this->exec);
-  }
+  [[nodiscard]] bool knows() const { return fits_int(data.bytes()); }
   int library(MPI_Request* request) const {
-    const auto bytes = static_cast<int>(data.view().size() * sizeof(Element));
+    const auto bytes = static_cast<int>(data.bytes());
     const auto from = static_cast<int>(root.value);
     const MPI_Comm all = this->comm->get();
-    return request == nullptr ? MPI_Bcast(data.data(), bytes, MPI_BYTE, from, all)
-                              : MPI_Ibcast(data.data(), bytes, MPI_BYTE, from, all, request);
+    return request == nullptr ? MPI_Bcast(data.library_data(), bytes, MPI_BYTE, from, all)
+                              : MPI_Ibcast(data.library_data(), bytes, MPI_BYTE, from, all, request);
   }
 };
 

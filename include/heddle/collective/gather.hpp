@@ -6,6 +6,7 @@
 /// gather: one rank ends with the blocks of all ranks.
 
 #include <cstddef>
+#include <tuple>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -14,7 +15,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
@@ -32,43 +33,35 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::gather";
   static_assert(match<In, Out>, "heddle::gather: the output is a View of the input's kind");
-  LibraryView<In> input;
-  LibraryView<Out> output;
+  CallView<In> input;
+  CallView<Out> output;
   Rank root;
   BlockCounts blocks = {};
 
   void check() {
     this->expect_root(where, root);
-    expect_contiguous(where, input.view());
-    blocks = BlockCounts::of_each(where, input.view().size(), this->ranks(), this->options.counts);
+    input.prepare(ViewUse::reads);
+    blocks = BlockCounts::of_each(where, input.size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
     if (!at_root()) return;
-    expect_contiguous(where, output.view());
+    output.prepare(ViewUse::writes);
     expect_size(where, "output", output.view(), blocks.total());
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::gather, blocks.total() * sizeof(Element)};
   }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), blocks, root); }
-  [[nodiscard]] CallMemory memory() const {
-    return {begin_of(input.view()), begin_of(output.view())};
-  }
+  [[nodiscard]] auto views() { return std::tie(input, output); }
+  [[nodiscard]] CallMemory memory() const { return {input.data(), output.data()}; }
 
   [[nodiscard]] bool knows() const { return fits_int(blocks.total() * sizeof(Element)); }
-  void fetch() {
-    input.fetch(this->exec, true, false);
-    if (at_root()) output.fetch(this->exec, false, false);
+  int library(MPI_Request* request) {
     if (!blocks.even()) blocks.to_mpi(sizeof(Element));
-  }
-  void give() const {
-    if (at_root()) output.give(this->exec);
-  }
-  int library(MPI_Request* request) const {
-    const auto mine = static_cast<int>(input.view().size() * sizeof(Element));
+    const auto mine = static_cast<int>(input.bytes());
     const auto at = static_cast<int>(root.value);
     const MPI_Comm all = this->comm->get();
-    const void* const in = input.data();
-    void* const out = output.data();
+    const void* const in = input.library_data();
+    void* const out = output.library_data();
     if (blocks.even())
       return request == nullptr
                  ? MPI_Gather(in, mine, MPI_BYTE, out, mine, MPI_BYTE, at, all)

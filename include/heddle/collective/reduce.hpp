@@ -6,6 +6,7 @@
 /// reduce: one rank ends with the merge of all ranks' Views.
 
 #include <cstddef>
+#include <tuple>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -14,7 +15,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
@@ -34,38 +35,40 @@ struct ReduceCall : CallBase<Exec, View, R> {
   using Base = CallBase<Exec, View, R>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::reduce";
-  LibraryView<View> data;
+  static constexpr bool order_of_type = CallView<View>::order_of_type;
+  CallView<View> data;
   Rank root;
 
-  void check() const {
-    expect_contiguous(where, data.view());
+  void check() {
     this->expect_no_counts(where);
     this->expect_root(where, root);
+    data.prepare(at_root() ? ViewUse::updates : ViewUse::reads);
   }
   [[nodiscard]] CallSize size() const {
-    return {schedule::Collective::reduce, data.view().size() * sizeof(Element)};
+    return {schedule::Collective::reduce, data.bytes()};
   }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
-  [[nodiscard]] CallMemory memory() const { return {begin_of(data.view()), nullptr}; }
+  [[nodiscard]] auto views() { return std::tie(data); }
+  [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
 
   [[nodiscard]] bool knows() const {
-    return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(data.view().size());
-  }
-  void fetch() { data.fetch(this->exec, true, true); }
-  void give() const {
-    if (+root == this->rank()) data.give(this->exec);
+    return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(data.size());
   }
   int library(MPI_Request* request) const {
-    const auto count = static_cast<int>(data.view().size());
+    const auto count = static_cast<int>(data.size());
     const auto to = static_cast<int>(root.value);
     const MPI_Datatype type = mpi_number<Element>();
     const MPI_Op operation = mpi_operation<R, Element>();
     const MPI_Comm all = this->comm->get();
-    const void* const in = +root == this->rank() ? MPI_IN_PLACE : data.data();
+    void* const out = data.library_data();
+    const void* const in = at_root() ? MPI_IN_PLACE : out;
     return request == nullptr
-               ? MPI_Reduce(in, data.data(), count, type, operation, to, all)
-               : MPI_Ireduce(in, data.data(), count, type, operation, to, all, request);
+               ? MPI_Reduce(in, out, count, type, operation, to, all)
+               : MPI_Ireduce(in, out, count, type, operation, to, all, request);
   }
+
+ private:
+  [[nodiscard]] bool at_root() const { return +root == this->rank(); }
 };
 
 template <class Held, class Exec, class View, class R>

@@ -6,6 +6,7 @@
 /// reduce_scatter: every rank ends with its block of the merge of all ranks' Views.
 
 #include <cstddef>
+#include <tuple>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
@@ -15,7 +16,7 @@
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_base.hpp>
-#include <heddle/collective/impl/library_view.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
@@ -37,43 +38,38 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   static_assert(match<In, Out>, "heddle::reduce_scatter: the output is a View of the input's kind");
   static_assert(!std::is_const_v<typename std::remove_cvref_t<In>::value_type>,
                 "heddle::reduce_scatter: the input is merged in its place");
-  LibraryView<In> input;
-  LibraryView<Out> output;
+  static constexpr bool order_of_type = CallView<In>::order_of_type;
+  CallView<In> input;
+  CallView<Out> output;
   BlockCounts blocks = {};
 
   void check() {
-    expect_contiguous(where, input.view());
-    expect_contiguous(where, output.view());
-    blocks = BlockCounts(where, input.view().size(), this->ranks(), this->options.counts);
+    input.prepare(ViewUse::reads);
+    output.prepare(ViewUse::writes);
+    blocks = BlockCounts(where, input.size(), this->ranks(), this->options.counts);
     expect_size(where, "output", output.view(), blocks.count(this->rank()));
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::reduce_scatter, blocks.total() * sizeof(Element)};
   }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), blocks); }
-  [[nodiscard]] CallMemory memory() const { return {begin_of(input.view()), nullptr}; }
+  [[nodiscard]] auto views() { return std::tie(input, output); }
+  [[nodiscard]] CallMemory memory() const { return {input.data(), nullptr}; }
   void after() const {
-    const std::byte* const own =
-        begin_of(input.view()) + blocks.first(this->rank()) * sizeof(Element);
-    if (own != begin_of(output.view()))
-      this->copy(own, begin_of(output.view()), output.view().size());
+    const std::byte* const own = input.data() + blocks.first(this->rank()) * sizeof(Element);
+    if (own != output.data()) this->copy(own, output.data(), output.size());
   }
 
   [[nodiscard]] bool knows() const {
     return mpi_operation<R, Element>() != MPI_OP_NULL && fits_int(blocks.total());
   }
-  void fetch() {
-    input.fetch(this->exec, true, true);
-    output.fetch(this->exec, false, true);
+  int library(MPI_Request* request) {
     if (!blocks.even()) blocks.to_mpi(1);
-  }
-  void give() const { output.give(this->exec); }
-  int library(MPI_Request* request) const {
     const MPI_Datatype type = mpi_number<Element>();
     const MPI_Op operation = mpi_operation<R, Element>();
     const MPI_Comm all = this->comm->get();
-    void* const in = input.data();
-    void* const out = output.data();
+    void* const in = input.library_data();
+    void* const out = output.library_data();
     if (blocks.even()) {
       const auto count = static_cast<int>(blocks.count(0));
       return request == nullptr

@@ -16,13 +16,13 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/device/mirror.hpp>
 #include <heddle/execute/idle.hpp>
 
 namespace heddle::inline v0 {
@@ -108,16 +108,13 @@ void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Commun
   using Element = typename View::non_const_value_type;
   static_assert(scalar_of<Element> != Scalar::byte,
                 "heddle::all_reduce: the elements must be float, double, int32_t or int64_t");
-  expects(view.span_is_contiguous(), [&] {
-    return Complaint{"heddle::all_reduce", "the view is not contiguous", view.label(),
-                     "copy it into a contiguous one"};
-  });
-  const auto host = host_mirror(view);
-  Kokkos::deep_copy(space, host, view);
+  impl::CallView<const View&> data(view);
+  data.prepare(impl::ViewUse::updates);
+  data.fetch(space, true);
   space.fence("heddle::collective::all_reduce");
-  sum_in_place(host.data(), host.size(), scalar_of<Element>, comm, std::forward<Poll>(poll));
-  Kokkos::deep_copy(space, view, host);
-  space.fence("heddle::collective::all_reduce");
+  sum_in_place(data.library_data(), data.size(), scalar_of<Element>, comm,
+               std::forward<Poll>(poll));
+  data.give(space);
 }
 
 }  // namespace heddle::inline v0

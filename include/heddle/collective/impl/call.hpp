@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/decide.hpp>
 #include <heddle/collective/impl/library_work.hpp>
 #include <heddle/collective/impl/meet.hpp>
@@ -71,10 +72,10 @@ template <class Call>
 /// Has MPI make a call that was checked, in a function of its that blocks.
 template <class Call>
 void perform_by_library(Call& call) {
-  call.fetch();
+  fetch_views(call);
   wait_for_work(call.exec, Call::where);
   check(call.library(nullptr), Call::where);
-  call.give();
+  give_views(call);
 }
 
 /// Makes a call that was checked, and waits for it.

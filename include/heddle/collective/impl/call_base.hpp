@@ -37,11 +37,13 @@ struct Kept {
 
 /// What every call has, `Exec` and `View` being Lent or Kept. A call that derives from it says
 /// - `check()`: what of it is refused;
+/// - `views()`: its CallViews, which check() prepares, so that elements are packed before the call
+///   and unpacked after it where they do not lie in the order of their indices;
 /// - `size()`: which collective it is, of how many bytes;
 /// - `key()`: its Schedule; `memory()`: what that is bound to, `apart()` where it is one of inputs
 ///   that lie apart, else `before()`: copies to where it begins; `after()`: copies when it is over;
-/// - `knows()`: whether MPI can make it; `fetch()` and `give()`: copies around MPI's call; and
-///   `library(request)`: that call, which blocks where `request` is null.
+/// - `knows()`: whether MPI can make it; and `library(request)`: MPI's call, which blocks where
+///   `request` is null.
 template <class Exec, class View, class R>
 struct CallBase {
   using Space = std::remove_cvref_t<Exec>;
@@ -90,6 +92,8 @@ struct CallBase {
     return made;
   }
 
+  /// Whether the order in which the elements of memory()[0] lie is that of all ranks.
+  static constexpr bool order_of_type = false;
   void before() const {}
   void after() const {}
   [[nodiscard]] CallMemory apart() const { return {}; }

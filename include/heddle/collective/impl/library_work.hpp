@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/check.hpp>
@@ -22,7 +23,7 @@ template <class Call>
 class LibraryWork final : public Work {
  public:
   explicit LibraryWork(Call call) : m_call(std::move(call)) {
-    m_call.fetch();
+    fetch_views(m_call);
     wait_for_work(m_call.exec, Call::where);
     heddle::check(m_call.library(&m_request), Call::where);
   }
@@ -48,7 +49,7 @@ class LibraryWork final : public Work {
 
  private:
   void end() {
-    if (!std::exchange(m_over, true)) m_call.give();
+    if (!std::exchange(m_over, true)) give_views(m_call);
   }
 
   Call m_call;

@@ -15,6 +15,7 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/decide.hpp>
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/impl/meet.hpp>
@@ -74,6 +75,7 @@ class ScheduledWork final : public Work {
       : m_call(std::forward<MadeCall>(call)),
         m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
+    pack_views(m_call);
     wait_for_work(m_call.exec, Call::where);
     const ExecuteOptions& execute = m_call.options.execute;
     if constexpr (blocks) m_performer = in_shared_memory(m_call, key);
@@ -192,6 +194,7 @@ class ScheduledWork final : public Work {
     m_line->end(*std::exchange(m_performer, nullptr));
     static_cast<void>(over());
     m_call.after();
+    unpack_views(m_call);
   }
 
   /// True; its error is that of whoever waits for it, also where another call has met it before.

@@ -14,15 +14,6 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Refuses a View with gaps.
-template <class View>
-void expect_contiguous(const char* where, const View& view) {
-  expects(view.span_is_contiguous(), [&] {
-    return Complaint{where, "the view is not contiguous", view.label(),
-                     "copy it into a contiguous one"};
-  });
-}
-
 /// Refuses a View of another number of elements.
 template <class View>
 void expect_size(const char* where, const char* name, const View& view, std::size_t size) {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// CallView: a View of a collective call, as its elements travel: in the order of their indices,
+/// whatever the layout.
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/gpu_aware.hpp>
+#include <heddle/kernel/pack.hpp>
+#include <heddle/memory/message_memory.hpp>
+#include <heddle/memory/space.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// What a call does with the elements of a View on this rank.
+enum class ViewUse { none, reads, writes, updates };
+
+/// Whether the elements of `view` lie one after another in the order of their indices, the last
+/// index fastest: then they travel as they lie.
+template <class View>
+[[nodiscard]] bool in_index_order(const View& view) {
+  if constexpr (View::rank <= 1 &&
+                !std::is_same_v<typename View::array_layout, Kokkos::LayoutStride>) {
+    return true;
+  } else {
+    bool ordered = true;
+    std::size_t inside = 1;
+    for (std::size_t axis = View::rank; axis-- > 0;) {
+      const std::size_t extent = view.extent(axis);
+      ordered = ordered && (extent == 1 || static_cast<std::size_t>(view.stride(axis)) == inside);
+      inside *= extent;
+    }
+    return ordered || inside == 0;
+  }
+}
+
+/// A View, Lent or Kept, whose elements travel in the order of their indices, the last index
+/// fastest, on all ranks: no rank needs to know the layouts of the others. A View whose elements do
+/// not lie so is packed before the call and unpacked after it. The packed copy lives as long as the
+/// call does.
+template <class Held>
+class CallView {
+  using View = std::remove_cvref_t<Held>;
+  using Space = typename View::memory_space;
+  static constexpr bool on_host = memory::impl::on_host<Space>;
+  using InSpace = Kokkos::View<std::byte*, Space>;
+  using Mirror = decltype(Kokkos::create_mirror_view(std::declval<InSpace>()));
+
+ public:
+  /// Whether the type alone says how elements lie, so that it is the same on all ranks.
+  static constexpr bool order_of_type =
+      !std::is_same_v<typename View::array_layout, Kokkos::LayoutStride>;
+
+  CallView(const View& view)  // NOLINT(google-explicit-constructor)
+      : m_view(view), m_data(begin_of(view)) {}
+
+  /// What the call does with it, said before anything else is asked for. Makes room for the packed
+  /// elements where they do not lie in the order of their indices.
+  void prepare(ViewUse use) {
+    m_use = use;
+    if (use == ViewUse::none || in_index_order(m_view)) return;
+    m_room = memory::message_buffer<Space>("heddle::collective::packed", bytes());
+    m_data = m_room.data();
+    m_packed = true;
+  }
+  /// The same with room that is there already, and is used in any case.
+  void prepare_in(std::byte* room, ViewUse use) {
+    m_use = use;
+    m_data = room;
+    m_packed = true;
+  }
+  /// That data() has a part of what the call writes before it: of a call in place.
+  void has_part() noexcept { m_has_part = true; }
+
+  [[nodiscard]] const View& view() const noexcept { return m_view; }
+  [[nodiscard]] std::size_t size() const { return m_view.size(); }
+  [[nodiscard]] Bytes bytes() const { return size() * sizeof(typename View::value_type); }
+  /// Whether the elements travel from, or to, room of their own.
+  [[nodiscard]] bool packed() const noexcept { return m_packed; }
+  /// The elements in the order of their indices.
+  [[nodiscard]] std::byte* data() const noexcept { return m_data; }
+  /// Where the element lies that `number` others precede in this order.
+  [[nodiscard]] std::byte* place_of(std::size_t number) const {
+    if (!m_packed) return begin_of(m_view) + number * sizeof(typename View::value_type);
+    std::ptrdiff_t offset = 0;
+    for (std::size_t axis = View::rank; axis-- > 0;) {
+      const std::size_t extent = axis == 0 ? number + 1 : m_view.extent(axis);
+      offset += static_cast<std::ptrdiff_t>(number % extent) *
+                static_cast<std::ptrdiff_t>(m_view.stride(axis));
+      number /= extent;
+    }
+    return begin_of(m_view) +
+           offset * static_cast<std::ptrdiff_t>(sizeof(typename View::value_type));
+  }
+
+  /// Before the call: queued in `exec`.
+  template <class Exec>
+  void pack(const Exec& exec) const {
+    if (m_packed && reads())
+      kernel::pack(exec, kernel::strided_block_of(m_view), begin_of(m_view), m_data);
+  }
+  /// After the call: done when it returns.
+  template <class Exec>
+  void unpack(const Exec& exec) const {
+    if (!m_packed || !writes()) return;
+    kernel::unpack(exec, kernel::strided_block_of(m_view), m_data, begin_of(m_view));
+    exec.fence("heddle::collective::unpacked");
+  }
+
+  /// pack() for the MPI library. MPIs that take a device's pointers do not all do so where they
+  /// `compute`: then elements go by way of the host.
+  template <class Exec>
+  void fetch(const Exec& exec, bool computes) {
+    pack(exec);
+    if constexpr (!on_host) {
+      const DevicePath path = device_path(DevicePath::automatic, on_host, gpu_aware<Space>());
+      if (m_use == ViewUse::none || (!computes && handed_over<Space>(path, m_data))) return;
+      if (m_mirror.size() != bytes())
+        m_mirror = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, in_space());
+      m_mirrored = true;
+      if (reads() || m_has_part) Kokkos::deep_copy(exec, m_mirror, in_space());
+    }
+  }
+  /// What MPI is given.
+  [[nodiscard]] void* library_data() const {
+    if constexpr (!on_host)
+      if (m_mirrored) return m_mirror.data();
+    return m_data;
+  }
+  /// unpack() for the MPI library.
+  template <class Exec>
+  void give(const Exec& exec) const {
+    if constexpr (!on_host) {
+      if (m_mirrored && writes()) {
+        Kokkos::deep_copy(exec, in_space(), m_mirror);
+        exec.fence("heddle::collective::staged");
+      }
+    }
+    unpack(exec);
+  }
+
+ private:
+  [[nodiscard]] bool reads() const noexcept {
+    return m_use == ViewUse::reads || m_use == ViewUse::updates;
+  }
+  [[nodiscard]] bool writes() const noexcept {
+    return m_use == ViewUse::writes || m_use == ViewUse::updates;
+  }
+  [[nodiscard]] auto in_space() const {
+    return Kokkos::View<std::byte*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(m_data,
+                                                                                    bytes());
+  }
+
+  Held m_view;
+  std::byte* m_data;
+  ViewUse m_use = ViewUse::none;
+  bool m_packed = false;
+  bool m_has_part = false;
+  bool m_mirrored = false;
+  InSpace m_room{};
+  std::conditional_t<on_host, char, Mirror> m_mirror{};
+};
+
+/// What is done with all Views of a call: see CallView.
+template <class Call>
+void pack_views(Call& call) {
+  std::apply([&](auto&... each) { (each.pack(call.exec), ...); }, call.views());
+}
+/// Likewise.
+template <class Call>
+void unpack_views(Call& call) {
+  std::apply([&](auto&... each) { (each.unpack(call.exec), ...); }, call.views());
+}
+/// Likewise.
+template <class Call>
+void fetch_views(Call& call) {
+  constexpr bool computes = !std::is_same_v<decltype(Call::reduction), NoReduction>;
+  std::apply([&](auto&... each) { (each.fetch(call.exec, computes), ...); }, call.views());
+}
+/// Likewise.
+template <class Call>
+void give_views(Call& call) {
+  std::apply([&](auto&... each) { (each.give(call.exec), ...); }, call.views());
+}
+
+}  // namespace impl
+}  // namespace heddle::inline v0
