@@ -278,9 +278,7 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
           [&](const auto& from, const auto& to) {
             perform(
                 made.form, [&] { hd::reduce_scatter(exec, from, to, hd::Sum{}, comm, options); },
-                [&] {
-                  return hd::start_reduce_scatter(exec, from, to, hd::Sum{}, comm, options);
-                },
+                [&] { return hd::start_reduce_scatter(exec, from, to, hd::Sum{}, comm, options); },
                 [&] {
                   return hd::prepare_reduce_scatter(exec, from, to, hd::Sum{}, comm, options);
                 });
@@ -354,8 +352,8 @@ TEST_CASE("rows of ranks come one after another, whatever the layouts") {
 
 TEST_CASE("elements of one index are merged, and copied, though strides differ between ranks") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const Kokkos::LayoutStride layout = +comm.rank() % 2 == 0 ? Kokkos::LayoutStride(2, 3, 3, 1)
-                                                            : Kokkos::LayoutStride(2, 1, 3, 2);
+  const Kokkos::LayoutStride layout =
+      +comm.rank() % 2 == 0 ? Kokkos::LayoutStride(2, 3, 3, 1) : Kokkos::LayoutStride(2, 1, 3, 2);
   const View<double**, Kokkos::LayoutStride> view("view", layout);
   const auto fill = [&] {
     for (int i = 0; i < 2; ++i)

@@ -107,13 +107,13 @@ template <class Held, class Exec, class In, class Out>
 
 }  // namespace impl
 
-/// Leaves in `output` the `input` of every rank of `comm`, one after another: blocks of
+/// Leaves in `output` the `input` of every rank of `comm`, one after another along the first index
+/// (see CallOptions for the order of elements, and what other layouts cost): blocks of
 /// CallOptions::counts, or of an even division of the output. `input` may be this rank's block of
 /// `output`, which then is not copied: on all ranks or on none, as MPI libraries want it. Waits for
 /// the work of `space` first, and returns when all are there. All ranks call it, with outputs of
 /// one size.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
-///         CallOptions says.
+/// @throws contract_error for a View whose size does not fit; what CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {

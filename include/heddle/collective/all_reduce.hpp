@@ -42,9 +42,7 @@ struct AllReduceCall : CallBase<Exec, View, R> {
     data.prepare(ViewUse::updates);
     this->expect_no_counts(where);
   }
-  [[nodiscard]] CallSize size() const {
-    return {schedule::Collective::all_reduce, data.bytes()};
-  }
+  [[nodiscard]] CallSize size() const { return {schedule::Collective::all_reduce, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size()); }
   [[nodiscard]] auto views() { return std::tie(data); }
   [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
@@ -59,7 +57,8 @@ struct AllReduceCall : CallBase<Exec, View, R> {
     const MPI_Comm all = this->comm->get();
     return request == nullptr
                ? MPI_Allreduce(MPI_IN_PLACE, data.library_data(), count, type, operation, all)
-               : MPI_Iallreduce(MPI_IN_PLACE, data.library_data(), count, type, operation, all, request);
+               : MPI_Iallreduce(MPI_IN_PLACE, data.library_data(), count, type, operation, all,
+                                request);
   }
 };
 
@@ -73,9 +72,10 @@ template <class Held, class Exec, class View, class R>
 }  // namespace impl
 
 /// Merges `view` over all ranks of `comm`, element by element and in place: every rank ends with
-/// the same values. Waits for the work of `space` first, and returns when they are there; kernels
-/// that merge run in `space`. All ranks call it, with Views of one size.
-/// @throws contract_error for a view that is not contiguous; what CallOptions says.
+/// the same values. Elements of the same index are merged, whatever the layouts: see CallOptions
+/// for their order, and what it costs. Waits for the work of `space` first, and returns when they
+/// are there; kernels that merge run in `space`. All ranks call it, with Views of one size.
+/// @throws what CallOptions says.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {

@@ -148,12 +148,12 @@ template <class Held, class Exec, class In, class Out>
 }  // namespace impl
 
 /// Sends block q of `input` to rank q of `comm`, for all q, and leaves in `output` what comes from
-/// ranks 0, 1, ..., one after another. The blocks are those of CallOptions::counts, what this rank
-/// sends to each, which the ranks then tell each other first; or of an even division of the input,
-/// which has one size on all ranks. Waits for the work of `space` first, and returns when all
-/// blocks are there. All ranks call it, either all with counts or none.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
-///         CallOptions says.
+/// ranks 0, 1, ..., one after another. Blocks cut the first index: see CallOptions for the order of
+/// elements, and what other layouts cost. The blocks are those of CallOptions::counts, what this
+/// rank sends to each, which the ranks then tell each other first; or of an even division of the
+/// input, which has one size on all ranks. Waits for the work of `space` first, and returns when
+/// all blocks are there. All ranks call it, either all with counts or none.
+/// @throws contract_error for a View whose size does not fit; what CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {

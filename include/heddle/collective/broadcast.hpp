@@ -44,9 +44,7 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
                  : this->options.codec ? ViewUse::updates
                                        : ViewUse::reads);
   }
-  [[nodiscard]] CallSize size() const {
-    return {schedule::Collective::broadcast, data.bytes()};
-  }
+  [[nodiscard]] CallSize size() const { return {schedule::Collective::broadcast, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
   [[nodiscard]] auto views() { return std::tie(data); }
   [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
@@ -56,8 +54,9 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
     const auto bytes = static_cast<int>(data.bytes());
     const auto from = static_cast<int>(root.value);
     const MPI_Comm all = this->comm->get();
-    return request == nullptr ? MPI_Bcast(data.library_data(), bytes, MPI_BYTE, from, all)
-                              : MPI_Ibcast(data.library_data(), bytes, MPI_BYTE, from, all, request);
+    return request == nullptr
+               ? MPI_Bcast(data.library_data(), bytes, MPI_BYTE, from, all)
+               : MPI_Ibcast(data.library_data(), bytes, MPI_BYTE, from, all, request);
   }
 };
 
@@ -70,10 +69,10 @@ template <class Held, class Exec, class View>
 
 }  // namespace impl
 
-/// Leaves in `view` what it is on rank `root` of `comm`. Waits for the work of `space` first, and
-/// returns when it is there. All ranks call it, with Views of one size.
-/// @throws contract_error for a view that is not contiguous or a root that is not there; what
-///         CallOptions says.
+/// Leaves in `view` what it is on rank `root` of `comm`, index by index, whatever the layouts: see
+/// CallOptions for the order of elements, and what it costs. Waits for the work of `space` first,
+/// and returns when it is there. All ranks call it, with Views of one size.
+/// @throws contract_error for a root that is not there; what CallOptions says.
 template <class Exec, TravellingView View>
 void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {

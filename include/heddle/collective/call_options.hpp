@@ -22,6 +22,16 @@ namespace heddle::inline v0 {
 
 /// Of every collective call; the same on all ranks but for `path` and `execute`.
 ///
+/// Every call takes the elements of a View in the order of their indices, the last index fastest,
+/// whatever its layout; ranks may give Views of different layouts and shapes. One View after
+/// another therefore means one along the first index after another, and blocks cut the first index,
+/// as in a Sharded: blocks of a matrix are rows. A View whose elements lie in this order in memory,
+/// without gaps, travels as it lies: LayoutRight, or one dimension. Any other one, such as
+/// LayoutLeft of several dimensions, a row of it or columns of LayoutRight, is packed into memory
+/// of the call before it and unpacked after it: one copy of what the call reads there, and one of
+/// what it writes. If all ranks have the same dense layout, a call that merges or copies whole
+/// Views saves both when it is given the same memory as a View of one dimension.
+///
 /// Every call throws, beside what its own page says,
 /// - contract_error for options that do not fit it: counts that are not its blocks', a cost table
 ///   of other ranks, a codec for what is not float or double, with error feedback in a call that is
@@ -31,6 +41,7 @@ namespace heddle::inline v0 {
 /// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
 ///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
 ///   them over groups of ranks that follow one another do, and perform a reduce_scatter then, too;
+///   of scans all do;
 /// - communication_error where another rank fails, or does not come within the watchdog's time, or
 ///   MPI reports an error: the communicator is spent then;
 /// - what a reduction throws, on the rank where it does; std::system_error where a progress thread
@@ -41,6 +52,7 @@ struct CallOptions {
   /// One of ours, as a Schedule. None: what `costs` say, or without them the MPI library's own call
   /// where it knows the reduction and the elements, else one of ours. Merges that do not commute
   /// go along a binomial tree, whatever the costs; to another root than 0 by way of an all-reduce.
+  /// Scans keep the order by any algorithm.
   std::optional<schedule::Algorithm> algorithm = {};
   /// Messages that a block travels in, one behind the other, by the algorithm above.
   int chunks = 1;
@@ -50,8 +62,9 @@ struct CallOptions {
   /// measured by tools/measure or by the caller; it stays as it is for as long as the communicator
   /// lives, which remembers what was chosen.
   const CostTable* costs = nullptr;
-  /// Elements of each rank's block, where they are not even; of all_to_all: of the block that this
-  /// rank sends to each. Empty: n elements in P blocks, the first n % P of which have one more.
+  /// Elements of each rank's block, where they are not even: n rows of m columns are n m elements;
+  /// of all_to_all: of the block that this rank sends to each. Empty: n elements in P blocks, the
+  /// first n % P of which have one more.
   std::vector<std::size_t> counts = {};
   /// The form in which messages between ranks travel, of elements of float or double, by an
   /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. With error

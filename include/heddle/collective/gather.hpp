@@ -86,12 +86,13 @@ template <class Held, class Exec, class In, class Out>
 
 }  // namespace impl
 
-/// Leaves in `output` of rank `root` the `input` of every rank of `comm`, one after another: blocks
+/// Leaves in `output` of rank `root` the `input` of every rank of `comm`, one after another along
+/// the first index (see CallOptions for the order of elements, and what other layouts cost): blocks
 /// of one size, or of CallOptions::counts. On the other ranks `output` is not touched and may be
 /// empty. Waits for the work of `space` first, and returns when this rank's part is done. All ranks
 /// call it.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit, or a root
-///         that is not there; what CallOptions says.
+/// @throws contract_error for a View whose size does not fit, or a root that is not there; what
+///         CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void gather(const Exec& space, const In& input, const Out& output, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {

@@ -44,9 +44,7 @@ struct ReduceCall : CallBase<Exec, View, R> {
     this->expect_root(where, root);
     data.prepare(at_root() ? ViewUse::updates : ViewUse::reads);
   }
-  [[nodiscard]] CallSize size() const {
-    return {schedule::Collective::reduce, data.bytes()};
-  }
+  [[nodiscard]] CallSize size() const { return {schedule::Collective::reduce, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
   [[nodiscard]] auto views() { return std::tie(data); }
   [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
@@ -62,9 +60,8 @@ struct ReduceCall : CallBase<Exec, View, R> {
     const MPI_Comm all = this->comm->get();
     void* const out = data.library_data();
     const void* const in = at_root() ? MPI_IN_PLACE : out;
-    return request == nullptr
-               ? MPI_Reduce(in, out, count, type, operation, to, all)
-               : MPI_Ireduce(in, out, count, type, operation, to, all, request);
+    return request == nullptr ? MPI_Reduce(in, out, count, type, operation, to, all)
+                              : MPI_Ireduce(in, out, count, type, operation, to, all, request);
   }
 
  private:
@@ -82,9 +79,9 @@ template <class Held, class Exec, class View, class R>
 
 /// Merges `view` over all ranks of `comm`, element by element and in place on rank `root`; on the
 /// others it afterwards holds parts of the merge, or what it did. Waits for the work of `space`
-/// first, and returns when this rank's part is done. All ranks call it, with Views of one size.
-/// @throws contract_error for a view that is not contiguous or a root that is not there; what
-///         CallOptions says.
+/// first, and returns when this rank's part is done. All ranks call it, with Views of one size, and
+/// elements of the same index are merged, whatever the layouts: see CallOptions.
+/// @throws contract_error for a root that is not there; what CallOptions says.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {

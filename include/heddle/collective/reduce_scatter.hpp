@@ -94,12 +94,12 @@ template <class Held, class Exec, class In, class Out, class R>
 }  // namespace impl
 
 /// Merges `input` over all ranks of `comm`, element by element, and leaves in `output` this rank's
-/// block of the result: of CallOptions::counts, or of an even division. An algorithm of ours works
-/// in `input`, which afterwards holds parts of sums, and may leave the result there: `output` is
-/// then this rank's block of it. Waits for the work of `space` first, and
-/// returns when the block is there. All ranks call it, with inputs of one size.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit; what
-///         CallOptions says.
+/// block of the result: of CallOptions::counts, or of an even division. Blocks cut the first index:
+/// see CallOptions for the order of elements, and what other layouts cost. An algorithm of ours
+/// works in `input`, which afterwards holds parts of sums, and may leave the result there: `output`
+/// is then this rank's block of it. Waits for the work of `space` first, and returns when the block
+/// is there. All ranks call it, with inputs of one size.
+/// @throws contract_error for a View whose size does not fit; what CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out,
           Reduction<typename In::non_const_value_type> R>
 void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,

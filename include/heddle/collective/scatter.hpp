@@ -87,11 +87,12 @@ template <class Held, class Exec, class In, class Out>
 }  // namespace impl
 
 /// Leaves in `output` this rank's block of what `input` is on rank `root` of `comm`: blocks of one
-/// size, or of CallOptions::counts. On the other ranks `input` is not touched and may be empty.
-/// Waits for the work of `space` first, and returns when this rank's part is done. All ranks call
-/// it.
-/// @throws contract_error for a view that is not contiguous, or whose size does not fit, or a root
-///         that is not there; what CallOptions says.
+/// size, or of CallOptions::counts, that cut the first index (see CallOptions for the order of
+/// elements, and what other layouts cost). On the other ranks `input` is not touched and may be
+/// empty. Waits for the work of `space` first, and returns when this rank's part is done. All ranks
+/// call it.
+/// @throws contract_error for a View whose size does not fit, or a root that is not there; what
+///         CallOptions says.
 template <class Exec, TravellingView In, TravellingView Out>
 void scatter(const Exec& space, const In& input, const Out& output, Rank root,
              const Communicator& comm, const CallOptions& options = {}) {

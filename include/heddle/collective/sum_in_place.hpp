@@ -98,9 +98,9 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
 
 /// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the
 /// sum. Waits for the work of `space` first, and returns when the sum is there. MPI adds on the
-/// host: a view that lies elsewhere is copied there and back. `poll` is that of sum_in_place().
-/// @throws contract_error for a view that is not contiguous; communication_error where MPI reports
-///         one.
+/// host: a view that lies elsewhere is copied there and back, and one whose elements do not lie in
+/// the order of their indices is packed, see CallOptions. `poll` is that of sum_in_place().
+/// @throws communication_error where MPI reports one.
 template <class ExecutionSpace, class View, std::invocable Poll>
 requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
 void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Communicator& comm,
