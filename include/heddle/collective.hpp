@@ -13,7 +13,9 @@
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/cast.hpp>
 #include <heddle/collective/combine.hpp>
+#include <heddle/collective/exclusive_scan.hpp>
 #include <heddle/collective/gather.hpp>
+#include <heddle/collective/inclusive_scan.hpp>
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/collective/moments.hpp>
 #include <heddle/collective/mpi_operation.hpp>

@@ -24,6 +24,7 @@
 #include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/scan.hpp>
 #include <heddle/schedule/collective/segments.hpp>
 #include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/store_and_forward.hpp>

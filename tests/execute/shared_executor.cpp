@@ -110,7 +110,8 @@ TEST_CASE("what is copied out is copied once, and folds to a few slots") {
 
 TEST_CASE("segments are of collectives in place") {
   for (const Collective collective :
-       {Collective::all_to_all, Collective::gather, Collective::scatter, Collective::barrier})
+       {Collective::all_to_all, Collective::gather, Collective::scatter, Collective::barrier,
+        Collective::inclusive_scan, Collective::exclusive_scan})
     CHECK_THAT(test::message_of<infeasible>([&] {
                  (void)schedule::collective_in_segments(collective, Algorithm::direct,
                                                         {.ranks = 2, .bytes = 64});

@@ -119,6 +119,14 @@ std::string wrong(Collective collective, const Schedule& schedule,
         right = is(BufferId{1 + r}, 0, part_of(before, BufferId{0}, at, blocks[r]));
         break;
       case Collective::barrier: break;
+      case Collective::inclusive_scan:
+      case Collective::exclusive_scan: {
+        const std::size_t last = collective == Collective::inclusive_scan ? r + 1 : r;
+        Bits merged = data(before, 0);
+        for (std::size_t q = 1; q < last; ++q) merged = sum_of(merged, data(before, q));
+        right = is(BufferId{r}, 0, merged);
+        break;
+      }
     }
     if (!right) return text(schedule.name(), ": rank ", r, " has something else");
   }

@@ -41,13 +41,6 @@ inline constexpr Bytes shared_piece = Bytes{64} << 10;
   return std::ranges::adjacent_find(sorted) != sorted.end();
 }
 
-/// Whether a collective's data is one buffer of each rank, in which it works.
-[[nodiscard]] inline bool works_in_place(schedule::Collective collective) {
-  using enum schedule::Collective;
-  return collective != all_to_all && collective != gather && collective != scatter &&
-         collective != barrier;
-}
-
 /// By which algorithm a collective goes among ranks that are near each other: straight from each to
 /// each, from and to a root along a tree.
 [[nodiscard]] inline schedule::Algorithm algorithm_inside(schedule::Collective collective) {
@@ -80,7 +73,7 @@ inline constexpr Bytes shared_piece = Bytes{64} << 10;
                                                     schedule::Algorithm algorithm,
                                                     const schedule::CollectiveOptions& options,
                                                     const std::vector<std::uint32_t>& domains) {
-  return works_in_place(collective) && all_share(domains)
+  return schedule::works_in_place(collective) && all_share(domains)
              ? collective_in_segments(collective, algorithm, options)
              : schedule::collective(collective, algorithm, options);
 }

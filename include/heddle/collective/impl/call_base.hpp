@@ -42,6 +42,7 @@ struct Kept {
 /// - `size()`: which collective it is, of how many bytes;
 /// - `key()`: its Schedule; `memory()`: what that is bound to, `apart()` where it is one of inputs
 ///   that lie apart, else `before()`: copies to where it begins; `after()`: copies when it is over;
+/// - `ended()`: what else becomes of its Views, whoever has made it;
 /// - `knows()`: whether MPI can make it; and `library(request)`: MPI's call, which blocks where
 ///   `request` is null.
 template <class Exec, class View, class R>
@@ -96,6 +97,7 @@ struct CallBase {
   static constexpr bool order_of_type = false;
   void before() const {}
   void after() const {}
+  void ended() const {}
   [[nodiscard]] CallMemory apart() const { return {}; }
 
   /// Copies `count` elements, and waits for it.

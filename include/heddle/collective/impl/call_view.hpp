@@ -182,6 +182,7 @@ void pack_views(Call& call) {
 template <class Call>
 void unpack_views(Call& call) {
   std::apply([&](auto&... each) { (each.unpack(call.exec), ...); }, call.views());
+  call.ended();
 }
 /// Likewise.
 template <class Call>
@@ -193,6 +194,7 @@ void fetch_views(Call& call) {
 template <class Call>
 void give_views(Call& call) {
   std::apply([&](auto&... each) { (each.give(call.exec), ...); }, call.views());
+  call.ended();
 }
 
 }  // namespace impl

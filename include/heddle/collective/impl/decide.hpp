@@ -76,7 +76,8 @@ template <class Call>
 /// all ranks, which give the same part of it; those whose strides may differ pack it, or not.
 template <class Call>
 [[nodiscard]] bool in_shared_view(const Call& call, const CallSize& size) {
-  if (!Call::order_of_type || !works_in_place(size.collective) || !may_share(call, size.bytes))
+  if (!Call::order_of_type || !schedule::works_in_place(size.collective) ||
+      !may_share(call, size.bytes))
     return false;
   const SharedViews* const views = call.comm->template attached<SharedPlace>().views();
   return views != nullptr && views->hold(call.memory()[0]);
@@ -168,8 +169,8 @@ void choose(const Call& call, PerformerKey& key, bool blocking) {
 template <class Call>
 void decide(const Call& call, PerformerKey& key, bool blocking) {
   const CallOptions& options = call.options;
-  constexpr bool in_order = !commutes<decltype(Call::reduction)>;
-  if constexpr (in_order) merge_in_order(key);
+  const bool in_order = !commutes<decltype(Call::reduction)> && !schedule::is_scan(key.collective);
+  if (in_order) merge_in_order(key);
   key.codec = options.codec;
   if (key.codec) key.codec_domains = options.codec_domains;
   key.in_place = blocking && in_shared_view(call, {key.collective, key.bytes});
@@ -188,7 +189,7 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
                      text("of ", options.costs->machine().ranks(), " ranks, the communicator has ",
                           call.comm->size())};
   });
-  if constexpr (in_order)
+  if (in_order)
     key.choice.algorithm = schedule::Algorithm::binomial_tree;
   else
     choose(call, key, blocking);

@@ -23,6 +23,7 @@
 #include <heddle/collective/gather.hpp>
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/scan_call.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduce.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
@@ -91,6 +92,14 @@ class TimedCalls {
         return chosen(gather_call(Kept{}, m_exec, my_in, out, root, comm, counted), choice);
       case Collective::scatter:
         return chosen(scatter_call(Kept{}, m_exec, in, my_out, root, comm, counted), choice);
+      case Collective::inclusive_scan:
+        return chosen(
+            scan_call<Collective::inclusive_scan>(Kept{}, m_exec, in, Sum{}, comm, options),
+            choice);
+      case Collective::exclusive_scan:
+        return chosen(
+            scan_call<Collective::exclusive_scan>(Kept{}, m_exec, in, Sum{}, comm, options),
+            choice);
       case Collective::barrier: break;
     }
     return chosen(BarrierCall{{{}, {}, m_comm, options}}, choice);

@@ -23,21 +23,36 @@ enum class Collective : std::uint8_t {
   gather,          ///< block r of the root's output is rank r's input
   scatter,         ///< rank r's output is block r of the root's input
   barrier,         ///< no rank goes on before all have come; no bytes
+  inclusive_scan,  ///< rank r's data is the merge of the data of ranks 0 to r, in their order
+  exclusive_scan,  ///< the same of ranks 0 to r - 1; that of rank 0 stays as it is
 };
 
 /// Number of collectives.
-inline constexpr std::size_t collective_count = 9;
+inline constexpr std::size_t collective_count = 11;
 
 /// As it is written: `all_reduce`.
 [[nodiscard]] constexpr std::string_view to_string(Collective collective) noexcept {
   constexpr std::array<std::string_view, collective_count> names = {
-      "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast",
-      "reduce",     "gather",         "scatter",    "barrier"};
+      "all_reduce", "reduce_scatter", "all_gather", "all_to_all",     "broadcast",     "reduce",
+      "gather",     "scatter",        "barrier",    "inclusive_scan", "exclusive_scan"};
   return names[static_cast<std::size_t>(collective)];
 }
 /// As it is written.
 inline std::ostream& operator<<(std::ostream& out, Collective collective) {
   return out << to_string(collective);
+}
+
+/// Whether every algorithm for it merges ranks in their order.
+[[nodiscard]] constexpr bool is_scan(Collective collective) {
+  return collective == Collective::inclusive_scan || collective == Collective::exclusive_scan;
+}
+
+/// Whether all of it happens in the data of the ranks, one buffer of each: it can be done in
+/// segments, one after another.
+[[nodiscard]] constexpr bool works_in_place(Collective collective) {
+  using enum Collective;
+  return collective == all_reduce || collective == reduce_scatter || collective == all_gather ||
+         collective == broadcast || collective == reduce;
 }
 
 /// How it gets there. P ranks, m bytes in all; which collectives each performs says applicable().

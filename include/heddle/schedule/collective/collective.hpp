@@ -28,7 +28,7 @@ struct CollectiveOptions {
   Bytes bytes = 0;
   /// Bytes of each block where they are uneven, instead of `bytes`: P of them, one for each rank;
   /// of all_to_all P * P, those that rank 0 sends first. Where ranks have no blocks of their own
-  /// (all_reduce, broadcast, reduce) only their sum matters.
+  /// (all_reduce, broadcast, reduce, scans) only their sum matters.
   std::vector<Bytes> blocks = {};
   Scalar type = Scalar::f64;            ///< of the elements
   Bytes element = 0;                    ///< bytes that stay together; 0: an element of `type`

@@ -23,8 +23,8 @@ namespace heddle::inline v0::schedule {
 
 /// Which collective, by which algorithm. The members of a group action that it takes the place of
 /// are
-/// - of all_reduce, reduce_scatter, all_gather, broadcast, reduce and barrier one range per rank,
-///   which is changed in place;
+/// - of all_reduce, reduce_scatter, all_gather, broadcast, reduce, barrier and the scans one range
+///   per rank, which is changed in place;
 /// - of an all_gather whose inputs lie apart the inputs of all ranks, a block each, then their
 ///   outputs;
 /// - of all_to_all the inputs of all ranks, then their outputs, each of P blocks;
@@ -32,9 +32,9 @@ namespace heddle::inline v0::schedule {
 ///   input of P blocks, then the outputs of all ranks.
 ///
 /// The result of a merge is the same on all ranks and in all runs; what is merged must be
-/// associative, and commutative but by star and binomial_tree with root 0, or levels of these whose
-/// groups are ranks that follow one another, which merge members in their order. The other
-/// algorithms say in which order they merge.
+/// associative, and commutative but in scans, and by star and binomial_tree with root 0, or levels
+/// of these whose groups are ranks that follow one another, which merge members in their order. The
+/// other algorithms say in which order they merge.
 struct CollectiveForm {
   Collective collective = Collective::all_reduce;  ///< what
   Algorithm algorithm = Algorithm::ring;           ///< how

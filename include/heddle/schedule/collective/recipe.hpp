@@ -17,6 +17,7 @@
 #include <heddle/schedule/collective/double_tree.hpp>
 #include <heddle/schedule/collective/recursive.hpp>
 #include <heddle/schedule/collective/ring.hpp>
+#include <heddle/schedule/collective/scan.hpp>
 #include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/store_and_forward.hpp>
 #include <heddle/schedule/collective/team.hpp>
@@ -123,6 +124,19 @@ void in_two(Team& team) {
       }
     case Collective::barrier:
       return algorithm == Algorithm::bruck ? Recipe{bruck_barrier, 1} : none;
+    case Collective::inclusive_scan:
+      switch (algorithm) {
+        case Algorithm::ring: return {chain_inclusive_scan};
+        case Algorithm::recursive_doubling: return {recursive_doubling_inclusive_scan};
+        default: return none;
+      }
+    case Collective::exclusive_scan:
+      switch (algorithm) {
+        case Algorithm::ring: return {.play = chain_exclusive_scan, .keep = keep_scanned};
+        case Algorithm::recursive_doubling:
+          return {.play = recursive_doubling_exclusive_scan, .keep = keep_scanned};
+        default: return none;
+      }
   }
   return none;
 }

@@ -25,8 +25,7 @@ namespace heddle::inline v0::schedule {
 /// @throws infeasible for the others; else what collective() throws.
 [[nodiscard]] inline Schedule collective_in_segments(Collective collective, Algorithm algorithm,
                                                      const CollectiveOptions& options) {
-  if (collective == Collective::all_to_all || collective == Collective::gather ||
-      collective == Collective::scatter || collective == Collective::barrier || options.apart)
+  if (!schedule::works_in_place(collective) || options.apart)
     throw infeasible({"heddle::schedule::collective_in_segments",
                       text("no ", collective, " in segments"), "its ranks have no data in place"});
   const Schedule plain = schedule::collective(collective, algorithm, options);

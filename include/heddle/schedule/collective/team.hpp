@@ -74,6 +74,12 @@ class Team {
     for (const std::uint32_t member : of) members.push_back(m_members[member]);
     return {*m_rounds, std::move(members), m_blocks, root};
   }
+  /// The same team of those that are `count` members of the collective further on.
+  [[nodiscard]] Team moved_by(std::uint32_t count) const {
+    Team moved = *this;
+    for (std::uint32_t& member : moved.m_members) member += count;
+    return moved;
+  }
   /// The same team with one of its blocks only.
   [[nodiscard]] Team only(std::uint32_t block) const {
     return {*m_rounds, m_members, {m_blocks[block]}, m_root};
