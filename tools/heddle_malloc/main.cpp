@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include <heddle/memory/impl/block_pool.hpp>
-#include <heddle/memory/impl/mutex.hpp>
+#include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
 
@@ -209,7 +209,8 @@ Blocks* pool() noexcept {
     new (storage) Blocks(memory::Pages(memory::HugePages::yes, room),
                          {options.least_chunk, options.most_growth}, options.cached);
     pthread_key_create(&key, retire);
-    pthread_atfork([] { made().lock(); }, [] { made().unlock(); },
+    pthread_atfork([] { static_cast<void>(made().lock_by(memory::impl::Deadline::max())); },
+                   [] { made().unlock(); },
                    [] {
                      made().unlock();
                      events.forget();

@@ -19,6 +19,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory {
@@ -81,7 +82,7 @@ class FromSpace {
 
   /// Where blocks begin that are longer than was asked for.
   struct Longer {
-    std::mutex mutex;
+    impl::Mutex mutex;
     std::unordered_map<void*, void*> begins;
   };
 

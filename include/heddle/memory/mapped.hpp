@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
 #include <limits>
@@ -22,6 +23,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/memory/impl/fork_guard.hpp>
 #include <heddle/memory/impl/region.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -46,8 +48,13 @@ class Mapped {
     if (m_region.begin() != nullptr) ::munmap(m_region.begin(), m_region.bytes());
   }
 
-  /// Out of the file. @throws out_of_memory where no free piece is large enough.
+  /// Out of the file. @throws out_of_memory where no free piece is large enough; contract_error in
+  /// a child of fork(), because the parent would allocate the same bytes.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    expects(m_forks == impl::ForkGuard::forks(), [] {
+      return Complaint{where, "the file is that of the parent of this process",
+                       "both would allocate the same bytes of it", "map another file after fork()"};
+    });
     return m_region.allocate(bytes, alignment);
   }
   /// Free again.
@@ -131,6 +138,7 @@ class Mapped {
   }
 
   impl::Region m_region;
+  std::uint32_t m_forks = impl::ForkGuard::forks();  // of the process that mapped it
 };
 
 static_assert(OwningResource<Mapped>);

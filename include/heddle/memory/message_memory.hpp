@@ -6,8 +6,10 @@
 /// The memory that Heddle's own messages lie in: a pool for each memory space, of memory that other
 /// processes and network cards may reach.
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <string_view>
 #include <type_traits>
 
@@ -59,13 +61,17 @@ using MessageUpstream =
 template <class MemorySpace>
 [[nodiscard]] auto& message_memory() {
   using Pool = memory::Pool<impl::MessageUpstream<MemorySpace>>;
-  static Pool* const pool = [] {
-    auto* const made =
-        new Pool(impl::MessageUpstream<MemorySpace>(MessageSource<MemorySpace>::make()));
-    if constexpr (!std::same_as<MemorySpace, Kokkos::HostSpace>)
-      Kokkos::push_finalize_hook([made] { made->trim(); });
-    return made;
-  }();
+  // The lock of a static that is made by another thread would stay locked in a child of fork().
+  static constinit std::atomic<Pool*> the_pool{nullptr};
+  Pool* pool = the_pool.load(std::memory_order_acquire);
+  if (pool != nullptr) [[likely]]
+    return *pool;
+  auto made = std::make_unique<Pool>(
+      impl::MessageUpstream<MemorySpace>(MessageSource<MemorySpace>::make()));
+  if (!the_pool.compare_exchange_strong(pool, made.get())) return *pool;
+  pool = made.release();
+  if constexpr (!std::same_as<MemorySpace, Kokkos::HostSpace>)
+    Kokkos::push_finalize_hook([pool] { pool->trim(); });
   return *pool;
 }
 

@@ -6,6 +6,7 @@
 /// Pages: memory of the host from the operating system, in whole pages.
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +40,10 @@ class Pages {
 
   /// The size of a page.
   [[nodiscard]] static std::size_t page() noexcept {
-    static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    return size;
+    static constinit std::atomic<std::size_t> size{0};  // without a lock, for children of fork()
+    if (size.load(std::memory_order_relaxed) == 0)
+      size.store(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), std::memory_order_relaxed);
+    return size.load(std::memory_order_relaxed);
   }
 
   /// Addresses for blocks to grow into: `wanted`, or an eighth of what the process may have

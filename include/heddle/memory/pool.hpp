@@ -13,6 +13,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/block_pool.hpp>
+#include <heddle/memory/impl/brief_mutex.hpp>
+#include <heddle/memory/impl/fork_guard.hpp>
 #include <heddle/memory/impl/thread_caches.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
@@ -51,6 +53,9 @@ struct PoolOptions {
 /// thread has not run out of while it fetched small blocks 64 times go back. (Magazines: Bonwick
 /// and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004; blocks out of
 /// pages from several places: Guo et al., GMLake, ASPLOS 2024.)
+///
+/// A child of fork() uses the pool as its parent does. The blocks that other threads of the parent
+/// had at hand are lost to the child.
 template <Resource Up>
 class Pool {
  public:
@@ -114,7 +119,18 @@ class Pool {
     ~Held() override { end(); }
     [[nodiscard]] impl::Cache* new_cache() override { return blocks.new_cache(); }
     void retire(impl::Cache* cache) noexcept override { blocks.retire(cache); }
+    [[nodiscard]] bool lock_by(impl::Deadline deadline) {
+      if (!impl::lock_by(link->ending, deadline)) return false;
+      if (blocks.lock_by(deadline)) return true;
+      link->ending.unlock();
+      return false;
+    }
+    void unlock() {
+      blocks.unlock();
+      link->ending.unlock();
+    }
     impl::BlockPool<Upstream> blocks;
+    impl::ForkGuard guard{*this};
   };
 
   [[nodiscard]] static const PoolOptions& checked(const PoolOptions& options) {

@@ -19,6 +19,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/label.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/trace.hpp>
@@ -92,7 +93,7 @@ class Recorder {
 
   Up m_upstream;
   const Seconds m_begin = impl::now();
-  mutable std::mutex m_lock;
+  mutable impl::Mutex m_lock;
   Trace m_trace;
   std::map<void*, std::uint32_t> m_out;
 };

@@ -23,7 +23,8 @@ namespace heddle::inline v0::memory {
 /// - `deallocate(block, bytes, alignment)` takes back what allocate() returned for these numbers. A
 ///   null pointer is nothing to take back.
 ///
-/// Threads may call both at once, but where a resource says otherwise.
+/// Threads may call both at once, but where a resource says otherwise. Heddle's resources of host
+/// memory work in a child of fork(), whatever other threads do at that moment; Mapped throws there.
 template <class R>
 concept Resource = requires(R& resource, void* block, std::size_t bytes, std::size_t alignment) {
   { resource.allocate(bytes, alignment) } -> std::same_as<void*>;

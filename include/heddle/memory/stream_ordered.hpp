@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory {
@@ -181,7 +182,7 @@ class StreamOrdered {
   }
 
   Upstream m_upstream;
-  std::mutex m_lock;
+  impl::Mutex m_lock;
   std::vector<Instance> m_instances;
   std::vector<Marked> m_marked;
 };

@@ -16,6 +16,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/replay.hpp>
 #include <heddle/memory/trace.hpp>
 
@@ -85,7 +86,7 @@ class ViewRecorder {
   inline static std::atomic<ViewRecorder*> active = nullptr;
   Kokkos::Tools::Experimental::EventSet m_before;
   const Seconds m_begin = impl::now();
-  mutable std::mutex m_lock;
+  mutable impl::Mutex m_lock;
   Trace m_trace;
   /// By the address: a block of a resource over a Kokkos space may begin where one of its Views
   /// does. The last of them comes back first.

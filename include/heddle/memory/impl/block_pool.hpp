@@ -17,6 +17,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/chunks.hpp>
 #include <heddle/memory/impl/metadata.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
@@ -142,10 +143,13 @@ class BlockPool {
     share_cached();
   }
 
-  /// Stops other threads that want blocks until unlock(), as around a fork().
-  void lock() {
-    m_slabs.lock();
-    m_chunks.lock.lock();
+  /// Stops other threads that want blocks until unlock(), as around a fork(). Returns false if it
+  /// could not until `deadline`.
+  [[nodiscard]] bool lock_by(Deadline deadline) {
+    if (!m_slabs.lock_by(deadline)) return false;
+    if (impl::lock_by(m_chunks.lock, deadline)) return true;
+    m_slabs.unlock();
+    return false;
   }
   void unlock() {
     m_chunks.lock.unlock();

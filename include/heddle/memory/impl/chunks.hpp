@@ -14,8 +14,8 @@
 #include <new>
 #include <utility>
 
+#include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/heap.hpp>
-#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/impl/page_map.hpp>
 #include <heddle/memory/resource.hpp>
 

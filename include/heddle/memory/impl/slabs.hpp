@@ -15,9 +15,9 @@
 #include <numeric>
 #include <utility>
 
+#include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/chunks.hpp>
 #include <heddle/memory/impl/metadata.hpp>
-#include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -115,12 +115,16 @@ class Slabs {
     }
   }
 
-  void lock() {
-    for (Centre& centre : m_centres) centre.lock.lock();
+  /// Locks all classes. Returns false, with none locked, if it could not until `deadline`.
+  [[nodiscard]] bool lock_by(Deadline deadline) {
+    for (std::uint32_t c = 0; c < classes; ++c)
+      if (!impl::lock_by(m_centres[c].lock, deadline)) {
+        unlock(c);
+        return false;
+      }
+    return true;
   }
-  void unlock() {
-    for (Centre& centre : m_centres) centre.lock.unlock();
-  }
+  void unlock() { unlock(classes); }
 
  private:
   static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
@@ -131,6 +135,10 @@ class Slabs {
     std::size_t blocks = 0;  ///< of all slabs
   };
 
+  /// The first `count` classes.
+  void unlock(std::uint32_t count) {
+    for (std::uint32_t c = 0; c < count; ++c) m_centres[c].lock.unlock();
+  }
   /// As many as the slabs of a class have, which is locked.
   std::uint32_t take_free(std::uint32_t c, void** blocks, std::uint32_t wanted) {
     const std::size_t size = SizeClasses::size(c);

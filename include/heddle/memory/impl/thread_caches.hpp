@@ -56,6 +56,8 @@ class ThreadCaches {
   ~ThreadCaches() {
     state = {0, nullptr, true};
     for (const Entry& entry : m_entries) {
+      // In a child of fork() nobody may be left to release the lock of one that has ended.
+      if (entry.link->pool == nullptr) continue;
       const std::scoped_lock lock(entry.link->ending);
       if (CachedPool* const pool = entry.link->pool) pool->retire(entry.cache);
     }

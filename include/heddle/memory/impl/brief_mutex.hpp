@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// BriefMutex: a lock that is held for moments; lock_by(): any lock, with a deadline. Internal.
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <heddle/core/relax.hpp>
+
+namespace heddle::inline v0::memory::impl {
+
+/// A lock that is held for less time than it takes to put a thread to sleep and to wake it: who
+/// finds it taken looks again some times, and then now and then. Giving it up wakes nobody, so that
+/// it is a store, which need not wait for those before it as a locked instruction does.
+class BriefMutex {
+ public:
+  void lock() {
+    for (int look = 0; m_taken.exchange(true, std::memory_order_acquire);) {
+      while (m_taken.load(std::memory_order_relaxed))
+        if (++look < 200)
+          for (int i = 0; i < 16; ++i) relax();
+        else
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+  [[nodiscard]] bool try_lock() { return !m_taken.exchange(true, std::memory_order_acquire); }
+  void unlock() { m_taken.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> m_taken{false};
+};
+
+/// When lock_by() gives up.
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// Locks `lock`, by its own lock_by() if it has one. Returns false if it could not until
+/// `deadline`.
+template <class Lock>
+[[nodiscard]] bool lock_by(Lock& lock, Deadline deadline) {
+  if constexpr (requires { lock.lock_by(deadline); }) {
+    return lock.lock_by(deadline);
+  } else {
+    for (int look = 0; !lock.try_lock(); ++look) {
+      if (look < 200) {
+        relax();
+      } else {
+        if (std::chrono::steady_clock::now() >= deadline) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+    return true;
+  }
+}
+
+}  // namespace heddle::inline v0::memory::impl
