@@ -17,11 +17,13 @@
 #include <heddle/memory/label.hpp>
 #include <heddle/memory/ldm.hpp>
 #include <heddle/memory/limit.hpp>
+#include <heddle/memory/machine_memory.hpp>
 #include <heddle/memory/mapped.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/polymorphic.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/pool_options.hpp>
 #include <heddle/memory/replay.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/segment.hpp>

@@ -659,8 +659,8 @@ TEST_CASE("before upstream is asked for more, small blocks may be of the next la
 
 TEST_CASE("larger blocks than were asked for come back from those who do not know the size") {
   Counted upstream{std::size_t{1} << 20};
-  memory::impl::BlockPool<memory::Ref<Counted>> pool(memory::Ref<Counted>(upstream),
-                                                     {upstream.most, upstream.most}, 0);
+  memory::impl::BlockPool<memory::Ref<Counted>> pool(
+      memory::Ref<Counted>(upstream), {upstream.most, upstream.most, ~std::size_t{0}}, 0);
   std::vector<void*> blocks;
   const auto take_all = [&](std::size_t bytes) {
     try {

@@ -4,6 +4,8 @@
 /// @file
 /// libheddle_malloc.so: malloc() and its kin from a pool, for programs that are not compiled anew:
 ///     LD_PRELOAD=libheddle_malloc.so program
+/// All blocks together have no more than the memory of the machine; programs ask for more than they
+/// write, so that limits of control groups do not count.
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system.
 /// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
 /// FILE.<process>, of which `memory import` makes a trace; of one that a process becomes to
@@ -32,8 +34,9 @@
 
 #include <heddle/memory/impl/block_pool.hpp>
 #include <heddle/memory/impl/brief_mutex.hpp>
+#include <heddle/memory/machine_memory.hpp>
 #include <heddle/memory/pages.hpp>
-#include <heddle/memory/pool.hpp>
+#include <heddle/memory/pool_options.hpp>
 
 #include "raw_event.hpp"
 
@@ -207,7 +210,8 @@ Blocks* pool() noexcept {
     const memory::PoolOptions options;
     const std::size_t room = memory::Pages::room(std::size_t{64} << 30);
     new (storage) Blocks(memory::Pages(memory::HugePages::yes, room),
-                         {options.least_chunk, options.most_growth}, options.cached);
+                         {options.least_chunk, options.most_growth, memory::physical_memory()},
+                         options.cached);
     pthread_key_create(&key, retire);
     pthread_atfork([] { static_cast<void>(made().lock_by(memory::impl::Deadline::max())); },
                    [] { made().unlock(); },

@@ -100,6 +100,10 @@ Fallback(GivenFirst&&, GivenSecond&&) -> Fallback<UpstreamOf<GivenFirst>, Upstre
 template <class First, class Second>
 inline constexpr bool is_ipc_safe<Fallback<First, Second>> =
     is_ipc_safe<First>&& is_ipc_safe<Second>;
+/// If one of them is.
+template <class First, class Second>
+inline constexpr bool is_overcommitted<Fallback<First, Second>> =
+    is_overcommitted<First> || is_overcommitted<Second>;
 
 static_assert(Resource<Fallback<Pages, Pages>>);
 

@@ -119,6 +119,10 @@ class FromSpace {
 
 static_assert(Resource<FromSpace<Kokkos::HostSpace>>);
 
+/// The host's memory is.
+template <>
+inline constexpr bool is_overcommitted<FromSpace<Kokkos::HostSpace>> = true;
+
 /// That of the host is, and a device's own and what it has of the host; not managed memory, nor a
 /// device's that Kokkos takes from asynchronous pools, nor that of spaces which are not known here.
 template <>

@@ -27,7 +27,9 @@ namespace heddle::inline v0::memory {
 enum class HugePages : bool { no, yes };
 
 /// Pages of the operating system, which have no place before they are touched: it is then near the
-/// core that does, so that threads should first write what they are to use. Zero at first.
+/// core that does, so that threads should first write what they are to use. Zero at first. The
+/// system may not have the memory for all that it promises (is_overcommitted); a Pool or a Limit
+/// over pages promises no more than there is.
 class Pages {
  public:
   /// The size of a huge page.
@@ -173,5 +175,8 @@ static_assert(ExtendableResource<Pages> && PagedResource<Pages>);
 /// They are.
 template <>
 inline constexpr bool is_ipc_safe<Pages> = true;
+/// They are.
+template <>
+inline constexpr bool is_overcommitted<Pages> = true;
 
 }  // namespace heddle::inline v0::memory

@@ -6,6 +6,7 @@
 /// Pool: keeps the memory of a resource and gives it out again, for blocks of any size.
 
 #include <cstddef>
+#include <limits>
 #include <ostream>
 #include <type_traits>
 #include <utility>
@@ -16,17 +17,12 @@
 #include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/fork_guard.hpp>
 #include <heddle/memory/impl/thread_caches.hpp>
+#include <heddle/memory/machine_memory.hpp>
 #include <heddle/memory/pages.hpp>
+#include <heddle/memory/pool_options.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory {
-
-/// How a Pool grows, and what its threads keep. Bytes.
-struct PoolOptions {
-  std::size_t least_chunk = std::size_t{2} << 20;  ///< of what is asked of upstream at once
-  std::size_t most_growth = std::size_t{1} << 30;  ///< likewise, but for larger blocks
-  std::size_t cached = std::size_t{512} << 10;  ///< of free blocks: what a thread may have at hand
-};
 
 /// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
 /// also with what the thread has at hand: for a sixteenth of what it has given and at least
@@ -54,6 +50,10 @@ struct PoolOptions {
 /// and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004; blocks out of
 /// pages from several places: Guo et al., GMLake, ASPLOS 2024.)
 ///
+/// Its blocks together never have more than PoolOptions::most bytes, by default what the machine
+/// can back: a pool over pages throws out_of_memory instead of giving out what the system does not
+/// have. Other pools and other processes are not counted.
+///
 /// A child of fork() uses the pool as its parent does. The blocks that other threads of the parent
 /// had at hand are lost to the child.
 template <Resource Up>
@@ -64,7 +64,7 @@ class Pool {
   /// Over pages of the host.
   Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, Pages::room(room))) {}
   /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
-  /// @throws contract_error for chunks of nothing.
+  /// @throws contract_error for chunks of nothing, or no bytes at most.
   template <class Given>
   requires std::same_as<UpstreamOf<Given>, Upstream>
   explicit Pool(Given&& upstream, const PoolOptions& options = {})
@@ -72,7 +72,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// As in Resource. @throws out_of_memory where upstream has no more.
+  /// As in Resource. @throws out_of_memory where upstream has no more, or PoolOptions::most bytes
+  /// are in use; nothing is written then.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_pool.blocks.allocate(cache(), bytes, alignment);
   }
@@ -115,7 +116,8 @@ class Pool {
 
   struct Held final : impl::CachedPool {
     Held(Upstream upstream, const PoolOptions& options)
-        : blocks(std::move(upstream), {options.least_chunk, options.most_growth}, options.cached) {}
+        : blocks(std::move(upstream), {options.least_chunk, options.most_growth, most_of(options)},
+                 options.cached) {}
     ~Held() override { end(); }
     [[nodiscard]] impl::Cache* new_cache() override { return blocks.new_cache(); }
     void retire(impl::Cache* cache) noexcept override { blocks.retire(cache); }
@@ -133,11 +135,19 @@ class Pool {
     impl::ForkGuard guard{*this};
   };
 
+  [[nodiscard]] static std::size_t most_of(const PoolOptions& options) {
+    if (options.most) return *options.most;
+    if constexpr (is_overcommitted<Upstream>) return machine_memory();
+    return std::numeric_limits<std::size_t>::max();
+  }
   [[nodiscard]] static const PoolOptions& checked(const PoolOptions& options) {
     expects(options.least_chunk > 0 && options.most_growth > 0, [&] {
       return Complaint{
           "heddle::memory::Pool", "a chunk has at least a byte",
           text("least_chunk = ", options.least_chunk, ", most_growth = ", options.most_growth)};
+    });
+    expects(options.most != 0, [] {
+      return Complaint{"heddle::memory::Pool", "a pool that may give out nothing", "most = 0"};
     });
     return options;
   }

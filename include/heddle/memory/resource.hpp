@@ -162,4 +162,15 @@ template <class R>
 requires requires { typename R::Upstream; }
 inline constexpr bool is_ipc_safe<R> = is_ipc_safe<typename R::Upstream>;
 
+/// Whether the system promises blocks of R before it has the memory for them, as Linux does with
+/// pages of the host: whoever writes more than there is, is ended without an error. A Pool over
+/// such a resource promises no more than machine_memory(). False unless a source says otherwise
+/// with a specialisation; of an adaptor what it is of its upstream.
+template <class R>
+inline constexpr bool is_overcommitted = false;
+/// Of an adaptor.
+template <class R>
+requires requires { typename R::Upstream; }
+inline constexpr bool is_overcommitted<R> = is_overcommitted<typename R::Upstream>;
+
 }  // namespace heddle::inline v0::memory

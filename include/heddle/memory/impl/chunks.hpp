@@ -14,6 +14,8 @@
 #include <new>
 #include <utility>
 
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/heap.hpp>
 #include <heddle/memory/impl/page_map.hpp>
@@ -25,6 +27,7 @@ namespace heddle::inline v0::memory::impl {
 struct Growth {
   std::size_t least_chunk;  ///< bytes
   std::size_t most_growth;  ///< bytes of a chunk, unless a range is larger
+  std::size_t most;         ///< bytes of all ranges, and of what upstream gives for them
 };
 
 /// Whether upstream is asked where no free range is large enough, and for how much more than that.
@@ -38,7 +41,8 @@ class Chunks {
   Chunks(Upstream upstream, const Growth& growth)
       : m_upstream(std::move(upstream)),
         m_growth{whole(std::min(growth.least_chunk, most_bytes)),
-                 whole(std::min(growth.most_growth, most_bytes))} {}
+                 whole(std::min(growth.most_growth, most_bytes)),
+                 std::min(growth.most, most_bytes) / granule * granule} {}
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
   ~Chunks() {
@@ -49,6 +53,10 @@ class Chunks {
   /// @throws out_of_memory.
   [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word,
                                     More more) {
+    if (bytes > left(used())) {
+      if (more == More::none) return 0;
+      refuse(bytes);
+    }
     Heap::Taken taken = m_heap.take(bytes, alignment);
     if (taken.begin == 0) {
       if (more == More::none) return 0;
@@ -94,9 +102,7 @@ class Chunks {
   void trim(std::size_t keep) noexcept {
     give_back(keep);
     if constexpr (PagedResource<Upstream>) {
-      m_heap.discard(keep, [&](std::uintptr_t begin, std::size_t bytes) {
-        return m_upstream.discard(reinterpret_cast<void*>(begin), bytes);
-      });
+      discard(keep);
       m_most_used = used();
       m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     }
@@ -124,8 +130,10 @@ class Chunks {
   /// By more than that, where upstream has so much. A chunk that is to have little more grows in
   /// small steps at first; otherwise to multiples of `least_chunk`, which may be huge pages.
   void grow(std::size_t bytes, More more) {
-    const std::size_t all = m_heap.bytes(), most = m_growth.most_growth;
-    const std::size_t least_chunk = m_growth.least_chunk;
+    const std::size_t all = m_heap.bytes(), least_chunk = m_growth.least_chunk;
+    // What has no pages yet is not counted.
+    const std::size_t room = PagedResource<Upstream> ? most_bytes : left(all);
+    const std::size_t most = std::min(m_growth.most_growth, room);
     if constexpr (ExtendableResource<Upstream>)
       if (all > 0 && m_heap.owns(m_newest)) {
         const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
@@ -134,15 +142,25 @@ class Chunks {
         const std::size_t unit = small ? granule : least_chunk;
         const std::size_t wanted = had + std::max({least, all / 128, least_chunk / 32});
         const std::size_t step = std::min((wanted + unit - 1) / unit * unit - had, most);
-        if (extend(std::max(least, step)) || (least < step && extend(least))) {
+        if (least <= room && (extend(std::max(least, step)) || (least < step && extend(least)))) {
           m_small_steps = small;
           return;
         }
       }
+    if (bytes > room) refuse(bytes);
     const std::size_t step = std::min(whole(std::max(all / 16, least_chunk)), most);
     if (bytes >= step || !add(step)) add_exactly(bytes);
   }
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
+  /// Bytes until there are as many as there may be.
+  [[nodiscard]] std::size_t left(std::size_t had) const noexcept {
+    return m_growth.most - std::min(had, m_growth.most);
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] void refuse(std::size_t bytes) const {
+    throw out_of_memory({"heddle::memory::Pool", text("no ", bytes, " B more than it has in use"),
+                         text(used(), " B of at most ", m_growth.most, " B are in use"),
+                         "free some, or raise PoolOptions::most if the machine has more"});
+  }
 
   /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
   /// more than was used at most, or a sixth, where huge pages move as a whole; for ranges of size
@@ -154,13 +172,21 @@ class Chunks {
     const bool moves =
         m_heap.present() <= most_moved && (!saved || m_ranges_taken >= ranges_for_a_move);
     const std::size_t more = m_most_used / (m_small_steps ? 16 : 6);
-    m_heap.fill(begin, bytes, moves ? m_most_used + more : most_bytes, m_small_steps,
+    const std::size_t most = moves ? std::min(m_most_used + more, m_growth.most) : most_bytes;
+    m_heap.fill(begin, bytes, most, m_small_steps,
                 [&](std::uintptr_t from, std::uintptr_t to, std::size_t size) {
                   if (saved) m_ranges_taken -= std::min(m_ranges_taken, ranges_for_a_move);
                   return m_upstream.remap(reinterpret_cast<void*>(from),
                                           reinterpret_cast<void*>(to), size);
                 });
+    if (m_heap.present() > m_growth.most) discard(m_growth.most);
     m_bytes.store(m_heap.present(), std::memory_order_relaxed);
+  }
+  /// Pages of free ranges, as long as `keep` bytes stay.
+  void discard(std::size_t keep) noexcept requires PagedResource<Upstream> {
+    m_heap.discard(keep, [&](std::uintptr_t begin, std::size_t bytes) {
+      return m_upstream.discard(reinterpret_cast<void*>(begin), bytes);
+    });
   }
   /// A chunk of `bytes`, unless upstream refuses.
   [[nodiscard]] bool add(std::size_t bytes) {
