@@ -47,7 +47,7 @@ class Machine {
     expects(ranks >= 1, [&] {
       return Complaint{where, "a machine has at least one rank", text("ranks = ", ranks)};
     });
-    check(link, where);
+    check(link, where, [] { return "every link"; });
     Machine machine(std::vector<Device>(static_cast<std::size_t>(ranks), std::move(device)), where);
     machine.set_levels(
         {{.name = "rank", .link = link}, {.name = "machine", .ranks = ranks, .link = link}});
@@ -71,8 +71,9 @@ class Machine {
             where, "the groups of a level are made of whole groups of the one before",
             text("'", level.name, "' of ", level.ranks, " ranks, the one before of ", smaller)};
       });
-      check(level.link, where);
-      check(level.ports, where);
+      const auto whose = [&] { return text("level '", level.name, "'"); };
+      check(level.link, where, whose);
+      check(level.ports, where, whose);
     }
     const int largest = levels.empty() ? 0 : levels.back().ranks;
     expects(largest >= ranks, [&] {
@@ -94,7 +95,8 @@ class Machine {
       return Complaint{where, "there is a link for every ordered pair of ranks",
                        text(links.size(), " links for ", ranks, " ranks")};
     });
-    for (const Link& link : links) check(link, where);
+    for (std::size_t i = 0; i < links.size(); ++i)
+      check(links[i], where, [&] { return text("link ", i / ranks, " -> ", i % ranks); });
     machine.set_levels({{.name = "rank"}, {.name = "machine", .ranks = machine.ranks()}});
     machine.m_links = std::move(links);
     return machine;
@@ -129,7 +131,7 @@ class Machine {
     constexpr const char* where = "heddle::Machine::set_link";
     check(from, where);
     check(to, where);
-    check(link, where);
+    check(link, where, [&] { return text("link ", from, " -> ", to); });
     const std::size_t count = m_devices.size();
     if (m_links.empty()) {
       std::vector<Link> links;
@@ -147,7 +149,8 @@ class Machine {
     expects(level < m_ports.size() && group < m_ports[level].size(), [&] {
       return Complaint{where, "no such group", text("group ", group, " of level ", level)};
     });
-    check(ports, where);
+    check(ports, where,
+          [&] { return text("group ", group, " of level '", m_levels[level].name, "'"); });
     m_ports[level][group] = ports;
     number();
   }
@@ -156,7 +159,7 @@ class Machine {
   /// @throws contract_error for no such rank, or no bandwidth.
   void share(std::string name, double bandwidth, std::vector<std::pair<Rank, Rank>> pairs) {
     constexpr const char* where = "heddle::Machine::share";
-    check({.bandwidth = bandwidth}, where);
+    check_bandwidth(bandwidth, where, [&] { return text("'", name, "': "); });
     for (const auto& [from, to] : pairs) {
       check(from, where);
       check(to, where);
@@ -230,24 +233,39 @@ class Machine {
     for (const Device& device : m_devices) {
       expects(device.speed > 0 && std::isfinite(device.speed) && device.units >= 0, [&] {
         return Complaint{
-            where, "a device has a speed above 0 and no negative number of units",
-            text("'", device.name, "': speed ", device.speed, ", units ", device.units)};
+            where, "a device has a finite speed above 0 and no negative number of units",
+            text("'", device.name, "': speed ", device.speed, ", units ", device.units),
+            "speed 1 is that of a device in general, units 0 are not counted"};
       });
-      for (const Memory& memory : device.memories) check(memory.link, where);
+      for (const Memory& memory : device.memories)
+        check(memory.link, where,
+              [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
     }
   }
 
-  static void check(const Link& link, const char* where) {
-    expects(link.latency >= 0 && link.bandwidth > 0 && std::isfinite(link.latency), [&] {
-      return Complaint{where, "a link has a latency of at least 0 and a bandwidth above 0",
-                       text("latency ", link.latency, " s, bandwidth ", link.bandwidth, " B/s")};
+  /// `whose()` says in words where the link is.
+  template <class Whose>
+  static void check(const Link& link, const char* where, Whose&& whose) {
+    expects(link.latency >= 0 && std::isfinite(link.latency), [&] {
+      return Complaint{where, "a link has a finite latency of at least 0",
+                       text(whose(), ": latency ", link.latency, " s"), "0 is for none"};
+    });
+    check_bandwidth(link.bandwidth, where, [&] { return text(whose(), ": bandwidth "); });
+  }
+  template <class Whose>
+  static void check(const Ports& ports, const char* where, Whose&& whose) {
+    check_bandwidth(ports.out, where, [&] { return text("ports of ", whose(), ": out "); });
+    check_bandwidth(ports.in, where, [&] { return text("ports of ", whose(), ": in "); });
+    expects(ports.count >= 1, [&] {
+      return Complaint{where, "a group has at least one port in each direction",
+                       text("ports of ", whose(), ": count ", ports.count)};
     });
   }
-  static void check(const Ports& ports, const char* where) {
-    expects(ports.out > 0 && ports.in > 0 && ports.count >= 1, [&] {
-      return Complaint{
-          where, "there is at least one port, with a bandwidth above 0",
-          text(ports.count, " ports of ", ports.out, " B/s out, ", ports.in, " B/s in")};
+  template <class Whose>
+  static void check_bandwidth(double bandwidth, const char* where, Whose&& whose) {
+    expects(bandwidth > 0, [&] {
+      return Complaint{where, "a bandwidth is above 0", text(whose(), bandwidth, " B/s"),
+                       "infinity is for messages that take no time by their size"};
     });
   }
   void check(Rank rank, const char* where) const {

@@ -12,6 +12,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 
@@ -24,8 +25,11 @@ class MessageCosts {
 
   /// Over the links of `machine`; what is merged, converted or copied takes `per_byte`. Open MPI
   /// asks first above 64 KiB over TCP.
+  /// @throws contract_error for a `per_byte` that is negative, infinite or not a number.
   explicit MessageCosts(Machine machine, Bytes eager = 64 * 1024, Seconds per_byte = 0.25e-9)
-      : m_machine(std::move(machine)), m_eager(eager), m_per_byte(per_byte) {}
+      : m_machine(std::move(machine)), m_eager(eager), m_per_byte(per_byte) {
+    heddle::impl::expect_time("heddle::MessageCosts", "per_byte", per_byte);
+  }
 
   /// Whose links price the moves, and whose ports they share.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }

@@ -7,16 +7,20 @@
 /// runs. Prices any Schedule of the same stages and ranks, for deciding which to run next.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 
@@ -37,7 +41,10 @@ class ObservedCosts {
   /// that shows it, and a single outlier is forgotten as fast.
   static constexpr double weight = 0.5;
 
-  /// Learns from a measured step.
+  /// Learns from a measured step. Clocks of two ranks may differ, so a transfer may seem to take
+  /// less than no time.
+  /// @throws contract_error for an action of a negative, infinite or undefined duration, or such a
+  ///         transfer that is not finite; then nothing is learned from the step.
   void observe(const Timeline& step) {
     const Schedule& schedule = step.schedule();
     std::map<std::size_t, std::vector<Seconds>> actions;
@@ -59,10 +66,14 @@ class ObservedCosts {
         const auto& span = step[ActionId{after.action}];
         // A tenth of it: looking whether a message is there takes some time, too.
         const Seconds took = span.arrival - span.start;
+        expects(std::isfinite(took),
+                [&] { return no_time(schedule, ActionId{after.action}, took); });
         if (span.arrival - worked[+rank] > took / 10)
           transfers[ends(schedule, ActionId{after.action})].push_back(took);
       }
-      actions[index(action)].push_back(step[id].end - step[id].start);
+      const Seconds took = step[id].end - step[id].start;
+      expects(heddle::impl::is_time(took), [&] { return no_time(schedule, id, took); });
+      actions[index(action)].push_back(took);
       worked[+rank] = std::max(worked[+rank], step[id].end);
     }
     for (auto& [at, durations] : actions) {
@@ -91,6 +102,11 @@ class ObservedCosts {
  private:
   using Pair = std::pair<Stage, Stage>;
   static constexpr Seconds unseen = -1;
+
+  [[nodiscard]] static Complaint no_time(const Schedule& schedule, ActionId id, Seconds took) {
+    return heddle::impl::no_time("heddle::ObservedCosts::observe",
+                                 "duration of " + action_text(schedule, id), took);
+  }
 
   /// The stages whose buffers a move reads and writes.
   [[nodiscard]] static Pair ends(const Schedule& schedule, ActionId move) {

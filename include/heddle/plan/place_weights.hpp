@@ -16,6 +16,7 @@
 #include <heddle/schedule/live_activations.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 #include <heddle/schedule/weave.hpp>
+#include <heddle/simulate/impl/priced.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan {
@@ -49,11 +50,11 @@ template <Costs C>
   for (std::size_t i = 0; i < woven.size(); ++i) {
     const Action& action = woven[ActionId{i}];
     if (action.kind == Kind::move) {
-      const auto transfer = costs.transfer(woven, ActionId{i});
+      const auto transfer = heddle::impl::transfer_time(woven, costs, ActionId{i});
       longest = std::max(longest, static_cast<double>(transfer.occupancy + transfer.latency));
     } else if (action.kind <= Kind::backward) {
       prices[index(action.kind, action.stage, action.item)] =
-          static_cast<double>(costs.time(woven, ActionId{i}));
+          static_cast<double>(heddle::impl::work_time(woven, costs, ActionId{i}));
     }
   }
   return {.price =

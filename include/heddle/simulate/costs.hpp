@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 
@@ -29,7 +31,7 @@ struct Transfer {
 };
 
 /// Prices the actions of a Schedule. `time` is asked for every action but moves, `transfer` for
-/// moves.
+/// moves. A cost is a finite time of at least 0: simulate() rejects others.
 template <class C>
 concept Costs = requires(const C& costs, const Schedule& schedule, ActionId id) {
   typename C::Time;
@@ -42,6 +44,13 @@ concept Costs = requires(const C& costs, const Schedule& schedule, ActionId id) 
 template <class C>
 concept FusedCosts = Costs<C> && requires(const C& costs, const Schedule& schedule, ActionId id) {
   { costs.fused(schedule, id) } -> std::convertible_to<typename C::Time>;
+};
+
+/// Costs that are checked once instead of for every action: `check()` throws contract_error if any
+/// of them could be negative, infinite or not a number. simulate() calls it first.
+template <class C>
+concept CheckedCosts = Costs<C> && requires(const C& costs) {
+  costs.check();
 };
 
 /// Costs with a Machine, which may say that queues share something: then simulate() keeps the time
@@ -72,6 +81,26 @@ struct BasicStageCosts {
   T user = {};      ///< an action of the user's own
   T latency = {};   ///< of every move
   T per_byte = {};  ///< of a move, at its channel
+
+  /// @throws contract_error for a cost that is negative, infinite or not a number; names the
+  /// member.
+  void check() const {
+    const std::pair<const char*, T BasicStageCosts::*> members[] = {
+        {"forward", &BasicStageCosts::forward},
+        {"backward_input", &BasicStageCosts::backward_input},
+        {"backward_weight", &BasicStageCosts::backward_weight},
+        {"backward", &BasicStageCosts::backward},
+        {"forward_backward", &BasicStageCosts::forward_backward},
+        {"combine", &BasicStageCosts::combine},
+        {"cast", &BasicStageCosts::cast},
+        {"group", &BasicStageCosts::group},
+        {"update", &BasicStageCosts::update},
+        {"user", &BasicStageCosts::user},
+        {"latency", &BasicStageCosts::latency},
+        {"per_byte", &BasicStageCosts::per_byte}};
+    for (const auto& [name, member] : members)
+      impl::expect_time("heddle::StageCosts", name, this->*member);
+  }
 
   /// The cost of an action that is not a move.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
@@ -110,7 +139,7 @@ struct BasicStageCosts {
 };
 
 using StageCosts = BasicStageCosts<Seconds>;  ///< in seconds
-static_assert(FusedCosts<StageCosts>);
+static_assert(FusedCosts<StageCosts> && CheckedCosts<StageCosts>);
 
 namespace impl {
 
@@ -148,9 +177,14 @@ class MachineCosts {
   using Time = Seconds;  ///< what costs are in
 
   /// Local work costs `local` on a device of speed 1.
+  /// @throws contract_error for a cost that is negative, infinite or not a number.
   MachineCosts(const StageCosts& local, Machine machine)
-      : m_local(local), m_machine(std::move(machine)) {}
+      : m_local(local), m_machine(std::move(machine)) {
+    check();
+  }
 
+  /// @throws contract_error as the constructor does.
+  void check() const { m_local.check(); }
   /// Whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// The cost of an action that is not a move.
@@ -179,7 +213,7 @@ class MachineCosts {
   StageCosts m_local;
   Machine m_machine;
 };
-static_assert(SharingCosts<MachineCosts> && FusedCosts<MachineCosts>);
+static_assert(SharingCosts<MachineCosts> && FusedCosts<MachineCosts> && CheckedCosts<MachineCosts>);
 
 /// A cost per (kind, stage), and per fused pair of them, as profiled; moves by the links of a
 /// Machine.
@@ -204,6 +238,18 @@ class TableCosts {
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// Prices moves by another machine from now on.
   void set_machine(Machine machine) { m_machine = std::move(machine); }
+  /// @throws contract_error for a cost that is negative, infinite or not a number; names its kind
+  ///         and stage, or its pair of them.
+  void check() const {
+    for (std::size_t i = 0; i < m_table.size(); ++i)
+      expects(impl::is_time(m_table[i]),
+              [&] { return impl::no_time("heddle::TableCosts", name_of(i), m_table[i]); });
+    for (const auto& [pair, cost] : m_pairs)
+      expects(impl::is_time(cost), [&, first = pair.first, second = pair.second, cost = cost] {
+        return impl::no_time("heddle::TableCosts",
+                             text(name_of(first), " fused with ", name_of(second)), cost);
+      });
+  }
 
   /// The cost of an action that is not a move. @throws contract_error for a stage beyond the table.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
@@ -228,6 +274,9 @@ class TableCosts {
   }
 
  private:
+  [[nodiscard]] static std::string name_of(std::size_t place) {
+    return text(static_cast<Kind>(place % kind_count), " of stage ", place / kind_count);
+  }
   [[nodiscard]] std::size_t index(Kind kind, Stage stage) const {
     const std::size_t found = +stage * kind_count + static_cast<std::size_t>(kind);
     expects(found < m_table.size(), [&] {
@@ -241,6 +290,6 @@ class TableCosts {
   std::vector<Seconds> m_table;
   std::map<std::pair<std::size_t, std::size_t>, Seconds> m_pairs;  ///< by places in the table
 };
-static_assert(SharingCosts<TableCosts> && FusedCosts<TableCosts>);
+static_assert(SharingCosts<TableCosts> && FusedCosts<TableCosts> && CheckedCosts<TableCosts>);
 
 }  // namespace heddle::inline v0

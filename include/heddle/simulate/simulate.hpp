@@ -18,7 +18,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/event_engine.hpp>
-#include <heddle/simulate/impl/fused_time.hpp>
+#include <heddle/simulate/impl/priced.hpp>
 #include <heddle/simulate/sending.hpp>
 
 namespace heddle::inline v0 {
@@ -39,10 +39,17 @@ namespace heddle::inline v0 {
 ///
 /// A fused pair starts when both of its actions could, and what either made is seen when both are
 /// done; the span of the first ends where its own cost does, within that of the pair.
+///
+/// @throws contract_error for a cost that is negative, infinite or not a number. It names the cost
+///         if the costs can check themselves (see CheckedCosts), else the first such action. Also
+///         for costs that add up to infinity.
+/// @throws contract_error for a machine with fewer ranks than the schedule, or an action that needs
+///         more units than its device has.
 template <Costs C>
 void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C::Time>& timeline,
               Sending sending = Sending::eager) {
   using Time = typename C::Time;
+  if constexpr (CheckedCosts<C>) costs.check();
   timeline.reset(schedule);
   if constexpr (SharingCosts<C>) {
     expects(schedule.ranks() <= costs.machine().ranks(), [&] {
@@ -76,7 +83,7 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
     auto& span = spans[i];
     span.start = ready[0];
     if (actions[i].kind == Kind::move) {
-      const Transfer<Time> transfer = costs.transfer(schedule, ActionId{i});
+      const Transfer<Time> transfer = impl::transfer_time(schedule, costs, ActionId{i});
       // Waits for the storage, but not for the previous delivery: latencies overlap.
       if (sending == Sending::rendezvous) span.start = std::max(span.start, storage);
       span.end = span.start + transfer.occupancy;
@@ -90,14 +97,19 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
       const Time both = impl::fused_time(schedule, costs, ActionId{i});
       auto& partner = spans[++i];
       span.end = partner.start =
-          span.start + std::min(Time(costs.time(schedule, ActionId{i - 1})), both);
+          span.start + std::min(impl::work_time(schedule, costs, ActionId{i - 1}), both);
       span.arrival = partner.end = partner.arrival = span.start + both;
       queue.free = span.arrival;
     } else {
-      span.end = span.arrival = span.start + costs.time(schedule, ActionId{i});
+      span.end = span.arrival = span.start + impl::work_time(schedule, costs, ActionId{i});
       queue.free = span.end;
     }
   }
+  for (const QueueState& queue : queues)
+    expects(impl::is_time(queue.free) && impl::is_time(queue.delivered), [&] {
+      return Complaint{"heddle::simulate", "the costs add up to more than their type can hold",
+                       text("'", schedule.name(), "'"), "choose a greater unit of time"};
+    });
 }
 
 /// The Timeline that `schedule` would have.

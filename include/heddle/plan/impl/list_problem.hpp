@@ -17,6 +17,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_levels.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/priced.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -58,7 +59,7 @@ struct ListProblem {
       const Action& action = schedule[ActionId{i}];
       ListNode<Time> node;
       if (action.kind == Kind::move) {
-        const auto transfer = costs.transfer(schedule, ActionId{i});
+        const auto transfer = heddle::impl::transfer_time(schedule, costs, ActionId{i});
         node.moves = true;
         node.queue = action.queue.value;
         node.takes = transfer.occupancy;
@@ -66,7 +67,7 @@ struct ListProblem {
       } else if (action.kind <= Kind::backward) {
         node.order = {action.kind, action.stage, action.item};
         node.queue = schedule[action.queue].from.value;
-        node.takes = costs.time(schedule, ActionId{i});
+        node.takes = heddle::impl::work_time(schedule, costs, ActionId{i});
         stages = std::max(stages, +action.stage + 1);
         trains |= action.kind != Kind::forward;
         ++orders;

@@ -18,7 +18,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/fused_time.hpp>
+#include <heddle/simulate/impl/priced.hpp>
 #include <heddle/simulate/sending.hpp>
 
 namespace heddle::inline v0::impl {
@@ -254,7 +254,7 @@ class EventEngine {
     const SharedId id = m_routes.at(action.queue, event.hop);
     const Time start = std::max(event.time, m_free[+id]);
     const Time end =
-        start + m_costs.occupancy(m_schedule, ActionId{i}, m_costs.machine().shared()[+id]);
+        start + shared_time(m_schedule, m_costs, ActionId{i}, m_costs.machine().shared()[+id]);
     m_free[+id] = end;
     const std::size_t outs = m_routes.outs(action.queue);
     if (event.hop < outs) {
@@ -276,7 +276,7 @@ class EventEngine {
   /// A message is past all ways out: its first byte at `head`, its last when the slowest of them
   /// and its own link are through with it.
   void leave(std::uint32_t i, Time head) {
-    const Transfer<Time> transfer = m_costs.transfer(m_schedule, ActionId{i});
+    const Transfer<Time> transfer = transfer_time(m_schedule, m_costs, ActionId{i});
     auto& span = m_spans[i];
     span.end = std::max(span.end, Time(head + transfer.occupancy));
     span.arrival = std::max(span.arrival, Time(span.end + transfer.latency));
@@ -299,10 +299,10 @@ class EventEngine {
     if (fused) {
       const Time both = fused_time(m_schedule, m_costs, id);
       auto& partner = m_spans[i + 1];
-      span.end = partner.start = span.start + std::min(Time(m_costs.time(m_schedule, id)), both);
+      span.end = partner.start = span.start + std::min(work_time(m_schedule, m_costs, id), both);
       span.arrival = partner.end = partner.arrival = span.start + both;
     } else {
-      span.end = span.arrival = span.start + m_costs.time(m_schedule, id);
+      span.end = span.arrival = span.start + work_time(m_schedule, m_costs, id);
     }
     for (std::uint32_t each = i; each <= i + (fused ? 1 : 0); ++each) {
       release(each, 0);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// is_time(): whether a cost can be one, and the errors for costs that cannot.
+
+#include <limits>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Whether `value` is a time that something can take: not negative, finite, a number.
+template <class Time>
+[[nodiscard]] constexpr bool is_time(const Time& value) {
+  if constexpr (std::numeric_limits<Time>::has_infinity)
+    return !(value < Time{}) && value < std::numeric_limits<Time>::infinity();  // no NaN either
+  else
+    return !(value < Time{});
+}
+
+/// The error for a cost that is no time. `name` says which one it is.
+template <class Time>
+[[nodiscard]] Complaint no_time(std::string where, const std::string& name, const Time& value) {
+  std::string found = name;
+  if constexpr (requires(std::ostream& out) { out << value; }) found += text(" = ", value);
+  return {std::move(where), "a cost is negative, infinite or not a number", std::move(found),
+          "every cost is a finite time of at least 0; 0 is for what takes no time"};
+}
+
+/// Throws contract_error unless `value` is a time.
+template <class Time>
+void expect_time(const char* where, const char* name, const Time& value) {
+  expects(is_time(value), [&] { return no_time(where, name, value); });
+}
+
+}  // namespace heddle::inline v0::impl
