@@ -56,6 +56,8 @@ TEST_CASE("the builder names the rank, buffer or queue that does not exist") {
   CHECK_THAT(message([&] { f.builder.add_buffer({.rank = Rank{2}}); }),
              ContainsSubstring("rank 2 of 2"));
   CHECK_THAT(message([&] { f.builder.add_buffer({.parts = 0}); }), ContainsSubstring("0 parts"));
+  CHECK_THAT(message([&] { f.builder.add_buffer({.parts = parts_limit}); }),
+             ContainsSubstring("at most 1073741822, got 1073741823"));
   const auto ends = [&](std::vector<Bytes> where) {
     return message([&] {
       f.builder.add_buffer({.parts = 2,
@@ -94,6 +96,9 @@ TEST_CASE("the builder refuses an action that does not fit, and is unchanged the
   // The end of the range would wrap around to 0.
   CHECK_THAT(f.refusal(work, {read(f.kept, 0xffffffffu)}),
              ContainsSubstring("[4294967295, 4294967296) of 3"));
+  // A Use holds 30 bits of it: 1 part would be left of 2^30 + 1.
+  CHECK_THAT(f.refusal(work, {read(f.kept, 0, (1u << 30) + 1)}),
+             ContainsSubstring("[0, 1073741823) of 3"));
   CHECK_THAT(f.refusal(work, {write(f.there)}),
              ContainsSubstring("another rank than the action's queue") &&
                  ContainsSubstring("buffer on rank 1, queue on rank 0"));

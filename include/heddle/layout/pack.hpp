@@ -214,12 +214,13 @@ void copy_run(const Run& run, StridedPointer<packs> strided, PackedPointer<packs
 template <bool packs, Bytes word>
 void copy_four(std::int64_t stride, StridedPointer<packs> strided, PackedPointer<packs> packed) {
   std::byte four[4 * word];
+  constexpr auto size = static_cast<std::int64_t>(word);
   if constexpr (packs) {
-    for (int w = 0; w < 4; ++w) std::memcpy(four + w * word, strided + w * stride, word);
+    for (int w = 0; w < 4; ++w) std::memcpy(four + w * size, strided + w * stride, word);
     std::memcpy(packed, four, sizeof four);
   } else {
     std::memcpy(four, packed, sizeof four);
-    for (int w = 0; w < 4; ++w) std::memcpy(strided + w * stride, four + w * word, word);
+    for (int w = 0; w < 4; ++w) std::memcpy(strided + w * stride, four + w * size, word);
   }
 }
 

@@ -105,6 +105,9 @@ struct Buffer {
   return buffer.ends == nullptr && buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
 }
 
+/// A buffer has fewer parts than this, because a Use counts them in 30 bits.
+inline constexpr std::uint32_t parts_limit = (1u << 30) - 1;
+
 /// Parts [first, first + count) of a buffer, and how they are touched. 12 bytes.
 struct Use {
   BufferId buffer;                                                    ///< whose parts
@@ -123,10 +126,12 @@ struct Use {
 /// Short forms of Use, for generators: `schedule::read(input, m)`.
 namespace schedule {
 
-/// `count` parts from `first` on, touched as `access` says.
+/// `count` parts from `first` on, touched as `access` says. A count above parts_limit becomes
+/// parts_limit, which no buffer has.
 [[nodiscard]] constexpr Use use(Access access, BufferId buffer, std::uint32_t first = 0,
                                 std::uint32_t count = 1) noexcept {
-  return {buffer, first, count, static_cast<std::uint32_t>(access)};
+  const std::uint32_t counted = count < parts_limit ? count : parts_limit;
+  return {buffer, first, counted & parts_limit, static_cast<std::uint32_t>(access) & 3u};
 }
 /// Reads these parts.
 [[nodiscard]] constexpr Use read(BufferId buffer, std::uint32_t first = 0,
@@ -188,6 +193,12 @@ struct After {
   std::uint32_t action : 30;  ///< the earlier one
   std::uint32_t mine : 1;     ///< the end that waits
   std::uint32_t end : 1;      ///< the end that is waited for
+
+  /// The dependency with these fields, each of which fits: a schedule has fewer than 2^30 actions.
+  [[nodiscard]] static constexpr After of(std::uint32_t action, std::uint32_t mine,
+                                          std::uint32_t end) noexcept {
+    return {action & ((1u << 30) - 1), mine & 1u, end & 1u};
+  }
 };
 
 static_assert(sizeof(Use) == 12 && sizeof(Action) == 20 && sizeof(After) == 4,

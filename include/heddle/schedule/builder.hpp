@@ -80,13 +80,17 @@ class Builder {
     return LabelId{labels.size() - 1};
   }
 
-  /// Adds storage. Its rank and label must exist; it has at least one part, and where it says where
-  /// they end, it does so for each.
+  /// Adds storage. Its rank and label must exist; it has at least one part, fewer than parts_limit,
+  /// and where it says where they end, it does so for each.
   BufferId add_buffer(const Buffer& buffer) {
     expects(+buffer.rank < static_cast<std::size_t>(m_body.ranks) && buffer.parts >= 1, [&] {
       return Complaint{
           "heddle::Builder::add_buffer", "a buffer needs a rank and at least one part",
           text("rank ", buffer.rank, " of ", m_body.ranks, ", ", buffer.parts, " parts")};
+    });
+    expects(buffer.parts < parts_limit, [&] {
+      return Complaint{"heddle::Builder::add_buffer", "a buffer has too many parts",
+                       text("at most ", parts_limit - 1, ", got ", buffer.parts)};
     });
     expects(+buffer.label < m_body.labels.size(), [&] {
       return Complaint{"heddle::Builder::add_buffer", "no such label",

@@ -64,11 +64,9 @@ template <CollectiveGenerator G>
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     uses.clear();
-    for (Use use : schedule.uses(id)) {
+    for (const Use& use : schedule.uses(id)) {
       const std::uint32_t cut = finer[+use.buffer];
-      use.first *= cut;
-      use.count *= cut;
-      uses.push_back(use);
+      uses.push_back(schedule::use(use.access(), use.buffer, use.first * cut, use.count * cut));
     }
     if (schedule[id].kind == Kind::group)
       generator(builder, uses, schedule[id].stage);

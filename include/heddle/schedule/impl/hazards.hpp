@@ -105,11 +105,11 @@ class Hazards {
     for (std::size_t i = begin; i < out.size(); ++i) {
       After& known = out[i];
       if (known.end == end && known.mine == mine && at(actions, known.action).queue == queue) {
-        if (known.action < on) known.action = on;
+        if (known.action < on) known = After::of(on, mine, end);
         return;
       }
     }
-    out.push_back({on, mine, end});
+    out.push_back(After::of(on, mine, end));
   }
 
   void add_reader(PartState& part, std::uint32_t self, std::span<const Action> actions) {

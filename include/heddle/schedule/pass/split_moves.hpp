@@ -97,12 +97,12 @@ template <std::invocable<ActionId> Pieces>
     const Action& action = schedule[id];
     const auto cut = [&](std::uint32_t first, std::uint32_t count) {
       uses.clear();
-      for (Use use : schedule.uses(id)) {
+      for (const Use& use : schedule.uses(id)) {
         const std::uint32_t each = finer[+use.buffer];
         const bool piece = count != 0;
-        use.first = use.first * each + (piece ? use.count * first : 0);
-        use.count *= piece ? count : each;
-        uses.push_back(use);
+        uses.push_back(schedule::use(use.access(), use.buffer,
+                                     use.first * each + (piece ? use.count * first : 0),
+                                     use.count * (piece ? count : each)));
       }
     };
     if (of[i].empty()) {

@@ -169,16 +169,16 @@ class EventEngine {
       const std::uint32_t who = second(i) ? i - 1 : i;  // a pair waits as one
       for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
         const After after = all_after[a];
-        edge(after.action, After{who, after.mine, after.end});
+        edge(after.action, After::of(who, after.mine, after.end));
         if (after.mine == 1 && sending == Sending::rendezvous)
-          edge(after.action, After{who, 0, after.end});
+          edge(after.action, After::of(who, 0, after.end));
       }
       Last& of = last[+actions[i].queue];
-      if (of.action != none && who == i) edge(of.action, After{i, 0, 0});
+      if (of.action != none && who == i) edge(of.action, After::of(i, 0, 0));
       of.action = i;
       if (actions[i].kind != Kind::move) continue;
       // Delivered in order, but its latency is not waited for.
-      if (of.move != none) edge(of.move, After{i, 1, 1});
+      if (of.move != none) edge(of.move, After::of(i, 1, 1));
       of.move = i;
     }
   }

@@ -39,7 +39,7 @@ struct KindStyle {
 /// `fill`, a "#rrggbb", at `share` of its brightness.
 [[nodiscard]] inline std::string darker(std::string_view fill, double share) {
   std::string result = "#";
-  for (const std::size_t at : {1, 3, 5}) {
+  for (const std::size_t at : {1u, 3u, 5u}) {
     int value = 0;
     std::from_chars(fill.data() + at, fill.data() + at + 2, value, 16);
     value = static_cast<int>(value * share);
