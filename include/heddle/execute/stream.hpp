@@ -44,11 +44,13 @@ template <class Function>
 /// second thread have none. Both are measured, for 100 us or what a few batches take, and again
 /// after 0.25 s and later.
 ///
-/// Tokens are trivially copyable and aligned to at most 64 bytes, or it does not compile (send an
-/// index or a pointer for what is not). A batch moves on when it is full or the source ends, so
-/// that a slow source wants a small one.
+/// Tokens are of any movable types: numbers, std::string, std::unique_ptr. A stage is called with
+/// an rvalue, which it takes by value, as `T&&` or as `const T&`, and the token is destroyed when
+/// the stage has returned or soon after. Types that are trivially copyable are the fastest ones. A
+/// batch moves on when it is full or the source ends, so that a slow source wants a small one.
 ///
-/// What a stage throws is thrown here, when all threads have stopped; tokens under way are lost.
+/// What a stage throws is thrown here, when all threads have stopped and all tokens under way have
+/// been destroyed.
 /// @throws contract_error for options that make no pipeline, std::system_error where there is no
 /// thread to be had, std::bad_alloc where there is no memory for the batches.
 template <class Source, class... Functions>

@@ -43,6 +43,21 @@ class StreamCrew {
     for (std::uint32_t batch = 0; batch < slots; ++batch) m_slots[batch].parked = place({batch, 0});
   }
 
+  StreamCrew(const StreamCrew&) = delete;
+  StreamCrew& operator=(const StreamCrew&) = delete;
+
+  /// Destroys the tokens under way that threads leave when a stage throws.
+  ~StreamCrew() {
+    if (m_threads == 1) return;
+    for (std::size_t index = 0; index < m_slots.size(); ++index) {
+      const std::uint64_t parked = m_slots[index].parked;
+      const std::size_t stage = parked % count;
+      // A stage that throws leaves its batch held, and no token in the slot.
+      if (parked == held || stage == 0) continue;
+      m_stages.destroy(stage, tokens(index), m_slots[index].filled);
+    }
+  }
+
   /// Until the source ends. Returns the number of tokens. @throws what a stage throws, when all
   /// threads have stopped.
   std::uint64_t run() {
@@ -65,20 +80,20 @@ class StreamCrew {
   static constexpr std::size_t count = Stages::count;
   static constexpr Seconds measurable = 100e-6;  ///< what takes so long is worth a measurement
 
-  /// What two threads write lies this far apart.
-  struct alignas(batch_alignment) Line {
-    std::byte bytes[batch_alignment];
+  /// What slots consist of.
+  struct alignas(Stages::alignment) Line {
+    std::byte bytes[Stages::alignment];
   };
   /// A batch, and the stage that is next.
   struct Held {
     std::uint64_t batch;
     std::size_t stage;
   };
-  struct alignas(batch_alignment) Slot {
+  struct alignas(apart_for_threads) Slot {
     std::atomic<std::uint64_t> parked;  ///< the place() of its batch, or `held`
     std::uint32_t filled = 0;           ///< tokens
   };
-  struct alignas(batch_alignment) Turn {
+  struct alignas(apart_for_threads) Turn {
     std::atomic<std::uint64_t> batch = 0;
   };
 
@@ -197,7 +212,7 @@ class StreamCrew {
   std::uint64_t carry(Held at) {
     const std::size_t index = at.batch % m_slots.size();
     Slot& slot = m_slots[index];
-    std::byte* const tokens = m_memory[index * m_stages.slot_bytes() / sizeof(Line)].bytes;
+    std::byte* const tokens = this->tokens(index);
     std::uint64_t made = 0;
     do {
       prefetch_turn((at.stage + 1) % count);
@@ -221,6 +236,11 @@ class StreamCrew {
       m_parked.fetch_add(1, std::memory_order_relaxed);
     slot.parked.store(place(at), std::memory_order_release);
     return made;
+  }
+
+  /// The memory of a slot.
+  [[nodiscard]] std::byte* tokens(std::size_t slot) const noexcept {
+    return m_memory[slot * m_stages.slot_bytes() / sizeof(Line)].bytes;
   }
 
   /// Brings the stage's turn from the core that wrote it last while the stage before it computes.
@@ -255,8 +275,9 @@ class StreamCrew {
   std::vector<Slot> m_slots;
   std::unique_ptr<Line[]> m_memory;  ///< of the slots
   std::array<Turn, count> m_turns;   ///< those of parallel stages are not used
-  alignas(batch_alignment) std::atomic<std::uint32_t> m_parked = 0;  ///< batches, not at the source
-  alignas(batch_alignment) std::atomic<bool> m_closed = false;       ///< the source is not called
+  alignas(apart_for_threads) std::atomic<std::uint32_t> m_parked =
+      0;                                                          ///< batches, not at the source
+  alignas(apart_for_threads) std::atomic<bool> m_closed = false;  ///< the source is not called
   std::atomic<int> m_present = 0;  ///< threads that have begun to work
   std::atomic<bool> m_failed = false;
   std::exception_ptr m_error;
