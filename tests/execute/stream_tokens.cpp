@@ -117,7 +117,11 @@ TEST_CASE("a stage may return its token by reference") {
           return std::move(s);
         },
         parallel([](const std::string& s) -> const std::string& { return s; }),
-        [&](const std::string& s) { found.push_back(s); });
+        [kept = std::string()](std::string&& s) mutable -> std::string&& {
+          kept = std::move(s);
+          return std::move(kept);  // not the token that it was called with
+        },
+        [](std::string s) { return s; }, [&](const std::string& s) { found.push_back(s); });
     REQUIRE(found.size() == 20);
     for (int n = 0; n < 20; ++n)
       CHECK(found[static_cast<std::size_t>(n)] ==

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <optional>
+#include <utility>
 
 #include <heddle/execute.hpp>
 
@@ -21,15 +22,15 @@ Result run(const Case& work, const Stage& stage, const Middle& middle) {
       {.threads = work.threads,
        .batch = batch,
        .waiting = lines - static_cast<std::uint32_t>(work.threads)},
-      [&]() -> std::optional<std::uint64_t> {
+      [&]() -> std::optional<typename Stage::Token> {
         if (next == work.tokens) return std::nullopt;
         if constexpr (stamped)
           if (next % batch == 0) begun[next / batch] = now();
-        return stage(next++);
+        return stage(Stage::first(next++));
       },
       middle, middle,
-      [&](std::uint64_t x) {
-        result.gathered(stage(x));
+      [&](typename Stage::Token&& x) {
+        result.gathered(stage(std::move(x)));
         if constexpr (stamped)
           if (result.gathered.tokens % batch == 0)
             result.latencies.push_back(now() - begun[result.gathered.tokens / batch - 1]);

@@ -6,8 +6,9 @@
 /// A pipeline of four stages over two threads of one process: heddle::stream() against oneTBB's
 /// parallel_pipeline and Taskflow's Pipeline, all with batches of 64 tokens and at most 16 batches
 /// under way, with stages that do nothing and such that take 0.1, 1 and 10 us for a batch, which is
-/// what all of them hand over. The stages in the middle are serial for all, and then parallel. Once
-/// more with twice as many threads as there are cores, of which some always wait.
+/// what all of them hand over; and with std::strings of 48 characters, each of which is allocated
+/// by the source and changed by every stage. The stages in the middle are serial for all, and then
+/// parallel. Once more with twice as many threads as there are cores, of which some always wait.
 
 #include <algorithm>
 #include <cstdlib>
@@ -36,7 +37,7 @@ struct Competitor {
 /// What a stage takes for a batch, with so many turns for each token: its tokens do not wait for
 /// each other. The least of several trials.
 heddle::Seconds stage_time(std::uint32_t turns) {
-  streams::Batch work{};
+  streams::Batch<std::uint64_t> work{};
   heddle::Seconds least = 1e9;
   for (int trial = 0; trial < 9; ++trial) {
     constexpr int batches = 200;
@@ -69,14 +70,14 @@ heddle::Seconds median(std::vector<heddle::Seconds> values) {
 
 /// All competitors take turns, `rounds` times, Heddle first. Latencies are taken in rounds of their
 /// own, of which every fourth is one.
-void compare(std::string_view stage, heddle::Seconds seconds, std::uint64_t tokens, int rounds,
-             bool parallel, const std::vector<Competitor>& competitors, int threads = 2) {
-  streams::Case work{tokens / streams::batch * streams::batch, turns_for(seconds), parallel,
-                     threads};
+void compare(std::string_view stage, streams::Case work, int rounds,
+             const std::vector<Competitor>& competitors) {
+  work.tokens = work.tokens / streams::batch * streams::batch;
   const std::string kind =
-      heddle::text(parallel ? "_parallel" : "_serial", threads > 2 ? "_crowded" : "");
-  bench::print_value(name, heddle::text(stage, kind, "_stage"),
-                     bench::summarise({stage_time(work.turns) * 1e6}), "us");
+      heddle::text(work.parallel ? "_parallel" : "_serial", work.threads > 2 ? "_crowded" : "");
+  if (!work.strings)
+    bench::print_value(name, heddle::text(stage, kind, "_stage"),
+                       bench::summarise({stage_time(work.turns) * 1e6}), "us");
   std::vector<std::vector<double>> times(competitors.size());
   std::vector<std::vector<double>> latencies(competitors.size());
   std::optional<streams::Gathered> reference;
@@ -118,13 +119,22 @@ int main() {
       {"onetbb", streams::by_onetbb},
       {"taskflow", streams::by_taskflow}};
   return bench::status_of(name, [&] {
+    const auto numbers = [&](std::string_view stage, heddle::Seconds seconds, std::uint64_t tokens,
+                             bool parallel, int threads = 2) {
+      compare(
+          stage,
+          {.tokens = tokens, .turns = turns_for(seconds), .parallel = parallel, .threads = threads},
+          31, competitors);
+    };
     for (const bool parallel : {false, true}) {
-      compare("empty", 0, 3'200'000, 31, parallel, competitors);
-      compare("0.1us", 0.1e-6, 3'200'000, 31, parallel, competitors);
-      compare("1us", 1e-6, 1'280'000, 31, parallel, competitors);
-      compare("10us", 10e-6, 128'000, 31, parallel, competitors);
+      numbers("empty", 0, 3'200'000, parallel);
+      numbers("0.1us", 0.1e-6, 3'200'000, parallel);
+      numbers("1us", 1e-6, 1'280'000, parallel);
+      numbers("10us", 10e-6, 128'000, parallel);
+      compare("string", {.tokens = 640'000, .parallel = parallel, .strings = true}, 31,
+              competitors);
     }
     const int crowd = 2 * static_cast<int>(std::max(std::thread::hardware_concurrency(), 2u));
-    compare("1us", 1e-6, 1'280'000, 31, false, competitors, crowd);
+    numbers("1us", 1e-6, 1'280'000, false, crowd);
   });
 }

@@ -17,6 +17,7 @@ namespace {
 template <bool stamped, class Stage>
 Result run(const Case& work, const Stage& stage) {
   namespace tbb = oneapi::tbb;
+  using Batch = streams::Batch<typename Stage::Token>;
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism,
                                     static_cast<std::size_t>(work.threads));
   tbb::task_arena arena(work.threads);
@@ -27,7 +28,7 @@ Result run(const Case& work, const Stage& stage) {
   alignas(apart) Result result;
   alignas(apart) std::uint64_t next = 0;
   const auto work_on = [stage](Batch* taken) {
-    for (std::uint64_t& x : taken->tokens) x = stage(x);
+    for (auto& x : taken->tokens) stage.change(x);
     return taken;
   };
   const heddle::Seconds start = now();
@@ -42,13 +43,17 @@ Result run(const Case& work, const Stage& stage) {
                                          }
                                          Batch& made = batches[next / batch % lines];
                                          if constexpr (stamped) made.begun = now();
-                                         for (std::uint64_t& x : made.tokens) x = stage(next++);
+                                         for (auto& x : made.tokens)
+                                           x = stage(Stage::first(next++));
                                          return &made;
                                        }) &
             tbb::make_filter<Batch*, Batch*>(middle, work_on) &
             tbb::make_filter<Batch*, Batch*>(middle, work_on) &
             tbb::make_filter<Batch*, void>(tbb::filter_mode::serial_in_order, [&](Batch* taken) {
-              for (const std::uint64_t x : taken->tokens) result.gathered(stage(x));
+              for (auto& x : taken->tokens) {
+                stage.change(x);
+                result.gathered(x);
+              }
               if constexpr (stamped) result.latencies.push_back(now() - taken->begun);
             }));
   });

@@ -21,12 +21,13 @@ Result run(const Case& work, const Stage& stage) {
   tf::Executor& executor =
       executors.try_emplace(work.threads, static_cast<std::size_t>(work.threads)).first->second;
   const tf::PipeType middle = work.parallel ? tf::PipeType::PARALLEL : tf::PipeType::SERIAL;
+  using Batch = streams::Batch<typename Stage::Token>;
   std::array<Batch, lines> batches;
   alignas(apart) Result result;
   alignas(apart) std::uint64_t next = 0;
   const auto work_on = [&batches, stage] {  // a Pipe takes a callable of its own
     return [&batches, stage](tf::Pipeflow& flow) {
-      for (std::uint64_t& x : batches[flow.line()].tokens) x = stage(x);
+      for (auto& x : batches[flow.line()].tokens) stage.change(x);
     };
   };
   tf::Pipeline pipeline(lines,
@@ -35,13 +36,15 @@ Result run(const Case& work, const Stage& stage) {
                                    if (next == work.tokens) return flow.stop();
                                    Batch& made = batches[flow.line()];
                                    if constexpr (stamped) made.begun = now();
-                                   for (std::uint64_t& x : made.tokens) x = stage(next++);
+                                   for (auto& x : made.tokens) x = stage(Stage::first(next++));
                                  }},
                         tf::Pipe{middle, work_on()}, tf::Pipe{middle, work_on()},
                         tf::Pipe{tf::PipeType::SERIAL, [&](tf::Pipeflow& flow) {
-                                   const Batch& taken = batches[flow.line()];
-                                   for (const std::uint64_t x : taken.tokens)
-                                     result.gathered(stage(x));
+                                   Batch& taken = batches[flow.line()];
+                                   for (auto& x : taken.tokens) {
+                                     stage.change(x);
+                                     result.gathered(x);
+                                   }
                                    if constexpr (stamped)
                                      result.latencies.push_back(now() - taken.begun);
                                  }});

@@ -4,15 +4,18 @@
 
 /// @file
 /// What every competitor computes: four stages over numbers, each of which takes a given number of
-/// turns, in batches of the same size, over the same number of threads. And what they are held to:
-/// what the last stage gathers depends on every number and on its place. Both the check and the
-/// clock are kept small beside what is measured: an empty stage of a batch takes some 20 ns.
+/// turns, or over strings, in batches of the same size, over the same number of threads. And what
+/// they are held to: what the last stage gathers depends on every token and on its place. Both the
+/// check and the clock are kept small beside what is measured: an empty stage of a batch takes some
+/// 20 ns.
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/units.hpp>
@@ -29,6 +32,7 @@ struct Case {
   bool parallel = false;     ///< the stages in the middle may take several batches at once
   int threads = 2;           ///< of all competitors
   bool stamped = false;      ///< batches have their latencies taken, for which the time suffers
+  bool strings = false;      ///< the tokens are strings, of which no stage takes turns
 };
 
 /// One stage's work on one token: a chain of multiplications that no compiler shortens.
@@ -37,13 +41,35 @@ struct Case {
   return x + 1;
 }
 
-/// A stage as a functor, so that one that does nothing is compiled as one that does nothing.
+/// A stage as a functor, which takes a token and returns it, or changes one where it lies, for
+/// those whose batches stay in their place. A functor, so that one that does nothing is compiled as
+/// one that does nothing.
 struct Turns {
+  using Token = std::uint64_t;
   std::uint32_t turns;
+  static Token first(std::uint64_t number) { return number; }
   std::uint64_t operator()(std::uint64_t x) const { return stage(x, turns); }
+  void change(std::uint64_t& x) const { x = stage(x, turns); }
 };
 struct Empty {
+  using Token = std::uint64_t;
+  static Token first(std::uint64_t number) { return number; }
   std::uint64_t operator()(std::uint64_t x) const { return stage(x, 0); }
+  void change(std::uint64_t& x) const { x = stage(x, 0); }
+};
+
+/// A stage that changes one character of a string which lies on the heap. The string itself is
+/// handed on, so that each is allocated once.
+struct Letters {
+  using Token = std::string;
+  static Token first(std::uint64_t number) {
+    return Token(48, static_cast<char>('a' + number % 26));
+  }
+  Token&& operator()(Token&& x) const {
+    change(x);
+    return std::move(x);
+  }
+  void change(Token& x) const { ++x.front(); }
 };
 
 /// What the last stage gathers: a sum in which every token counts by its place.
@@ -55,6 +81,9 @@ struct Gathered {
   void operator()(std::uint64_t x) {
     hash += x * (2 * tokens + 1);
     ++tokens;
+  }
+  void operator()(const std::string& x) {
+    (*this)(static_cast<std::uint64_t>(x.front()) + 256 * x.size());
   }
   friend bool operator==(const Gathered&, const Gathered&) = default;
 };
@@ -73,8 +102,9 @@ struct Result {
 }
 
 /// The batch that travels, for those who hand over a pointer to it.
+template <class Token>
 struct Batch {
-  std::array<std::uint64_t, batch> tokens;
+  std::array<Token, batch> tokens;
   heddle::Seconds begun;  ///< if stamped
 };
 
@@ -85,6 +115,7 @@ Result dispatch(const Case& work, Run&& run) {
     return work.stamped ? run.template operator()<true>(stage)
                         : run.template operator()<false>(stage);
   };
+  if (work.strings) return stamped(Letters{});
   return work.turns == 0 ? stamped(Empty{}) : stamped(Turns{work.turns});
 }
 

@@ -98,13 +98,14 @@ struct TokenRange {
 };
 
 /// A source, stage 0, and functions, each of which takes what the one before it returns. A slot has
-/// a block of memory for the tokens of one batch for each of them, one block after the other. The
-/// tokens of a batch that waits for stage S are those in the block of stage S - 1; all other blocks
-/// of its slot hold no objects. If a stage throws, its slot holds none at all.
+/// a block of memory for the tokens of one batch for each of them, one block after the other; a
+/// stage that works in place shares the block of the stage before it. The tokens of a batch that
+/// waits for stage S are those in the block of stage S - 1; all other blocks of its slot hold no
+/// objects. If a stage throws, its slot holds none at all.
 template <class Source, class... Functions>
 class StreamStages {
-  using Made = typename std::invoke_result_t<Source&>::value_type;
-  using Tokens = typename TokenTypes<Made, Functions...>::type;
+  using First = typename std::invoke_result_t<Source&>::value_type;
+  using Tokens = typename TokenTypes<First, Functions...>::type;
 
  public:
   static constexpr std::size_t count = 1 + sizeof...(Functions);
@@ -138,12 +139,12 @@ class StreamStages {
 
   /// Fills the slot from the source. Returns the tokens: fewer than batch() where it has ended.
   [[nodiscard]] std::uint32_t fill(std::byte* slot) {
-    TokenRange<Made> made(tokens<0>(slot), 0);
+    TokenRange made(tokens<0>(slot), 0);
     std::uint32_t filled = 0;
     for (; filled < m_batch; ++filled) {
       auto token = (*m_source)();
       if (!token) break;
-      made.append([&]() -> Made&& { return std::move(*token); });
+      made.append([&]() -> First&& { return std::move(*token); });
     }
     made.release();
     return filled;
@@ -173,7 +174,8 @@ class StreamStages {
   void hand(T& token) {
     auto& function = std::get<S - 1>(m_functions);
     if constexpr (S + 1 < count) {
-      std::tuple_element_t<S, Tokens> made(function(std::move(token)));
+      using Made = std::tuple_element_t<S, Tokens>;
+      std::conditional_t<in_place<S>(), Made&&, Made> made(function(std::move(token)));
       hand<S + 1>(made);
     } else {
       function(std::move(token));
@@ -185,12 +187,30 @@ class StreamStages {
     auto& function = std::get<S - 1>(m_functions);
     TokenRange taken(tokens<S - 1>(slot), filled);
     const auto work = [&]() -> decltype(auto) { return function(std::move(*taken.first)); };
-    if constexpr (S + 1 < count) {
+    if constexpr (S + 1 == count) {
+      for (; taken.first != taken.last; taken.drop()) work();
+    } else if constexpr (in_place<S>()) {
+      for (auto* token = taken.first; token != taken.last; ++token) {
+        auto&& made = function(std::move(*token));
+        if (&made != token) *token = std::move(made);
+      }
+      taken.release();
+    } else {
       TokenRange made(tokens<S>(slot), 0);
       for (; taken.first != taken.last; taken.drop()) made.append(work);
       made.release();
+    }
+  }
+
+  /// Whether stage S returns its own token as an rvalue, which then stays where it lies.
+  template <std::size_t S>
+  [[nodiscard]] static constexpr bool in_place() noexcept {
+    if constexpr (S == 0 || S + 1 == count) {
+      return false;
     } else {
-      for (; taken.first != taken.last; taken.drop()) work();
+      using Token = std::tuple_element_t<S - 1, Tokens>;
+      using Function = std::tuple_element_t<S - 1, std::tuple<Functions&...>>;
+      return std::is_same_v<std::invoke_result_t<Function, Token>, Token&&>;
     }
   }
 
@@ -204,6 +224,8 @@ class StreamStages {
   [[nodiscard]] std::size_t begin_of() const noexcept {
     if constexpr (S == 0) {
       return 0;
+    } else if constexpr (in_place<S>()) {
+      return begin_of<S - 1>();
     } else {
       const std::size_t end =
           begin_of<S - 1>() + m_batch * sizeof(std::tuple_element_t<S - 1, Tokens>);
