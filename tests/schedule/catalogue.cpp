@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/trace/dot.hpp>
 
 #include "support/complaint.hpp"
 
@@ -88,12 +90,73 @@ TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
   }
 }
 
+TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
+  using namespace heddle::schedule;
+  constexpr int p = 4, m = 8;
+  const PipelineOptions chain{.stages = p, .microbatches = m};
+  const InterleavedOptions chunks{.ranks = p, .microbatches = m};
+  const FoldedOptions folded{.ranks = p, .microbatches = m};
+  const ChimeraOptions pipelines{.stages = p, .microbatches = m};
+  const std::vector<std::pair<std::string_view, Schedule>> calls = {
+      {"gpipe()", gpipe(chain)},
+      {"one_f_one_b()", one_f_one_b(chain)},
+      {"interleaved()", interleaved(chunks)},
+      {"looped_bfs()", looped_bfs(chunks)},
+      {"kfkb()", kfkb({.stages = p, .microbatches = m})},
+      {"dapple({.warm_up = WarmUp::policy_b})",
+       dapple({.stages = p, .microbatches = m, .warm_up = WarmUp::policy_b})},
+      {"chimera()", chimera(pipelines)},
+      {"chimera({.double_forwards = true})",
+       chimera({.stages = p, .microbatches = m, .double_forwards = true})},
+      {"zb_h1()", zb_h1(chain)},
+      {"zb_h2()", zb_h2(chain)},
+      {"interleaved_zb1p()", interleaved_zb1p(chunks)},
+      {"zb_v()", zb_v(folded)},
+      {"v_half()", v_half(folded)},
+      {"v_min()", v_min(folded)},
+      {"dualpipe()", dualpipe(chain)},
+      {"dualpipe_v()", dualpipe_v(folded)},
+      {"two_bp(naive_orders())", weave(two_bp(naive_orders(p, m)))},
+      {"two_bp(gpipe_orders())", weave(two_bp(gpipe_orders(p, m)))},
+      {"two_bp(one_f_one_b_orders())", weave(two_bp(one_f_one_b_orders(p, m)))},
+      {"flexpipe()", flexpipe({.ranks = p, .microbatches = m})},
+      {"pipedream()", pipedream({.stages = p, .microbatches = m})},
+      {"pipedream({.vertical_sync = true})",
+       pipedream({.stages = p, .microbatches = m, .vertical_sync = true})},
+      {"stream()", stream(chain)},
+  };
+  REQUIRE(calls.size() == catalogue().size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const NamedSchedule& entry = catalogue()[i];
+    INFO(entry.name);
+    CHECK(entry.call == calls[i].first);
+    CHECK(trace::to_dot(weave(entry.orders({}))) == trace::to_dot(calls[i].second));
+  }
+}
+
 TEST_CASE("a name that the catalogue lacks is refused with those it has") {
   const std::string said =
       test::message_of<contract_error>([] { (void)schedule::find_schedule("zigzag"); });
   CHECK_THAT(said, ContainsSubstring("no schedule 'zigzag'"));
   for (const auto& entry : schedule::catalogue())
     CHECK_THAT(said, ContainsSubstring(std::string(entry.name)));
+  CHECK_THAT(said, !ContainsSubstring("did you mean"));
+}
+
+TEST_CASE("a name that is nearly one of the catalogue, or its C++ function's, is told that one") {
+  for (const auto& [wrong, meant] : {std::pair{"zbv", "zb-v"},
+                                     {"zb_v", "zb-v"},
+                                     {"1F1B", "1f1b"},
+                                     {"gipe", "gpipe"},
+                                     {"one_f_one_b", "1f1b"},
+                                     {"dualpipev", "dualpipe-v"},
+                                     {"two_bp", "2bp-naive"}}) {
+    INFO(wrong);
+    const std::string said =
+        test::message_of<contract_error>([&] { (void)schedule::find_schedule(wrong); });
+    CHECK_THAT(said, ContainsSubstring(text("no schedule '", wrong, "'; did you mean '", meant,
+                                            "'? there are gpipe, ")));
+  }
 }
 
 }  // namespace test_catalogue
