@@ -27,8 +27,11 @@ class LayoutDraw {
   }
 
   /// A mesh of exactly so many ranks: its prime factors dealt out to one to three axes.
-  MeshShape mesh(std::int64_t ranks) {
-    std::vector<MeshAxis> axes(static_cast<std::size_t>(1 + below(3)));
+  MeshShape mesh(std::int64_t ranks) { return mesh(ranks, static_cast<std::size_t>(1 + below(3))); }
+
+  /// A mesh of exactly so many ranks: its prime factors dealt out to `dims` axes.
+  MeshShape mesh(std::int64_t ranks, std::size_t dims) {
+    std::vector<MeshAxis> axes(dims);
     for (std::size_t axis = 0; axis < axes.size(); ++axis)
       axes[axis].name = std::string(1, names[axis]);
     for (int factor = 2; ranks > 1; ++factor)

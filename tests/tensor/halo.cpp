@@ -7,6 +7,7 @@
 // each place must hold.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -126,6 +127,34 @@ TEST_CASE("random halos hold what their neighbours own, or owned some steps ago"
       wrong_after_all(comm, [](std::uint64_t) { return std::optional<hd::PathTable>(); });
   INFO(first);
   CHECK(bad == 0);
+}
+
+TEST_CASE("halos in every dimension have their edges and corners, on axes of one rank, too") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  // 8 ranks are 2 x 2 x 2, 6 are 2 x 3 x 1, 3 are 3 x 1 x 1: the last axes often have one rank.
+  std::array<int, 3> sides{1, 1, 1};
+  int left = comm.size();
+  for (std::size_t side = 0; left > 1; side = (side + 1) % 3)
+    for (int factor = 2; factor <= left; ++factor)
+      if (left % factor == 0) {
+        sides[side] *= factor;
+        left /= factor;
+        break;
+      }
+  const hd::MeshShape mesh{{"x", sides[0]}, {"y", sides[1]}, {"z", sides[2]}};
+  for (const std::int64_t width : {1, 2})
+    for (const bool around : {false, true})
+      for (const int age : {0, 1}) {
+        const HaloCase test{
+            hd::Layout(mesh, {8, 6, 4},
+                       {Shard{0, {}, width}, Shard{1, {}, width}, Shard{2, {}, width}}),
+            {.periodic = {around, around, true}}};
+        INFO(test.layout << ", age " << age);
+        CHECK(wrong_after<std::int32_t***>(comm, test, 7, {.age = age}, {}) == 0);
+        CHECK(wrong_after<std::int32_t***>(
+                  comm, test, 7, {.age = age},
+                  path_table(7, comm.rank(), hd::impl::box_memory<Space>())) == 0);
+      }
 }
 
 TEST_CASE("they do so by every path, and where ranks do not choose alike") {
