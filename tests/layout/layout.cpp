@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <set>
 #include <vector>
@@ -48,10 +49,12 @@ Indices dealt(const Layout& layout, Rank rank, std::size_t dim) {
 }  // namespace
 
 TEST_CASE("elements have the owners, and the places there, that the axes one by one give them") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  test::Coverage coverage("random layouts");
+  for (std::uint64_t seed = 0; seed < 900; ++seed) {
     test::LayoutDraw draw(seed);
     const MeshShape mesh = draw.mesh(draw.below(8) + 1);
     const Layout layout = draw.layout(mesh, draw.sizes(4, 7));
+    test::count_layout(coverage, layout);
     INFO("seed " << seed << ": " << layout);
     std::map<Indices, std::set<std::uint32_t>> owners;
     for (int r = 0; r < mesh.size(); ++r) {
@@ -94,6 +97,8 @@ TEST_CASE("elements have the owners, and the places there, that the axes one by 
       REQUIRE(told == ranks);
     }
   }
+  std::cout << coverage;
+  CHECK(coverage.rarer_than(3) == "");
 }
 
 TEST_CASE("axes that shard one dimension deal it out one after the other") {

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <iostream>
 #include <map>
 #include <set>
 #include <string>
@@ -120,15 +121,19 @@ constexpr std::size_t most_actions = 100;  // 6 events of each in a Set
 }  // namespace
 
 TEST_CASE("derived dependencies order every conflict of random lists, in a step and across two") {
+  test::Coverage coverage("random schedules");
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const int ranks = 1 + static_cast<int>(seed % 4);
     const int length = 1 + static_cast<int>(seed * 7 % most_actions);
     const Schedule random = test::random_schedule(seed, ranks, length);
+    test::count_schedule(coverage, random);
     const Events events(random);
     REQUIRE(events.complete);
     if (const std::string pair = events.unordered(); !pair.empty())
       FAIL(random.name() << ", " << ranks << " ranks: " << pair);
   }
+  std::cout << coverage;
+  CHECK(coverage.rarer_than(20) == "");
 }
 
 TEST_CASE("no dependency is derived twice, of a later action or without a conflict") {

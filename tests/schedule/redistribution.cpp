@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -108,11 +109,13 @@ Redistribution plan_of(const RedistributionCase& test, int ranks) {
 TEST_CASE(
     "run from top to bottom, every element is where and what it must be, and nothing else is "
     "touched") {
+  test::Coverage coverage("random redistributions");
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     const int ranks = static_cast<int>(1 + seed % 8);
     // Every fifth has as many dimensions as there may be.
     const RedistributionCase test = seed % 5 == 4 ? RedistributionCase::draw(seed, ranks, 3, 8)
                                                   : RedistributionCase::draw(seed, ranks);
+    test.count(coverage, ranks);
     const Redistribution plan = plan_of(test, ranks);
     INFO("seed " << seed << ": " << plan);
     const Schedule schedule = to_schedule(plan, Scalar::i32);
@@ -143,6 +146,8 @@ TEST_CASE(
       REQUIRE(right);
     }
   }
+  std::cout << coverage;
+  CHECK(coverage.rarer_than(5) == "");
 }
 
 TEST_CASE("steps are named for what they do, and print") {

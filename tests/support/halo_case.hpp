@@ -44,7 +44,7 @@ struct HaloCase {
       chosen.resize(static_cast<std::size_t>(1 + draw.below(ranks)), Rank{0});
     }
     const std::int64_t count = chosen.empty() ? ranks : static_cast<std::int64_t>(chosen.size());
-    const MeshShape mesh = every ? draw.mesh(count, 3) : draw.mesh(count);
+    const MeshShape mesh = every ? draw.mesh(count, 3, draw.below(2) == 0) : draw.mesh(count);
     std::vector<Placement> placements =
         draw.placements(mesh, static_cast<std::int64_t>(sizes.size()), true);
     if (every)

@@ -6,6 +6,8 @@
 /// random_schedule(): legal Schedules that no generator would write, to find what a rule forgot.
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -14,6 +16,8 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
+
+#include "support/coverage.hpp"
 
 namespace heddle::test {
 
@@ -144,6 +148,39 @@ class RandomSchedule {
   int m_added = 0;
   std::set<std::pair<BufferId, std::uint32_t>> m_written;
 };
+
+/// Counts what `schedule` has of what a schedule can have.
+inline void count_schedule(Coverage& coverage, const Schedule& schedule) {
+  std::array<bool, kind_count> kinds{};
+  bool within = false, other_lane = false, several = false, spans = false, updates = false;
+  bool nothing = false, persistent = false;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    const Queue& queue = schedule[action.queue];
+    kinds[static_cast<std::size_t>(action.kind)] = true;
+    within |= action.kind == Kind::move && queue.local();
+    other_lane |= action.kind == Kind::move && +queue.lane != 0;
+    const auto uses = schedule.uses(ActionId{i});
+    nothing |= uses.empty();
+    std::size_t writes = 0;
+    for (const Use& use : uses) {
+      writes += use.writes();
+      spans |= action.kind == Kind::group && schedule[use.buffer].rank != queue.from;
+      updates |= use.access() == Access::update && action.kind != Kind::combine;
+      persistent |= use.writes() && !schedule[use.buffer].transient;
+    }
+    several |= writes > 1;
+  }
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    coverage.count(text(static_cast<Kind>(kind)), kinds[kind]);
+  coverage.count("a move within a rank", within);
+  coverage.count("a move in the second lane", other_lane);
+  coverage.count("an action that writes several buffers", several);
+  coverage.count("a group that uses another rank's buffer", spans);
+  coverage.count("an update that is no sum", updates);
+  coverage.count("an action that uses nothing", nothing);
+  coverage.count("a buffer that persists is written", persistent);
+}
 
 [[nodiscard]] inline Schedule random_schedule(std::uint64_t seed, int ranks, int length,
                                               bool groups = true) {

@@ -54,9 +54,23 @@ struct RedistributionCase {
     }
     std::vector<Placement> placements = draw.placements(mesh, dims, false);
     for (std::size_t axis = 0; axis < placements.size(); ++axis)
-      if (std::holds_alternative<Partial>(source.placements()[axis]) && draw.below(3) == 0)
+      if (std::holds_alternative<Partial>(source.placements()[axis]) && draw.below(2) == 0)
         placements[axis] = source.placements()[axis];
     return {source, source.with(std::move(placements))};
+  }
+
+  /// Counts what this case has of what a redistribution among `ranks` ranks can meet.
+  void count(Coverage& coverage, int ranks) const {
+    count_layout(coverage, source, "source ");
+    count_layout(coverage, target, "target ");
+    const auto same_mesh = source.ranks() == target.ranks();
+    coverage.count("of one mesh", same_mesh);
+    coverage.count("some ranks have neither",
+                   source.mesh().size() < ranks && target.mesh().size() < ranks);
+    coverage.count("some axes stay partial", target.partial().has_value());
+    coverage.count("partial, of two meshes", source.partial().has_value() && !same_mesh);
+    for (const Merge merge : {Merge::sum, Merge::product, Merge::min, Merge::max})
+      coverage.count(text("merged by ", merge), source.partial() == merge);
   }
 };
 
