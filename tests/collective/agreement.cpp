@@ -69,6 +69,14 @@ TEST_CASE("a call that differs is named on every rank, and in what it differs") 
       ContainsSubstring("algorithm") && ContainsSubstring("library") && ContainsSubstring("ring"));
   CHECK_THAT(said(sum, call(View<double>("view", 8), hd::Sum{}, {.shared_memory = false})),
              ContainsSubstring("shared memory"));
+  const Kokkos::View<double**, Kokkos::LayoutLeft, Kokkos::HostSpace> left("left", 2, 4);
+  const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> right("right", 2, 4);
+  CHECK(said(sum, call(left, hd::Sum{})) == "nothing");  // by index, whatever the layout
+  CHECK_THAT(said(call(right, hd::Sum{}, {.same_layout = true}),
+                  call(left, hd::Sum{}, {.same_layout = true})),
+             ContainsSubstring("order of elements") &&
+                 ContainsSubstring("by strides 4 of 2, 1 of 4") &&
+                 ContainsSubstring("by strides 1 of 2, 2 of 4"));
   const auto by_levels = [](bool whole_first) {
     return [=](const hd::Communicator& comm) {
       const int first = whole_first ? comm.size() : 1;

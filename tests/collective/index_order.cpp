@@ -17,13 +17,17 @@
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
 
+#include "support/complaint.hpp"
+
 namespace test_index_order {
 
 namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
 using hd::Rank;
 using hd::schedule::Algorithm;
 using hd::schedule::Collective;
@@ -183,7 +187,7 @@ Case drawn_case(const hd::Communicator& comm, Random& random) {
   Case made{.collective = static_cast<Collective>(draw(8)),
             .form = draw(4),
             .root = Rank{draw(static_cast<std::size_t>(comm.size()))},
-            .count = counts[draw(counts.size())],
+            .count = draw(50) == 0 ? 8400 : counts[draw(counts.size())],  // also shared memory
             .even = draw(2) == 0};
   if (draw(2) == 0) return made;
   for (;;) {
@@ -372,6 +376,23 @@ TEST_CASE("elements of one index are merged, and copied, though strides differ b
   hd::all_reduce(Exec{}, view, hd::Sum{}, comm, [] {});
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 3; ++j) CHECK(view(i, j) == p * (10 * i + j) + 50 * p * (p - 1));
+}
+
+TEST_CASE("what has the same layout on all ranks goes as it lies where a call is told so") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto p = static_cast<std::size_t>(comm.size());
+  const View<float**, Kokkos::LayoutLeft> view("view", 3, 5);
+  const auto gaps = Kokkos::subview(view, std::pair(0, 2), Kokkos::ALL);
+  for (const bool by_library : {true, false}) {
+    hd::CallOptions options{.same_layout = true};
+    if (!by_library) options.algorithm = Algorithm::ring;
+    set(view, values_of(+comm.rank(), 15));
+    hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+    CHECK(get(view) == sum_of(p, 15));
+    CHECK_THAT(hd::test::message_of<hd::contract_error>(
+                   [&] { hd::broadcast(Exec{}, gaps, Rank{}, comm, options); }),
+               ContainsSubstring("heddle::collective::broadcast: a View with gaps"));
+  }
 }
 
 TEST_CASE("a row of a matrix by columns is summed, and the others stay") {

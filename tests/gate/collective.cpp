@@ -18,7 +18,10 @@ struct InOrder {
 };
 
 void gate_collective(const heddle::Communicator& comm) {
+  using heddle::all_gather;
   using heddle::all_reduce;
+  using heddle::exclusive_scan;
+  using heddle::inclusive_scan;
   const gate::Exec exec{};
   const heddle::CallOptions ours{.algorithm = heddle::schedule::Algorithm::ring};
   const auto values = gate::vector<double>();
@@ -38,6 +41,11 @@ void gate_collective(const heddle::Communicator& comm) {
   all_reduce(exec, gate::vector<heddle::MeanPartial<double>>(), heddle::WeightedMean{}, comm);
   all_reduce(exec, gate::vector<heddle::MomentsPartial<double>>(), heddle::Moments{}, comm);
   all_reduce(exec, values, InOrder{}, comm);
+  inclusive_scan(exec, values, heddle::Sum{}, comm);
+  exclusive_scan(exec, values, InOrder{}, comm);
+  const Kokkos::View<double**, Kokkos::LayoutLeft, gate::Exec::memory_space> columns("gate", 8, 8);
+  all_reduce(exec, columns, heddle::Sum{}, comm);
+  all_gather(exec, Kokkos::subview(columns, 0, Kokkos::ALL), columns, comm);
   auto sum = heddle::prepare_all_reduce(exec, values, heddle::Sum{}, comm, ours);
   sum();
 }

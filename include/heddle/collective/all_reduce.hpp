@@ -39,7 +39,7 @@ struct AllReduceCall : CallBase<Exec, View, R> {
   CallView<View> data;
 
   void check() {
-    data.prepare(ViewUse::updates);
+    data.prepare(where, ViewUse::updates, this->options);
     this->expect_no_counts(where);
   }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::all_reduce, data.bytes()}; }

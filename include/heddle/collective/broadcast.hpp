@@ -40,9 +40,8 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
     this->expect_no_counts(where);
     this->expect_root(where, root);
     // A codec changes what the root has, too.
-    data.prepare(+root != this->rank() ? ViewUse::writes
-                 : this->options.codec ? ViewUse::updates
-                                       : ViewUse::reads);
+    const ViewUse at_root = this->options.codec ? ViewUse::updates : ViewUse::reads;
+    data.prepare(where, +root == this->rank() ? at_root : ViewUse::writes, this->options);
   }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::broadcast, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }

@@ -29,15 +29,15 @@ namespace heddle::inline v0 {
 /// without gaps, travels as it lies: LayoutRight, or one dimension. Any other one, such as
 /// LayoutLeft of several dimensions, a row of it or columns of LayoutRight, is packed into memory
 /// of the call before it and unpacked after it: one copy of what the call reads there, and one of
-/// what it writes. If all ranks have the same dense layout, a call that merges or copies whole
-/// Views saves both when it is given the same memory as a View of one dimension.
+/// what it writes. `same_layout` saves both.
 ///
 /// Every call throws, beside what its own page says,
-/// - contract_error for options that do not fit it: counts that are not its blocks', a cost table
-///   of other ranks, a codec for what is not float or double, with error feedback in a call that is
-///   not prepared, with agreement where a call only reads its input, or with domains of other
-///   ranks, a progress thread below MPI_THREAD_MULTIPLE; where ranks give different parts of a
-///   SharedView; and at the contract level "communication" where they make different calls;
+/// - contract_error for options that do not fit it: counts that are not its blocks', same_layout of
+///   a View with gaps, a cost table of other ranks, a codec for what is not float or double, with
+///   error feedback in a call that is not prepared, with agreement where a call only reads its
+///   input, or with domains of other ranks, a progress thread below MPI_THREAD_MULTIPLE; where
+///   ranks give different parts of a SharedView; and at the contract level "communication" where
+///   they make different calls;
 /// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
 ///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
 ///   them over groups of ranks that follow one another do, and perform a reduce_scatter then, too;
@@ -66,6 +66,11 @@ struct CallOptions {
   /// of all_to_all: of the block that this rank sends to each. Empty: n elements in P blocks, the
   /// first n % P of which have one more.
   std::vector<std::size_t> counts = {};
+  /// Whether all ranks give Views of equal extents and strides, without gaps: in any order, such as
+  /// LayoutLeft. The elements of an all_reduce, reduce, broadcast or scan then travel as they lie,
+  /// and no View is packed. Compared at the contract level "communication"; below it, the values
+  /// are wrong if layouts differ. The other calls cut Views, and do as without it.
+  bool same_layout = false;
   /// The form in which messages between ranks travel, of elements of float or double, by an
   /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. With error
   /// feedback only of calls that are prepared, which keep what it adds to the next one.

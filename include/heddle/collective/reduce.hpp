@@ -42,7 +42,7 @@ struct ReduceCall : CallBase<Exec, View, R> {
   void check() {
     this->expect_no_counts(where);
     this->expect_root(where, root);
-    data.prepare(at_root() ? ViewUse::updates : ViewUse::reads);
+    data.prepare(where, at_root() ? ViewUse::updates : ViewUse::reads, this->options);
   }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::reduce, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }

@@ -49,6 +49,7 @@ template <class Call>
          {"bytes of blocks", listed(key.blocks)},
          {"type", key.element == 0 ? text(key.type) : text(key.element, " bytes")},
          {"reduction", typeid(call.reduction).name()},
+         {"order of elements", orders_of_views(call)},
          {"root", text(call.key().root)},
          {"algorithm", text(key.choice)},
          {"chunks", text(key.chunks)},

@@ -93,7 +93,7 @@ struct CallBase {
     return made;
   }
 
-  /// Whether the order in which the elements of memory()[0] lie is that of all ranks.
+  /// CallView::order_of_type of what begins at memory()[0].
   static constexpr bool order_of_type = false;
   void before() const {}
   void after() const {}

@@ -7,16 +7,20 @@
 /// whatever the layout.
 
 #include <cstddef>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/kernel/pack.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/space.hpp>
@@ -48,8 +52,8 @@ template <class View>
 
 /// A View, Lent or Kept, whose elements travel in the order of their indices, the last index
 /// fastest, on all ranks: no rank needs to know the layouts of the others. A View whose elements do
-/// not lie so is packed before the call and unpacked after it. The packed copy lives as long as the
-/// call does.
+/// not lie so is packed before the call and unpacked after it, unless the caller says that all
+/// ranks have the same layout. The packed copy lives as long as the call does.
 template <class Held>
 class CallView {
   using View = std::remove_cvref_t<Held>;
@@ -59,9 +63,11 @@ class CallView {
   using Mirror = decltype(Kokkos::create_mirror_view(std::declval<InSpace>()));
 
  public:
-  /// Whether the type alone says how elements lie, so that it is the same on all ranks.
+  /// Whether the type alone says that elements lie in the order of their indices, where there are
+  /// no gaps: then they do on all ranks, or on none.
   static constexpr bool order_of_type =
-      !std::is_same_v<typename View::array_layout, Kokkos::LayoutStride>;
+      std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
+      (View::rank <= 1 && !std::is_same_v<typename View::array_layout, Kokkos::LayoutStride>);
 
   CallView(const View& view)  // NOLINT(google-explicit-constructor)
       : m_view(view), m_data(begin_of(view)) {}
@@ -75,7 +81,17 @@ class CallView {
     m_data = m_room.data();
     m_packed = true;
   }
-  /// The same with room that is there already, and is used in any case.
+  /// The same in a call on whole Views, which may have the same layout on all ranks.
+  void prepare(const char* where, ViewUse use, const CallOptions& options) {
+    if (!options.same_layout) return prepare(use);
+    m_use = use;
+    m_as_it_lies = true;
+    expects(m_view.size() == 0 || m_view.span_is_contiguous(), [&] {
+      return Complaint{where, "a View with gaps does not travel as it lies", m_view.label(),
+                       "leave CallOptions::same_layout out"};
+    });
+  }
+  /// prepare() with room that is there already, and is used in any case.
   void prepare_in(std::byte* room, ViewUse use) {
     m_use = use;
     m_data = room;
@@ -89,9 +105,17 @@ class CallView {
   [[nodiscard]] Bytes bytes() const { return size() * sizeof(typename View::value_type); }
   /// Whether the elements travel from, or to, room of their own.
   [[nodiscard]] bool packed() const noexcept { return m_packed; }
-  /// The elements in the order of their indices.
+  /// The elements in the order in which they travel.
   [[nodiscard]] std::byte* data() const noexcept { return m_data; }
-  /// Where the element lies that `number` others precede in this order.
+  /// That order, which is the same on all ranks.
+  [[nodiscard]] std::string order() const {
+    if (!m_as_it_lies) return "by index";
+    std::string found = "by strides";
+    for (std::size_t axis = 0; axis < View::rank; ++axis)
+      found += text(axis == 0 ? " " : ", ", m_view.stride(axis), " of ", m_view.extent(axis));
+    return found;
+  }
+  /// Where the element lies that `number` others precede by their indices.
   [[nodiscard]] std::byte* place_of(std::size_t number) const {
     if (!m_packed) return begin_of(m_view) + number * sizeof(typename View::value_type);
     std::ptrdiff_t offset = 0;
@@ -167,11 +191,22 @@ class CallView {
   std::byte* m_data;
   ViewUse m_use = ViewUse::none;
   bool m_packed = false;
+  bool m_as_it_lies = false;
   bool m_has_part = false;
   bool m_mirrored = false;
   InSpace m_room{};
   std::conditional_t<on_host, char, Mirror> m_mirror{};
 };
+
+/// The orders of all Views of a call.
+template <class Call>
+[[nodiscard]] std::string orders_of_views(Call& call) {
+  std::string found;
+  std::apply(
+      [&](const auto&... each) { ((found += (found.empty() ? "" : "; ") + each.order()), ...); },
+      call.views());
+  return found;
+}
 
 /// What is done with all Views of a call: see CallView.
 template <class Call>
