@@ -32,10 +32,12 @@ namespace impl {
                                                int ranks, Rank root) {
   using enum schedule::Algorithm;
   constexpr Bytes few_bytes = 16 << 10;
-  // A chain down which the whole goes uncut is slower than any tree.
+  // A chain down which the whole goes uncut is slower than any tree, and than doubling.
   const bool rooted =
       collective == schedule::Collective::broadcast || collective == schedule::Collective::reduce;
-  const schedule::Algorithm much = rooted ? binomial_tree : ring;
+  const schedule::Algorithm much = rooted                          ? binomial_tree
+                                   : schedule::is_scan(collective) ? recursive_doubling
+                                                                   : ring;
   for (const schedule::Algorithm each :
        {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, direct, bruck})
     if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
