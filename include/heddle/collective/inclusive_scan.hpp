@@ -20,8 +20,8 @@ namespace heddle::inline v0 {
 
 /// Merges `view` over the ranks up to each, element by element and in place: rank r of `comm` ends
 /// with the merge of ranks 0, 1, ..., r, in this order. Waits for the work of `space` first, and
-/// returns when this rank's part is done; kernels that merge run in `space`. All ranks call it, with
-/// Views of one size; see CallOptions for the order of elements.
+/// returns when this rank's part is done; kernels that merge run in `space`. All ranks call it,
+/// with Views of one size; see CallOptions for the order of elements.
 /// @throws what CallOptions says.
 template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
 void inclusive_scan(const Exec& space, const View& view, const R& reduction,
