@@ -27,11 +27,12 @@ template <class Pool>
 double step(Pool& pool, int number) {
   const int n = 300 - number;  // each time a bit smaller
   const auto u = pool.template view<double**>("u", n, n);
-  const auto squares = pool.template view<double**>("squares", n, n);
+  const auto squares = pool.template view<double**>(
+      Kokkos::view_alloc("squares", Kokkos::WithoutInitializing), n, n);
   const Kokkos::MDRangePolicy<examples::Space, Kokkos::Rank<2>> all({0, 0}, {n, n});
   Kokkos::parallel_for(
       "fill", all, KOKKOS_LAMBDA(int i, int j) {
-        u(i, j) = i == j ? 1 : 0;
+        if (i == j) u(i, j) = 1;  // all others are zero
         squares(i, j) = u(i, j) * u(i, j);
       });
   double sum = 0;

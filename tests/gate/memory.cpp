@@ -10,19 +10,18 @@
 void gate_memory() {
   using Memory = gate::Exec::memory_space;
   heddle::memory::Pool pool(heddle::memory::FromSpace<Memory>{});
-  const Kokkos::View<double**, Memory> u = pool.view<double**>("u", heddle::memory::zeroed, 3, 4);
+  const Kokkos::View<double**, Memory> u = pool.view<double**>("u", 3, 4);
   struct Particle {
     float mass, charge;
   };
-  const Kokkos::View<Particle*, Memory> particles =
-      pool.view<Particle*>("particles", heddle::memory::zeroed, 3);
-  const Kokkos::View<double*, Memory> plain = pool.view<double*>("plain", 5);
+  const Kokkos::View<Particle*, Memory> particles = pool.view<Particle*>("particles", 3);
+  const Kokkos::View<double*, Memory> plain =
+      pool.view<double*>(Kokkos::view_alloc("plain", Kokkos::WithoutInitializing), 5);
   heddle::memory::Space space(pool);
   const Kokkos::View<float*, decltype(space)> by_space(Kokkos::view_alloc("by_space", space), 7);
   const Kokkos::View<float*, Memory> converted = by_space;
   heddle::memory::Ordered<gate::Exec, heddle::memory::Ref<decltype(pool)>> ordered(pool);
   const gate::Exec exec;
-  const auto temporary =
-      heddle::memory::make_view<int*>(exec, ordered, "temporary", heddle::memory::zeroed, 9);
+  const auto temporary = heddle::memory::make_view<int*>(exec, ordered, "temporary", 9);
   Kokkos::deep_copy(exec, temporary, 1);
 }

@@ -51,8 +51,7 @@ TEST_CASE("a View that is given back while kernels use it is not anybody's befor
   const Kokkos::View<long*, Exec::memory_space> sum("heddle::test::sum", size);
   const Exec first;
   for (long step = 0; step < 20; ++step) {
-    const auto temporary =
-        memory::make_view<long*>(first, ordered, "temporary", memory::zeroed, size);
+    const auto temporary = memory::make_view<long*>(first, ordered, "temporary", size);
     Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(first, 0, size),
                          Add{temporary, step});
     Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(first, 0, size),
@@ -78,7 +77,7 @@ TEST_CASE("an instance is given what another one has done with, when it has") {
   const Kokkos::View<long*, Exec::memory_space> sum("heddle::test::sum", size);
   for (long step = 0; step < 40; ++step) {
     const Exec& exec = instances[static_cast<std::size_t>(step % 2)];
-    const auto temporary = memory::make_view<long*>(exec, ordered, "some", memory::zeroed, size);
+    const auto temporary = memory::make_view<long*>(exec, ordered, "some", size);
     Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(exec, 0, size),
                          Add{temporary, step});
     Kokkos::parallel_for("heddle::test::add", Kokkos::RangePolicy<Exec>(exec, 0, size),

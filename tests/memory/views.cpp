@@ -26,12 +26,18 @@
 #include <heddle/memory/any_resource.hpp>
 #include <heddle/memory/fallback.hpp>
 #include <heddle/memory/from_space.hpp>
+#include <heddle/memory/pool.hpp>
 #include <heddle/memory/space.hpp>
 #include <heddle/memory/view.hpp>
 
 namespace test_views {
 
 namespace hm = heddle::memory;
+
+/// A description of a View that is not initialised.
+inline auto raw(const std::string& label) {
+  return Kokkos::view_alloc(Kokkos::WithoutInitializing, label);
+}
 
 /// What has been taken of a resource and is not back.
 struct Books {
@@ -339,20 +345,87 @@ struct alignas(256) Wide {
 
 }  // namespace
 
-TEST_CASE("zeroed Views hold zeros, others what the resource gave") {
+TEST_CASE("Views hold zeros, or what the resource gave where that is asked for") {
   Books books;
   Counting heap(books);
   for (const std::size_t size : sizes) {
-    const auto bytes = hm::make_view<unsigned char*>(heap, "bytes", size);
+    const auto bytes = hm::make_view<unsigned char*>(heap, raw("bytes"), size);
     CHECK(sum(bytes) == 255.0 * static_cast<double>(size));
-    const auto zeros = hm::make_view<double**>(heap, "zeros", hm::zeroed, size, 3);
+    const auto zeros = hm::make_view<double**>(heap, "zeros", size, 3);
     CHECK(std::all_of(zeros.data(), zeros.data() + zeros.span(), [](double x) { return x == 0; }));
-    const auto threes = hm::make_view<Three*>(heap, "threes", hm::zeroed, size);
+    const auto threes = hm::make_view<Three*>(heap, "threes", size);
     const auto* const raw = reinterpret_cast<const unsigned char*>(threes.data());
     CHECK(std::all_of(raw, raw + size * sizeof(Three), [](unsigned char x) { return x == 0; }));
   }
-  CHECK(hm::make_view<float>(heap, "one", hm::zeroed)() == 0);
+  CHECK(hm::make_view<float>(heap, "one")() == 0);
   CHECK(books.blocks == 0);
+}
+
+namespace {
+
+/// An element whose constructor does not make zeros.
+struct Seven {
+  int value = 7;
+  double zero = 0;
+};
+/// One that has none without arguments.
+struct Given {
+  explicit Given(int number) : value(number) {}
+  int value;
+};
+
+}  // namespace
+
+TEST_CASE("Views out of a pool hold what Kokkos' own hold, again and again") {
+  hm::Pool<hm::Pages> pool;
+  const Host exec;
+  for (const std::size_t size : {0, 1, 3, 97, 16'384, 16'385, 100'000})  // around 128 KiB
+    for (int again = 0; again < 3; ++again) {
+      const auto view = pool.view<double*>("v", size);
+      const auto named_by_alloc = pool.view<double*>(Kokkos::view_alloc("v"), size);
+      const auto by_exec = pool.view<double*>(Kokkos::view_alloc(exec, std::string("v")), size);
+      exec.fence();
+      const auto without =
+          pool.view<double*>(Kokkos::view_alloc(Kokkos::WithoutInitializing), size);
+      CHECK(view.label() == "v");
+      CHECK(by_exec.label() == "v");
+      CHECK(without.label().empty());
+      const auto sevens = pool.view<Seven*>("sevens", size);
+      const auto given = pool.view<Given*>(raw("given"), size);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        wrong += view(i) != 0 || named_by_alloc(i) != 0 || by_exec(i) != 0;
+        wrong += sevens(i).value != 7 || sevens(i).zero != 0;
+        // What the next ones are to be without.
+        view(i) = named_by_alloc(i) = by_exec(i) = without(i) = sevens(i).zero = 5;
+        given(i) = Given(9);
+      }
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("what the machine cannot back is no View") {
+  hm::Pool<hm::Pages> pool;
+  const std::size_t elements = std::size_t{1} << 43;  // 64 TiB
+  CHECK_THROWS_AS((void)pool.view<double*>("v", elements), heddle::out_of_memory);
+  CHECK(pool.reserved() == 0);
+}
+
+TEST_CASE("what resize adds is zero, unless it is not to be initialised") {
+  Books books;
+  Counting heap(books);
+  auto view = hm::make_view<int**>(heap, "v", 2, 3);
+  Kokkos::deep_copy(view, 4);
+  hm::resize(heap, view, 3, 3);
+  CHECK(view(1, 2) == 4);
+  CHECK((view(2, 0) == 0 && view(2, 2) == 0));
+  hm::resize(heap, Kokkos::WithoutInitializing, view, 4, 3);
+  CHECK(view(1, 2) == 4);
+  CHECK(view(3, 0) == -1);  // as the heap gives it
+  using Space = hm::Space<Counting>;
+  Kokkos::View<int*, Space> of_space(Kokkos::view_alloc("s", Space(heap)), 3);
+  hm::resize(heap, of_space, 5);
+  CHECK(of_space(4) == 0);
 }
 
 TEST_CASE("elements are aligned as their type asks") {
@@ -361,7 +434,7 @@ TEST_CASE("elements are aligned as their type asks") {
       Books books;
       Counting heap(books);
       for (const std::size_t size : sizes) {
-        const auto view = hm::make_view<T*>(heap, "wide", hm::zeroed, size);
+        const auto view = hm::make_view<T*>(heap, "wide", size);
         CHECK(reinterpret_cast<std::uintptr_t>(view.data()) % alignof(T) == 0);
       }
       CHECK(books.blocks == 0);
@@ -380,8 +453,7 @@ TEST_CASE("a resource that has nothing left loses nothing") {
     const auto second = hm::make_view<double*>(heap, std::string(300, 'x'), 7);
     CHECK_THROWS_AS((void)hm::make_view<double*>(heap, "third", 7), heddle::out_of_memory);
     CHECK_THROWS_AS((void)hm::make_view<double*>(heap, std::string(300, 'x'), 7), std::bad_alloc);
-    CHECK_THROWS_AS((void)hm::make_view<double*>(heap, "third", hm::zeroed, 0),
-                    heddle::out_of_memory);
+    CHECK_THROWS_AS((void)hm::make_view<double*>(heap, "third", 0), heddle::out_of_memory);
     CHECK_THROWS_AS(hm::resize(heap, first, 9), heddle::out_of_memory);
     CHECK(first.extent(0) == 7);
     CHECK(sum(first) == 21);
@@ -474,7 +546,7 @@ TEST_CASE("resize keeps what both have, and takes from the resource") {
   Kokkos::View<int*, Kokkos::HostSpace> empty;
   hm::resize(heap, empty, 0);
   CHECK(empty.is_allocated());
-  auto eight = hm::make_view<int********>(heap, "eight", hm::zeroed, 1, 2, 1, 2, 1, 2, 1, 2);
+  auto eight = hm::make_view<int********>(heap, "eight", 1, 2, 1, 2, 1, 2, 1, 2);
   eight(0, 1, 0, 1, 0, 1, 0, 1) = 7;
   hm::resize(heap, eight, 2, 2, 2, 2, 2, 2, 2, 2);
   CHECK(eight(0, 1, 0, 1, 0, 1, 0, 1) == 7);
@@ -490,7 +562,7 @@ TEST_CASE("in the order of an execution space, memory is taken and given back th
   {
     const auto view = hm::make_view<double*>(exec, heap, "view", 97);
     CHECK(heap.in_order == 1);
-    const auto zeros = hm::make_view<int*>(exec, heap, "zeros", hm::zeroed, 97);
+    const auto zeros = hm::make_view<int*>(exec, heap, "zeros", 97);
     exec.fence();
     CHECK(sum(zeros) == 0);
     CHECK(heap.in_order == 2);
@@ -512,7 +584,7 @@ void not_written() {
   static_assert(std::is_same_v<hm::memory_space_of<hm::Fallback<Heap, hm::Ref<Heap>>>, Far>);
   for (const std::size_t size : sizes) {
     {
-      const auto view = hm::make_view<unsigned char*>(heap, "far", size);
+      const auto view = hm::make_view<unsigned char*>(heap, raw("far"), size);
       static_assert(std::is_same_v<decltype(view), const Kokkos::View<unsigned char*, Far>>);
       CHECK(view.label() == "far");
       CHECK(books.blocks == 1);
@@ -614,7 +686,7 @@ TEST_CASE("tools are told of these Views what they are told of Kokkos'") {
       const auto theirs = telling(
           [&] { return Plain(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), size); });
       REQUIRE(theirs.size() == 2);
-      const auto ours = telling([&] { return hm::make_view<char*>(heap, label, size); });
+      const auto ours = telling([&] { return hm::make_view<char*>(heap, raw(label), size); });
       same_words(ours, theirs);
       CHECK(ours[0].address == ours[1].address);
       const auto spaces = telling([&] {
@@ -624,11 +696,11 @@ TEST_CASE("tools are told of these Views what they are told of Kokkos'") {
       same_words(spaces, theirs);
       CHECK(spaces[0].address == spaces[1].address);
     }
-  const auto zeros = telling([&] { return hm::make_view<int*>(heap, "u", hm::zeroed, 97); });
+  const auto zeros = telling([&] { return hm::make_view<int*>(heap, "u", 97); });
   REQUIRE(zeros.size() == 4);
-  CHECK(zeros[1].label == "heddle::memory::zero");
+  CHECK(zeros[1].label == "heddle::memory::initialise");
   CHECK(zeros[1].what == "for");
-  CHECK(zeros[2].label == "heddle::memory::zero");
+  CHECK(zeros[2].label == "heddle::memory::initialise");
   CHECK(zeros[2].what == "fence");
   // A View that a tool did not see begin.
   auto view = hm::make_view<int*>(heap, "u", 97);
@@ -750,7 +822,7 @@ TEST_CASE("Views of the memory of the default execution space") {
   using Device = Kokkos::DefaultExecutionSpace;
   hm::FromSpace<Device::memory_space> memory;
   for (const std::size_t size : sizes) {
-    auto view = hm::make_view<double*>(memory, "device", hm::zeroed, size);
+    auto view = hm::make_view<double*>(memory, "device", size);
     Kokkos::deep_copy(view, 3.0);
     hm::resize(memory, view, size + 1);
     double all = 0;

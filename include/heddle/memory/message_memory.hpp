@@ -79,7 +79,8 @@ template <class MemorySpace>
 template <class MemorySpace>
 [[nodiscard]] Kokkos::View<std::byte*, MemorySpace> message_buffer(std::string_view label,
                                                                    std::size_t bytes) {
-  return make_view<std::byte*>(message_memory<MemorySpace>(), label, bytes);
+  return impl::make_plain<std::byte*, void>(Ref(message_memory<MemorySpace>()), label,
+                                            "heddle::memory::message_buffer", bytes);
 }
 
 }  // namespace heddle::inline v0::memory

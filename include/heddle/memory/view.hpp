@@ -24,15 +24,11 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/device/done_at_once.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/space.hpp>
 
 namespace heddle::inline v0::memory {
-
-/// Says that a View is to hold zeros: all bytes of its elements are 0.
-struct Zeroed {};
-/// Likewise.
-inline constexpr Zeroed zeroed;
 
 namespace impl {
 
@@ -216,29 +212,97 @@ template <class DataType, class View, class R, std::size_t... Axes>
 }
 
 template <class T>
-struct Zero {
+struct Construct {
   T* data;
-  KOKKOS_FUNCTION void operator()(std::size_t i) const { data[i] = T(); }
-};
-struct ZeroBytes {
-  unsigned char* data;
-  KOKKOS_FUNCTION void operator()(std::size_t i) const { data[i] = 0; }
+  KOKKOS_FUNCTION void operator()(std::size_t i) const { new (data + i) T(); }
 };
 
-/// Zeros in the order of `exec`.
+/// A type whose value-initialised elements have no bytes but zeros, as Kokkos sees it.
+template <class T>
+concept AllZero = std::is_trivially_default_constructible_v<T>;
+
+/// Value-initialises all elements, as Kokkos does: zeros, unless the type says otherwise. In the
+/// order of `exec`. Returns whether that may still be going on.
 template <class Exec, class View>
-void fill_with_zeros(const Exec& exec, const View& view) {
+bool initialise(const Exec& exec, const View& view) {
   using T = typename View::value_type;
-  const auto fill = [&](const auto& zero, std::size_t count) {
-    Kokkos::parallel_for("heddle::memory::zero",
+  static_assert(std::is_default_constructible_v<T>,
+                "elements without a default constructor cannot be initialised: ask for "
+                "Kokkos::WithoutInitializing");
+  static_assert(
+      static_cast<bool>(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible),
+      "the execution space does not reach the memory of the View");
+  T* const data = view.data();
+  const std::size_t size = view.span();
+  if (size == 0) return false;
+  if constexpr (on_host<typename View::memory_space> && done_at_once<Exec>) {
+    // What is written faster than threads are woken. Larger ones lie where their threads are.
+    constexpr std::size_t most = std::size_t{128} << 10;
+    if (size * sizeof(T) <= most && !Kokkos::Tools::profileLibraryLoaded()) {
+      if constexpr (AllZero<T>)
+        std::memset(static_cast<void*>(data), 0, size * sizeof(T));
+      else
+        for (std::size_t i = 0; i < size; ++i) new (data + i) T();
+      return false;
+    }
+  }
+  const auto all = [&]<class E>(E* elements, std::size_t count) {
+    Kokkos::parallel_for("heddle::memory::initialise",
                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
-                         zero);
+                         Construct<E>{elements});
   };
-  if (view.span() == 0) return;
-  if constexpr (std::is_arithmetic_v<T>)
-    fill(Zero<T>{view.data()}, view.span());
+  if constexpr (AllZero<T> && !std::is_arithmetic_v<T>)
+    all(reinterpret_cast<unsigned char*>(data), size * sizeof(T));
   else
-    fill(ZeroBytes{reinterpret_cast<unsigned char*>(view.data())}, view.span() * sizeof(T));
+    all(data, size);
+  return true;
+}
+/// Likewise, and waits for it.
+template <class View>
+void initialise(const View& view) {
+  const typename View::execution_space exec;
+  if (initialise(exec, view)) exec.fence("heddle::memory::initialise");
+}
+
+template <class What>
+inline constexpr bool is_view_alloc = false;
+template <class... P>
+inline constexpr bool is_view_alloc<Kokkos::Impl::ViewCtorProp<P...>> = true;
+
+/// What is said of a View in front of its extents: a label, or what Kokkos::view_alloc() returns.
+template <class What>
+concept ViewDescription = std::convertible_to<const What&, std::string_view> || is_view_alloc<What>;
+
+template <class What>
+[[nodiscard]] std::string_view label_of(const What& what) {
+  if constexpr (!is_view_alloc<What>) {
+    return what;
+  } else {
+    static_assert(!What::has_memory_space && !What::has_pointer,
+                  "the memory of the View is that of the resource");
+    static_assert(!What::allow_padding && !What::sequential_host_init,
+                  "make_view takes a label, Kokkos::WithoutInitializing and an execution space");
+    if constexpr (What::has_label)
+      return static_cast<const Kokkos::Impl::ViewCtorProp<void, std::string>&>(what).value;
+    else
+      return {};
+  }
+}
+
+/// Initialises a View as `what` says.
+template <class What, class View>
+void initialise_as(const What& what, const View& view) {
+  if constexpr (!is_view_alloc<What>) {
+    initialise(view);
+  } else if constexpr (What::initialize) {
+    if constexpr (What::has_execution_space)
+      static_cast<void>(initialise(
+          static_cast<const Kokkos::Impl::ViewCtorProp<void, typename What::execution_space>&>(what)
+              .value,
+          view));
+    else
+      initialise(view);
+  }
 }
 
 template <class N>
@@ -256,9 +320,10 @@ template <class DataType, class Layout, class R, class... N>
   using T = typename View::value_type;
   static_assert(!std::is_const_v<T>,
                 "a View that is made must be writable: make one of T, it converts to const T");
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-                "make_view does not construct elements: for such with constructors give a Space to "
-                "Kokkos::View");
+  static_assert(
+      std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+      "make_view does not destroy elements, and copies their bytes: for others give a Space "
+      "to Kokkos::View");
   static_assert(std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
                     std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>,
                 "make_view makes Views of LayoutRight and LayoutLeft");
@@ -285,10 +350,18 @@ template <class DataType, class Layout, class R, class... N>
 /// A plain Kokkos::View<DataType, memory_space_of<R>>, or Kokkos::View<DataType, Layout, ...>,
 /// whose memory comes from `resource` in one block and goes back to it with the last of its copies
 /// and subviews, on whichever thread that dies. (Threads may copy one View at once where Kokkos has
-/// threads: with Serial alone its counts are not atomic.) Not initialised.
+/// threads: with Serial alone its counts are not atomic.)
 ///
 ///     auto u = hd::memory::make_view<double**>(pool, "u", n, m);
 ///     void smooth(Kokkos::View<double**> u);  // takes it as any other
+///     auto v = hd::memory::make_view<double**>(
+///         pool, Kokkos::view_alloc("v", Kokkos::WithoutInitializing), n, m);
+///
+/// `what` is a label, or Kokkos::view_alloc() of a label, Kokkos::WithoutInitializing and an
+/// execution space, each of them or not. As with Kokkos' own Views, elements are zero, or what
+/// their default constructor makes of them, when the call returns; but a given execution space
+/// initialises them in its order, and is not waited for; without initialising they hold whatever is
+/// there.
 ///
 /// A resource that is given by name outlives the View; a temporary is kept in it (UpstreamOf). The
 /// label, the count, deep_copy, mirrors and tools behave as for Kokkos' own Views; what
@@ -297,61 +370,48 @@ template <class DataType, class Layout, class R, class... N>
 /// `extents` are those of the `*` in DataType, at most 8 with those in brackets; layouts are
 /// LayoutRight and LayoutLeft, without padding. Elements are trivially copyable and destructible.
 /// Data begin at a multiple of 64 B and of the alignment of their type; in front of them, in the
-/// same block, the host's Views have up to 256 B of their own. What the host does not reach is not
-/// written; the record of such a View lies on the host's heap.
+/// same block, the host's Views have up to 256 B of their own. What the host does not reach it does
+/// not write; the record of such a View lies on the host's heap.
 ///
 /// No fence where all execution spaces have done their work when a call returns (OpenMP, Serial,
 /// Threads, heddle::Athread); elsewhere one before the block goes back, as Kokkos does, but for the
 /// form with an execution space.
 /// @throws out_of_memory for more elements than addresses, and what the resource throws; nothing is
 ///         lost then. contract_error for an extent below 0, and where Kokkos is not initialised.
-template <class DataType, class Layout = void, class R, std::integral... N>
+template <class DataType, class Layout = void, class R, impl::ViewDescription What,
+          std::integral... N>
 requires(!Kokkos::is_execution_space_v<std::remove_cvref_t<R>>) &&
-    Resource<UpstreamOf<R>> [[nodiscard]] auto make_view(R&& resource, std::string_view label,
+    Resource<UpstreamOf<R>> [[nodiscard]] auto make_view(R&& resource, const What& what,
                                                          N... extents) {
-  return impl::make_plain<DataType, Layout>(UpstreamOf<R>(std::forward<R>(resource)), label,
-                                            "heddle::memory::make_view", extents...);
-}
-
-/// Likewise, zeros: filled by the execution space of the View, and waited for.
-template <class DataType, class Layout = void, class R, std::integral... N>
-requires(!Kokkos::is_execution_space_v<std::remove_cvref_t<R>>) &&
-    Resource<UpstreamOf<R>> [[nodiscard]] auto make_view(R&& resource, std::string_view label,
-                                                         Zeroed, N... extents) {
-  const auto view = make_view<DataType, Layout>(std::forward<R>(resource), label, extents...);
-  const typename decltype(view)::execution_space exec;
-  impl::fill_with_zeros(exec, view);
-  exec.fence("heddle::memory::zero");
+  auto view = impl::make_plain<DataType, Layout>(UpstreamOf<R>(std::forward<R>(resource)),
+                                                 impl::label_of(what), "heddle::memory::make_view",
+                                                 extents...);
+  impl::initialise_as(what, view);
   return view;
 }
 
-/// Likewise, uninitialised, taken and given back in the order of the work of `exec`, without a
-/// fence: work on `exec` may still use the View when its last copy dies. The resource outlives it.
-template <class DataType, class Layout = void, class Exec, class R, std::integral... N>
+/// Likewise, taken, initialised and given back in the order of the work of `exec`, without a fence:
+/// work on `exec` may still use the View when its last copy dies. The resource outlives it.
+template <class DataType, class Layout = void, class Exec, class R, impl::ViewDescription What,
+          std::integral... N>
 requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
-    [[nodiscard]] auto make_view(const Exec& exec, R& resource, std::string_view label,
-                                 N... extents) {
-  return impl::make_plain<DataType, Layout>(impl::InOrder<R, Exec>(resource, exec), label,
-                                            "heddle::memory::make_view", extents...);
-}
-
-/// Likewise, zeros, filled by `exec` and not waited for.
-template <class DataType, class Layout = void, class Exec, class R, std::integral... N>
-requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
-    [[nodiscard]] auto make_view(const Exec& exec, R& resource, std::string_view label, Zeroed,
-                                 N... extents) {
-  const auto view = make_view<DataType, Layout>(exec, resource, label, extents...);
-  impl::fill_with_zeros(exec, view);
+    [[nodiscard]] auto make_view(const Exec& exec, R& resource, const What& what, N... extents) {
+  auto view = impl::make_plain<DataType, Layout>(impl::InOrder<R, Exec>(resource, exec),
+                                                 impl::label_of(what), "heddle::memory::make_view",
+                                                 extents...);
+  if constexpr (!impl::is_view_alloc<What>) {
+    static_cast<void>(impl::initialise(exec, view));
+  } else {
+    static_assert(!What::has_execution_space, "the execution space is said in front");
+    if constexpr (What::initialize) static_cast<void>(impl::initialise(exec, view));
+  }
   return view;
 }
 
-/// Makes `view` one of these extents, from `resource`, with the same label, and with what it held
-/// where both have elements; others are uninitialised. Copies of it keep the old one. Nothing where
-/// the extents are these already. Waits for the copy. A View of a Space by reference
-/// becomes another of that type.
-/// @throws what make_view() does; `view` is as before then.
-template <class DataType, class... P, class R, std::integral... N>
-requires Resource<UpstreamOf<R>>
+namespace impl {
+
+/// See resize(); other elements are initialised or not.
+template <bool initialised, class R, class DataType, class... P, class... N>
 void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   using View = Kokkos::View<DataType, P...>;
   static_assert(!View::memory_traits::is_unmanaged, "an unmanaged View owns nothing to resize");
@@ -360,17 +420,18 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
     using T = typename View::value_type;
     static_assert(std::is_lvalue_reference_v<R>, "the resource of a Space has a name");
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-                  "resize does not construct elements");
+                  "resize does not destroy elements, and copies their bytes");
   }
   static_assert(
       of_its_space ||
-          static_cast<bool>(Kokkos::SpaceAccessibility<typename View::memory_space,
-                                                       memory_space_of<UpstreamOf<R>>>::assignable),
+          static_cast<bool>(
+              Kokkos::SpaceAccessibility<typename View::memory_space,
+                                         memory_space_of<memory::UpstreamOf<R>>>::assignable),
       "the memory of the resource lies in another space than the View, or is not of its Space");
   static_assert(sizeof...(N) == View::rank_dynamic,
                 "give one extent for each * of the data type, and none for those in brackets");
   constexpr const char* where = "heddle::memory::resize";
-  const std::array<std::size_t, View::rank_dynamic> wanted{impl::extent_of(extents, where)...};
+  const std::array<std::size_t, View::rank_dynamic> wanted{extent_of(extents, where)...};
   const auto same = [&]<std::size_t... Axes>(std::index_sequence<Axes...>) {
     return ((view.extent(Axes) == wanted[Axes]) && ...);
   };
@@ -381,9 +442,10 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
                                      typename View::memory_space(resource)),
                   static_cast<std::size_t>(extents)...);
     else
-      return impl::make_plain<typename View::data_type, typename View::array_layout>(
-          UpstreamOf<R>(std::forward<R>(resource)), view.label(), where, extents...);
+      return make_plain<typename View::data_type, typename View::array_layout>(
+          memory::UpstreamOf<R>(std::forward<R>(resource)), view.label(), where, extents...);
   }();
+  if constexpr (initialised) initialise(made);
   const auto copy = [&]<std::size_t... Axes>(std::index_sequence<Axes...>) {
     const std::array<std::size_t, View::rank> common{
         std::min<std::size_t>(view.extent(Axes), made.extent(Axes))...};
@@ -394,6 +456,26 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   if constexpr (View::rank > 0)
     if (view.is_allocated()) copy(std::make_index_sequence<View::rank>());
   view = made;
+}
+
+}  // namespace impl
+
+/// Makes `view` one of these extents, from `resource`, with the same label, and with what it held
+/// where both have elements; others are initialised as by make_view(). Copies of it keep the old
+/// one. Nothing where the extents are these already. Waits for the copy. A View of a Space by
+/// reference becomes another of that type.
+/// @throws what make_view() does; `view` is as before then.
+template <class DataType, class... P, class R, std::integral... N>
+requires Resource<UpstreamOf<R>>
+void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
+  impl::resize<true>(std::forward<R>(resource), view, extents...);
+}
+/// Likewise, other elements are not initialised: `resize(pool, Kokkos::WithoutInitializing, v, n)`.
+template <class DataType, class... P, class R, std::integral... N>
+requires Resource<UpstreamOf<R>>
+void resize(R&& resource, Kokkos::Impl::WithoutInitializing_t, Kokkos::View<DataType, P...>& view,
+            N... extents) {
+  impl::resize<false>(std::forward<R>(resource), view, extents...);
 }
 
 }  // namespace heddle::inline v0::memory

@@ -53,21 +53,21 @@ class Chunks {
   /// @throws out_of_memory.
   [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word,
                                     More more) {
-    if (bytes > left(used())) {
+    // Chunks of pages may have more addresses than there may be pages.
+    if (m_heap.bytes() > m_growth.most && bytes > left(used())) [[unlikely]] {
       if (more == More::none) return 0;
       refuse(bytes);
     }
     Heap::Taken taken = m_heap.take(bytes, alignment);
-    if (taken.begin == 0) {
+    if (taken.begin == 0) [[unlikely]] {
       if (more == More::none) return 0;
-      grow(bytes + (alignment - granule), more);
-      taken = m_heap.take(bytes, alignment);
-      m_bytes.store(m_heap.present(), std::memory_order_relaxed);
+      taken = take_more(bytes, alignment, more);
     }
     m_most_used = std::max(m_most_used, used());
     if constexpr (PagedResource<Upstream>) {
       m_ranges_taken = std::min(m_ranges_taken + 1, most_saved * ranges_for_a_move);
-      if (taken.lacks) fill(taken.begin, bytes);
+      if (taken.lacks) [[unlikely]]
+        fill(taken.begin, bytes);
     }
     m_map.set(taken.begin, granule, word);
     return taken.begin;
@@ -126,6 +126,15 @@ class Chunks {
   mutable BriefMutex lock;
 
  private:
+  /// Of more of upstream.
+  [[nodiscard, gnu::noinline]] Heap::Taken take_more(std::size_t bytes, std::size_t alignment,
+                                                     More more) {
+    if (bytes > left(used())) refuse(bytes);
+    grow(bytes + (alignment - granule), more);
+    const Heap::Taken taken = m_heap.take(bytes, alignment);
+    m_bytes.store(m_heap.present(), std::memory_order_relaxed);
+    return taken;
+  }
   /// So that a range of `bytes` is there: the newest chunk grows if it can, or another one comes.
   /// By more than that, where upstream has so much. A chunk that is to have little more grows in
   /// small steps at first; otherwise to multiples of `least_chunk`, which may be huge pages.
@@ -167,7 +176,8 @@ class Chunks {
   /// classes, which are many, one move for every 512 ranges that were taken, of which 64 may be
   /// saved. In very large memory new ones, as the system keeps account of each part that was moved,
   /// and of so many in a process.
-  void fill(std::uintptr_t begin, std::size_t bytes) requires PagedResource<Upstream> {
+  [[gnu::noinline]] void fill(std::uintptr_t begin,
+                              std::size_t bytes) requires PagedResource<Upstream> {
     const bool saved = bytes <= SizeClasses::largest;
     const bool moves =
         m_heap.present() <= most_moved && (!saved || m_ranges_taken >= ranges_for_a_move);
