@@ -49,9 +49,11 @@
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/live_activations.hpp>
 #include <heddle/schedule/lives.hpp>
+#include <heddle/schedule/lowered_orders.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/parameter_step.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
@@ -80,3 +82,4 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/schedule/torch_csv.hpp>
 #include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/why_not_torch.hpp>

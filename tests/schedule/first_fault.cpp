@@ -107,9 +107,9 @@ TEST_CASE("where an action is missing the fault is at one that shows it") {
         "0.0: an action is missing (no rank has 1F0, which comes after 0F0)");
   CHECK(said({{order(F, 0, 2)}}).starts_with("0.0: an action is missing (no rank has 0F0, though"));
   CHECK(said({{order(F, 0, 0), order(F, 0, 1), order(B, 0, 1)}}) ==
-        "0.0: a stage does not finish a microbatch (0F0 is not followed by its B, or I and W)");
+        "0.0: a stage does not finish a microbatch (no 0B0, or 0I0 and 0W0, after 0F0)");
   CHECK(said({{order(F, 0, 0), order(I, 0, 0)}}) ==
-        "0.1: a stage does not finish a microbatch (0I0 is not followed by its W)");
+        "0.1: a stage does not finish a microbatch (no 0W0 after 0I0)");
   // Numbers so large that no table could hold them.
   CHECK(said({{order(F, 0, 0), {F, Stage{4294967295u}, Item{4294967295u}}}}) ==
         "0.0: an action is missing (no rank has 0F1, though every stage computes every microbatch; "
@@ -131,7 +131,7 @@ TEST_CASE("orders that cannot progress have their fault at the first stuck head"
         "0F1)");
   // A pair waits for the inputs of both of its actions.
   CHECK(said({{fused(F, 0, 0), order(B, 0, 0)}}) ==
-        "0.0: the orders cannot progress (rank 0 waits at 0F0 for 0F0)");
+        "0.1: the orders cannot progress (rank 0 waits at 0B0 for 0F0)");
   StageGraph cyclic{.stages = 2, .edges = {{Stage{0}, Stage{1}}, {Stage{1}, Stage{0}}}};
   CHECK(said({{order(F, 0, 0)}, {order(F, 1, 0)}}, cyclic) ==
         "0.0: the orders cannot progress (rank 0 waits at 0F0 for 1F0, rank 1 waits at 1F0 for "

@@ -89,6 +89,19 @@ TEST_CASE("idle cells, blanks, CR LF and a last line without its end are read ov
   const Orders plain = read_orders("0F0,0B0\n1F0,1B0\n");
   CHECK(read_orders("0F0, ,,0B0\r\n,1F0\t,  1B0,,\r\n").ranks == plain.ranks);
   CHECK(read_orders("0F0,0B0\n1F0,1B0").ranks == plain.ranks);
+  CHECK(read_orders("0F0,0B0\n1F0,1B0\n\n").ranks == plain.ranks);
+  CHECK(read_orders("0F0,0B0\r\n1F0,1B0\r\n\r\n  \n").ranks == plain.ranks);
+}
+
+TEST_CASE("cells may be quoted, and halves of a pair have blanks around them") {
+  const Orders plain = read_orders("0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1");
+  for (const char* pair : {"(0F1; 1B0)OVERLAP_F_B", "(0F1 ;1B0)OVERLAP_F_B",
+                           "( 0F1;1B0 )OVERLAP_F_B", "\"(0F1; 1B0)OVERLAP_F_B\""})
+    CHECK(read_orders(text("\"0F0\",\" 1F0 \" ,", pair, ",\"\",1F1,0B0,1B1,\"0B1\"\r\n")).ranks ==
+          plain.ranks);
+  for (const char* bad : {"\"0F0", "0F0\"", "\"0F0\"\"", "\"0F0\"x", " \"0F0\"", "\"0F0,0F1\"",
+                          "0\"F0\"", "\"0F0\n\""})
+    CHECK(said(bad).starts_with("1.1: a cell is not an action (line 1, cell 1: '"));
 }
 
 TEST_CASE("a fused pair is two entries, the first of them fused") {
@@ -111,14 +124,14 @@ TEST_CASE("transfers stand where torch's lowering places them") {
   const std::string csv =
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n";
-  CHECK(to_csv(orders, CsvContents::transfers) == csv);
+  CHECK(to_csv(schedule::LoweredOrders{orders}) == csv);
   CHECK(read_orders(csv).ranks == orders.ranks);
-  // With sharded parameters: what Heddle derives is left out.
-  CHECK(read_orders("0UNSHARD,1UNSHARD,0F0,1F0,1B0,1REDUCE_GRAD,0B0,0RESHARD,0REDUCE_GRAD").ranks ==
-        read_orders("0F0,1F0,1B0,0B0").ranks);
   // Between two stages of a rank there is none.
-  CHECK(to_csv(read_orders("0F0,1F0"), CsvContents::transfers) == "0F0,1F0\n");
-  CHECK(to_csv(read_orders("0F0,(1F0;0F1)OVERLAP_F_B,1F1\n2F0,2F1"), CsvContents::transfers) ==
+  const auto transfers = [](const char* compute) {
+    return to_csv(schedule::LoweredOrders{read_orders(compute)});
+  };
+  CHECK(transfers("0F0,1F0") == "0F0,1F0\n");
+  CHECK(transfers("0F0,(1F0;0F1)OVERLAP_F_B,1F1\n2F0,2F1") ==
         "0F0,(1F0;0F1)OVERLAP_F_B,1SEND_F0,1F1,1SEND_F1\n2RECV_F0,2F0,2RECV_F1,2F1\n");
 }
 
@@ -133,8 +146,20 @@ TEST_CASE("the old dialect is translated on request") {
   const std::string old = "0F0,0F1,0B0,0W0,0BW1";
   CHECK(to_string(read_orders(old, {.old_dialect = true})) == "0F0,0F1,0I0,0W0,0B1\n");
   CHECK(said(old) ==
-        "1.5: a cell is not an action (line 1, cell 5: '0BW1'); B and BW are of the old dialect, "
-        "which is read on request");
+        "1.5: a cell is not an action (line 1, cell 5: '0BW1'); this looks like the old dialect, "
+        "where "
+        "B is the backward for the input and BW the whole backward: read it with "
+        "CsvOptions::old_dialect, or schedule check --old-dialect");
+  CHECK(
+      said("0F0,0B0,0W0") ==
+      "1.3: an action appears twice (line 1, cell 3: '0W0', 0W0); this looks like the old dialect, "
+      "where B is the backward for the input and BW the whole backward: read it with "
+      "CsvOptions::old_dialect, or schedule check --old-dialect");
+  // The other way round, too.
+  CHECK(
+      said("0F0,0B0", {.old_dialect = true}) ==
+      "1.2: a stage does not finish a microbatch (line 1, cell 2: '0B0', no 0W0 after 0I0); in the "
+      "current dialect B is the whole backward: read the file without the old dialect");
   CHECK(said("0F0,0I0,0W0", {.old_dialect = true}).starts_with("1.2: a cell is not an action"));
 }
 
@@ -142,10 +167,11 @@ TEST_CASE("the error names line, cell and text of the first cell that is not an 
   CHECK(
       said("0F0,0B0\n1F0,1X0\n") ==
       "2.2: a cell is not an action (line 2, cell 2: '1X0'); write 2F0: the stage, one of F I W B, "
-      "SEND_F, RECV_F, SEND_B, RECV_B, the microbatch; or (2F1;3B0)OVERLAP_F_B");
+      "SEND_F, RECV_F, SEND_B, RECV_B, the microbatch; or 2UNSHARD, 2RESHARD, 2REDUCE_GRAD; or "
+      "(2F1;3B0)OVERLAP_F_B");
   for (const char* bad :
        {"F0", "0", "0F", "0f0", "-1F0", "0F-1", "0F0x", "0 F0", "4294967296F0", "0F4294967296",
-        "0SEND0", "0SEND_F", "0RECV_W0", "0CAST0", "\"0F0\"", "0F0;0B0", "\xff", "0OVERLAP_F_B0"}) {
+        "0SEND0", "0SEND_F", "0RECV_W0", "0CAST0", "\"0F0", "0F0;0B0", "\xff", "0OVERLAP_F_B0"}) {
     INFO(bad);
     CHECK(said(text("0F0,", bad)).starts_with("1.2: a cell is not an action (line 1, cell 2: '"));
   }
@@ -156,7 +182,9 @@ TEST_CASE("the error names line, cell and text of the first cell that is not an 
 TEST_CASE("a file or line without actions is refused") {
   CHECK(test::message_of<format_error>([] { (void)read_orders(""); }) ==
         "heddle::schedule::read_orders(CSV): the file is empty");
-  CHECK(said("0F0\n\n") ==
+  CHECK(test::message_of<format_error>([] { (void)read_orders(" \r\n\n"); }) ==
+        "heddle::schedule::read_orders(CSV): the file is empty");
+  CHECK(said("0F0\n\n1F0") ==
         "2.1: a rank has no action (line 2, cell 1: ''); a line is the list of "
         "one rank");
   CHECK(said(",,\n0F0").starts_with("1.1: a rank has no action"));
@@ -167,7 +195,11 @@ TEST_CASE("a fault of the orders is at its cell, idle cells and transfers counte
   CHECK(said("0F0,,0SEND_F0,0F0\n1F0") ==
         "1.4: an action appears twice (line 1, cell 4: '0F0', 0F0)");
   CHECK(said("0F0,1F0\n,,1B0") ==
-        "2.3: a stage is on two ranks (line 2, cell 3: '1B0', stage 1 is on rank 0 already)");
+        "2.3: a stage is on two ranks (line 2, cell 3: '1B0', stage 1 is on rank 0 already); "
+        "copies of "
+        "a stage are read with CsvOptions::graph.replicas, or schedule check --replicas; torch "
+        "cannot "
+        "load them");
   CHECK(said(",0F0,0W0,0I0").starts_with("1.3: an action comes before what it needs"));
   CHECK(said("0F0,,0B0\n1B0,1F0").starts_with("2.1: an action comes before what it needs"));
   CHECK(said("0F0,0F1\n1F0,").starts_with("1.2: an action is missing (line 1, cell 2: '0F1', no "));
@@ -176,6 +208,10 @@ TEST_CASE("a fault of the orders is at its cell, idle cells and transfers counte
       said("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0") ==
       "1.2: the orders cannot progress (line 1, cell 2: '0B0', rank 0 waits at 0B0 for 1B0, rank 1 "
       "waits at 1F1 for 0F1)");
+  CHECK(said("(0F0;0B0)OVERLAP_F_B") ==
+        "1.1: the orders cannot progress (line 1, cell 1: '(0F0;0B0)OVERLAP_F_B', rank 0 waits at "
+        "0B0 "
+        "for 0F0)");
   CHECK(
       said(pairs).starts_with("1.3: an action comes before what it needs (line 1, cell 3: '(0F2;"));
 }

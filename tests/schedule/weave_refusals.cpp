@@ -112,6 +112,33 @@ TEST_CASE("a microbatch that a stage does not finish is refused, and what it lac
              ContainsSubstring("stage 0, microbatch 1 has no F"));
 }
 
+TEST_CASE("where an action is missing, weave names it before the heads that wait for it") {
+  CHECK(refusal<infeasible>({{order(F, 0, 0), order(F, 0, 1), order(B, 0, 0), order(B, 0, 1)},
+                             {order(F, 1, 0), order(B, 1, 0), order(F, 1, 1)}}) ==
+        "heddle::weave(mine): a stage does not finish a microbatch (no 1B1, or 1I1 and 1W1, after "
+        "1F1; so rank 0 waits at 0B1 for 1B1)");
+  CHECK(refusal<infeasible>({{order(F, 0, 0)}, {order(F, 1, 1), order(F, 1, 0)}}) ==
+        "heddle::weave(mine): an action is missing (no rank has 0F1, which comes before 1F1; so "
+        "rank 1 waits at 1F1 for 0F1)");
+  // Of every stage and microbatch of some orders, any action.
+  const Orders whole = schedule::one_f_one_b_orders(3, 4);
+  for (std::size_t rank = 0; rank < whole.ranks.size(); ++rank)
+    for (std::size_t i = 0; i < whole.ranks[rank].size(); ++i) {
+      Orders lacking = whole;
+      lacking.ranks[rank].erase(lacking.ranks[rank].begin() + static_cast<std::ptrdiff_t>(i));
+      const std::string lost = text(whole.ranks[rank][i]);
+      try {
+        (void)weave(lacking);
+        FAIL("woven without " << lost);
+      } catch (const infeasible& error) {  // somebody waits
+        INFO(error.what());
+        CHECK(error.complaint().why.substr(0, error.complaint().why.find("; so ")).find(lost) !=
+              std::string::npos);
+      } catch (const contract_error&) {  // nobody does
+      }
+    }
+}
+
 TEST_CASE("a stage graph with an edge to no stage, or no stages, is refused") {
   const auto on = [](StageGraph graph) { return Orders{"mine", {{order(F, 0, 0)}}, graph}; };
   CHECK_THAT(test::message_of<contract_error>([&] {

@@ -71,8 +71,7 @@ TEST_CASE("interleaved ZB1P on 2 ranks with 2 stages each and 8 microbatches is 
       std::vector<std::string>{"79916995e1b68e799a907dfc85651e8eecefec440bdeba166f15d0f66c0955fa",
                                "82dbd47b340e5ea6078ff51a8efde79ce04bd767b54d86863e05025d66a33f56"});
   CHECK(
-      digests(
-          schedule::to_csv(schedule::merge_backward(orders), schedule::CsvContents::transfers)) ==
+      digests(schedule::to_csv(schedule::LoweredOrders{schedule::merge_backward(orders)})) ==
       std::vector<std::string>{"22de5a2b2c2f252b7a871a799c2c1f394ee70be5a3024611eba356737833a0e9",
                                "c8a4b9c579f979fe390ef8dde6ac32e5b24b4696eddcb0a6c5fe0e662843e48f"});
 }

@@ -23,7 +23,8 @@ namespace heddle::inline v0 {
 /// the later ones and the update, which may use them up, `update` them. Before the update of a
 /// stage that is on several ranks stands one group action over its gradients.
 ///
-/// @throws infeasible where the orders cannot progress; it names what every stuck head waits for.
+/// @throws infeasible if the orders cannot progress; it names an action that is missing or comes
+///         too early, if there is one, and what every stuck head waits for.
 /// @throws contract_error for an action twice, a stage on no rank, or on two ranks where the graph
 ///         has no replicas, a microbatch that a stage does not finish, a fused entry without a
 ///         partner.

@@ -5,7 +5,7 @@
 /// @file
 /// The work behind read_orders(): the cells of a schedule file, and what they say.
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/lowered_orders.hpp>
 #include <heddle/schedule/orders.hpp>
 
 namespace heddle::inline v0::schedule::impl {
@@ -33,20 +34,35 @@ struct CsvTransfer {
   }
 };
 
-/// What a file holds, and where: entry i of rank r stands in cell `cell_of[r][i]` of its line.
+/// What a file holds, and where: entry i of rank r stands in cell `cell_of[r][i]` of its line, its
+/// step i in cell `cell_of_step[r][i]`.
 struct CsvContent {
-  Orders orders = {};
+  LoweredOrders lowered = {};
   std::vector<std::vector<std::size_t>> cell_of = {};
+  std::vector<std::vector<std::size_t>> cell_of_step = {};
   std::vector<std::vector<CsvTransfer>> transfers = {};
 };
+
+/// What to do with a file that looks like one of the old dialect.
+inline constexpr const char* old_dialect_fix =
+    "this looks like the old dialect, where B is the backward for the input and BW the whole "
+    "backward: read it with CsvOptions::old_dialect, or schedule check --old-dialect";
+
+/// A stretch of text without the blanks around it.
+[[nodiscard]] inline std::string_view without_blanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+  return text.substr(0, text.find_last_not_of(" \t\r") + 1);
+}
 
 /// Reads a line, a cell at a time; `what` and `fix` say why read() has returned false.
 class CsvReader {
  public:
   /// The line becomes the next rank of `content`.
   CsvReader(CsvContent& content, bool old_dialect)
-      : m_list(content.orders.ranks.emplace_back()),
+      : m_list(content.lowered.orders.ranks.emplace_back()),
+        m_steps(content.lowered.steps.emplace_back()),
         m_cell_of(content.cell_of.emplace_back()),
+        m_cell_of_step(content.cell_of_step.emplace_back()),
         m_transfers(content.transfers.emplace_back()),
         m_old(old_dialect) {}
 
@@ -62,7 +78,19 @@ class CsvReader {
     std::uint32_t item = 0;
     bool has_item = false;
     if (!split(rest, stage, name, item, has_item)) return not_an_action();
-    if (name == "UNSHARD" || name == "RESHARD" || name == "REDUCE_GRAD") return true;
+    for (const ParameterAction action :
+         {ParameterAction::unshard, ParameterAction::reshard, ParameterAction::reduce_grad}) {
+      if (name != to_string(action)) continue;
+      const ParameterStep step{action, Stage{stage}, m_list.size()};
+      if (has_item) {
+        what = "a step of a stage names a microbatch";
+        fix = text("write ", step, ": it is for all microbatches");
+        return false;
+      }
+      m_steps.push_back(step);
+      m_cell_of_step.push_back(m_cell - 1);
+      return true;
+    }
     if (!has_item) return not_an_action();
     struct Transfer {
       std::string_view name;
@@ -88,7 +116,7 @@ class CsvReader {
     what = "a cell is not an action";
     fix =
         "write 2F0: the stage, one of F I W B, SEND_F, RECV_F, SEND_B, RECV_B, the microbatch; or "
-        "(2F1;3B0)OVERLAP_F_B";
+        "2UNSHARD, 2RESHARD, 2REDUCE_GRAD; or (2F1;3B0)OVERLAP_F_B";
     return false;
   }
 
@@ -102,7 +130,7 @@ class CsvReader {
          {Kind::forward, Kind::backward_input, Kind::backward_weight, Kind::backward, Kind::update})
       if (name == to_string(known)) return kind = known, true;
     (void)not_an_action();
-    if (name == "BW") fix = "B and BW are of the old dialect, which is read on request";
+    if (name == "BW") fix = old_dialect_fix;
     return false;
   }
 
@@ -137,13 +165,12 @@ class CsvReader {
     if (middle == std::string_view::npos) return not_an_action();
     Order pair[2];
     for (const int i : {0, 1}) {
+      const std::string_view half = i == 0 ? both.substr(0, middle) : both.substr(middle + 1);
       std::string_view name;
       std::uint32_t stage = 0;
       std::uint32_t item = 0;
       bool has_item = false;
-      if (!split(i == 0 ? both.substr(0, middle) : both.substr(middle + 1), stage, name, item,
-                 has_item) ||
-          !has_item)
+      if (!split(without_blanks(half), stage, name, item, has_item) || !has_item)
         return not_an_action();
       pair[i] = {Kind::forward, Stage{stage}, Item{item}};
       if (!kind_of(name, pair[i].kind)) return false;
@@ -160,7 +187,9 @@ class CsvReader {
   }
 
   std::vector<Order>& m_list;
+  std::vector<ParameterStep>& m_steps;
   std::vector<std::size_t>& m_cell_of;
+  std::vector<std::size_t>& m_cell_of_step;
   std::vector<CsvTransfer>& m_transfers;
   bool m_old;
   std::size_t m_cell = 0;  ///< number of cells read

@@ -24,15 +24,15 @@ class CsvTransfers {
  public:
   explicit CsvTransfers(const CsvContent& content)
       : m_content(content),
-        m_graph(heddle::impl::graph_of(content.orders)),
-        m_items(heddle::impl::items_of(content.orders)) {
+        m_graph(heddle::impl::graph_of(content.lowered.orders)),
+        m_items(heddle::impl::items_of(content.lowered.orders)) {
     const std::size_t all = static_cast<std::size_t>(m_graph.stages) * m_items;
     m_forward.resize(all);
     m_backward.resize(all);
     m_wanted.resize(4 * all);
-    const bool trains = heddle::impl::trains(content.orders);
-    for (std::size_t rank = 0; rank < content.orders.ranks.size(); ++rank) {
-      const auto& list = content.orders.ranks[rank];
+    const bool trains = heddle::impl::trains(content.lowered.orders);
+    for (std::size_t rank = 0; rank < content.lowered.orders.ranks.size(); ++rank) {
+      const auto& list = content.lowered.orders.ranks[rank];
       for (std::size_t i = 0; i < list.size(); ++i) {
         const std::size_t at = +list[i].stage * m_items + +list[i].item;
         if (list[i].kind == Kind::forward) m_forward[at] = {rank, i};
@@ -107,10 +107,10 @@ class CsvTransfers {
     const std::size_t entry = wanted->here.entry;
     if (sends && entry >= before)
       return fault("a value is sent before it is made",
-                   text(transfer, " before ", m_content.orders.ranks[rank][entry]));
+                   text(transfer, " before ", m_content.lowered.orders.ranks[rank][entry]));
     if (!sends && entry < before)
       return fault("a value is received after it is needed",
-                   text(transfer, " after ", m_content.orders.ranks[rank][entry]));
+                   text(transfer, " after ", m_content.lowered.orders.ranks[rank][entry]));
     auto& messages =
         m_messages[sends ? std::pair(rank, wanted->peer) : std::pair(wanted->peer, rank)];
     (sends ? messages.sent : messages.received).push_back({transfer, wanted->sender});
@@ -132,7 +132,7 @@ class CsvTransfers {
             if (first && std::pair(+first->rank, first->entry) <= std::pair(rank, cell)) continue;
             first = Fault{Rank{rank}, cell, "a transfer is missing",
                           text("no ", lacks, sends ? " after " : " before ",
-                               m_content.orders.ranks[rank][entry])};
+                               m_content.lowered.orders.ranks[rank][entry])};
           }
     return first;
   }

@@ -11,22 +11,25 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/impl/progress.hpp>
+#include <heddle/schedule/lowered_orders.hpp>
 #include <heddle/schedule/orders.hpp>
 
 namespace heddle::inline v0::schedule::impl {
 
-/// For orders without faults.
+/// For orders and steps without faults.
 class CsvWriter {
  public:
-  explicit CsvWriter(const Orders& orders)
-      : m_orders(orders),
-        m_graph(heddle::impl::graph_of(orders)),
-        m_items(heddle::impl::items_of(orders)),
+  explicit CsvWriter(const LoweredOrders& lowered)
+      : m_orders(lowered.orders),
+        m_steps(lowered.steps),
+        m_graph(heddle::impl::graph_of(m_orders)),
+        m_items(heddle::impl::items_of(m_orders)),
         m_homes(static_cast<std::size_t>(m_graph.stages) * m_items),
         m_edges(static_cast<std::size_t>(m_graph.stages)),
-        m_lines(orders.ranks.size()) {
-    for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
-      for (const Order& order : orders.ranks[rank])
+        m_lines(m_orders.ranks.size()) {
+    m_steps.resize(m_lines.size());
+    for (std::size_t rank = 0; rank < m_lines.size(); ++rank)
+      for (const Order& order : m_orders.ranks[rank])
         if (order.kind == Kind::forward) m_homes[at(order.stage, order.item)] = Rank{rank};
     for (const auto& [from, to, edge_at] : m_graph.edges) {
       m_edges[+from].out.push_back(to);
@@ -35,12 +38,20 @@ class CsvWriter {
   }
 
   std::string write() && {
-    using heddle::impl::Progress;
-    Progress(m_orders, m_graph).run([this](Rank rank, std::span<const Order> together) {
+    const auto compute = [this](Rank rank, std::span<const Order> together) {
       append(rank, together.size() == 1 ? text(together[0])
                                         : text("(", together[0], ";", together[1], ")OVERLAP_F_B"));
       for (const Order& order : together) send(rank, order);
-    });
+    };
+    std::vector<std::size_t> done(m_lines.size());
+    const auto step = [&](Rank rank, std::size_t head) {
+      const auto& steps = m_steps[+rank];
+      std::size_t& next = done[+rank];
+      if (next == steps.size() || steps[next].before > head) return false;
+      append(rank, text(steps[next++]));
+      return true;
+    };
+    heddle::impl::Progress(m_orders, m_graph).run(compute, step);
     std::string csv;
     for (const std::string& line : m_lines) csv += line + "\n";
     return csv;
@@ -72,6 +83,7 @@ class CsvWriter {
   }
 
   const Orders& m_orders;
+  std::vector<std::vector<ParameterStep>> m_steps;  ///< by rank
   StageGraph m_graph;
   std::size_t m_items;
   std::vector<Rank> m_homes;  ///< where a stage computes a microbatch

@@ -48,10 +48,15 @@ class FaultFinder {
   }
 
   std::optional<Fault> find() {
+    if (auto found = wrong_or_missing()) return found;
+    return stuck();
+  }
+
+  /// A fault that the lists show before anything is done.
+  std::optional<Fault> wrong_or_missing() {
     if (m_items == 0) return Fault{{}, 0, "the orders hold no action", {}};
     if (auto found = in_the_lists()) return found;
-    if (auto found = missing()) return found;
-    return stuck();
+    return missing();
   }
 
  private:
@@ -129,15 +134,18 @@ class FaultFinder {
       for (std::size_t item = 0; item < m_items; ++item) {
         const State* state = find(stage, item);
         if (state == nullptr) return missing_forward(Stage{stage}, Item{item});
-        const auto fault = [&](std::size_t at, Kind of, const char* lacks) {
-          return Fault{
-              state->rank, at, "a stage does not finish a microbatch",
-              text(Order{of, Stage{stage}, Item{item}}, " is not followed by its ", lacks)};
+        const auto order = [&](Kind kind) { return Order{kind, Stage{stage}, Item{item}}; };
+        const auto fault = [&](std::size_t at, std::string lacks) {
+          return Fault{state->rank, at, "a stage does not finish a microbatch", std::move(lacks)};
         };
         if (m_trains && !state->backward)
-          return fault(state->forward_at, Kind::forward, "B, or I and W");
+          return fault(
+              state->forward_at,
+              text("no ", order(Kind::backward), ", or ", order(Kind::backward_input), " and ",
+                   order(Kind::backward_weight), ", after ", order(Kind::forward)));
         if (m_trains && !state->weights)
-          return fault(state->backward_at, Kind::backward_input, "W");
+          return fault(state->backward_at, text("no ", order(Kind::backward_weight), " after ",
+                                                order(Kind::backward_input)));
       }
     }
     return {};
@@ -179,7 +187,7 @@ class FaultFinder {
     if (progress.run([](Rank, std::span<const Order>) {})) return {};
     std::size_t rank = 0;
     while (progress.heads()[rank] == m_orders.ranks[rank].size()) ++rank;
-    return Fault{Rank{rank}, progress.heads()[rank], "the orders cannot progress",
+    return Fault{Rank{rank}, progress.waits_for(rank)->entry, "the orders cannot progress",
                  progress.stuck()};
   }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/text.hpp>
@@ -92,9 +93,10 @@ class Progress {
 
   /// Sweeps over the ranks until none can do its head; in a sweep each does one, or a fused pair.
   /// Calls `done(rank, together)` for each, a span of one order or two; true where all lists were
-  /// done to their ends.
-  template <class Done>
-  bool run(Done&& done) {
+  /// done to their ends. A rank for which `elsewhere(rank, head)` is true, `head` being the number
+  /// of entries that it has done, spends the sweep on something else.
+  template <class Done, class Elsewhere>
+  bool run(Done&& done, Elsewhere&& elsewhere) {
     std::ranges::fill(m_awaited, nullptr);  // the orders may have changed since the last run
     std::size_t open = 0;                   // ranks that have not come to their ends
     for (bool any = true; any;) {
@@ -104,12 +106,16 @@ class Progress {
       for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
         const std::span<const Order> list = m_orders.ranks[rank];
         std::size_t& head = m_heads[rank];
+        if (elsewhere(Rank{rank}, std::as_const(head))) {
+          any = true;
+          continue;
+        }
         if (head == list.size()) continue;
         ++open;
         const std::uint32_t*& awaited = m_awaited[rank];
         if (awaited != nullptr && !seen(*awaited)) continue;
-        if (const auto lacks = missing_at(rank)) {
-          awaited = &sweep_of(*lacks);
+        if (const auto wait = wait_of(rank)) {
+          awaited = &sweep_of(wait->lacks);
           continue;
         }
         awaited = nullptr;
@@ -123,15 +129,25 @@ class Progress {
     return open == 0;
   }
 
+  template <class Done>
+  bool run(Done&& done) {
+    return run(done, [](Rank, std::size_t) { return false; });
+  }
+
   /// How far every rank has come.
   [[nodiscard]] const std::vector<std::size_t>& heads() const noexcept { return m_heads; }
 
-  /// What the head of `rank`, which is not at its end, or the partner it is fused with, waits for
-  /// first, when run() is over.
-  [[nodiscard]] std::optional<Order> waits_for(std::size_t rank) const {
-    auto found = missing_at(rank);
-    if (found && found->kind == Kind::backward && splits(found->stage))
-      found->kind = Kind::backward_input;
+  /// An order that could not be done, and the first one that it waits for.
+  struct Wait {
+    std::size_t entry;  ///< of its rank's list: the head, or the partner it is fused with
+    Order lacks;
+  };
+  /// What the head of `rank`, which is not at its end, waits for when run() is over; none if it
+  /// could be done.
+  [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const {
+    auto found = wait_of(rank);
+    if (found && found->lacks.kind == Kind::backward && splits(found->lacks.stage))
+      found->lacks.kind = Kind::backward_input;
     return found;
   }
 
@@ -140,9 +156,10 @@ class Progress {
     std::string heads;
     for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
       const auto& list = m_orders.ranks[rank];
-      if (m_heads[rank] < list.size())
-        heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[m_heads[rank]],
-                      " for ", *waits_for(rank));
+      if (m_heads[rank] == list.size()) continue;
+      const Wait wait = *waits_for(rank);
+      heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[wait.entry],
+                    " for ", wait.lacks);
     }
     return heads;
   }
@@ -150,11 +167,13 @@ class Progress {
  private:
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
 
-  [[nodiscard]] std::optional<Order> missing_at(std::size_t rank) const {
-    const Order* const head = &m_orders.ranks[rank][m_heads[rank]];
-    auto found = missing(head[0]);
-    if (!found && head->fused) found = missing(head[1]);
-    return found;
+  [[nodiscard]] std::optional<Wait> wait_of(std::size_t rank) const {
+    const std::size_t head = m_heads[rank];
+    const auto& list = m_orders.ranks[rank];
+    if (const auto lacks = missing(list[head])) return Wait{head, *lacks};
+    if (!list[head].fused) return {};
+    if (const auto lacks = missing(list[head + 1])) return Wait{head + 1, *lacks};
+    return {};
   }
 
   [[nodiscard]] std::optional<Order> missing(const Order& order) const {

@@ -13,6 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/fault_finder.hpp>
 #include <heddle/schedule/impl/progress.hpp>
 #include <heddle/schedule/impl/stage_places.hpp>
 #include <heddle/schedule/orders.hpp>
@@ -114,10 +115,17 @@ class Weaver {
       for (const Order& order : together) compute(order, rank);
       for (const Order& order : together) deliver(order);
     });
-    if (!complete)
-      throw infeasible(m_stages.complaint("the orders cannot progress", progress.stuck(),
-                                          "reorder one of these heads"));
+    if (!complete) throw infeasible(why_stuck(progress));
     check_complete();
+  }
+
+  /// What keeps the orders from their ends: first an action that is wrong or missing, if there is
+  /// one, then the heads that wait.
+  [[nodiscard]] Complaint why_stuck(const Progress& progress) const {
+    if (const auto fault = FaultFinder(m_orders).wrong_or_missing())
+      return m_stages.complaint(fault->what, text(fault->why, "; so ", progress.stuck()));
+    return m_stages.complaint("the orders cannot progress", progress.stuck(),
+                              "reorder one of these heads");
   }
 
   void check_complete() const {

@@ -55,7 +55,7 @@ class Fuser {
     std::size_t rank = 0;
     while (progress.heads()[rank] == m_orders.ranks[rank].size()) ++rank;
     const auto next = [&](std::size_t from) {
-      const Order waits_for = *progress.waits_for(from);
+      const Order waits_for = progress.waits_for(from)->lacks;
       return m_rank_of.at({waits_for.stage, waits_for.item});
     };
     for (std::size_t i = 0; i < m_orders.ranks.size(); ++i) rank = next(rank);  // in a circle now
