@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "commands.hpp"
+#include "torch.hpp"
 
 namespace {
 
@@ -30,7 +31,7 @@ int run(std::string_view command, std::span<char*> arguments) {
   if (command == "compare") return tool::compare(arguments);
   if (command == "gallery") return tool::gallery(arguments);
   if (command == "--help") {
-    std::cout << usage;
+    std::cout << usage << tool::not_for_torch();
     return 0;
   }
   std::cerr << usage;

@@ -54,8 +54,11 @@ examples::Options options(const Command& command, Settings& s) {
     options.add("svg", s.svg, "a file for the picture");
     options.add("perfetto", s.perfetto, "a file for ui.perfetto.dev");
     options.add("dot", s.dot, "a file for Graphviz");
-    options.add("csv", s.csv, "a file in the form of torch.distributed.pipelining");
-    options.flag("transfers", s.transfers, "the csv file says what is sent and received");
+    options.add(
+        "csv", s.csv,
+        "a file for torch.distributed.pipelining; schedule --help says what that cannot run");
+    options.flag("transfers", s.transfers,
+                 "the csv file has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD, too");
   }
   if (command.reads) {
     options.flag("old-dialect", s.old_dialect, "B is for the input and BW the whole backward");

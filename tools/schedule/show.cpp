@@ -6,7 +6,6 @@
 #include <iostream>
 #include <iterator>
 #include <string>
-#include <utility>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/file.hpp>
@@ -15,6 +14,7 @@
 
 #include "commands.hpp"
 #include "settings.hpp"
+#include "torch.hpp"
 
 namespace tool {
 
@@ -23,8 +23,8 @@ using namespace heddle;
 namespace {
 
 /// Prints what is known of the orders and writes the files that are wanted.
-void draw(Orders orders, const Settings& s) {
-  const Priced priced = price(std::move(orders), s);
+void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
+  const Priced priced = price(lowered.orders, s);
   std::cout << to_grid(priced.schedule) << '\n' << to_grid(priced.timeline);
   std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
                     priced.messages, " messages\n");
@@ -33,10 +33,9 @@ void draw(Orders orders, const Settings& s) {
   if (!s.svg.empty()) write_file(s.svg, trace::to_svg(priced.timeline, {.memory = sized}));
   if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
   if (!s.dot.empty()) write_file(s.dot, trace::to_dot(priced.schedule));
-  if (!s.csv.empty())
-    write_file(s.csv,
-               schedule::to_csv(priced.orders, s.transfers ? schedule::CsvContents::transfers
-                                                           : schedule::CsvContents::compute));
+  if (s.csv.empty()) return;
+  write_file(s.csv, s.transfers ? to_lowered_csv(lowered) : schedule::to_csv(lowered.orders));
+  warn_if_not_for_torch(s.csv, lowered.orders);
 }
 
 }  // namespace
@@ -48,7 +47,7 @@ int show(std::span<char*> arguments) {
                                           .prices = true,
                                           .writes = true});
   if (line.help) return 0;
-  draw(named_orders(line)[0], line.settings);
+  draw({named_orders(line)[0]}, line.settings);
   return 0;
 }
 
@@ -72,18 +71,21 @@ int check(std::span<char*> arguments) {
   }
   graph.replicas = s.replicas;
   try {
-    Orders orders = schedule::read_orders(csv, {.name = name,
-                                                .graph = graph,
-                                                .old_dialect = s.old_dialect,
-                                                .vertical_sync = s.vertical_sync});
+    const schedule::LoweredOrders lowered =
+        schedule::read_lowered(csv, {.name = name,
+                                     .graph = graph,
+                                     .old_dialect = s.old_dialect,
+                                     .vertical_sync = s.vertical_sync});
     expects(!s.vertical_sync || csv.find("UPDATE") != std::string::npos, [] {
       return Complaint{"command line",
                        "--vertical-sync is about updates among the orders, and there are none",
                        {},
                        "leave it out"};
     });
-    refuse_price_of_no_pair(line, {orders});
-    draw(std::move(orders), s);
+    refuse_price_of_no_pair(line, {lowered.orders});
+    warn_if_not_for_torch(name, lowered.orders);
+    warn_if_half_lowered(name, csv, lowered);
+    draw(lowered, s);
   } catch (const schedule::wrong_cell& error) {
     std::cout << error.grid();
     throw;

@@ -59,7 +59,24 @@ expect 1 "cannot write 'nowhere/a.svg'" show 1f1b --svg nowhere/a.svg
 expect 0 "makespan 33 s" check a.csv
 expect 0 "" check a.csv --csv b.csv --transfers
 holds b.csv "0F0,0SEND_F0,"
+holds b.csv ",0REDUCE_GRAD,0RESHARD"
 expect 0 "48 messages" check b.csv
+# The steps of a file are kept, and those that one lacks are told and written.
+printf '0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD,0REDUCE_GRAD\n' > steps.csv
+expect 0 "" check steps.csv --csv kept.csv --transfers
+holds kept.csv "0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD,0REDUCE_GRAD"
+printf '0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n' > half.csv
+expect 0 "it has transfers and no REDUCE_GRAD" check half.csv --csv whole.csv --transfers
+holds whole.csv "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD"
+printf '0F0,0F1,0B0,0REDUCE_GRAD,0B1\n' > early.csv
+expect 1 "a gradient is reduced before it is complete (line 1, cell 4: '0REDUCE_GRAD'" check early.csv
+expect 0 "  dualpipe: stage 1 has two copies, on ranks 1 and 2" --help
+expect 0 "'c.csv': torch.distributed.pipelining does not run it: stage 1 has two copies" \
+       show chimera --csv c.csv
+expect 0 "'c.csv': torch.distributed.pipelining does not run it: it has no backward passes" \
+       show stream --csv c.csv --transfers
+expect 0 "'c.csv': torch.distributed.pipelining does not run it: it is asynchronous" \
+       show pipedream --csv c.csv
 expect 1 "cannot read 'none.csv'" check none.csv
 expect 1 "schedule: " check .
 printf '0F0,,0B0\n1F0,1X0\n' > bad.csv
@@ -72,6 +89,8 @@ expect 1 "rank 0 waits at 1F1 for 0F1, rank 1 waits at 1F0 for 0F0" check stuck.
 printf '0F0,0B0,0W0\n' > old.csv
 expect 0 "0I0" check old.csv --old-dialect
 expect 1 "an action appears twice" check old.csv
+expect 1 "this looks like the old dialect" check old.csv
+expect 1 "schedule check --old-dialect" check old.csv
 
 expect 0 "gpipe        33        27.3%   8 8 8 8           48" compare gpipe 1f1b interleaved
 expect 0 "48000" compare gpipe 1f1b --activation 1000
@@ -126,8 +145,8 @@ while read -r name _; do
     flexpipe) says=(--branches 2) ;;
     pipedream-vertical) says=(--vertical-sync) ;;
   esac
-  "$program" show "$name" --csv all.csv --transfers "${sizes[@]}" | nameless > shown
-  "$program" check all.csv "${says[@]}" "${sizes[@]}" | nameless > checked
+  "$program" show "$name" --csv all.csv --transfers "${sizes[@]}" 2>> warnings | nameless > shown
+  "$program" check all.csv "${says[@]}" "${sizes[@]}" 2>> warnings | nameless > checked
   if ! grep -q makespan shown || ! diff shown checked; then
     failures=$((failures + 1))
     echo "FAILED: the file of $name is another schedule (${says[*]})"
