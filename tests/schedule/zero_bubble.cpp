@@ -113,8 +113,8 @@ TEST_CASE("every V-shaped order progresses and stays below its cap, whatever M i
     for (int m = 1; m <= 50; m = m < 12 ? m + 1 : m + 19) {
       if (first_fault(schedule::v_half_orders(p, m)) || first_fault(schedule::v_min_orders(p, m)) ||
           first_fault(schedule::zb_v_orders(p, m)) ||
-          keeps(schedule::v_half_orders(p, m)) > p + 2 ||
-          keeps(schedule::v_min_orders(p, m)) > 2 * ((p + 6) / 3) ||
+          keeps(schedule::v_half_orders(p, m)) > p + 2 - p % 2 ||
+          keeps(schedule::v_min_orders(p, m)) > 2 * ((p + 4) / 3) ||
           keeps(schedule::zb_v_orders(p, m)) > 2 * p)
         FAIL("P=" << p << " M=" << m);
     }

@@ -101,14 +101,16 @@ std::vector<Comparison> zero_bubble() {
       }
       v.add(step(hd::schedule::zb_v({p, m}), half) == 6 * m + p - 1);
       if (p > 2) {
-        controllable.add(step(hd::schedule::v_half({p, m}), half) == 6 * m + 3 * p - 5);
-        controllable.add(step(hd::schedule::v_min({p, m}), half) == 6 * m + 4 * p - 5);
+        const int half_bubble = 3 * p - (p % 2 == 0 ? 7 : 4);
+        const int min_bubble = 4 * p - (p % 3 == 0 ? 7 : 5);
+        controllable.add(step(hd::schedule::v_half({p, m}), half) == 6 * m + half_bubble);
+        controllable.add(step(hd::schedule::v_min({p, m}), half) == 6 * m + min_bubble);
       }
       memory.add(keeps(hd::schedule::zb_h1_orders(p, m), p, p) &&
                  keeps(hd::schedule::zb_h2_orders(p, m), 2 * p - 1, 2 * p - 1) &&
                  keeps(hd::schedule::zb_v_orders(p, m), 2 * p, 2 * p) &&
-                 keeps(hd::schedule::v_half_orders(p, m), 1, p + 2) &&
-                 keeps(hd::schedule::v_min_orders(p, m), 1, 2 * ((p + 6) / 3)));
+                 keeps(hd::schedule::v_half_orders(p, m), 1, p + 2 - p % 2) &&
+                 keeps(hd::schedule::v_min_orders(p, m), 1, 2 * ((p + 4) / 3)));
     }
   }
   return {
@@ -122,11 +124,12 @@ std::vector<Comparison> zero_bubble() {
       v.line("ZB-V: step of 6M+P-1 chunks at F = I = W, within which no rank idles in its span",
              "no bubble"),
       controllable.line(
-          "V-half, V-min: bubbles of 3P-5 and 4P-5 chunks at F = I = W for P 3, 4, 5, 8, 16",
+          "V-half, V-min: bubbles of 3P-4 (P even: 3P-7) and 4P-5 (3 divides P: 4P-7) chunks at "
+          "F = I = W for P 3, 4, 5, 8, 16",
           "1/2, 2/3 of 1F1B's 6P-6"),
       memory.line("most activations kept on every rank, in stages or, for the V, chunks of half a "
                   "stage",
-                  "H1 P, H2 2P-1, V 2P, half P+2, min 2ceil((P+4)/3)"),
+                  "H1 P, H2 2P-1, V 2P, half P+1 (P even: P+2), min 2ceil((P+2)/3)"),
       {"measured throughput over 1F1B on up to 32 GPUs", "1.23, with twice the memory 1.31", "none",
        "none",
        "not reproducible: it needs the authors' GPUs, models and optimiser without its barrier"},

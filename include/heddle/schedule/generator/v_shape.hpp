@@ -15,8 +15,8 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/impl/v_table.hpp>
 #include <heddle/schedule/orders.hpp>
-#include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 #include <heddle/schedule/stage_graph.hpp>
 #include <heddle/schedule/weave.hpp>
 
@@ -83,52 +83,11 @@ class ZbvRank {
   std::vector<Order> m_list;
 };
 
-/// How a microbatch passes the ranks of a V, in slots of the time of one F, I or W. The next
-/// microbatch follows six slots later.
-struct VPassage {
-  /// From a rank to the next: forward towards the fold and back from it, then backward likewise.
-  std::array<int, 4> steps;
-  std::array<int, 3> turns;  ///< from the last of each to the first of the next
-};
-
-/// The orders that repeat `passage`, every W in a gap or where more than `cap` activations would
-/// be kept.
-inline Orders repeat(std::string name, int ranks, int microbatches, const VPassage& passage,
-                     int cap) {
-  Orders orders{name, {}, StageGraph::chain(2 * ranks)};
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Stage near{rank};
-    const Stage far{2 * ranks - 1 - rank};
-    const std::array<std::pair<Kind, Stage>, 4> what = {{{Kind::forward, near},
-                                                         {Kind::forward, far},
-                                                         {Kind::backward_input, far},
-                                                         {Kind::backward_input, near}}};
-    std::array<int, 4> slot;  // of the next microbatch in each
-    int begin = 0;
-    for (std::size_t leg = 0; leg < 4; ++leg) {
-      const bool out = leg % 2 == 0;  // towards the higher ranks
-      slot[leg] = begin + passage.steps[leg] * (out ? rank : ranks - 1 - rank);
-      begin += passage.steps[leg] * (ranks - 1) + (leg < 3 ? passage.turns[leg] : 0);
-    }
-    auto& list = orders.ranks.emplace_back();
-    const auto total = static_cast<std::size_t>(6 * microbatches);
-    list.reserve(total);
-    std::array<int, 4> next = {};
-    while (list.size() < total) {
-      std::size_t first = 4;
-      for (std::size_t leg = 0; leg < 4; ++leg)
-        if (next[leg] < microbatches && (first == 4 || slot[leg] < slot[first])) first = leg;
-      const auto [kind, stage] = what[first];
-      list.push_back({kind, stage, Item{next[first]}});
-      if (kind == Kind::backward_input)
-        list.push_back({Kind::backward_weight, stage, Item{next[first]}});
-      ++next[first];
-      slot[first] += 6;
-    }
-  }
-  orders = fill_idle_with_weights(orders, {.cap = cap});
-  orders.name = std::move(name);
-  return orders;
+/// The orders of `passage`, without its gaps at both ends.
+inline Orders squeezed(std::string name, int ranks, int microbatches, const VPassage& passage) {
+  VTable table(static_cast<std::size_t>(ranks), static_cast<std::size_t>(microbatches), passage);
+  table.squeeze();
+  return {std::move(name), table.lists(), StageGraph::chain(2 * ranks)};
 }
 
 }  // namespace impl
@@ -145,28 +104,34 @@ inline Orders repeat(std::string name, int ranks, int microbatches, const VPassa
   return orders;
 }
 
-/// V-half (Qi et al., "Pipeline parallelism with controllable memory", 2024): at most P + 2
-/// activations of the 2P of ZB-V, about half the memory of 1F1B, and no more than half its bubble:
-/// 3P - 5 for F = I = W = 1 per stage, P >= 3 and M >= P. The passage repeats as published, in
-/// steps of 1 towards the fold and 2 back; its turns are ours, found by simulating all up to 4 for
-/// P up to 32.
+/// V-half (Qi et al., "Pipeline parallelism with controllable memory", NeurIPS'24): about half the
+/// memory of 1F1B and half its bubble. Of the 2P activations of ZB-V every rank keeps at most P + 1
+/// where P is odd and P + 2 where it is even. For F = I = W = 1 per stage and M >= P >= 3 the
+/// bubble is 3P - 4 and 3P - 7. The passage repeats as published, its ends are squeezed; for P <=
+/// 2, where ZB-V keeps no more, the orders are those of ZB-V.
 [[nodiscard]] inline Orders v_half_orders(int ranks, int microbatches) {
   impl::check("heddle::schedule::v_half", ranks, 2, microbatches);
-  const bool even = ranks % 2 == 0;
-  return impl::repeat(text("V-half P=", ranks, " M=", microbatches), ranks, microbatches,
-                      {{1, 2, 1, 2}, even ? std::array{4, 2, 4} : std::array{1, 1, 2}}, ranks + 2);
+  std::string name = text("V-half P=", ranks, " M=", microbatches);
+  if (ranks <= 2 && microbatches >= 2 * ranks - 1) {
+    Orders orders = zb_v_orders(ranks, microbatches);
+    orders.name = std::move(name);
+    return orders;
+  }
+  // In steps of 2 up the ranks, two legs of an even number of them would want one slot.
+  const std::size_t far_turn = ranks % 2 == 0 ? 4 : 1;
+  return impl::squeezed(std::move(name), ranks, microbatches, {{2, 1, 2, 1}, {1, far_turn, 2}});
 }
 
-/// V-min (the same source): at most 2 ceil((P + 4) / 3) activations, about a third of the memory of
-/// 1F1B, and about two thirds of its bubble: 4P - 5 for F = I = W = 1 per stage and P >= 2. All
-/// steps are 1; the turns are longer where P is a multiple of 3, or two legs would want one slot.
-/// With unequal F, I and W its bubble grows with M.
+/// V-min (the same source): about a third of the memory of 1F1B and two thirds of its bubble. Every
+/// rank keeps at most 2 ceil((P + 2) / 3) activations. For F = I = W = 1 per stage and M >= P >= 2
+/// the bubble is 4P - 7 where P is a multiple of 3, else 4P - 5. All steps are 1. With unequal F, I
+/// and W its bubble grows with M.
 [[nodiscard]] inline Orders v_min_orders(int ranks, int microbatches) {
   impl::check("heddle::schedule::v_min", ranks, 2, microbatches);
-  const bool collides = ranks % 3 == 0;
-  return impl::repeat(text("V-min P=", ranks, " M=", microbatches), ranks, microbatches,
-                      {{1, 1, 1, 1}, collides ? std::array{3, 1, 3} : std::array{1, 1, 1}},
-                      2 * ((ranks + 6) / 3));
+  // In steps of 1, two legs of a multiple of 3 ranks would want one slot.
+  const std::size_t far_turn = ranks % 3 == 0 ? 3 : 1;
+  return impl::squeezed(text("V-min P=", ranks, " M=", microbatches), ranks, microbatches,
+                        {{1, 1, 1, 1}, {1, far_turn, 1}});
 }
 
 /// zb_v_orders, woven.
