@@ -213,6 +213,67 @@ TEMPLATE_LIST_TEST_CASE("functors bring reductions of their own", "", Spaces) {
 
 namespace {
 
+/// A sum that knows where it lies: nothing but its own constructors and operator= may copy it.
+struct Placed {
+  Placed() = default;
+  KOKKOS_FUNCTION explicit Placed(std::int64_t value) : sum(value) {}
+  KOKKOS_FUNCTION Placed(const Placed& other) : sum(other.value()) {}
+  KOKKOS_FUNCTION Placed& operator=(const Placed& other) {
+    sum = other.value();
+    return *this;
+  }
+  KOKKOS_FUNCTION Placed& operator+=(const Placed& other) {
+    sum = value() + other.value();
+    return *this;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t value() const {
+    return here == this ? sum : std::numeric_limits<std::int64_t>::min() / 1024;
+  }
+  std::int64_t sum = 0;
+  const Placed* here = this;
+};
+
+struct SumPlaced {
+  KOKKOS_FUNCTION void operator()(std::int64_t i, Placed& sum) const { sum += Placed(i); }
+};
+template <class Space>
+struct SumPlacedBefore {
+  Array<std::int64_t, Space> before;
+  KOKKOS_FUNCTION void operator()(std::int64_t i, Placed& sum, bool last_time) const {
+    if (last_time) before(static_cast<std::size_t>(i)) = sum.value();
+    sum += Placed(i);
+  }
+};
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("values of reductions are copied by their own operators", "", Spaces) {
+  for (const std::size_t size : sizes) {
+    const auto n = static_cast<std::int64_t>(size);
+    Placed sum;
+    Kokkos::parallel_reduce("heddle::test::sum_placed", Kokkos::RangePolicy<TestType>(0, n),
+                            SumPlaced{}, sum);
+    REQUIRE(sum.value() == n * (n - 1) / 2);
+  }
+}
+
+TEST_CASE("Athread copies the values of scans by their own operators, too") {
+  using heddle::Athread;  // Kokkos' OpenMP copies totals byte by byte
+  for (const std::size_t size : sizes) {
+    const auto n = static_cast<std::int64_t>(size);
+    const SumPlacedBefore<Athread> scan{Array<std::int64_t, Athread>("before", size)};
+    Placed total;
+    Kokkos::parallel_scan("heddle::test::sum_placed_before", Kokkos::RangePolicy<Athread>(0, n),
+                          scan, total);
+    REQUIRE(total.value() == n * (n - 1) / 2);
+    const auto before = values_of(scan.before);
+    for (std::int64_t i = 0; i < n; ++i)
+      REQUIRE(before[static_cast<std::size_t>(i)] == i * (i - 1) / 2);
+  }
+}
+
+namespace {
+
 /// The maps composed up to each item, without it in `before` and with it in `with`.
 template <class Space>
 struct Prefixes {

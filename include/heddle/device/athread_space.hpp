@@ -27,8 +27,9 @@ namespace heddle::inline v0 {
 /// Work goes to the cores in contiguous blocks, whatever schedule the policy names. A functor is
 /// copied bitwise into every core's local memory. Reductions and scans join the cores' partial
 /// results in the order of the cores, so a result depends on the range alone and not on the threads
-/// of the host. Teams have one thread; their level-0 scratch is the local memory, of which
-/// `scratch_size_max(0)` of a policy says how much there is. Views lie in the host's memory.
+/// of the host. Teams have one thread, and a policy that asks for more throws. Their level-0
+/// scratch is the local memory, of which `scratch_size_max(0)` of a policy says how much there is.
+/// Views lie in the host's memory.
 ///
 /// Stream order: a kernel is done when its launch returns, so fences never wait. Threads that
 /// launch on one core group take turns.

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -52,12 +53,14 @@ template <class Functor, class Reducer>
 inline constexpr std::string_view
     kernel_name<Kokkos::Impl::CombinedFunctorReducer<Functor, Reducer>> = kernel_name<Functor>;
 
+/// By std::invoke, because a functor may take the index as a narrower type than the policy's: the
+/// compiler does not warn of what the standard library converts.
 template <class Tag, class Functor, class... Arguments>
 void call(const Functor& functor, Arguments&&... arguments) {
   if constexpr (std::is_void_v<Tag>)
-    functor(arguments...);
+    std::invoke(functor, arguments...);
   else
-    functor(Tag{}, arguments...);
+    std::invoke(functor, Tag{}, arguments...);
 }
 
 /// The functor of a parallel_for, or of a reduction, which holds its reducer too.
@@ -119,7 +122,7 @@ class Loop<Kokkos::MDRangePolicy<Properties...>, Functor, Update> {
   [[nodiscard]] const Functor& functor() const { return m_tile.m_func; }
   [[nodiscard]] std::uint64_t items() const {  // Kokkos counts in the policy's index type
     std::uint64_t tiles = 1;
-    for (int axis = 0; axis < Policy::rank; ++axis)
+    for (std::size_t axis = 0; axis < std::size_t{Policy::rank}; ++axis)
       tiles *= static_cast<std::uint64_t>(std::max<std::int64_t>(m_tile.m_rp.m_tile_end[axis], 0));
     return tiles;
   }

@@ -7,7 +7,7 @@
 /// the items of a policy and the functor that is called for them.
 
 #include <cstddef>
-#include <cstring>
+#include <memory>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -28,7 +28,8 @@ template <class Loop>
 inline constexpr std::string_view label_of =
     kernel_name<std::remove_cvref_t<decltype(std::declval<const Loop&>().functor())>>;
 
-/// The partial results of a reduction or scan: one of each core, in main memory.
+/// The partial results of a reduction or scan: one of each core, in main memory. They are copied by
+/// the value's own constructor, and, like those of Kokkos' spaces, not destroyed.
 template <class Loop>
 class Partials {
  public:
@@ -44,13 +45,15 @@ class Partials {
   [[nodiscard]] Value* local(Core& core) const {
     return static_cast<Value*>(core.allocate(m_bytes, alignof(Value)));
   }
-  void copy(int to, int from) const { std::memcpy(of(to), of(from), m_bytes); }
-  void load(Core& core, Value* local) const { std::memcpy(local, of(core.index()), m_bytes); }
-  void store(Core& core, const Value* local) const {
-    std::memcpy(of(core.index()), local, m_bytes);
-  }
+  void copy(int to, int from) const { copy(of(to), of(from)); }
+  void load(Core& core, Value* local) const { copy(local, of(core.index())); }
+  void store(Core& core, const Value* local) const { copy(of(core.index()), local); }
 
  private:
+  void copy(Value* to, const Value* from) const {
+    std::uninitialized_copy_n(from, m_bytes / sizeof(Value), to);
+  }
+
   std::size_t m_bytes;
   PerCore m_memory;
 };
