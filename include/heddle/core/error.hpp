@@ -7,6 +7,11 @@
 /// Catch `heddle::error` for all of them, or the derived class for one cause. Each is a
 /// `std::runtime_error` too, but `out_of_memory`, which is a `std::bad_alloc`.
 
+#if !defined(__cpp_exceptions) || !defined(__cpp_rtti)
+#error "Heddle needs exceptions and RTTI: compile without -fno-exceptions and -fno-rtti"
+#include <heddle_needs_exceptions_and_rtti>  // ends the compilation here
+#endif
+
 #include <new>
 #include <stdexcept>
 #include <string>
