@@ -24,12 +24,12 @@ int main() {
     hd::Runner run(model, schedule, transport, {.execute = {.record = true}});
     for (int step = 0; step < 4; ++step) {
       const examples::PrimeCount count = run.step(step);
-      if (transport.rank() == hd::Rank{0}) std::cout << count << '\n';
+      if (transport.rank() == 0) std::cout << count << '\n';
     }
     // What the last step took, and what the recorded costs say it should take.
     const hd::Timeline measured = run.timeline();
     const hd::Timeline predicted = hd::simulate(run.schedule(), run.costs());
-    if (transport.rank() == hd::Rank{0})
+    if (transport.rank() == 0)
       std::cout << "makespan measured " << measured.makespan() * 1e3 << " ms, predicted "
                 << predicted.makespan() * 1e3 << " ms\n"
                 << hd::to_grid(measured, 60);

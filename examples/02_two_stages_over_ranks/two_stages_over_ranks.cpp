@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   constexpr hd::Bytes block = 50'000;  // a byte per number
   const hd::Schedule schedule =
       hd::schedule::stream({.stages = 2, .microbatches = blocks, .sizes = {.activation = block}});
-  const bool speaks = mesh.rank() == hd::Rank{0};
+  const bool speaks = mesh.rank() == 0;
   if (speaks) std::cout << hd::to_text(schedule);
 
   examples::Primes model(blocks);

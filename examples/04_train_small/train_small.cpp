@@ -17,7 +17,7 @@ namespace hd = heddle;
 int main(int argc, char** argv) {
   hd::Environment env(argc, argv);  // MPI and Kokkos
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}, {"data", 2}});
-  const bool speaks = mesh.rank() == hd::Rank{0};
+  const bool speaks = mesh.rank() == 0;
 
   const auto schedule = hd::schedule::one_f_one_b({.stages = 2, .microbatches = 4});
   if (speaks) std::cout << hd::to_grid(schedule);  // look before you run

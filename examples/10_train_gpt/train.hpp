@@ -42,7 +42,7 @@ template <class Real>
 void train(const Settings& s, MPI_Comm comm) {
   const GptTraining& training = s.training;
   heddle::DeviceMesh mesh(comm, {{"pipe", s.pipe}, {"data", s.data}, {"tensor", s.tensor}});
-  const bool speaks = mesh.rank() == heddle::Rank{0};
+  const bool speaks = mesh.rank() == 0;
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
   const heddle::Schedule schedule = make_schedule(s);
   heddle::expects(s.steps >= 1, [&] {

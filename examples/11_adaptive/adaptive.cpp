@@ -44,7 +44,7 @@ int main() {
     hd::ShapedTransport network(threads, {.link = link});
     hd::AdaptiveRunner run(wait, hd::ScheduleChoice(candidates), network, {.every = 2});
     const hd::ScheduleChoice& choice = run.choice();
-    const bool prints = network.rank() == hd::Rank{0};
+    const bool prints = network.rank() == 0;
     const auto say = [&](const char* when) {
       if (prints) std::cout << when << ": " << choice.schedule().name() << '\n';
     };
@@ -56,8 +56,7 @@ int main() {
     run.step();
     say("slow network, little memory");
     if (!prints) return;
-    std::cout << "a transfer takes " << choice.costs().between(hd::Stage{0}, hd::Stage{1}) * 1e3
-              << " ms\n";
+    std::cout << "a transfer takes " << choice.costs().between(0, 1) * 1e3 << " ms\n";
     for (std::size_t c = 0; c < candidates.size(); ++c)
       std::cout << candidates[c].name() << ": " << choice.needs()[c] << " bytes a rank, a step of "
                 << choice.predicted()[c] * 1e3 << " ms\n";

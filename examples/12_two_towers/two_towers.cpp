@@ -119,7 +119,7 @@ bool train() {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
-  const bool speaks = mesh.rank() == hd::Rank{0};
+  const bool speaks = mesh.rank() == 0;
   const TwoTowers model;
 
   // A stage of either tower takes half as long as one of Chimera, which holds one of each; a rank

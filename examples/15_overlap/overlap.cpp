@@ -97,7 +97,7 @@ double predicted(const hd::Schedule& schedule, int ranks, double r, bool in_part
 
 void run(const hd::Communicator& comm, hd::DeviceMesh& mesh) {
   const int ranks = comm.size();
-  const bool speaks = comm.rank() == hd::Rank{0};
+  const bool speaks = comm.rank() == 0;
   using enum hs::Collective;
 
   const hd::Schedule serial = pair(reduce_scatter, ranks);

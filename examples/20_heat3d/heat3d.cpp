@@ -173,7 +173,7 @@ std::string to_picture(const Sizes& sizes, const std::vector<double>& grid) {
 
 /// All meshes against one rank. Returns the status to exit with.
 int compare(const hd::Communicator& world, const Sizes& sizes, const std::string& pictures) {
-  const bool speaks = +world.rank() == 0;
+  const bool speaks = world.rank() == 0;
   const std::vector<double> meant = serial(sizes);
   std::vector<double> result;
   std::size_t wrong = 0;
@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
     options.add("grid", sizes, "elements along x, y and z, as in 23,19,17");
     options.add("pictures", pictures, "folder for heat.vtk and heat.png");
     if (!options.parse(argc, argv)) {
-      if (+world.rank() == 0) std::cout << options.help();
+      if (world.rank() == 0) std::cout << options.help();
       return 0;
     }
     hd::expects(sizes.size() == 3 && std::ranges::min(sizes) >= 1, [] {
@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     // What is wrong on all ranks is said once.
     const bool shared = dynamic_cast<const hd::contract_error*>(&error) != nullptr;
-    if (+world.rank() == 0 || !shared) std::cerr << "heat3d: " << error.what() << '\n';
+    if (world.rank() == 0 || !shared) std::cerr << "heat3d: " << error.what() << '\n';
     return 1;
   }
 }

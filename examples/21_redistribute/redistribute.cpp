@@ -45,7 +45,7 @@ void move(const Matrix& from, const Matrix& to) {
   long wrong = 0;
   for_each_element(to, [&](double here, double meant) { wrong += here == meant ? 0 : 1; });
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, comm.get());
-  if (comm.rank() != hd::Rank{0}) return;
+  if (comm.rank() != 0) return;
   const auto plan =
       hd::schedule::redistribution(from.layout(), to.layout(), comm.size(), sizeof(double));
   const hd::Machine machine = hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9});
@@ -74,7 +74,7 @@ void run() {
   // Ranks that know nothing of each other's tensors: a half has one by columns, the other one by
   // rows in turn. The ranks that have none give none.
   if (ranks == 1) return;
-  const bool left = static_cast<int>(+world.rank()) < half;
+  const bool left = world.rank() < half;
   const hd::Communicator mine = world.split(left ? 0 : 1, static_cast<int>(+world.rank()));
   const hd::MeshShape shape{{"half", mine.size()}};
   std::optional<Matrix> ours, theirs;

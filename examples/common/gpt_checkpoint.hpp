@@ -52,7 +52,7 @@ void save(const std::filesystem::path& file, Gpt<Real>& model, heddle::DeviceMes
   const auto mean = gather<Real>(model, mesh, [](auto& stage) { return stage.shards().mean(); });
   const auto square =
       gather<Real>(model, mesh, [](auto& stage) { return stage.shards().square(); });
-  if (mesh.rank() != heddle::Rank{0}) return;
+  if (mesh.rank() != 0) return;
   std::int64_t updates = 0;
   model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
     updates = static_cast<std::int64_t>(stage.shards().steps());

@@ -66,7 +66,7 @@ class Primes {
 
   /// Performs one action of the schedule. Its memory is named by role.
   void operator()(const heddle::Task& task) {
-    if (task.stage() == heddle::Stage{0}) {
+    if (task.stage() == 0) {
       const auto block = task.get<std::uint8_t>(heddle::role::output);
       sieve((m_first_block + +task.item()) * block.size(), block);
     } else {

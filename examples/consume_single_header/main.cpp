@@ -16,7 +16,7 @@ struct Squares {
   long sum = 0;
 
   void operator()(const heddle::Task& task) {
-    if (task.stage() == heddle::Stage{0}) {
+    if (task.stage() == 0) {
       const long number = static_cast<long>(+task.item());
       task.get<long>(heddle::role::output)[0] = number * number;
     } else {
@@ -39,7 +39,6 @@ int main() {
     Squares model;
     heddle::Runner run(model, stream, transport);
     run.step();
-    if (transport.rank() == heddle::Rank{1})
-      std::cout << "sum of the first 100 squares: " << model.sum << '\n';
+    if (transport.rank() == 1) std::cout << "sum of the first 100 squares: " << model.sum << '\n';
   });
 }
