@@ -111,11 +111,15 @@ Comparison every_space() {
 
 // --- A rewrite at each level.
 
-/// What a rewrite brings, simulated and executed: time before / time after.
+/// What a rewrite brings, simulated and executed: time before / time after. It holds if at least
+/// 0.8 of the predicted gain is there when executed; the gain of 1.16x is 0.16.
 Comparison rewrite(const char* what, double simulated, double executed) {
+  constexpr double part = 0.8;
+  const double least = 1 + part * (simulated - 1);
   return {hd::text("time before / after a rewrite, ", what), "(no figure)",
-          hd::text("simulated ", simulated, ", executed ", executed), "both above 1.05",
-          verdict(simulated > 1.05 && executed > 1.05)};
+          hd::text("simulated ", simulated, ", executed ", executed),
+          hd::text(part, " of the predicted gain: executed at least ", least),
+          verdict(simulated > 1 && executed >= least)};
 }
 
 /// Stages that wait for as long as `costs` says.
