@@ -27,6 +27,7 @@
 #include <heddle/memory/replay.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/segment.hpp>
+#include <heddle/memory/shared.hpp>
 #include <heddle/memory/space.hpp>
 #include <heddle/memory/stats.hpp>
 #include <heddle/memory/stream_ordered.hpp>

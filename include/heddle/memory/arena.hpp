@@ -17,6 +17,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -45,6 +46,7 @@ class Arena {
         m_chunks(std::exchange(other.m_chunks, {})),
         m_current(std::exchange(other.m_current, 0)),
         m_gaps(std::exchange(other.m_gaps, {})) {}
+  /// No View of it lives, see ~Pool().
   ~Arena() { release(); }
 
   /// The next bytes of a chunk. @throws what the upstream throws, std::bad_alloc for what it
@@ -83,8 +85,9 @@ class Arena {
   }
 
   /// Takes all blocks back, and keeps the chunks for others. Blocks of before are not to be used
-  /// or given back any more.
+  /// or given back any more; no View of it lives, see ~Pool().
   void reset() noexcept {
+    impl::ListedView::expect_none_in(*this, "heddle::memory::Arena");
     for (Chunk& chunk : m_chunks) chunk.used = 0;
     m_gaps.clear();
     m_current = 0;

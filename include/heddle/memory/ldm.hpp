@@ -13,6 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/region.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -32,6 +33,10 @@ class Ldm {
   explicit Ldm(std::size_t bytes = of_core, std::size_t reserved = 0)
       : m_memory(std::make_unique_for_overwrite<Granule[]>(left(bytes, reserved) / granule)),
         m_region(where, m_memory.get(), bytes - reserved) {}
+  /// As long as no other thread uses either.
+  Ldm(Ldm&&) = default;
+  /// No View of it lives, see ~Pool().
+  ~Ldm() { impl::ListedView::expect_none_in(*this, where); }
 
   /// Out of it. @throws out_of_memory where no free piece is large enough.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {

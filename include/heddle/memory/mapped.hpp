@@ -24,6 +24,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/fork_guard.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/region.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -43,8 +44,9 @@ class Mapped {
   Mapped(const std::filesystem::path& file, std::size_t bytes) : m_region(map(file, bytes)) {}
   /// As long as no other thread uses either.
   Mapped(Mapped&&) = default;
-  /// The file stays, with what was written.
+  /// The file stays, with what was written. No View of it lives, see ~Pool().
   ~Mapped() {
+    impl::ListedView::expect_none_in(*this, where);
     if (m_region.begin() != nullptr) ::munmap(m_region.begin(), m_region.bytes());
   }
 

@@ -16,6 +16,7 @@
 #include <heddle/memory/impl/block_pool.hpp>
 #include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/fork_guard.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/thread_caches.hpp>
 #include <heddle/memory/machine_memory.hpp>
 #include <heddle/memory/pages.hpp>
@@ -43,12 +44,14 @@ namespace heddle::inline v0::memory {
 /// neighbours when they come back. Nothing is written into memory that is free, so that it may be a
 /// device's.
 ///
-/// It outlives its blocks. What a thread has at hand is not there for others: at most `cached`, or
-/// a 48th part of the chunks by the number of threads; where there are several, eight times
-/// `cached` for each, as long as all have no more than a quarter of the chunks. Sizes that the
-/// thread has not run out of while it fetched small blocks 64 times go back. (Magazines: Bonwick
-/// and Adams, USENIX 2001; bins of free ranges: Masmano et al., TLSF, ECRTS 2004; blocks out of
-/// pages from several places: Guo et al., GMLake, ASPLOS 2024.)
+/// It outlives its blocks and Views: a View that dies later gives its block to a pool that is not
+/// there any more, whatever happens then. A SharedPool lasts as long as its Views. What a thread
+/// has at hand is not there for others: at most `cached`, or a 48th part of the chunks by the
+/// number of threads; where there are several, eight times `cached` for each, as long as all have
+/// no more than a quarter of the chunks. Sizes that the thread has not run out of while it fetched
+/// small blocks 64 times go back. (Magazines: Bonwick and Adams, USENIX 2001; bins of free ranges:
+/// Masmano et al., TLSF, ECRTS 2004; blocks out of pages from several places: Guo et al., GMLake,
+/// ASPLOS 2024.)
 ///
 /// Its blocks together never have more than PoolOptions::most bytes, by default what the machine
 /// can back: a pool over pages throws out_of_memory instead of giving out what the system does not
@@ -71,6 +74,9 @@ class Pool {
       : m_pool(UpstreamOf<Given>(std::forward<Given>(upstream)), checked(options)) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+  /// No block is out, and no View lives. In debug builds, and where HEDDLE_CHECK_VIEWS is defined,
+  /// the program ends with a sentence that names the Views which do.
+  ~Pool() { impl::ListedView::expect_none_in(*this, "heddle::memory::Pool"); }
 
   /// As in Resource. @throws out_of_memory where upstream has no more, or PoolOptions::most bytes
   /// are in use; nothing is written then.

@@ -12,6 +12,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/region.hpp>
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/pages.hpp>
@@ -37,8 +38,9 @@ class Segment {
   explicit Segment(std::size_t bytes) requires std::same_as<Up, Pages> : Segment(bytes, Pages{}) {}
   /// As long as no other thread uses either.
   Segment(Segment&&) = default;
-  /// Gives it back.
+  /// Gives it back. No View of it lives, see ~Pool().
   ~Segment() {
+    impl::ListedView::expect_none_in(*this, where);
     if (m_region.begin() != nullptr)
       m_upstream.deallocate(m_region.begin(), m_region.bytes(), alignment_of_all);
   }

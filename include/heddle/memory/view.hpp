@@ -25,6 +25,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/device/done_at_once.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/space.hpp>
 
@@ -87,7 +88,8 @@ template <class View, std::size_t Rank>
 /// on the host's heap. It is what Kokkos' Views count themselves by, and ends by release(), never
 /// by its destructor, which would free memory that is not Kokkos'.
 template <class MemorySpace, class R>
-class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace, void> {
+class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace, void>,
+                         private ListedView {
  public:
   using Root = Kokkos::Impl::SharedAllocationRecord<void, void>;
 
@@ -115,6 +117,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     }
     record->m_alignment = alignment;
     record->m_label.swap(kept);
+    record->enter();
     if (Kokkos::Tools::profileLibraryLoaded()) [[unlikely]]
       try {
         Kokkos::Tools::allocateData(handle(), std::string(label), record->m_alloc_ptr, size);
@@ -140,6 +143,11 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
       : Kokkos::Impl::SharedAllocationRecord<MemorySpace, void>(header, sizeof(Header) + size,
                                                                 &release, std::string()),
         m_resource(std::move(resource)) {}
+
+  [[nodiscard]] const void* listed_data() const override { return this->data(); }
+  [[nodiscard]] std::string listed_name() const override {
+    return text("'", get_label(), "' of ", this->size(), " B");
+  }
 
   /// Where things lie in a block: the record at its begin, Kokkos' header ends where the data
   /// begin.
@@ -177,6 +185,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     const std::size_t size = place.data + record->size();
     void* const block = static_cast<std::byte*>(record->data()) - place.data;
     R resource(std::move(record->m_resource));
+    record->leave();
     // The members that may own memory; that of the record is taken over.
     std::destroy_at(&record->m_resource);
     std::destroy_at(&record->m_label);
@@ -370,7 +379,7 @@ template <class DataType, class Layout, class R, class... N>
 /// `extents` are those of the `*` in DataType, at most 8 with those in brackets; layouts are
 /// LayoutRight and LayoutLeft, without padding. Elements are trivially copyable and destructible.
 /// Data begin at a multiple of 64 B and of the alignment of their type; in front of them, in the
-/// same block, the host's Views have up to 256 B of their own. What the host does not reach it does
+/// same block, the host's Views have up to 320 B of their own. What the host does not reach it does
 /// not write; the record of such a View lies on the host's heap.
 ///
 /// No fence where all execution spaces have done their work when a call returns (OpenMP, Serial,

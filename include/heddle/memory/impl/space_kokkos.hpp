@@ -14,6 +14,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/core/text.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/space.hpp>
 
 /// What Kokkos asks of a memory space.
@@ -43,7 +45,8 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, void>
 /// destructor, which would give the memory to the space beneath.
 template <class R, class Hold, class Destroy>
 class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
-    : public SharedAllocationRecord<heddle::memory::Space<R, Hold>, void> {
+    : public SharedAllocationRecord<heddle::memory::Space<R, Hold>, void>,
+      private heddle::memory::impl::ListedView {
   using Space = heddle::memory::Space<R, Hold>;
   using Base = SharedAllocationRecord<Space, void>;
   using Root = SharedAllocationRecord<void, void>;
@@ -54,6 +57,7 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
                                                         std::size_t bytes) {
     auto* const record = new SharedAllocationRecord(space, label, bytes);
     record->write_header(label);
+    record->enter();
     return record;
   }
   template <class Exec>
@@ -70,6 +74,11 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
       : Base(checked_allocation_with_header(space, label, bytes), bytes, &release, label),
         m_destroy(),
         m_from(space) {}
+
+  [[nodiscard]] const void* listed_data() const override { return this->data(); }
+  [[nodiscard]] std::string listed_name() const override {
+    return heddle::text("'", this->get_label(), "' of ", this->size(), " B");
+  }
 
   void write_header(const std::string& label) {
     if constexpr (heddle::memory::impl::on_host<typename Space::Beneath>) {
@@ -90,6 +99,7 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
     const std::string label(std::move(record->m_label));
     void* const block = record->m_alloc_ptr;
     const std::size_t bytes = record->m_alloc_size;
+    record->leave();
     std::destroy_at(&record->m_destroy);
     std::destroy_at(&record->m_from);
     std::destroy_at(&record->m_label);
