@@ -72,13 +72,27 @@ function(heddle_source_option source key default result)
   set(${result} "${value}" PARENT_SCOPE)
 endfunction()
 
-# heddle_join(RESULT NAME TOGETHER sources...): units NAME_1.cpp, ... that include up to TOGETHER of the
-# sources each, which pay for their headers once (docs/decisions/0039). They name their sources below
+# heddle_join(RESULT NAME TOGETHER sources... [STRICT headers...]): units NAME_1.cpp, ... that include up
+# to TOGETHER of the sources each, which pay for their headers once (docs/decisions/0039). The STRICT
+# headers come first, and have the warnings of conversions, whatever instantiates their templates: users
+# may include ours with these warnings on. The sources do not have them. Units name their sources below
 # this folder, among the directories of whose includes it must be, so that a compiler cache finds
 # in one clone what it has seen in another; CMake's own UNITY_BUILD writes whole paths.
 function(heddle_join result name together)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "STRICT")
   set(units)
-  set(sources ${ARGN})
+  set(sources ${arg_UNPARSED_ARGUMENTS})
+  set(head "")
+  if(arg_STRICT)
+    list(TRANSFORM arg_STRICT REPLACE ".+" "#include <\\0>\n" OUTPUT_VARIABLE includes)
+    string(CONCAT head "#pragma GCC diagnostic warning \"-Wconversion\"\n"
+                       "#pragma GCC diagnostic warning \"-Wsign-conversion\"\n" ${includes}
+                       "#pragma GCC diagnostic ignored \"-Wconversion\"\n"
+                       "#pragma GCC diagnostic ignored \"-Wsign-conversion\"\n")
+    if(HEDDLE_WERROR)
+      string(REPLACE "diagnostic warning" "diagnostic error" head "${head}")
+    endif()
+  endif()
   if(NOT HEDDLE_JOIN_TESTS OR together EQUAL 1)
     set(${result} ${sources} PARENT_SCOPE)
     return()
@@ -88,7 +102,7 @@ function(heddle_join result name together)
     math(EXPR number "${number} + 1")
     list(SUBLIST sources 0 ${together} some)
     list(REMOVE_ITEM sources ${some})
-    set(text "")
+    set(text "${head}")
     foreach(source IN LISTS some)
       cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
       string(APPEND text "#include \"${source}\"\n")
