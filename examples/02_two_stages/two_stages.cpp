@@ -4,6 +4,7 @@
 // A pipeline of two plain functions in one process: one thread sieves blocks of numbers while the
 // other counts the primes of the block before. Needs neither MPI nor Kokkos.
 
+#include <cstdint>
 #include <iostream>
 
 #include <heddle/heddle_core.hpp>
@@ -22,7 +23,7 @@ int main() {
   hd::run_threads(schedule.ranks(), [&](hd::ThreadTransport& transport) {
     examples::Primes model(blocks);
     hd::Runner run(model, schedule, transport, {.execute = {.record = true}});
-    for (int step = 0; step < 4; ++step) {
+    for (std::uint64_t step = 0; step < 4; ++step) {
       const examples::PrimeCount count = run.step(step);
       if (transport.rank() == 0) std::cout << count << '\n';
     }

@@ -6,6 +6,7 @@
 //
 //   mpiexec -n 2 example_02_two_stages_over_ranks
 
+#include <cstdint>
 #include <iostream>
 
 #include <heddle/heddle.hpp>
@@ -27,7 +28,7 @@ int main(int argc, char** argv) {
 
   examples::Primes model(blocks);
   hd::Runner run(model, schedule, mesh, {.execute = {.record = true}});
-  for (int step = 0; step < 4; ++step) {
+  for (std::uint64_t step = 0; step < 4; ++step) {
     const examples::PrimeCount count = run.step(step);
     if (speaks) std::cout << count << '\n';
   }

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -192,7 +191,6 @@ TEST_CASE("with feedback the error of a sum over steps does not grow with them")
     const Data<double> before = numbers<double>(ranks, count);
     Data<double> data = before;
     Data<double> total(ranks, std::vector<double>(count));
-    std::mutex guard;
     run_threads(ranks, [&](ThreadTransport& transport) {
       auto& mine = data[+transport.rank()];
       Runner runner(Adder<double>{&mine}, schedule, transport);
