@@ -6,7 +6,8 @@
 ///     LD_PRELOAD=libheddle_malloc.so program
 /// All blocks together have no more than the memory of the machine; programs ask for more than they
 /// write, so that limits of control groups do not count.
-/// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system.
+/// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system, and which
+/// process says so.
 /// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
 /// FILE.<process>, of which `memory import` makes a trace; of one that a process becomes to
 /// FILE.<process>.1 and so on, as where such a file is left of another run. A child of fork()
@@ -38,6 +39,7 @@
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool_options.hpp>
 
+#include "../process_name.hpp"
 #include "raw_event.hpp"
 
 namespace {
@@ -278,9 +280,11 @@ std::size_t size_of(const void* block) noexcept {
   events.close();
   const char* const wanted = std::getenv("HEDDLE_MALLOC_REPORT");
   if (wanted == nullptr || std::strcmp(wanted, "1") != 0 || state != State::made) return;
-  char line[128];
-  const int length = std::snprintf(line, sizeof line, "heddle_malloc: %zu B reserved, %zu B idle\n",
-                                   made().reserved(), made().idle());
+  const heddle_tools::ProcessName process;
+  char line[1024];
+  const int length = std::snprintf(
+      line, sizeof line, "heddle_malloc: %zu B reserved, %zu B idle, %.*s\n", made().reserved(),
+      made().idle(), static_cast<int>(process.text().size()), process.text().data());
   if (::write(STDERR_FILENO, line, static_cast<std::size_t>(length)) < 0) return;
 }
 

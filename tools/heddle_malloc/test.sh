@@ -33,6 +33,15 @@ same() {  # same NAME COMMAND...
 
 same bash bash -c 'for i in $(seq 300); do a+=$i; done; echo ${#a}; (echo sub; echo shell) | sort; echo $(echo $(echo nested))'
 
+# The report says which process it is of.
+report=$(OMPI_COMM_WORLD_RANK=3 LD_PRELOAD=$library HEDDLE_MALLOC_REPORT=1 \
+  bash -c $'a=1\nexit 0' own "two words" 2>&1)
+[[ $report =~ B\ idle,\ process\ [1-9][0-9]*,\ rank\ 3:\ bash\ -c\ a=1\ exit\ 0\ own\ two\ words$ ]] ||
+  { echo "the report does not say which process it is of: $report" >&2; exit 1; }
+report=$(LD_PRELOAD=$library HEDDLE_MALLOC_REPORT=1 bash -c 'exit 0' "$(printf '%02000d' 0)" 2>&1)
+[[ $report =~ :\ bash\ -c\ exit\ 0\ 0+\.\.\.$ ]] ||
+  { echo "a long command line is not cut: $report" >&2; exit 1; }
+
 # Where a process may have few addresses, and blocks are refused.
 (ulimit -v 1000000; same "bash in 1 GB" bash -c 'echo $(echo $(echo nested)) | sort')
 if command -v python3 > /dev/null; then

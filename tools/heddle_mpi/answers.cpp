@@ -65,6 +65,9 @@ class Packed {
   explicit operator bool() const { return m_data != nullptr; }
   [[nodiscard]] const Strided* strided() const { return m_strided; }
   [[nodiscard]] const hd::StridedBlock& block() const { return m_strided->block; }
+  [[nodiscard]] double gain() const {
+    return blocks<call> ? m_strided->gain_blocking : m_strided->gain_nonblocking;
+  }
   [[nodiscard]] std::byte* data() const { return m_data; }
   [[nodiscard]] int size() const { return static_cast<int>(m_strided->bytes); }
   /// Of a call that does not block.
@@ -177,7 +180,8 @@ int send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Co
   if (leaves<Call::send>(all, known, count)) return PMPI_Send(from, count, type, to, tag, comm);
   const Packed<Call::send> packed(all, *known, from, count, to, comm);
   if (!packed) return PMPI_Send(from, count, type, to, tag, comm);
-  hd::pack(packed.block(), bytes_at(from), packed.data());
+  all.counters.timed(packed.gain(),
+                     [&] { hd::pack(packed.block(), bytes_at(from), packed.data()); });
   return PMPI_Send(packed.data(), packed.size(), MPI_PACKED, to, tag, comm);
 }
 
@@ -193,7 +197,7 @@ int recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm com
   const SharedStrided kept(packed.strided());
   Status status(wanted);
   const int code = PMPI_Recv(packed.data(), packed.size(), MPI_PACKED, from, tag, comm, status);
-  arrive(packed.block(), packed.data(), bytes_at(to), *status, code);
+  arrive(packed.block(), packed.data(), bytes_at(to), *status, code, packed.gain(), all.counters);
   return code;
 }
 
@@ -205,7 +209,8 @@ int isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_C
     return PMPI_Isend(from, count, type, to, tag, comm, request);
   Packed<Call::isend> packed(all, *known, from, count, to, comm);
   if (!packed) return PMPI_Isend(from, count, type, to, tag, comm, request);
-  hd::pack(packed.block(), bytes_at(from), packed.data());
+  all.counters.timed(packed.gain(),
+                     [&] { hd::pack(packed.block(), bytes_at(from), packed.data()); });
   const int code = PMPI_Isend(packed.data(), packed.size(), MPI_PACKED, to, tag, comm, request);
   if (code == MPI_SUCCESS) all.requests.put(*request, packed.release());
   return code;

@@ -25,10 +25,10 @@ struct Interposer {
                                        : std::getenv("HEDDLE_MPI_OFF")) != "1";
   Gains gains = gains_of(on ? std::getenv("HEDDLE_MPI_TABLE") : nullptr);
   KnownTypes types;
-  Messages messages;
+  Counters counters;
+  Messages messages{counters};
   Requests requests;
   FreedRequests freed;
-  Counters counters;
 };
 
 /// Whether a message that is too long for its receive ends the program. Open MPI 4.1 writes such a

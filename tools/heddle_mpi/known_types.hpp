@@ -40,15 +40,18 @@ struct Strided {
       : block(std::move(of)),
         bytes(block.bytes()),
         few(bytes <= static_cast<hd::Bytes>(std::numeric_limits<int>::max())),
-        packs_blocking(few && !block.contiguous() && gains.blocking.packs(bytes, block.run())),
-        packs_nonblocking(few && !block.contiguous() &&
-                          gains.nonblocking.packs(bytes, block.run())) {}
+        gain_blocking(gains.blocking.gain(bytes, block.run())),
+        gain_nonblocking(gains.nonblocking.gain(bytes, block.run())),
+        packs_blocking(few && !block.contiguous() && hd::PackTable::packs(gain_blocking)),
+        packs_nonblocking(few && !block.contiguous() && hd::PackTable::packs(gain_nonblocking)) {}
 
   hd::StridedBlock block;
   hd::Bytes bytes;
-  bool few;                ///< as many as an int counts, at most
-  bool packs_blocking;     ///< whether a message of a call that blocks is to be: not of one run
-  bool packs_nonblocking;  ///< or of one that does not
+  bool few;                 ///< as many as an int counts, at most
+  double gain_blocking;     ///< what packing gains by the table, of a call that blocks
+  double gain_nonblocking;  ///< or of one that does not
+  bool packs_blocking;      ///< whether a message of a call that blocks is to be: not of one run
+  bool packs_nonblocking;   ///< or of one that does not
   mutable CallCount users = {};
 };
 

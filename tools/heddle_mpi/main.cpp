@@ -32,7 +32,8 @@
 ///     HEDDLE_MPI_TABLE=FILE     tables of gains for this machine, as bench_comm_strided prints
 ///                               them: for calls that block, and for those that do not (one
 ///                               alone is for both); `always` and `never` do without
-///     HEDDLE_MPI_REPORT=FILE    what was done is added to FILE in MPI_Finalize; `-` prints it
+///     HEDDLE_MPI_REPORT=FILE    which process did what is added to FILE in MPI_Finalize, and an
+///                               estimate of the time that was gained; `-` prints it
 
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,7 @@
 
 #include <heddle/core/text.hpp>
 
+#include "../process_name.hpp"
 #include "answers.hpp"
 #include "interposer.hpp"
 
@@ -77,7 +79,12 @@ void report() {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string first = heddle::text("heddle_mpi rank ", rank, ": ");
-  const std::string lines = interposer().counters.lines(first) +
+  const heddle_mpi::Counters& counters = interposer().counters;
+  const std::string lines = heddle::text(first, heddle_tools::ProcessName().text(), '\n') +
+                            counters.lines(first) +
+                            heddle::text(first, "about ", counters.gained(),
+                                         " s gained by packing: an estimate, from the table of "
+                                         "gains and the time of packing alone\n") +
                             heddle::text(first, "holds ", interposer().types.count(),
                                          " datatypes and ", Requests::count(), " requests",
                                          interposer().types.left_for_a_device()

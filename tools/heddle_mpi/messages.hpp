@@ -22,19 +22,23 @@
 
 #include "call_mutex.hpp"
 #include "known_types.hpp"
+#include "report.hpp"
 
 namespace heddle_mpi {
 
 class Messages;
 
-/// Unpacks what has come of a message to `to`, as `status` says; `code` is the error of it.
+/// Unpacks what has come of a message to `to`, as `status` says; `code` is the error of it. Packing
+/// it gains `gain`.
 inline void arrive(const heddle::StridedBlock& block, const std::byte* packed, std::byte* to,
-                   const MPI_Status& status, int code) {
+                   const MPI_Status& status, int code, double gain, Counters& counters) {
   int is = 0, bytes = 0;
   if (code != MPI_SUCCESS) PMPI_Error_class(code, &is);
   if (is != MPI_SUCCESS && is != MPI_ERR_TRUNCATE) return;
   PMPI_Get_count(&status, MPI_PACKED, &bytes);
-  if (bytes > 0) heddle::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to);
+  if (bytes > 0)
+    counters.timed(
+        gain, [&] { heddle::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to); });
 }
 
 /// A packed message on its way: its memory, and where it is unpacked to; nowhere, if it is sent. It
@@ -50,13 +54,7 @@ struct Message {
   int index = 0;               ///< of its request, while a call of MPI looks at that
 
   /// What there is to do when `status` says that it is there; `code` is the error of it.
-  void arrive(const MPI_Status& status, int code) {
-    if (to == nullptr) return;
-    int cancelled = 0;
-    PMPI_Test_cancelled(&status, &cancelled);
-    if (cancelled == 0) heddle_mpi::arrive(strided->block, packed, to, status, code);
-    to = nullptr;
-  }
+  void arrive(const MPI_Status& status, int code);
 };
 
 struct GiveBack {
@@ -69,6 +67,8 @@ using MessagePointer = std::unique_ptr<Message, GiveBack>;
 /// much as packing it, as the system hands out its pages one by one.
 class Messages {
  public:
+  explicit Messages(Counters& of) : counters(of) {}
+
   /// One of `bytes`; null where there is no memory.
   [[nodiscard]] MessagePointer take(heddle::Bytes bytes) {
     const auto kind = static_cast<std::size_t>(std::bit_width(std::max(bytes, least) - 1));
@@ -86,6 +86,8 @@ class Messages {
     if (message == nullptr) std::free(packed);
     return MessagePointer(message);
   }
+
+  Counters& counters;  ///< of the time that packing has gained
 
  private:
   friend GiveBack;
@@ -114,6 +116,16 @@ class Messages {
   std::array<Message*, 64> m_kept{};  ///< the first of each kind
   heddle::Bytes m_bytes = 0;          ///< of all of them
 };
+
+inline void Message::arrive(const MPI_Status& status, int code) {
+  if (to == nullptr) return;
+  int cancelled = 0;
+  PMPI_Test_cancelled(&status, &cancelled);
+  if (cancelled == 0)
+    heddle_mpi::arrive(strided->block, packed, to, status, code, strided->gain_nonblocking,
+                       home.counters);
+  to = nullptr;
+}
 
 inline void GiveBack::operator()(Message* message) const noexcept {
   message->home.give_back(message);

@@ -65,8 +65,10 @@ class PackTable {
     };
     return std::exp(std::lerp(in_row(s.below), in_row(s.above), s.share));
   }
-  /// Whether to pack: for more than noise only, as less can go wrong without.
-  [[nodiscard]] bool packs(Bytes bytes, Bytes run) const { return gain(bytes, run) > noise; }
+  /// Whether to pack for such a gain: for more than noise only, as less can go wrong without.
+  [[nodiscard]] static bool packs(double gain) { return gain > noise; }
+  /// Whether to pack a message.
+  [[nodiscard]] bool packs(Bytes bytes, Bytes run) const { return packs(gain(bytes, run)); }
   /// A gain that may be none.
   static constexpr double noise = 1.05;
 

@@ -37,6 +37,11 @@ for table in always never; do
 done
 grep -q "rank 0: MPI_Isend [1-9][0-9]* packed ([1-9][0-9]* B) and 0 left" "$work/report.always" ||
   fail "not all was packed"
+grep -q "^heddle_mpi rank 0: process [1-9][0-9]*, rank 0: $program$" "$work/report.always" ||
+  fail "the report does not say which process it is of"
+grep -q "rank 0: about [0-9.e-]*[1-9][0-9.e-]* s gained by packing: an estimate" "$work/report.always" ||
+  fail "the report does not say what was gained"
+grep -q "rank 0: about 0 s gained" "$work/report.never" || fail "nothing was packed, and gains"
 grep -q "rank 0: MPI_Irecv 0 packed (0 B) and [1-9][0-9]* left" "$work/report.never" ||
   fail "something was packed"
 
