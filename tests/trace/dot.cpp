@@ -89,7 +89,18 @@ TEST_CASE("further stages of a rank and the other direction are darker") {
   const std::string svg = trace::to_svg(simulate(both, {.forward = 1, .backward = 2}));
   CHECK(count(svg, "fill=\"" + trace::impl::darker("#2f6fd0", 0.6) + "\"") == 2 + 1);  // and legend
   CHECK(count(svg, "height=\"32\" rx=\"2\"") == 8);  // the sums take no time and no room
-  CHECK(svg.find("darker: another stage, or the other direction") != std::string::npos);
+}
+
+TEST_CASE("the legend says the one thing that a darker shade means in a picture") {
+  const auto meaning = [](const Schedule& schedule) {
+    const std::string svg = trace::to_svg(simulate(schedule, {.forward = 1, .backward = 2}));
+    const std::size_t at = svg.find("darker: ") + 8;
+    return svg.substr(at, svg.find('<', at) - at);
+  };
+  CHECK(meaning(schedule::zb_v({.ranks = 4, .microbatches = 8})) == "a further stage of the rank");
+  CHECK(meaning(two_directions()) == "a microbatch of the other direction");
+  CHECK(meaning(schedule::chimera({.stages = 4, .microbatches = 8, .pairs = 2})) ==
+        "a microbatch that enters at a further rank");
 }
 
 TEST_CASE("a darker colour keeps its hue") {

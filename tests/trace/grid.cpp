@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,25 @@ TEST_CASE("the slot grid of nothing, and of nothing computed, is empty") {
         "moves only: 2 ranks, 3 actions\nrank 0\nrank 1\n0 slots, 0 of 0 cells idle\n");
 }
 
+TEST_CASE("the slot grid is cut into bands where it is too wide") {
+  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  CHECK(to_grid(schedule, 24) == to_grid(schedule));
+  const std::string bands =
+      "1F1B P=2 M=2: 2 ranks, 14 actions\n"
+      "rank 0  0F0 0F1 .   0B0\n"
+      "rank 1  .   1F0 1B0 1F1\n"
+      "        slots 0 to 3\n"
+      "rank 0  .   0B1\n"
+      "rank 1  1B1 .\n"
+      "        slots 4 to 5\n"
+      "6 slots, 4 of 12 cells idle\n";
+  CHECK(to_grid(schedule, 16) == bands);
+  CHECK(to_grid(schedule, 19) == bands);
+  // Never less than a slot.
+  CHECK(to_grid(schedule, 1).find("        slots 5 to 5\n") != std::string::npos);
+  CHECK_THROWS_AS(to_grid(schedule, -1), contract_error);
+}
+
 TEST_CASE("the time grid is to scale") {
   const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
   const Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
@@ -82,16 +102,24 @@ TEST_CASE("the time grid is to scale") {
         "rank 1  ..F0B0--F1B1--....\n"
         "        0 s            9 s\n");
   // No room for numbers, and cells that two actions share.
+  // A name needs two columns: of 9, two bands would cut one in two.
   CHECK(to_grid(timeline, 9) ==
         "1F1B P=2 M=2: makespan 9 s, bubble ratio 33.3%\n"
-        "rank 0  FF..B0.B1\n"
-        "rank 1  .FB0FB1..\n"
-        "        0 s   9 s\n");
+        "rank 0  F0F1..\n"
+        "rank 1  ..F0B0\n"
+        "        0 s 3 s\n"
+        "rank 0  ..B0--\n"
+        "rank 1  B0F1B1\n"
+        "        3 s 6 s\n"
+        "rank 0  ..B1--\n"
+        "rank 1  B1....\n"
+        "        6 s 9 s\n");
   CHECK(to_grid(timeline, 1) ==
         "1F1B P=2 M=2: makespan 9 s, bubble ratio 33.3%\n"
         "rank 0  B\n"
         "rank 1  B\n"
-        "        0 s 9 s\n");
+        "        0 s 9 s\n"
+        "names are shortened: 18 columns have room for them\n");
 }
 
 TEST_CASE("the time grid shows updates, other kinds and small units") {
@@ -122,6 +150,41 @@ TEST_CASE("the time grid shows a group on every rank that it takes place on") {
   builder.add({.kind = Kind::group, .queue = builder.local(Rank{0})}, uses);
   const std::string grid = to_grid(simulate(std::move(builder).build(), {.group = 1}), 4);
   CHECK(grid.find("\nrank 0  g0--\nrank 1  ....\nrank 2  g0--\n") != std::string::npos);
+}
+
+TEST_CASE("a rank's several stages are named in the time grid, which has bands for them") {
+  const Timeline small = simulate(schedule::zb_v({.ranks = 2, .microbatches = 2}),
+                                  {.forward = 1, .backward_input = 1, .backward_weight = 1});
+  CHECK(to_grid(small, 56) ==
+        "ZB-V P=2 M=2: makespan 14 s, bubble ratio 14.3%\n"
+        "rank 0  0F0-0F1-....3F0-3I0-3W0-3F1-3I1-3W1-0I0-0W0-....0I1-0W1-\n"
+        "rank 1  ....1F0-2F0-1F1-2F1-2I0-2W0-1I0-1W0-2I1-2W1-1I1-1W1-....\n"
+        "        0 s                                                 14 s\n");
+  // ZB-V of 4 ranks and 8 microbatches: each of 51 slots is a name and a blank wide.
+  const Timeline timeline =
+      simulate(schedule::zb_v({.ranks = 4, .microbatches = 8}),
+               {.forward = 0.5, .backward_input = 0.5, .backward_weight = 0.5});
+  const std::string grid = to_grid(timeline);
+  std::size_t names = 0;
+  for (int stage = 0; stage < 8; ++stage)
+    for (int item = 0; item < 8; ++item)
+      for (const char kind : {'F', 'I', 'W'})
+        names += grid.find(text(stage, kind, item, '-')) != std::string::npos;
+  CHECK(names == 8 * 8 * 3);
+  std::istringstream lines(grid);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100 + 8);
+  CHECK(std::count(grid.begin(), grid.end(), '\n') == 1 + 3 * 5);
+}
+
+TEST_CASE("times of the time grid are in the unit that is given, or in none") {
+  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
+  CHECK(to_grid(timeline, 18, "F") ==
+        "1F1B P=2 M=2: makespan 9 F, bubble ratio 33.3%\n"
+        "rank 0  F0F1....B0--..B1--\n"
+        "rank 1  ..F0B0--F1B1--....\n"
+        "        0 F            9 F\n");
+  CHECK(to_grid(timeline, 18, "").find("makespan 9, bubble") != std::string::npos);
 }
 
 TEST_CASE("the time grid of nothing is idle") {

@@ -185,7 +185,44 @@ TEST_CASE("every move between ranks has an arrow where arrows are wanted") {
   CHECK(flaw(svg) == "");
   std::size_t arrows = 0;
   for (std::size_t at = 0; (at = svg.find("marker-end", at)) != std::string::npos; ++at) ++arrows;
-  CHECK(arrows == 48);
+  CHECK(arrows == 48 + 1);  // and the legend's
+  CHECK(svg.find(">message, from its start to its arrival<") != std::string::npos);
+  CHECK(trace::to_svg(one_f_one_b_timeline()).find("message") == std::string::npos);
+  const auto alone = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
+  CHECK(trace::to_svg(simulate(alone, {.forward = 1}), {.arrows = true}).find("message") ==
+        std::string::npos);
+}
+
+TEST_CASE(
+    "no arrow strikes through a name: names are in front, each in a margin of its box's colour") {
+  const auto timeline =
+      simulate(schedule::dualpipe_v({.ranks = 4, .microbatches = 8}),
+               {.forward = 1, .backward_input = 1, .backward_weight = 1, .latency = 0.5});
+  const std::string svg = trace::to_svg(timeline, {.arrows = true});
+  CHECK(flaw(svg) == "");
+  const std::size_t last_arrow = svg.find("</g>", svg.find("<g class=\"MOVE\" stroke"));
+  const std::size_t names = svg.find("paint-order=\"stroke\"");
+  REQUIRE(names != std::string::npos);
+  CHECK(names > last_arrow);
+  const std::string text = svg.substr(names, svg.find("</g>", names) - names);
+  std::size_t named = 0;
+  for (std::size_t at = 0; (at = text.find("<text", at)) != std::string::npos; ++at, ++named) {
+    const std::string one = text.substr(at, text.find('\n', at) - at);
+    const std::size_t colour = one.find(" stroke=\"#");
+    REQUIRE(colour != std::string::npos);
+    CHECK(svg.find("fill=\"" + one.substr(colour + 9, 7) + "\"") < last_arrow);
+  }
+  CHECK(named > 50);
+  CHECK(trace::to_svg(timeline).find("paint-order") == std::string::npos);
+}
+
+TEST_CASE("times without a unit are plain numbers") {
+  const std::string svg = trace::to_svg(one_f_one_b_timeline(), {.unit = ""});
+  CHECK(flaw(svg) == "");
+  CHECK(svg.find(">makespan 33, bubble ratio 27.3%<") != std::string::npos);
+  CHECK(svg.find("<title>3B7: 25 to 27</title>") != std::string::npos);
+  CHECK(svg.find(">0</text>") != std::string::npos);
+  CHECK(svg.find("33 s") == std::string::npos);
 }
 
 TEST_CASE("lanes of a rank share its row") {
@@ -236,6 +273,27 @@ TEST_CASE("marks of the time axis are round numbers") {
   CHECK(trace::impl::tick_step(60, 10) == 10);
   CHECK(trace::impl::tick_step(0.0033, 13) == Catch::Approx(0.0005));
   CHECK(trace::impl::tick_step(0, 13) == 0);
+}
+
+TEST_CASE("what a row of memory says stands beside the row, within the picture") {
+  schedule::PipelineOptions options{.stages = 4, .microbatches = 8};
+  for (const int width : {240, 960}) {
+    for (const Bytes bytes : {0u, 1u, 123'456'789u}) {
+      options.sizes = {.saved = bytes, .parameters = bytes};
+      const std::string svg =
+          trace::to_svg(simulate(schedule::one_f_one_b(options), {.forward = 1}),
+                        {.width = width, .memory = true});
+      CHECK(flaw(svg) == "");
+      const auto from = boxes(svg, "memory", "x"), wide = boxes(svg, "memory", "width");
+      std::size_t at = svg.find("<g class=\"memory\"");
+      at = svg.find("<text x=\"", at) + 9;
+      const double label = std::stod(svg.substr(at));
+      CHECK(label >= from[0] + wide[0]);
+      const std::size_t begin = svg.find('>', at) + 1;
+      const std::size_t letters = svg.find('<', begin) - begin;
+      CHECK(label + trace::impl::text_width(letters, 11) <= width - 10);
+    }
+  }
 }
 
 TEST_CASE("memory has a row of its own for every rank, all in one scale") {

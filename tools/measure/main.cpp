@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2
 
 /// @file
 /// The program `measure`: times collectives, or strided messages, on the ranks that it is started
 /// on and writes the table that calls, or a StridedExchange, choose from. `mpiexec -n 8 measure
 /// costs.txt all_reduce broadcast 8 65536 67108864`, `mpiexec -n 2 measure paths.txt paths`.
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <iomanip>
@@ -22,36 +24,38 @@
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>
 
+#include "../common/command_line.hpp"
+
 namespace hd = heddle;
 using hd::schedule::Collective;
 
 namespace {
 
-constexpr std::string_view usage =
-    "usage: mpiexec -n RANKS measure FILE [COLLECTIVE | BYTES]...\n"
-    "       mpiexec -n RANKS measure FILE paths\n"
-    "writes what collectives take on these ranks, all_reduce if none is named, of 8 bytes to 8 "
-    "MiB\n"
-    "if no sizes are given; or by which paths strided messages between ranks 0 and 1 are fastest;\n"
-    "FILE - shows it only\n";
+constexpr std::string_view paths = "paths";
 
-Collective named(std::string_view name) {
-  for (std::size_t c = 0; c < hd::schedule::collective_count; ++c)
-    if (to_string(static_cast<Collective>(c)) == name) return static_cast<Collective>(c);
-  throw hd::contract_error({"measure", hd::text("there is no collective '", name, "'"), {}});
-}
-
-/// What is to be measured, as the words say.
-hd::CollectiveMeasureOptions options_of(const std::vector<std::string_view>& words) {
+/// What is to be measured, as the words of the command line say: collectives and sizes.
+hd::CollectiveMeasureOptions options_of(const tool::CommandLine& program,
+                                        const std::vector<std::string>& words) {
   std::vector<Collective> collectives;
   std::vector<hd::Bytes> sizes;
-  for (const std::string_view word : words) {
+  for (const std::string& word : words) {
     hd::Bytes bytes = 0;
-    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), bytes);
-    if (error == std::errc{} && rest == word.data() + word.size())
+    const char* const end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, bytes);
+    if (error == std::errc{} && rest == end) {
       sizes.push_back(bytes);
-    else
-      collectives.push_back(named(word));
+      continue;
+    }
+    std::vector<std::string_view> names;
+    for (std::size_t c = 0; c < hd::schedule::collective_count; ++c)
+      names.push_back(to_string(static_cast<Collective>(c)));
+    const auto found = std::ranges::find(names, word);
+    if (word == paths) throw program.error("paths are measured alone");
+    if (found == names.end()) {
+      names.push_back(paths);
+      throw program.no_such("collective", word, names);
+    }
+    collectives.push_back(static_cast<Collective>(found - names.begin()));
   }
   hd::CollectiveMeasureOptions options;
   if (!collectives.empty()) options.collectives = collectives;
@@ -74,8 +78,8 @@ void show(const hd::CostTable& table, const std::vector<Collective>& collectives
   }
 }
 
-void measure_collectives(const std::string& file, const hd::CollectiveMeasureOptions& options) {
-  const hd::Communicator comm(MPI_COMM_WORLD);
+void measure_collectives(const hd::Communicator& comm, const std::string& file,
+                         const hd::CollectiveMeasureOptions& options) {
   const hd::CostTable table = hd::measure_collectives(comm, options);
   if (comm.rank() != hd::Rank{0}) return;
   show(table, options.collectives);
@@ -83,30 +87,60 @@ void measure_collectives(const std::string& file, const hd::CollectiveMeasureOpt
 }
 
 /// From and to memory of the default execution space.
-void measure_paths(const std::string& file) {
-  const hd::Communicator comm(MPI_COMM_WORLD);
+void measure_paths(const hd::Communicator& comm, const std::string& file) {
   const hd::PathTable table = hd::measure_paths<Kokkos::DefaultExecutionSpace>(comm);
   if (comm.rank() != hd::Rank{0}) return;
   std::cout << table;
   if (file != "-") hd::write_file(file, hd::text(table));
 }
 
+/// @throws tool::usage_error on all ranks alike.
+void run(int argc, char** argv) {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  std::string file;
+  std::vector<std::string> words;
+  tool::CommandLine program(
+      "measure",
+      "Measures what collectives take on the ranks that it is started on, or by which paths\n"
+      "strided messages between ranks 0 and 1 are fastest: mpiexec -n RANKS measure FILE ...");
+  program.add_output("FILE", file, "for the table; -: it is only shown");
+  program.add_argument("WHAT", &words,
+                       "names of collectives (none: all_reduce) and sizes in bytes (none: 8 bytes "
+                       "to 8 MiB), or paths",
+                       false);
+  if (const auto answer = program.parse(argc, argv)) {
+    if (comm.rank() == hd::Rank{0}) std::cout << *answer;
+    return;
+  }
+  const bool only_paths = words == std::vector<std::string>{std::string(paths)};
+  const auto options = only_paths ? hd::CollectiveMeasureOptions{} : options_of(program, words);
+  if (comm.size() == 1)
+    throw program.error("one rank has no links to measure: its table would mean nothing",
+                        "start it by mpiexec -n RANKS measure, on the ranks of the job");
+  if (only_paths)
+    measure_paths(comm, file);
+  else
+    measure_collectives(comm, file, options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  hd::Environment env(argc, argv);
+  // Kokkos gets its own options only: it would answer --help by a page of its own.
+  const auto own = std::stable_partition(
+      argv + 1, argv + argc, [](std::string_view word) { return !word.starts_with("--kokkos-"); });
+  std::vector<char*> of_kokkos = {argv[0]};
+  of_kokkos.insert(of_kokkos.end(), own, argv + argc);
+  auto count = static_cast<int>(of_kokkos.size());
+  of_kokkos.push_back(nullptr);
+  const hd::Environment env(count, of_kokkos.data());
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    if (argc < 2) {
-      if (rank == 0) std::cerr << usage;
-      return 2;
-    }
-    if (argc == 3 && argv[2] == std::string_view("paths")) {
-      measure_paths(argv[1]);
-      return 0;
-    }
-    measure_collectives(argv[1], options_of({argv + 2, argv + argc}));
+    run(static_cast<int>(own - argv), argv);
+  } catch (const tool::usage_error& error) {
+    if (rank == 0) std::cerr << "measure: " << error.what() << '\n';
+    return 2;
   } catch (const std::exception& error) {
     std::cerr << "measure: " << error.what() << '\n';
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -2,46 +2,66 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# test.sh PROGRAM DOCS: the program measure on one rank.
+# test.sh PROGRAM DOCS COMMAND...: the program measure, on one rank and by COMMAND on two.
 set -euo pipefail
 program=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+shift 2
+two=("$@")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 source "$(dirname "$0")/../../scripts/environment.sh"
+cd "$work"
 
 fail() {
   echo "test.sh: $*" >&2
   exit 1
 }
+# refused PHRASE COMMAND...: it fails, says PHRASE, prints nothing and writes no file
+refused() {
+  local phrase=$1 status=0
+  shift
+  "$@" > "$work/out" 2> "$work/error" || status=$?
+  [[ $status -ne 0 ]] || fail "not refused: $*"
+  grep -qF -- "$phrase" "$work/error" || fail "'$*' says: $(cat "$work/error")"
+  [[ -z $(ls -A | grep -vE '^(out|error)$') ]] || fail "'$*' wrote $(ls -A)"
+}
+# misused PHRASE ARGUMENTS...: refused with status 2 and the usage
+misused() {
+  local phrase=$1 status=0
+  shift
+  refused "$phrase" "$program" "$@"
+  "$program" "$@" > out 2> error || status=$?
+  [[ $status -eq 2 ]] || fail "'measure $*' ends with $status"
+  [[ ! -s out ]] || fail "'measure $*' prints"
+  grep -q '^Usage: measure' error || fail "'measure $*' does not say how it is used"
+}
 
-status=0
-"$program" > "$folder/out" 2> "$folder/error" || status=$?
-[[ $status -eq 2 ]] || fail "without arguments it ends with $status"
-grep -q '^usage: ' "$folder/error" || fail "without arguments it does not say how it is used"
+[[ $("$program" --help | grep -c '^Usage: measure') -eq 1 ]] || fail "there is no help"
+if "$program" --help | grep -q -- '--kokkos'; then fail "the help is that of Kokkos"; fi
+[[ $("${two[@]}" --help | grep -c '^Usage: measure') -eq 1 ]] || fail "help is not printed once"
+"$program" --version | grep -q '^measure (Heddle) ' || fail "there is no version"
+[[ -z $(ls -A) ]] || fail "a file was written: $(ls -A)"
+misused "FILE is required"
+misused "no option '--hlep'; did you mean '--help'?" --hlep
+misused "no option '-costs'" -costs
+misused "'-costs' begins with '-'" -- -costs
+misused "no collective 'all_reduced'; did you mean 'all_reduce'?" costs all_reduced
+misused "no collective 'path'; did you mean 'paths'?" costs path
+misused "paths are measured alone" costs paths 8
+misused "no collective 'zigzag'; there are " costs zigzag
+misused "one rank has no links to measure" costs
+misused "one rank has no links to measure" - all_reduce 64
+misused "start it by mpiexec -n RANKS measure" paths.txt paths
+refused "a size is whole floats" "${two[@]}" odd 7
 
-if "$program" "$folder/costs" all_reduced > "$folder/out" 2> "$folder/error"; then
-  fail "a collective that there is not is accepted"
-fi
-grep -q "there is no collective 'all_reduced'" "$folder/error" || fail "the error does not name it"
-[[ ! -e $folder/costs ]] || fail "a table was written all the same"
+"${two[@]}" costs all_reduce barrier > out
+grep -q '^heddle-costs 1 ' costs || fail "the file is not a table of costs"
+grep -q '^time barrier 0 [^ ]* library$' costs || fail "the barrier is not in the table"
+grep -q '^all_reduce 8 bytes: ' out || fail "the table is not shown"
+"${two[@]}" - broadcast 64 | grep -q '^broadcast 64 bytes: ' || fail "- shows no table"
+[[ ! -e - ]] || fail "- is a file"
 
-"$program" "$folder/costs" all_reduce barrier > "$folder/out"
-grep -q '^heddle-costs 1 ' "$folder/costs" || fail "the file is not a table of costs"
-grep -q '^time barrier 0 [^ ]* library$' "$folder/costs" || fail "the barrier is not in the table"
-grep -q '^all_reduce 8 bytes: library ' "$folder/out" || fail "the table is not shown"
-"$program" - all_reduce | grep -q '^all_reduce 1048576 bytes: ' || fail "- shows no table"
-
-"$program" "$folder/sizes" broadcast 64 4000 > "$folder/out"
-[[ $(grep -c '^time broadcast \(64\|4000\) ' "$folder/sizes") -eq $(grep -c '^time ' "$folder/sizes") ]] ||
+"${two[@]}" sizes broadcast 64 4000 > out
+[[ $(grep -c '^time broadcast \(64\|4000\) ' sizes) -eq $(grep -c '^time ' sizes) ]] ||
   fail "other sizes are measured than those that are given"
-grep -q '^broadcast 4000 bytes: ' "$folder/out" || fail "a size that is given is not measured"
-if "$program" "$folder/odd" 7 > "$folder/out" 2> "$folder/error"; then
-  fail "a size that is not whole floats is accepted"
-fi
-grep -q 'a size is whole floats' "$folder/error" || fail "the error does not say what a size is"
-
-if "$program" "$folder/paths" paths > "$folder/out" 2> "$folder/error"; then
-  fail "paths are measured on one rank"
-fi
-grep -q "two ranks are needed" "$folder/error" || fail "the error does not say that two are needed"
-[[ ! -e $folder/paths ]] || fail "a table of paths was written all the same"
+grep -q '^broadcast 4000 bytes: ' out || fail "a size that is given is not measured"

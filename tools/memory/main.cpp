@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iomanip>
@@ -27,6 +26,7 @@
 #include <heddle/memory/stats.hpp>
 #include <heddle/memory/trace.hpp>
 
+#include "../common/command_line.hpp"
 #include "picture.hpp"
 #include "read_events.hpp"
 
@@ -34,17 +34,6 @@ namespace hd = heddle;
 namespace memory = heddle::memory;
 
 namespace {
-
-constexpr std::string_view usage =
-    "usage: memory show TRACE                    what is live at the peak, by label\n"
-    "       memory replay TRACE [none|pages|all] the same blocks from other resources, of which "
-    "nothing,\n"
-    "                                            a byte of each page (the default) or all is "
-    "written\n"
-    "       memory picture TRACE FILE.svg        live memory over time\n"
-    "       memory import EVENTS TRACE           of what libheddle_malloc.so wrote to "
-    "FILE.<process>,\n"
-    "                                            as HEDDLE_MALLOC_TRACE=FILE tells it to\n";
 
 /// malloc(), whosever it is.
 struct Malloc {
@@ -161,36 +150,44 @@ void replay(const memory::Trace& trace, memory::Touch touch) {
             << ", the fastest of those that take at most 1.25 times the least memory\n";
 }
 
-memory::Touch touch_of(std::string_view word) {
+memory::Touch touch_of(const tool::CommandLine& command, std::string_view word) {
   if (word == "none") return memory::Touch::none;
   if (word == "pages") return memory::Touch::pages;
   if (word == "all") return memory::Touch::all;
-  throw hd::contract_error({"memory replay", hd::text("there is no '", word, "'"),
-                            "none, pages or all of a block is written"});
+  throw command.no_such("way to write", word, {"none", "pages", "all"});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> words(argv + 1, argv + argc);
-  try {
-    if (words.size() == 2 && words[0] == "show") {
-      show(memory::Trace::load(words[1]));
-    } else if ((words.size() == 2 || words.size() == 3) && words[0] == "replay") {
-      const memory::Touch touch = touch_of(words.size() == 3 ? words[2] : "pages");
-      replay(memory::Trace::load(words[1]), touch);
-    } else if (words.size() == 3 && words[0] == "picture") {
-      hd::write_file(words[2],
-                     memory_tool::picture(memory::Trace::load(words[1]),
-                                          std::filesystem::path(words[1]).stem().string()));
-    } else if (words.size() == 3 && words[0] == "import") {
-      memory_tool::read_events(words[1]).save(words[2]);
-    } else {
-      std::cerr << usage;
-      return 2;
-    }
-  } catch (const std::exception& error) {
-    std::cerr << "memory: " << error.what() << '\n';
-    return 1;
-  }
+  std::string trace, events, picture, touch = "pages";
+  tool::CommandLine program(
+      "memory", "Shows and replays what a program allocated and deallocated, as a trace says.");
+  program
+      .add_command("show", "Prints what is live at the peak, by label.",
+                   [&](const tool::CommandLine&) { show(memory::Trace::load(trace)); })
+      .add_argument("TRACE", &trace, "of memory::Trace::save() or memory import");
+  tool::CommandLine& replayed =
+      program.add_command("replay", "Times the same allocations with other resources.",
+                          [&](const tool::CommandLine& command) {
+                            const memory::Touch written = touch_of(command, touch);
+                            replay(memory::Trace::load(trace), written);
+                          });
+  replayed.add_argument("TRACE", &trace, "as of show");
+  replayed.add_argument("WRITTEN", &touch,
+                        "none of a block is written, a byte of each of its pages, or all", false);
+  tool::CommandLine& drawn =
+      program.add_command("picture", "Draws live memory over time.", [&](const tool::CommandLine&) {
+        hd::write_file(picture, memory_tool::picture(memory::Trace::load(trace),
+                                                     std::filesystem::path(trace).stem().string()));
+      });
+  drawn.add_argument("TRACE", &trace, "as of show");
+  drawn.add_argument("FILE.svg", &picture, "the picture");
+  tool::CommandLine& imported = program.add_command(
+      "import", "Makes a trace of the events of libheddle_malloc.so.",
+      [&](const tool::CommandLine&) { memory_tool::read_events(events).save(trace); });
+  imported.add_argument("EVENTS", &events,
+                        "FILE.<process>, which HEDDLE_MALLOC_TRACE=FILE tells it to write");
+  imported.add_argument("TRACE", &trace, "the file to write");
+  return program.run(argc, argv);
 }

@@ -36,8 +36,28 @@ done
 grep -q '^Pages .* 4005888 ' replayed.txt || fail "pages of blocks are not counted: $(cat replayed.txt)"
 "$program" picture small.trace small.svg
 grep -q 'weights' small.svg || fail "the picture has no labels"
-for words in "" "show" "show nothing.trace" "replay small.trace some" "import small.trace other.trace"; do
-  # shellcheck disable=SC2086
-  if "$program" $words > out.txt 2> error.txt; then fail "'memory $words' is not refused"; fi
-  [[ -s error.txt ]] || fail "'memory $words' says nothing"
-done
+grep -q '^Usage: memory' <("$program" --help) || fail "there is no help"
+grep -q 'WRITTEN' <("$program" replay --help) || fail "there is no help of a command"
+grep -q '^memory (Heddle) ' <("$program" --version) || fail "there is no version"
+# wrong STATUS PHRASE ARGUMENTS...: refused, and nothing is printed
+wrong() {
+  local wanted=$1 phrase=$2 status=0
+  shift 2
+  "$program" "$@" > out.txt 2> error.txt || status=$?
+  [[ $status -eq $wanted ]] || fail "'memory $*' ends with $status"
+  grep -qF -- "$phrase" error.txt || fail "'memory $*' says: $(cat error.txt)"
+  [[ ! -s out.txt ]] || fail "'memory $*' prints"
+  [[ $wanted -ne 2 ]] || grep -q "^Usage: memory" error.txt || fail "'memory $*' does not say how"
+}
+wrong 2 "a command is missing; there are show, replay, picture, import"
+wrong 2 "no command 'replya'; did you mean 'replay'?" replya small.trace
+wrong 2 "TRACE is required" show
+wrong 2 "memory show --help says what the options are" show
+wrong 2 "no option '--trace'" show --trace small.trace
+wrong 2 "no way to write 'al'; did you mean 'all'?" replay small.trace al
+wrong 2 "no way to write 'some'; there are none, pages, all" replay small.trace some
+wrong 2 "'-x.svg' begins with '-'" picture small.trace -- -x.svg
+wrong 2 "no option '-x.svg'" picture small.trace -x.svg
+wrong 1 "nothing.trace" show nothing.trace
+wrong 1 "has no events" import small.trace other.trace
+[[ -z $(find . -name '-*') ]] || fail "a file was written"

@@ -3,22 +3,22 @@
 #pragma once
 
 /// @file
-/// The commands of the program `schedule`. Each takes what follows its name on the command line and
-/// returns the program's exit status; errors are thrown.
+/// The commands of the program `schedule`. Each function adds its command to the program's command
+/// line; the commands throw errors.
 
-#include <span>
+#include "../common/command_line.hpp"
 
 namespace tool {
 
 /// Prints the catalogue.
-int list();
-/// NAME [OPTIONS]: draws a schedule of the catalogue.
-int show(std::span<char*> arguments);
-/// FILE.csv [OPTIONS]: the same for a schedule file; a wrong cell is shown among its neighbours.
-int check(std::span<char*> arguments);
-/// NAME... [OPTIONS]: a table.
-int compare(std::span<char*> arguments);
+void add_list(CommandLine& program);
+/// NAME: draws a schedule of the catalogue.
+void add_show(CommandLine& program);
+/// FILE.csv: the same for a schedule file; a wrong cell is shown among its neighbours.
+void add_check(CommandLine& program);
+/// NAME...: a table.
+void add_compare(CommandLine& program);
 /// FOLDER: writes gallery.md and pictures/gallery/*.svg there.
-int gallery(std::span<char*> arguments);
+void add_gallery(CommandLine& program);
 
 }  // namespace tool

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
-#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,33 +34,16 @@ void print(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
-}  // namespace
-
-int list() {
-  std::vector<std::vector<std::string>> rows = {{"name", "what it is"}};
-  for (const auto& entry : schedule::catalogue())
-    rows.push_back({std::string(entry.name), std::string(entry.about)});
-  print(rows);
-  return 0;
-}
-
-int compare(std::span<char*> arguments) {
-  const Arguments line = read(arguments, {.name = "compare",
-                                          .what = "one or more names of schedules",
-                                          .most = std::numeric_limits<std::size_t>::max(),
-                                          .shapes = true,
-                                          .prices = true});
-  if (line.help) return 0;
-  const Settings& s = line.settings;
+void compare(const CommandLine& command, const Settings& s) {
   std::vector<std::vector<std::string>> rows = {
       {"schedule", "makespan", "bubble", "live activations", "messages"}};
   const bool sized = s.sized();
   if (sized) rows[0].insert(rows[0].end(), {"bytes sent", "most bytes kept"});
-  const std::vector<Orders> all = named_orders(line);
+  const std::vector<Orders> all = named_orders(command, s);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Priced priced = price(all[i], s);
     auto& row = rows.emplace_back(std::vector<std::string>{
-        line.names[i], number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
+        s.names[i], number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
         of_ranks(priced.activations), text(priced.messages)});
     if (!sized) continue;
     Bytes most = 0;
@@ -70,7 +53,29 @@ int compare(std::span<char*> arguments) {
     row.push_back(text(most));
   }
   print(rows);
-  return 0;
+}
+
+}  // namespace
+
+void add_list(CommandLine& program) {
+  program.add_command("list", "Prints the schedules that there are.", [](const CommandLine&) {
+    std::vector<std::vector<std::string>> rows = {{"name", "heddle::schedule", "what it is"}};
+    for (const auto& entry : schedule::catalogue())
+      rows.push_back({std::string(entry.name), std::string(entry.call), std::string(entry.about)});
+    print(rows);
+  });
+}
+
+void add_compare(CommandLine& program) {
+  const auto settings = std::make_shared<Settings>();
+  CommandLine& command = program.add_command(
+      "compare", "Shows several schedules beside each other.", [settings](const CommandLine& line) {
+        check_values(line, *settings);
+        compare(line, *settings);
+      });
+  command.add_argument("NAME", &settings->names, "of the schedules, see schedule list");
+  add_shape(command, *settings);
+  add_prices(command, *settings);
 }
 
 }  // namespace tool

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include <heddle/core/file.hpp>
@@ -68,13 +69,8 @@ std::string overlap_section(const std::filesystem::path& folder,
   return page;
 }
 
-}  // namespace
-
-int gallery(std::span<char*> arguments) {
-  const Arguments line = read(arguments, {.name = "gallery", .what = "the name of a folder"});
-  if (line.help) return 0;
+void gallery(const std::filesystem::path& folder) {
   const Settings settings{.saved = 100'000'000, .parameters = 100'000'000};
-  const std::filesystem::path folder = line.names[0];
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
   std::error_code ignored;  // write_file says it better
   std::filesystem::create_directories(folder / pictures, ignored);
@@ -93,7 +89,16 @@ int gallery(std::span<char*> arguments) {
   }
   page += overlap_section(folder, pictures);
   write_file(folder / "gallery.md", page);
-  return 0;
+}
+
+}  // namespace
+
+void add_gallery(CommandLine& program) {
+  const auto folder = std::make_shared<std::string>();
+  program
+      .add_command("gallery", "Writes gallery.md and its pictures.",
+                   [folder](const CommandLine&) { gallery(*folder); })
+      .add_argument("FOLDER", folder.get(), "for the page; the pictures lie below it");
 }
 
 }  // namespace tool

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +11,6 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
-#include "options.hpp"
 #include "settings.hpp"
 
 namespace tool {
@@ -21,77 +19,23 @@ using namespace heddle;
 
 namespace {
 
-examples::Options options(const Command& command, Settings& s) {
-  examples::Options options(text("Options of ", command.name,
-                                 command.prices
-                                     ? ". Times and sizes are those of one microbatch for the "
-                                       "share\nof the model that a rank has when each has one."
-                                     : ": none"));
-  if (command.shapes) {
-    options.add("ranks", s.shape.ranks, "of the pipeline");
-    options.add("microbatches", s.shape.microbatches, "in a step");
-    options.add("stages-per-rank", s.shape.stages_per_rank, "where the schedule leaves it open");
-    options.add("group", s.shape.group, "microbatches of a group, of kfkb");
-    options.add("pairs", s.shape.pairs, "pipelines in each direction, of chimera");
-    options.add("most-live", s.shape.most_live, "microbatches that fit a rank, of dapple; 0: all");
-  }
-  if (command.prices) {
-    options.add("F", s.forward, "time of a forward; several, 1,2,1: of each stage as it is");
-    options.add("I", s.backward_input, "time of a backward for the input, likewise");
-    options.add("W", s.backward_weight,
-                "of a backward for the weights, likewise; a whole one takes I + W");
-    options.add(
-        "FB", s.forward_backward,
-        "time of a fused pair, as it is where there are several of these; 0: as long as both");
-    options.add("latency", s.latency, "of every transfer");
-    options.add("bandwidth", s.bandwidth, "bytes of --activation per unit of time, 0: any number");
-    options.add("depth", s.depth, "results that wait to be sent while a stage goes on, -1: all");
-    options.add("activation", s.activation, "bytes that a stage hands on");
-    options.add("saved", s.saved, "bytes kept from forward to backward");
-    options.add("parameters", s.parameters, "bytes of weights; of their gradients, too");
-  }
-  if (command.writes) {
-    options.add("svg", s.svg, "a file for the picture");
-    options.add("perfetto", s.perfetto, "a file for ui.perfetto.dev");
-    options.add("dot", s.dot, "a file for Graphviz");
-    options.add(
-        "csv", s.csv,
-        "a file for torch.distributed.pipelining; schedule --help says what that cannot run");
-    options.flag("transfers", s.transfers,
-                 "the csv file has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD, too");
-  }
-  if (command.reads) {
-    options.flag("old-dialect", s.old_dialect, "B is for the input and BW the whole backward");
-    options.flag("replicas", s.replicas, "a stage may be on several ranks");
-    options.add("branches", s.branches, "of as many stages as ranks, with a loss that they share");
-    options.flag("vertical-sync", s.vertical_sync, "all stages use the first one's version");
-  }
-  return options;
-}
-
 /// Costs of every stage, and of transfers those of the first.
 class CostsOfStages {
  public:
   using Time = Seconds;
 
-  /// @throws contract_error as price() does. A stage has `share` of what a rank has.
+  /// A stage has `share` of what a rank has.
   CostsOfStages(const Settings& s, int stages, double share)
       : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1
                    ? s.forward_backward * share
                    : s.forward_backward) {
     for (int stage = 0; stage < stages; ++stage) {
-      const auto of_stage = [&](const char* name, const std::vector<double>& times) {
-        if (times.size() == 1) return times[0] * share;
-        expects(times.size() == static_cast<std::size_t>(stages), [&] {
-          return Complaint{"command line",
-                           text("--", name, " takes one time, or one for each stage"),
-                           text(times.size(), " times for ", stages, " stages")};
-        });
-        return times[static_cast<std::size_t>(stage)];
+      const auto of_stage = [&](const std::vector<double>& times) {
+        return times.size() == 1 ? times[0] * share : times[static_cast<std::size_t>(stage)];
       };
-      m_stages.push_back({.forward = of_stage("F", s.forward),
-                          .backward_input = of_stage("I", s.backward_input),
-                          .backward_weight = of_stage("W", s.backward_weight),
+      m_stages.push_back({.forward = of_stage(s.forward),
+                          .backward_input = of_stage(s.backward_input),
+                          .backward_weight = of_stage(s.backward_weight),
                           .latency = s.latency,
                           .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
     }
@@ -115,90 +59,134 @@ class CostsOfStages {
   double m_pair;  ///< time of a fused forward and backward; 0: as long as both
 };
 
+int stage_count(const Orders& orders) {
+  int stages = 0;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
+  return stages;
+}
+
 bool has_pairs(const Orders& orders) {
   return std::ranges::any_of(
       orders.ranks, [](const auto& list) { return std::ranges::count(list, true, &Order::fused); });
 }
 
-[[noreturn]] void refuse(std::string what, std::string fix) {
-  throw contract_error({"command line", std::move(what), {}, std::move(fix)});
-}
-
-bool given(const Arguments& arguments, std::string_view option) {
-  return std::ranges::find(arguments.given, option) != arguments.given.end();
-}
-
 }  // namespace
 
-Arguments read(std::span<char*> arguments, const Command& command) {
-  Arguments result;
-  std::size_t names = 0;
-  while (names < arguments.size() && !std::string_view(arguments[names]).starts_with("--"))
-    result.names.emplace_back(arguments[names++]);
-  // Where a program's name would be, Options begins to read behind.
-  std::vector<char*> rest(arguments.begin() + static_cast<std::ptrdiff_t>(names), arguments.end());
-  rest.insert(rest.begin(), nullptr);
-  examples::Options known = options(command, result.settings);
-  if (!known.parse(static_cast<int>(rest.size()), rest.data())) {
-    std::cout << known.help();
-    result.help = true;
-    return result;
-  }
-  result.given = known.given();
-  if (names < command.least || names > command.most)
-    throw contract_error({"command line", text("this command takes ", command.what),
-                          text(names, names == 1 ? " name" : " names"), "try schedule --help"});
-  const Settings& s = result.settings;
+void add_shape(CommandLine& command, Settings& s) {
+  command.add_option("ranks", &s.shape.ranks, "of the pipeline");
+  command.add_option("microbatches", &s.shape.microbatches, "in a step");
+  command.add_option("stages-per-rank", &s.shape.stages_per_rank, "if the schedule leaves it open");
+  command.add_option("group", &s.shape.group, "microbatches of a group, of kfkb");
+  command.add_option("pairs", &s.shape.pairs, "pipelines in each direction, of chimera");
+  command.add_option("most-live", &s.shape.most_live,
+                     "microbatches that fit a rank, of dapple; 0: all");
+}
+
+void add_prices(CommandLine& command, Settings& s) {
+  command.add_option("F", &s.forward,
+                     "time of a forward of a microbatch on the share of the model that a rank has "
+                     "when each has one; several, 1,2,1: of each stage as it is");
+  command.add_option("I", &s.backward_input, "time of a backward for the input, likewise");
+  command.add_option("W", &s.backward_weight,
+                     "of a backward for the weights, likewise; a whole one takes I + W");
+  command.add_option(
+      "FB", &s.forward_backward,
+      "time of a fused pair, as it is if there are several times; 0: as long as both");
+  command.add_option("latency", &s.latency, "of every transfer");
+  command.add_option("bandwidth", &s.bandwidth,
+                     "bytes of --activation per unit of time, 0: any number");
+  command.add_option("depth", &s.depth,
+                     "results that wait to be sent while a stage goes on, -1: all");
+  command.add_option("activation", &s.activation, "bytes that a stage hands on, for such a share");
+  command.add_option("saved", &s.saved, "bytes kept from forward to backward, likewise");
+  command.add_option("parameters", &s.parameters,
+                     "bytes of weights, likewise; of their gradients, too");
+}
+
+void add_pictures(CommandLine& command, Settings& s) {
+  command.add_option("columns", &s.columns, "width of the drawing in the terminal");
+  command.add_option("svg", &s.svg, "a file for the picture");
+  command.add_option("perfetto", &s.perfetto, "a file for ui.perfetto.dev");
+  command.add_option("dot", &s.dot, "a file for Graphviz");
+  command.add_option("csv", &s.csv,
+                     "a file for torch.distributed.pipelining; schedule --help says what that "
+                     "cannot run");
+  command.add_flag("transfers", s.transfers,
+                   "the csv file has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD, too");
+}
+
+void add_dialect(CommandLine& command, Settings& s) {
+  command.add_flag("old-dialect", s.old_dialect, "B is for the input and BW the whole backward");
+  command.add_flag("replicas", s.replicas, "a stage may be on several ranks");
+  command.add_option("branches", &s.branches,
+                     "of as many stages as ranks, with a loss that they share");
+  command.add_flag("vertical-sync", s.vertical_sync, "all stages use the first one's version");
+}
+
+void check_values(const CommandLine& command, const Settings& s) {
   for (const auto& times : {s.forward,
                             s.backward_input,
                             s.backward_weight,
                             {s.forward_backward, s.latency, s.bandwidth}})
     for (const double time : times)
-      expects(std::isfinite(time) && time >= 0, [&] {
-        return Complaint{"command line", "times and bandwidths are numbers of at least 0",
-                         text("one is ", time)};
-      });
+      if (!std::isfinite(time) || time < 0)
+        throw command.error(
+            text("times and bandwidths are numbers of at least 0 (one is ", time, ")"));
   if (s.bandwidth > 0 && s.activation == 0)
-    refuse("--bandwidth is for the bytes that stages hand on", "say them with --activation");
-  if (s.depth < -1) refuse("a depth is a number of results", "0 is a blocking send, -1 no bound");
+    throw command.error("--bandwidth is for the bytes that stages hand on",
+                        "say them with --activation");
+  if (s.depth < -1)
+    throw command.error("a depth is a number of results", "0 is a blocking send, -1 no bound");
+  if (s.columns < 1) throw command.error("a drawing needs at least one column");
   if (s.transfers && s.csv.empty())
-    refuse("--transfers says what a csv file holds", "name one with --csv");
-  return result;
+    throw command.error("--transfers says what a csv file holds", "name one with --csv");
 }
 
-std::vector<Orders> named_orders(const Arguments& arguments) {
+std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) {
   using schedule::ShapeOption;
-  std::vector<Orders> all;
-  std::vector<ShapeOption> heeded;
-  for (const std::string& name : arguments.names) {
-    const auto& entry = schedule::find_schedule(name);
-    heeded.push_back(entry.heeds);
-    all.push_back(entry.orders(arguments.settings.shape));
+  std::vector<const schedule::NamedSchedule*> entries;
+  for (const std::string& name : s.names) {
+    try {
+      entries.push_back(&schedule::find_schedule(name));
+    } catch (const contract_error& unknown) {
+      throw command.error(unknown.complaint().what, unknown.complaint().fix);
+    }
   }
   for (const auto& [option, heeds] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}})
-    if (given(arguments, option) && std::ranges::find(heeded, heeds) == heeded.end()) {
+    if (command.given(option) &&
+        std::ranges::find(entries, heeds, &schedule::NamedSchedule::heeds) == entries.end()) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
         if (entry.heeds == heeds) others += text(others.empty() ? "" : ", ", entry.name);
-      refuse(text("--", option, " means nothing to this schedule"), "it is for " + others);
+      throw command.error(text("--", option, " means nothing to this schedule"),
+                          "it is for " + others);
     }
-  refuse_price_of_no_pair(arguments, all);
+  std::vector<Orders> all;
+  for (const auto* entry : entries) all.push_back(entry->orders(s.shape));
+  check_prices(command, s, all);
   return all;
 }
 
-void refuse_price_of_no_pair(const Arguments& arguments, const std::vector<Orders>& all) {
-  if (given(arguments, "FB") && std::ranges::none_of(all, has_pairs))
-    refuse("--FB is the time of a fused pair, and there is none", "leave it out");
+void check_prices(const CommandLine& command, const Settings& s, const std::vector<Orders>& all) {
+  if (command.given("FB") && std::ranges::none_of(all, has_pairs))
+    throw command.error("--FB is the time of a fused pair, and there is none", "leave it out");
+  for (const Orders& orders : all) {
+    const auto stages = static_cast<std::size_t>(stage_count(orders));
+    for (const auto& [name, times] :
+         {std::pair{"F", &s.forward}, {"I", &s.backward_input}, {"W", &s.backward_weight}})
+      if (times->size() != 1 && times->size() != stages)
+        throw command.error(text("--", name, " takes one time, or one for each stage (",
+                                 times->size(), " times for ", stages, " stages)"));
+  }
 }
 
 Priced price(Orders orders, const Settings& s) {
   Priced priced{std::move(orders), {}, {}};
-  for (const auto& list : priced.orders.ranks)
-    for (const Order& order : list)
-      priced.stages = std::max(priced.stages, static_cast<int>(+order.stage) + 1);
+  priced.stages = stage_count(priced.orders);
   const double ranks = static_cast<double>(priced.orders.ranks.size());
   const double share = ranks / priced.stages;
   const CostsOfStages costs(s, priced.stages, share);

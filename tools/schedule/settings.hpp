@@ -5,12 +5,13 @@
 /// @file
 /// What the commands are told: the shape of the schedules, and what things cost.
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+
+#include "../common/command_line.hpp"
 
 namespace tool {
 
@@ -18,6 +19,7 @@ namespace tool {
 /// has one, so that schedules with different numbers of stages are about the same model. Of F, I
 /// and W there may be several: then those of each stage as it is.
 struct Settings {
+  std::vector<std::string> names = {};  ///< of schedules
   heddle::schedule::PipelineShape shape = {};
   std::vector<double> forward = {1};
   std::vector<double> backward_input = {1};
@@ -36,35 +38,30 @@ struct Settings {
   bool transfers = false;
   /// Whether bytes are to be told.
   [[nodiscard]] bool sized() const { return activation + saved + parameters > 0; }
+  int columns = 100;  ///< of the drawing in the terminal
   std::string svg = {}, perfetto = {}, dot = {}, csv = {};
 };
 
-/// What a command takes: `least` to `most` names of a `what`, and which options.
-struct Command {
-  const char* name;
-  const char* what;
-  std::size_t least = 1, most = 1;
-  bool shapes = false;  ///< it makes schedules of a shape
-  bool prices = false;  ///< costs and sizes mean something to it
-  bool writes = false;  ///< files
-  bool reads = false;   ///< a schedule file
-};
+/// --ranks, --microbatches and what else makes the shape of a schedule.
+void add_shape(CommandLine& command, Settings& s);
+/// What things cost.
+void add_prices(CommandLine& command, Settings& s);
+/// The files to write, and how wide the drawing is.
+void add_pictures(CommandLine& command, Settings& s);
+/// How a schedule file is to be read.
+void add_dialect(CommandLine& command, Settings& s);
 
-/// A command line: names, then options.
-struct Arguments {
-  std::vector<std::string> names = {};
-  Settings settings = {};
-  std::vector<std::string> given = {};  ///< the names of the options that it has
-  bool help = false;                    ///< was asked for, and has been printed
-};
+/// @throws usage_error for values that are none, or that mean nothing together.
+void check_values(const CommandLine& command, const Settings& s);
 
-/// Reads the command line of a command. @throws contract_error for what it does not take.
-[[nodiscard]] Arguments read(std::span<char*> arguments, const Command& command);
-
-/// The schedules that were named. @throws contract_error for an option that none of them heeds.
-[[nodiscard]] std::vector<heddle::Orders> named_orders(const Arguments& arguments);
-/// @throws contract_error where a fused pair has a price, and none of `all` has such a pair.
-void refuse_price_of_no_pair(const Arguments& arguments, const std::vector<heddle::Orders>& all);
+/// The schedules that were named. @throws usage_error for a name that the catalogue lacks, and for
+/// an option that none of them heeds.
+[[nodiscard]] std::vector<heddle::Orders> named_orders(const CommandLine& command,
+                                                       const Settings& s);
+/// @throws usage_error if a fused pair has a price, and none of `all` has such a pair, or if there
+/// are several times, and not one for each stage.
+void check_prices(const CommandLine& command, const Settings& s,
+                  const std::vector<heddle::Orders>& all);
 
 /// Orders with all that the commands tell about them.
 struct Priced {
@@ -77,7 +74,7 @@ struct Priced {
   std::size_t messages = 0;  ///< between ranks
 };
 
-/// @throws contract_error where there are several times, and not one for each stage.
+/// Of settings that check_values() and check_prices() take.
 [[nodiscard]] Priced price(heddle::Orders orders, const Settings& settings);
 
 /// A number with at most three decimals.

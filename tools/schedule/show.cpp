@@ -5,9 +5,9 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <string>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/file.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
@@ -25,12 +25,15 @@ namespace {
 /// Prints what is known of the orders and writes the files that are wanted.
 void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
   const Priced priced = price(lowered.orders, s);
-  std::cout << to_grid(priced.schedule) << '\n' << to_grid(priced.timeline);
+  // What the command line calls 1 is no second.
+  std::cout << to_grid(priced.schedule, s.columns) << '\n'
+            << to_grid(priced.timeline, s.columns, "");
   std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
                     priced.messages, " messages\n");
   const bool sized = s.sized();
   if (sized) std::cout << '\n' << trace::memory_report(priced.timeline);
-  if (!s.svg.empty()) write_file(s.svg, trace::to_svg(priced.timeline, {.memory = sized}));
+  if (!s.svg.empty())
+    write_file(s.svg, trace::to_svg(priced.timeline, {.unit = "", .memory = sized}));
   if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
   if (!s.dot.empty()) write_file(s.dot, trace::to_dot(priced.schedule));
   if (s.csv.empty()) return;
@@ -38,31 +41,11 @@ void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
   warn_if_not_for_torch(s.csv, lowered.orders);
 }
 
-}  // namespace
-
-int show(std::span<char*> arguments) {
-  const Arguments line = read(arguments, {.name = "show",
-                                          .what = "the name of a schedule",
-                                          .shapes = true,
-                                          .prices = true,
-                                          .writes = true});
-  if (line.help) return 0;
-  draw({named_orders(line)[0]}, line.settings);
-  return 0;
-}
-
-int check(std::span<char*> arguments) {
-  const Arguments line = read(arguments, {.name = "check",
-                                          .what = "the name of a file",
-                                          .prices = true,
-                                          .writes = true,
-                                          .reads = true});
-  if (line.help) return 0;
-  const std::string& name = line.names[0];
+/// Reads the schedule file `name` and draws it.
+void check(const CommandLine& command, const std::string& name, const Settings& s) {
   std::ifstream file(name, std::ios::binary);
   const std::string csv((std::istreambuf_iterator<char>(file)), {});
   if (!file) throw format_error({"schedule check", "cannot read '" + name + "'"});
-  const Settings& s = line.settings;
   StageGraph graph;
   if (s.branches != 1) {
     const auto ends = std::count(csv.begin(), csv.end(), '\n');
@@ -76,13 +59,10 @@ int check(std::span<char*> arguments) {
                                      .graph = graph,
                                      .old_dialect = s.old_dialect,
                                      .vertical_sync = s.vertical_sync});
-    expects(!s.vertical_sync || csv.find("UPDATE") != std::string::npos, [] {
-      return Complaint{"command line",
-                       "--vertical-sync is about updates among the orders, and there are none",
-                       {},
-                       "leave it out"};
-    });
-    refuse_price_of_no_pair(line, {lowered.orders});
+    if (s.vertical_sync && csv.find("UPDATE") == std::string::npos)
+      throw command.error("--vertical-sync is about updates among the orders, and there are none",
+                          "leave it out");
+    check_prices(command, s, {lowered.orders});
     warn_if_not_for_torch(name, lowered.orders);
     warn_if_half_lowered(name, csv, lowered);
     draw(lowered, s);
@@ -90,7 +70,37 @@ int check(std::span<char*> arguments) {
     std::cout << error.grid();
     throw;
   }
-  return 0;
+}
+
+}  // namespace
+
+void add_show(CommandLine& program) {
+  const auto settings = std::make_shared<Settings>();
+  settings->names.resize(1);
+  CommandLine& command = program.add_command("show", "Draws a schedule of the list.",
+                                             [settings](const CommandLine& line) {
+                                               check_values(line, *settings);
+                                               draw({named_orders(line, *settings)[0]}, *settings);
+                                             });
+  command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list");
+  add_shape(command, *settings);
+  add_prices(command, *settings);
+  add_pictures(command, *settings);
+}
+
+void add_check(CommandLine& program) {
+  const auto settings = std::make_shared<Settings>();
+  const auto name = std::make_shared<std::string>();
+  CommandLine& command = program.add_command(
+      "check", "Draws a schedule file of torch.distributed.pipelining, or says what is wrong.",
+      [settings, name](const CommandLine& line) {
+        check_values(line, *settings);
+        check(line, *name, *settings);
+      });
+  command.add_argument("FILE.csv", name.get(), "the file");
+  add_prices(command, *settings);
+  add_pictures(command, *settings);
+  add_dialect(command, *settings);
 }
 
 }  // namespace tool

@@ -28,26 +28,82 @@ holds() {
   grep -qF -- "$2" "$1" || { failures=$((failures + 1)); echo "FAILED: $1 lacks $2"; }
 }
 
-expect 2 "usage: schedule list"
-expect 2 "usage: schedule list" sing
-expect 0 "usage: schedule list" --help
+# Help and version go to the standard output; what is wrong with a command line to the other one, with
+# the usage of the command and the page that has its options.
+expect 0 "Usage: schedule" --help
+expect 0 "compare " --help
+expect 0 "Usage: schedule show" show --help
+expect 0 "--microbatches NUMBER=8" show --help
+expect 0 "--old-dialect" check --help
+expect 0 "schedule (Heddle) " --version
+for page in --help --version "show --help" "check --help" "compare --help" "gallery --help" "list --help"; do
+  # shellcheck disable=SC2086
+  [[ $("$program" $page 2> errors | wc -l) -gt 0 && ! -s errors ]] ||
+    { failures=$((failures + 1)); echo "FAILED: $page"; }
+done
+wrong() {  # wrong PHRASE ARGUMENTS...: refused with the usage, and nothing is printed or written
+  local phrase=$1
+  shift
+  expect 2 "$phrase" "$@"
+  expect 2 "Usage: schedule" "$@"
+  expect 2 " --help says what the options are" "$@"
+  [[ -z $("$program" "$@" 2> errors) ]] || { failures=$((failures + 1)); echo "FAILED: $* prints"; }
+}
+wrong "a command is missing; there are list, show, check, compare, gallery"
+wrong "no command 'sing'; there are list, show" sing
+wrong "no command 'shw'; did you mean 'show'?" shw 1f1b
+wrong "no command 'lsit'; did you mean 'list'?" lsit
+wrong "no option '--hlep'; did you mean '--help'?" --hlep
+wrong "no option '--rank'; did you mean '--ranks'?" show gpipe --rank 3
+wrong "no option '--micro-batches'; did you mean '--microbatches'?" show gpipe --micro-batches 3
+wrong "no option '--f'; did you mean '--F'?" show gpipe --f 3
+wrong "no option '--frobnicate'" show gpipe --frobnicate 3
+wrong "schedule show --help says" show gpipe --rank 3
+wrong "no option '-x'" show -x
+wrong "no option '-x.csv'" check -x.csv
+wrong "'--transfers' begins with '-'" show 1f1b --csv --transfers
+wrong "'-a.svg' begins with '-'; a file may be called ./-a.svg" show 1f1b --svg=-a.svg
+wrong "'-' begins with '-'" show 1f1b --svg -
+wrong "'-folder' begins with '-'" gallery -- -folder
+wrong "no schedule 'zbv'; did you mean 'zb-v'? there are gpipe, 1f1b" show zbv
+wrong "no schedule 'one_f_one_b'; did you mean '1f1b'?" show one_f_one_b
+wrong "no schedule 'zigzag'; there are gpipe, 1f1b" show zigzag
+wrong "no schedule 'zbv'; did you mean 'zb-v'?" compare gpipe zbv
+wrong "NAME is required" show
+wrong "'1f1b' is one argument too many" show gpipe 1f1b
+wrong "--ranks: not a number ('four')" show gpipe --ranks four
+wrong "--saved: not a number of at least 0 ('-1')" show gpipe --saved -1
+wrong "--ranks" show gpipe --ranks
+[[ -z $(ls -A | grep -v '^errors$') ]] || { failures=$((failures + 1)); echo "FAILED: files: $(ls -A)"; }
+
 expect 0 "1f1b" list
-expect 0 "--microbatches VALUE" show --help
-expect 0 "makespan 33 s, bubble ratio 27.3%" show 1f1b
+expect 0 "zb-v                zb_v() " list
+expect 0 "chimera({.double_forwards = true})" list
+expect 0 "makespan 33, bubble ratio 27.3%" show 1f1b
 expect 0 "live activations of the ranks: 4 3 2 1; 48 messages" show 1f1b
-expect 0 "makespan 16.5 s" show 1f1b --F 0.5 --I 0.5 --W 0.5
-expect 0 "makespan 39 s" show gpipe --latency 1
-expect 0 "makespan 28.5 s" show interleaved
+expect 0 "makespan 16.5," show 1f1b --F 0.5 --I 0.5 --W 0.5
+expect 0 "makespan 39," show gpipe --latency 1
+expect 0 "makespan 28.5," show interleaved
 expect 0 "rank 0  simulated" show 1f1b --saved 1000
-expect 1 "no schedule 'zigzag'; there are gpipe, 1f1b" show zigzag
 expect 1 "a pipeline has at least one stage" show gpipe --ranks 0
 expect 1 "the nearest number that does is 8" show interleaved --microbatches 9
-expect 1 "takes the name of a schedule (0 names)" show
-expect 1 "takes the name of a schedule (2 names)" show gpipe 1f1b
-expect 1 "no option '--rank'" show gpipe --rank 3
-expect 1 "--ranks: not a number ('four')" show gpipe --ranks four
-expect 1 "times and bandwidths are numbers of at least 0 (one is -1)" show gpipe --F -1
-expect 1 "times and bandwidths are numbers of at least 0 (one is nan)" compare gpipe --latency nan
+expect 2 "times and bandwidths are numbers of at least 0 (one is -1)" show gpipe --F -1
+expect 2 "times and bandwidths are numbers of at least 0 (one is nan)" compare gpipe --latency nan
+# What costs 1 is no second, in the terminal and in the picture.
+"$program" show 1f1b --svg a.svg > shown
+if grep -qE '[0-9] (s|ms|us)\b' shown a.svg; then
+  failures=$((failures + 1))
+  echo "FAILED: costs without a unit have one: $(grep -ohE '[0-9.]+ (s|ms|us)\b' shown a.svg | head -3)"
+fi
+# All stages are to be read, on lines of the width that is asked for.
+"$program" show zb-v > shown
+for cell in 0F0- 7F0- 3W7- 4I5- 6F7-; do holds shown "$cell"; done
+for columns in 100 60; do
+  "$program" show zb-v --columns $columns > shown
+  [[ $(awk 'length($0) > most { most = length($0) } END { print most }' shown) -le $((columns + 8)) ]] ||
+    { failures=$((failures + 1)); echo "FAILED: more than $columns columns"; }
+done
+wrong "a drawing needs at least one column" show gpipe --columns 0
 
 expect 0 "" show 1f1b --svg a.svg --perfetto a.json --dot a.dot --csv a.csv
 holds a.svg "<svg xmlns"
@@ -56,7 +112,7 @@ holds a.dot 'digraph "1F1B P=4 M=8"'
 holds a.csv "3F0,3B0,3F1,3B1,"
 expect 1 "cannot write 'nowhere/a.svg'" show 1f1b --svg nowhere/a.svg
 
-expect 0 "makespan 33 s" check a.csv
+expect 0 "makespan 33," check a.csv
 expect 0 "" check a.csv --csv b.csv --transfers
 holds b.csv "0F0,0SEND_F0,"
 holds b.csv ",0REDUCE_GRAD,0RESHARD"
@@ -95,44 +151,44 @@ expect 1 "schedule check --old-dialect" check old.csv
 expect 0 "gpipe        33        27.3%   8 8 8 8           48" compare gpipe 1f1b interleaved
 expect 0 "48000" compare gpipe 1f1b --activation 1000
 expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32
-expect 1 "takes one or more names" compare
-expect 1 "no option '--ranks'" gallery nowhere --ranks 8
-expect 1 "no option '--ranks'" check a.csv --ranks 4
-expect 1 "no option '--svg'" compare gpipe --svg a.svg
-expect 1 "no option '--replicas'" show gpipe --replicas
-expect 1 "--stages-per-rank means nothing to this schedule; it is for interleaved, looped-bfs, interleaved-zb1p" \
+expect 2 "NAME is required" compare
+expect 2 "no option '--ranks'" gallery nowhere --ranks 8
+expect 2 "no option '--ranks'" check a.csv --ranks 4
+expect 2 "no option '--svg'" compare gpipe --svg a.svg
+expect 2 "no option '--replicas'" show gpipe --replicas
+expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, looped-bfs, interleaved-zb1p" \
        show gpipe --stages-per-rank 2
-expect 1 "--group means nothing to this schedule; it is for kfkb" compare 1f1b gpipe --group 2
+expect 2 "--group means nothing to this schedule; it is for kfkb" compare 1f1b gpipe --group 2
 expect 0 "kfkb" compare 1f1b kfkb --group 4
-expect 0 "makespan 26.25 s" show interleaved --stages-per-rank 4
+expect 0 "makespan 26.25," show interleaved --stages-per-rank 4
 expect 0 "live activations of the ranks: 8 8 8 4" show kfkb --group 4
-expect 1 "--FB is the time of a fused pair, and there is none" show gpipe --FB 2
-expect 1 "--FB is the time of a fused pair, and there is none" check a.csv --FB 2
+expect 2 "--FB is the time of a fused pair, and there is none" show gpipe --FB 2
+expect 2 "--FB is the time of a fused pair, and there is none" check a.csv --FB 2
 expect 0 "dualpipe" compare gpipe dualpipe --FB 2
-expect 1 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
+expect 2 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
 expect 0 "weights" show 1f1b --parameters 1000
 
 # Several times are those of the stages: 2 ranks, 1 and 3 forward, 2 and 6 backward, the second works
 # through from 1 to 19, and the first has its last backward after that.
 times=(--F 1,3 --I 1,3 --W 1,3)
-expect 0 "makespan 21 s" show 1f1b --ranks 2 --microbatches 2 "${times[@]}"
-expect 1 "--F takes one time, or one for each stage (2 times for 4 stages)" show interleaved --ranks 2 "${times[@]}"
-expect 1 "--W: not a number ('')" show 1f1b --W 1,
-expect 1 "times and bandwidths are numbers of at least 0 (one is -2)" show 1f1b --ranks 2 --I 1,-2
+expect 0 "makespan 21," show 1f1b --ranks 2 --microbatches 2 "${times[@]}"
+expect 2 "--F takes one time, or one for each stage (2 times for 4 stages)" show interleaved --ranks 2 "${times[@]}"
+expect 2 "--W: not a number ('')" show 1f1b --W 1,
+expect 2 "times and bandwidths are numbers of at least 0 (one is -2)" show 1f1b --ranks 2 --I 1,-2
 # A channel is busy for bytes / bandwidth, and where nothing may wait to be sent, so is its stage: t
 # for a stage and c for a transfer, S t + (S - 1) c + (M - 1) max(t, c), or + (M - 1)(t + c).
 link=(--activation 1000 --bandwidth 4000)
-expect 0 "makespan 11.75 s" show stream "${link[@]}"
-expect 0 "makespan 11.75 s" show stream "${link[@]}" --depth 1
-expect 0 "makespan 13.5 s" show stream "${link[@]}" --depth 0
-expect 1 "--bandwidth is for the bytes that stages hand on; say them with --activation" show stream --bandwidth 1
-expect 1 "a depth is a number of results" show stream --depth -2
+expect 0 "makespan 11.75," show stream "${link[@]}"
+expect 0 "makespan 11.75," show stream "${link[@]}" --depth 1
+expect 0 "makespan 13.5," show stream "${link[@]}" --depth 0
+expect 2 "--bandwidth is for the bytes that stages hand on; say them with --activation" show stream --bandwidth 1
+expect 2 "a depth is a number of results" show stream --depth -2
 expect 0 "live activations of the ranks: 3 3 3 1" show dapple --most-live 3
 expect 1 "a rank needs memory for at least one microbatch" show dapple --most-live -1
 expect 0 "f=2" show chimera --pairs 2
 expect 1 "use 4 or 8 stages" show chimera --ranks 6 --pairs 2
-expect 1 "--most-live means nothing to this schedule; it is for dapple" show 1f1b --most-live 2
-expect 1 "--pairs means nothing to this schedule; it is for chimera, chimera-doubled" show dapple --pairs 2
+expect 2 "--most-live means nothing to this schedule; it is for dapple" show 1f1b --most-live 2
+expect 2 "--pairs means nothing to this schedule; it is for chimera, chimera-doubled" show dapple --pairs 2
 
 # Files of all schedules of the list, read with what they do not say: the same but for the name.
 sizes=(--saved 1000 --parameters 1000 --activation 10)
@@ -160,7 +216,7 @@ if ! grep -q makespan checked || diff -q shown checked > all; then
   failures=$((failures + 1))
   echo "FAILED: a file of pipedream-vertical is read as one without --vertical-sync"
 fi
-expect 1 "--vertical-sync is about updates among the orders, and there are none" check a.csv --vertical-sync
+expect 2 "--vertical-sync is about updates among the orders, and there are none" check a.csv --vertical-sync
 expect 1 "a model has at least one branch" check a.csv --branches 0
 expect 0 "most bytes kept" compare 1f1b chimera --parameters 1000
 

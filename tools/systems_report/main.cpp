@@ -11,13 +11,15 @@
 /// A new system is a function that returns its comparisons, declared in comparison.hpp, and a line
 /// in `systems`.
 
-#include <exception>
+#include <algorithm>
 #include <iostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
+#include "../common/command_line.hpp"
 #include "comparison.hpp"
 
 namespace {
@@ -63,35 +65,31 @@ bool print(const System& system) {
   return good;
 }
 
-int run(std::string_view wanted) {
-  if (wanted == "--list") {
-    for (const System& system : systems) std::cout << system.name << '\n';
-    return 0;
-  }
-  bool found = false;
+/// All systems, or the one that is `wanted`; the status.
+int report_on(const tool::CommandLine& program, const std::string& wanted) {
+  std::vector<std::string_view> names;
+  for (const System& system : systems) names.emplace_back(system.name);
+  if (!wanted.empty() && std::ranges::find(names, wanted) == names.end())
+    throw program.no_such("system", wanted, names);
+  const Kokkos::ScopeGuard kokkos;
   bool good = true;
-  for (const System& system : systems) {
-    if (!wanted.empty() && wanted != system.name) continue;
-    found = true;
-    good = print(system) && good;
-  }
-  if (found) return good ? 0 : 1;
-  std::cerr << "systems_report: no row '" << wanted << "'; --list prints the names\n";
-  return 2;
+  for (const System& system : systems)
+    if (wanted.empty() || wanted == system.name) good = print(system) && good;
+  return good ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 2) {
-    std::cerr << "usage: systems_report [NAME | --list]\n";
-    return 2;
-  }
-  const Kokkos::ScopeGuard kokkos;
-  try {
-    return run(argc == 2 ? argv[1] : "");
-  } catch (const std::exception& error) {
-    std::cerr << "systems_report: " << error.what() << '\n';
-    return 1;
-  }
+  std::string wanted;
+  bool list = false;
+  tool::CommandLine program("systems_report",
+                            "Reruns the published comparisons. Status 1 if one falls short.");
+  program.add_argument("NAME", &wanted, "of a system; without one, all are compared", false);
+  program.add_flag("list", list, "prints the names");
+  return program.run(argc, argv, [&] {
+    if (!list) return report_on(program, wanted);
+    for (const System& system : systems) std::cout << system.name << '\n';
+    return 0;
+  });
 }

@@ -7,8 +7,8 @@
 /// terminal.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +18,8 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/impl/check.hpp>
-#include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/impl/time_strips.hpp>
 
 namespace heddle::inline v0 {
 
@@ -42,81 +42,24 @@ inline void append_line(std::string& out, std::string line) {
   out += line + "\n";
 }
 
-/// A letter per kind.
-[[nodiscard]] constexpr char letter(Kind kind) noexcept {
-  constexpr char letters[kind_count + 1] = "FIWBm+cgux";
-  return letters[static_cast<std::size_t>(kind)];
-}
-
-/// One rank's line of a proportional grid: in every cell the action that covers most of it.
-class Strip {
- public:
-  Strip(std::size_t cells, double per_second) : m_cells(cells), m_per_second(per_second) {}
-
-  /// Times in seconds from the timeline's begin.
-  void add(std::uint32_t action, Seconds from, Seconds to) {
-    const double first = from * m_per_second;
-    const double last = to * m_per_second;
-    for (auto c = static_cast<std::size_t>(std::max(first, 0.0)); c < m_cells.size(); ++c) {
-      const auto left = static_cast<double>(c);
-      const double covered = std::min(last, left + 1) - std::max(first, left);
-      if (!(covered > 0)) return;
-      m_cells[c].covered += covered;
-      if (covered <= m_cells[c].most) continue;
-      m_cells[c].most = covered;
-      m_cells[c].action = action;
-    }
-  }
-
-  /// An action is its letter, its microbatch where there is room, and dashes: `F0-B0---`. A cell
-  /// that is idle for more than half its time is a dot.
-  [[nodiscard]] std::string line(const Schedule& schedule) const {
-    const auto at = [&](std::size_t c) {
-      // Rounding may leave a half-covered cell a hair below one half.
-      return m_cells[c].covered < 0.5 - 1e-9 ? nobody : m_cells[c].action;
-    };
-    std::string result;
-    for (std::size_t c = 0; c < m_cells.size();) {
-      std::size_t next = c + 1;
-      while (next < m_cells.size() && at(next) == at(c)) ++next;
-      const std::size_t room = next - c;
-      if (at(c) == nobody) {
-        result.append(room, '.');
-      } else {
-        const Action& action = schedule[ActionId{at(c)}];
-        std::string box(1, letter(action.kind));
-        const std::string number = text(action.item);
-        if (action.kind != Kind::update && box.size() + number.size() <= room) box += number;
-        box.resize(room, '-');
-        result += box;
-      }
-      c = next;
-    }
-    return result;
-  }
-
- private:
-  static constexpr std::uint32_t nobody = 0xffffffffu;
-  struct Cell {
-    double covered = 0;
-    double most = 0;
-    std::uint32_t action = nobody;
-  };
-  std::vector<Cell> m_cells;
-  double m_per_second;
-};
-
 }  // namespace trace::impl
 
 /// The order of a schedule's compute actions, in slots of equal length: every F, I, W and B takes
 /// one slot, everything else none. A line per rank (per lane where a rank computes in several), a
-/// cell per slot, `.` where the rank has to wait; fused actions stand in brackets.
+/// cell per slot, `.` where the rank has to wait; fused actions stand in brackets. With `columns`,
+/// lines of slots are at most that wide: longer ones are cut into bands, one below the other.
 ///
 ///     1F1B P=2 M=2: 2 ranks, 14 actions
 ///     rank 0  0F0 0F1 .   0B0 .   0B1
 ///     rank 1  .   1F0 1B0 1F1 1B1 .
 ///     6 slots, 4 of 12 cells idle
-[[nodiscard]] inline std::string to_grid(const Schedule& schedule) {
+///
+/// @throws contract_error if `columns` is negative.
+[[nodiscard]] inline std::string to_grid(const Schedule& schedule, int columns = 0) {
+  expects(columns >= 0, [&] {
+    return Complaint{"heddle::to_grid", "a width is a number of columns",
+                     text("columns = ", columns), "0 is any width"};
+  });
   using Slots = std::int64_t;
   const auto timeline = simulate(
       schedule, BasicStageCosts<Slots>{
@@ -165,69 +108,80 @@ class Strip {
     if (+row.queue.lane != 0) labels.back() += text(" lane ", row.queue.lane);
     margin = std::max(margin, labels.back().size());
   }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    std::string line = labels[r];
-    line.resize(margin + 1, ' ');
-    std::size_t filled = 0;
-    const auto append_cell = [&](const std::string& cell) {
-      line += " " + cell + std::string(width - cell.size(), ' ');
-      ++filled;
-    };
-    for (const auto& [slot, cell] : rows[r].cells) {
-      while (filled < slot) append_cell(".");
-      append_cell(cell);
+  const auto room = static_cast<std::size_t>(columns);
+  const std::size_t band = std::max<std::size_t>(1, columns == 0 ? slots : room / (width + 1));
+  std::vector<std::size_t> next(rows.size());  // cell of each row
+  for (std::size_t begin = 0; begin == 0 || begin < slots; begin += band) {
+    const std::size_t end = std::min(begin + band, slots);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      std::string line = labels[r];
+      line.resize(margin + 1, ' ');
+      for (std::size_t slot = begin; slot < end; ++slot) {
+        const auto& row = rows[r].cells;
+        const bool busy = next[r] < row.size() && row[next[r]].first == slot;
+        std::string cell = busy ? row[next[r]++].second : ".";
+        cell.resize(width, ' ');
+        line += " " + cell;
+      }
+      trace::impl::append_line(out, std::move(line));
     }
-    while (filled < slots) append_cell(".");
-    trace::impl::append_line(out, std::move(line));
+    if (band < slots)
+      out += std::string(margin + 2, ' ') + text("slots ", begin, " to ", end - 1, "\n");
   }
   const std::size_t all = slots * rows.size();
   return out + text(slots, slots == 1 ? " slot, " : " slots, ", all - cells, " of ", all,
                     " cells idle\n");
 }
 
-/// A timeline to scale, `columns` characters wide, a line per rank. Letters: F, B, I, W; u update,
-/// + combine, c cast, g group, x user, m a move within the rank; `.` idle.
+/// A timeline to scale, at most `columns` characters wide, a line per rank. Letters: F, B, I, W; u
+/// update, + combine, c cast, g group, x user, m a move within the rank; `.` idle. Behind the
+/// letter is the microbatch; before it the stage if a rank has several. If an F, B, I or W is too
+/// short for its name, the picture is cut into bands of time, one below the other. If more than ten
+/// bands were needed, there is one, in which names are shortened, and a line that says how many
+/// columns are enough. Times are in `unit`, the name of what a second of the timeline stands for,
+/// which may be empty; without one they are in seconds, shown as s, ms or us.
 ///
 ///     1F1B P=2 M=2: makespan 9 s, bubble ratio 33.3%
 ///     rank 0  F0F1..B0--..B1--
 ///     rank 1  ..F0B0--F1B1--..
 ///             0 s          9 s
-[[nodiscard]] inline std::string to_grid(const Timeline& timeline, int columns = 100) {
+///
+/// @throws contract_error if `columns` is less than 1, and for a timeline that is not finite.
+[[nodiscard]] inline std::string to_grid(const Timeline& timeline, int columns = 100,
+                                         const std::optional<std::string>& unit = {}) {
   expects(columns >= 1, [&] {
     return Complaint{"heddle::to_grid", "a picture needs at least one column",
                      text("columns = ", columns)};
   });
   trace::impl::check("heddle::to_grid", timeline);
+  constexpr std::size_t most_bands = 10;
   const Schedule& schedule = timeline.schedule();
-  const Seconds begin = timeline.begin();
   const Seconds makespan = timeline.makespan();
+  const trace::impl::TimeUnit shown = trace::impl::unit_for(makespan, unit);
+  const trace::impl::TimeStrips strips(timeline);
   const auto width = static_cast<std::size_t>(columns);
-  const double per_second = makespan > 0 ? static_cast<double>(columns) / makespan : 0;
-  std::vector<trace::impl::Strip> strips(static_cast<std::size_t>(schedule.ranks()),
-                                         {width, per_second});
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const Queue& queue = schedule[schedule[ActionId{i}].queue];
-    if (!queue.local()) continue;
-    const Span& span = timeline[ActionId{i}];
-    const auto add = [&](Rank rank) {
-      strips[+rank].add(static_cast<std::uint32_t>(i), span.start - begin, span.end - begin);
-    };
-    add(queue.from);
-    for (const Rank guest : trace::impl::guests(schedule, ActionId{i})) add(guest);
-  }
+  auto drawing = strips.named(width, most_bands);
+  const bool shortened = !drawing;
+  if (shortened) drawing = strips.draw(width, 1);
 
   std::string out = text(trace::impl::name_or(schedule, "timeline"), ": makespan ",
-                         trace::impl::time_text(makespan), ", bubble ratio ",
+                         trace::impl::time_text(makespan, shown), ", bubble ratio ",
                          trace::impl::percent_text(timeline.bubble_ratio()), "\n");
-  for (std::size_t rank = 0; rank < strips.size(); ++rank)
-    out +=
-        trace::impl::rank_label(rank, schedule.ranks()) + "  " + strips[rank].line(schedule) + "\n";
-  const std::string zero = "0 " + trace::impl::unit_for(makespan).name;
-  const std::string last = trace::impl::time_text(makespan);
   const std::size_t margin = trace::impl::rank_label(0, schedule.ranks()).size() + 2;
-  const std::size_t used = zero.size() + last.size();
-  return out + std::string(margin, ' ') + zero + std::string(width > used ? width - used : 1, ' ') +
-         last + "\n";
+  const auto bands = static_cast<double>(drawing->bands.size());
+  double begin = 0;  // of a band, counted in bands
+  for (const auto& lines : drawing->bands) {
+    for (std::size_t rank = 0; rank < lines.size(); ++rank)
+      out += trace::impl::rank_label(rank, schedule.ranks()) + "  " + lines[rank] + "\n";
+    const std::string first = trace::impl::time_text(makespan * begin / bands, shown);
+    const std::string last = trace::impl::time_text(makespan * ++begin / bands, shown);
+    const std::size_t used = first.size() + last.size();
+    const std::size_t gap = drawing->columns > used ? drawing->columns - used : 1;
+    out += std::string(margin, ' ') + first + std::string(gap, ' ') + last + "\n";
+  }
+  if (const auto enough = shortened ? strips.columns_of_one_band() : std::nullopt)
+    out += text("names are shortened: ", *enough, " columns have room for them\n");
+  return out;
 }
 
 }  // namespace heddle::inline v0

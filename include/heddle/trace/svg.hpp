@@ -32,9 +32,11 @@ namespace heddle::inline v0::trace {
 struct SvgOptions {
   int width = 960;         ///< pixels; at least 240
   std::string title = {};  ///< empty: the schedule's name
-  std::string unit = {};   ///< what times are in; empty: seconds, shown as s, ms or us
-  bool arrows = false;     ///< a thin arrow for each move between ranks
-  bool memory = false;     ///< a second row per rank: all memory, live activations, weights
+  /// The name of what a second of the timeline stands for; it may be empty. Without one, times are
+  /// shown as s, ms or us.
+  std::optional<std::string> unit = {};
+  bool arrows = false;  ///< a thin arrow for each move between ranks
+  bool memory = false;  ///< a second row per rank: all memory, live activations, weights
 };
 
 namespace impl {
@@ -59,9 +61,10 @@ class SvgPicture {
         m_options(options),
         m_begin(timeline.begin()),
         m_makespan(timeline.makespan()),
-        m_unit(options.unit.empty() ? unit_for(m_makespan) : TimeUnit{1, options.unit}) {
+        m_unit(unit_for(m_makespan, options.unit)) {
     m_left = margin + text_width(rank_label(0, m_schedule.ranks()).size(), 13) + 12;
-    m_right = options.width - margin - 4;
+    if (options.memory) m_memory.emplace(timeline);
+    m_right = options.width - margin - 4 - (m_memory ? memory_labels() : 0);
     m_scale = m_makespan > 0 ? (m_right - m_left) / m_makespan : 0;
     m_title = options.title.empty() ? name_or(m_schedule, "timeline") : options.title;
     m_caption = "makespan " + time_text(m_makespan, m_unit) + ", bubble ratio " +
@@ -70,7 +73,6 @@ class SvgPicture {
     const double both = text_width(m_title.size(), 19) + text_width(m_caption.size(), 13);
     m_narrow = both + 2 * margin + 16 > options.width;
     if (m_narrow) m_top += 20;
-    if (options.memory) m_memory.emplace(timeline);
     place_lanes();
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
       const ActionId id{i};
@@ -103,13 +105,14 @@ class SvgPicture {
                "rx=\"8\" fill=\"#ffffff\" stroke=\"#d0d7de\"");
     m_svg.text(margin, 31, m_title, "font-size=\"17\" font-weight=\"600\" fill=\"#1f2328\"");
     m_svg.text(
-        m_narrow ? margin : m_right, m_narrow ? 51 : 31, m_caption,
+        m_narrow ? margin : m_options.width - margin - 4, m_narrow ? 51 : 31, m_caption,
         text("font-size=\"13\" fill=\"#59636e\" text-anchor=\"", m_narrow ? "start" : "end", "\""));
     rows();
     axis();
     memory_rows();
     boxes();
     if (m_options.arrows) arrows();
+    texts();
     m_svg.raw(std::move(legend_part).take());
     m_svg.close("svg");
     return std::move(m_svg).take();
@@ -120,7 +123,17 @@ class SvgPicture {
   static constexpr double row_height = 32;
   static constexpr double row_pitch = 38;
   static constexpr double memory_pitch = 30;
+  static constexpr double memory_gap = 6;  ///< between a row and what it says
   static constexpr double box_font = 11;
+  static constexpr const char* idle_fill = "#e9edf2";
+
+  /// The width of what the rows of memory say, which is written beside them.
+  [[nodiscard]] double memory_labels() const {
+    std::size_t longest = 0;
+    for (std::size_t rank = 0; rank < m_memory->ranks(); ++rank)
+      longest = std::max(longest, m_memory->label(rank).size());
+    return memory_gap + text_width(longest, box_font);
+  }
 
   [[nodiscard]] double bottom() const { return m_top + row_pitch * m_schedule.ranks(); }
   [[nodiscard]] double x(Seconds time) const { return m_left + (time - m_begin) * m_scale; }
@@ -162,7 +175,8 @@ class SvgPicture {
       const double at = y(Rank{rank});
       m_svg.text(m_left - 10, at + row_height / 2 + 4.5, text("rank ", rank),
                  "font-size=\"13\" fill=\"#1f2328\" text-anchor=\"end\"");
-      m_svg.rect({m_left, at, m_right - m_left, row_height}, "rx=\"3\" fill=\"#e9edf2\"");
+      m_svg.rect({m_left, at, m_right - m_left, row_height},
+                 text("rx=\"3\" fill=\"", idle_fill, "\""));
     }
   }
 
@@ -175,7 +189,7 @@ class SvgPicture {
     for (int tick = 0; tick == 0 || (step > 0 && tick * step <= last); ++tick) {
       const double at = m_left + tick * step / m_unit.per_second * m_scale;
       m_svg.line(at, end - 4, at, end + 1, "stroke=\"#8c959f\"");
-      m_svg.text(at, end + 15, tick == 0 ? "0 " + m_unit.name : fixed(tick * step, 9));
+      m_svg.text(at, end + 15, tick == 0 ? time_text(0, m_unit) : fixed(tick * step, 9));
     }
     m_svg.close("g");
   }
@@ -190,8 +204,8 @@ class SvgPicture {
       m_svg.open("g", "class=\"memory\"");
       m_svg.rect(box, "fill=\"#f3f5f8\"");
       m_memory->draw(m_svg, number, box, [this](Seconds time) { return x(time); });
-      m_svg.text(m_right - 4, box.y + 13, m_memory->label(number),
-                 "font-size=\"11\" fill=\"#1f2328\" text-anchor=\"end\"");
+      m_svg.text(m_right + memory_gap, box.y + 16, m_memory->label(number),
+                 text("font-size=\"", box_font, "\" fill=\"#1f2328\""));
       m_svg.close("g");
     }
   }
@@ -203,11 +217,19 @@ class SvgPicture {
       m_svg.open("g", text("class=\"", kind, "\" fill=\"", style(kind).fill, "\""));
       for (const Place& place : m_of_kind[k]) draw_box(place);
       m_svg.close("g");
-      m_svg.open("g", text("fill=\"#ffffff\" font-size=\"", box_font,
-                           "\" text-anchor=\"middle\" pointer-events=\"none\""));
-      for (const Place& place : m_of_kind[k]) draw_text(place);
-      m_svg.close("g");
     }
+  }
+
+  /// The names of all boxes, in front of the arrows, which end at a margin around each.
+  void texts() {
+    const char* const margin_around =
+        m_options.arrows ? " stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\""
+                         : "";
+    m_svg.open("g", text("fill=\"#ffffff\" font-size=\"", box_font,
+                         "\" text-anchor=\"middle\" pointer-events=\"none\"", margin_around));
+    for (const auto& places : m_of_kind)
+      for (const Place& place : places) draw_text(place);
+    m_svg.close("g");
   }
 
   [[nodiscard]] Box box_of(const Place& place) const {
@@ -222,19 +244,24 @@ class SvgPicture {
     return {from, top + (second ? height : 0), to - from, height};
   }
 
+  /// Every action's colour: its kind's, darker by its shade.
+  [[nodiscard]] std::string fill_of(ActionId id) const {
+    const char* const fill = style(m_schedule[id].kind).fill;
+    const double brightness = m_shades.brightness(id);
+    return brightness < 1 ? darker(fill, brightness) : fill;
+  }
+
   void draw_box(const Place& place) {
     const ActionId id = place.id;
     Box box = box_of(place);
-    const double brightness = m_shades.brightness(id);
     // A white gap between neighbours, as far as the box is wide enough to give it away.
     const double gap = box.width >= 4 ? 1 : box.width / 4;
     box.x += gap / 2;
     box.width -= gap;
     const Span& span = m_timeline[id];
-    const std::string fill =
-        brightness < 1 ? text(" fill=\"", darker(style(m_schedule[id].kind).fill, brightness), "\"")
-                       : "";
-    m_svg.rect(box, "rx=\"2\"" + fill,
+    const std::string fill = fill_of(id);
+    const bool other = fill != style(m_schedule[id].kind).fill;  // than that of its group
+    m_svg.rect(box, other ? text("rx=\"2\" fill=\"", fill, "\"") : "rx=\"2\"",
                action_text(m_schedule, id) + ": " + time_text(span.start - m_begin, m_unit) +
                    " to " + time_text(span.end - m_begin, m_unit));
   }
@@ -248,7 +275,9 @@ class SvgPicture {
     std::string name = action_text(m_schedule, id);
     const auto fits = [&] { return text_width(name.size(), box_font) + 3 <= box.width; };
     if (!fits() && action.kind <= Kind::backward) name = text(action.item);
-    if (fits()) m_svg.text(box.x + box.width / 2, box.y + box.height / 2 + 0.35 * box_font, name);
+    if (fits())
+      m_svg.text(box.x + box.width / 2, box.y + box.height / 2 + 0.35 * box_font, name,
+                 m_options.arrows ? text("stroke=\"", fill_of(id), "\"") : "");
   }
 
   void arrows() {
@@ -258,9 +287,8 @@ class SvgPicture {
         "fill=\"#1f2328\"/></marker></defs>\n");
     m_svg.open("g", "class=\"MOVE\" stroke=\"#1f2328\" stroke-opacity=\"0.55\"");
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      const Action& action = m_schedule[ActionId{i}];
-      const Queue& queue = m_schedule[action.queue];
-      if (action.kind != Kind::move || queue.local()) continue;
+      if (!is_message(ActionId{i})) continue;
+      const Queue& queue = m_schedule[m_schedule[ActionId{i}].queue];
       const Span& span = m_timeline[ActionId{i}];
       const bool down = queue.from < queue.to;
       m_svg.line(x(span.start), y(queue.from) + (down ? row_height : 0), x(span.arrival),
@@ -269,32 +297,52 @@ class SvgPicture {
     m_svg.close("g");
   }
 
-  /// Draws what the colours mean from `at` downwards and returns where that ends.
+  [[nodiscard]] bool is_message(ActionId id) const {
+    return m_schedule[id].kind == Kind::move && !m_schedule[m_schedule[id].queue].local();
+  }
+
+  /// Draws what colours and arrows mean from `at` downwards and returns where that ends.
   double legend(double at) {
     double left = m_left;
-    const auto entry = [&](const char* fill, const std::string& meaning) {
+    // A sample of 13 by 13 pixels, drawn by sample(x, y), and what it means.
+    const auto entry = [&](const std::string& meaning, auto&& sample) {
       const double width = 19 + text_width(meaning.size(), 12);
-      if (left > m_left && left + width > m_right) {
+      if (left > m_left && left + width > m_options.width - margin) {
         left = m_left;
         at += 20;
       }
-      m_svg.rect({left, at, 13, 13}, text("rx=\"2\" fill=\"", fill, "\""));
+      sample(left, at);
       m_svg.text(left + 19, at + 11, meaning);
       left += width + 20;
+    };
+    const auto filled = [&](const std::string& fill, const std::string& meaning) {
+      entry(meaning, [&](double x, double y) {
+        m_svg.rect({x, y, 13, 13}, text("rx=\"2\" fill=\"", fill, "\""));
+      });
     };
     m_svg.open("g", "font-size=\"12\" fill=\"#1f2328\"");
     for (std::size_t k = 0; k < kind_count; ++k) {
       const KindStyle kind = style(Kind{static_cast<std::uint8_t>(k)});
-      if (!m_of_kind[k].empty()) entry(kind.fill, kind.meaning);
+      if (!m_of_kind[k].empty()) filled(kind.fill, kind.meaning);
     }
     if (m_shades.size() > 1)
-      entry(darker(style(Kind::forward).fill, 0.6).c_str(),
-            "darker: another stage, or the other direction");
-    entry("#e9edf2", "idle");
-    if (m_memory) entry(MemoryRows::activations_fill, "live activations");
+      filled(darker(style(Kind::forward).fill, 0.6), text("darker: ", m_shades.meaning()));
+    filled(idle_fill, "idle");
+    bool messages = false;
+    for (std::size_t i = 0; m_options.arrows && i < m_schedule.size(); ++i)
+      messages = messages || is_message(ActionId{i});
+    if (messages)
+      entry("message, from its start to its arrival", [&](double x, double y) {
+        m_svg.line(x, y + 6.5, x + 13, y + 6.5,
+                   "stroke=\"#1f2328\" stroke-opacity=\"0.55\" marker-end=\"url(#tip)\"");
+      });
+    if (m_memory) filled(MemoryRows::activations_fill, "live activations");
     if (m_memory && m_memory->sized()) {
-      entry(MemoryRows::all_fill, "all memory");
-      entry(MemoryRows::weights_line, "weights, all versions");
+      filled(MemoryRows::all_fill, "all memory");
+      entry("weights, all versions", [&](double x, double y) {
+        m_svg.line(x, y + 6.5, x + 13, y + 6.5,
+                   text("stroke=\"", MemoryRows::weights_line, "\" stroke-width=\"1.5\""));
+      });
     }
     m_svg.close("g");
     return at + 16;
@@ -326,12 +374,13 @@ class SvgPicture {
 }  // namespace impl
 
 /// A row per rank, a box per action that takes time, to scale: blue forward, green backward, teal
-/// and orange its two halves, grey update; darker for further stages of the rank, or, where all
-/// ranks have the same stages, for the microbatches of the other direction; the rank is idle where
-/// the row is light. Fused actions lie above each other. Boxes that are wide enough carry their
-/// action's text. With `memory`, what every rank holds over the same time; where there are sizes,
-/// its weights are a line, as high as the versions that it keeps. An SVG document in UTF-8, the
-/// same bytes for the same timeline.
+/// and orange its two halves, grey update; the rank is idle where the row is light. Darker boxes
+/// are of further stages of the rank or, if several ranks have the same stage, of microbatches that
+/// enter at another rank; the legend says which. Fused actions lie above each other. Boxes that are
+/// wide enough carry their action's text; arrows pass behind it. With `memory`, what every rank
+/// holds over the same time; if there are sizes, its weights are a line, as high as the versions
+/// that it keeps. An SVG document in UTF-8, the same bytes for the same timeline.
+/// @throws contract_error if the width is less than 240 pixels or the timeline is not finite.
 [[nodiscard]] inline std::string to_svg(const Timeline& timeline, const SvgOptions& options = {}) {
   expects(options.width >= 240, [&] {
     return Complaint{"heddle::trace::to_svg", "the picture is too narrow for its labels",

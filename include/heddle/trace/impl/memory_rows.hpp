@@ -34,6 +34,8 @@ class MemoryRows {
     for (const MemoryUse& use : m_ranks) m_most = std::max(m_most, peak(use.activations).parts);
   }
 
+  /// How many rows there are.
+  [[nodiscard]] std::size_t ranks() const noexcept { return m_ranks.size(); }
   /// Whether the curves are in bytes.
   [[nodiscard]] bool sized() const noexcept { return m_sized; }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,7 +44,7 @@ inline void append_fixed(std::string& out, double number, int decimals) {
   return out;
 }
 
-/// A unit of time: a time in seconds times `per_second` is a number of `name`.
+/// A unit of time: a time in seconds times `per_second` is a number of `name`, which may be empty.
 struct TimeUnit {
   double per_second = 1;
   std::string name = "s";
@@ -58,12 +59,17 @@ struct TimeUnit {
   return {1e9, "ns"};
 }
 
-/// Four significant digits or all digits before the point: "33 s", "1.234 ms".
+/// `unit`, of which a time in seconds is a number already, or else the largest one of seconds.
+[[nodiscard]] inline TimeUnit unit_for(Seconds time, const std::optional<std::string>& unit) {
+  return unit ? TimeUnit{1, *unit} : unit_for(time);
+}
+
+/// Four significant digits or all digits before the point: "33 s", "1.234 ms", "33" without a unit.
 [[nodiscard]] inline std::string time_text(Seconds time, const TimeUnit& unit) {
   const double number = time * unit.per_second;
   const double size = std::abs(number);
   const int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
-  return fixed(number, decimals) + " " + unit.name;
+  return fixed(number, decimals) + (unit.name.empty() ? "" : " ") + unit.name;
 }
 [[nodiscard]] inline std::string time_text(Seconds time) { return time_text(time, unit_for(time)); }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Shades: which of several stages of a rank, or which of several pipelines over the same ranks, an
-/// action belongs to, so that pictures can tell them apart.
+/// Shades: which stage of its rank, or which of several pipelines over the same ranks, an action
+/// belongs to, so that pictures can tell them apart. In one picture a shade means one of the two.
 
 #include <algorithm>
 #include <cstddef>
@@ -32,11 +32,10 @@ class Shades {
       auto& entrance = entrance_of.try_emplace(action.item, here).first->second;
       entrance = std::min(entrance, here);
     }
-    for (const auto& [rank, stages] : stages_of) {
-      std::size_t number = 0;
-      for (const Stage stage : stages)
-        if (ranks_of[stage].size() == 1) m_number[stage] = number++;
-    }
+    m_pipelines =
+        std::ranges::any_of(ranks_of, [](const auto& stage) { return stage.second.size() > 1; });
+    for (const auto& [rank, stages] : stages_of)
+      for (std::size_t number = 0; const Stage stage : stages) m_stage[stage] = number++;
     std::set<Rank> entrances;
     for (const auto& [item, entrance] : entrance_of) entrances.insert(entrance.second);
     for (const auto& [item, entrance] : entrance_of)
@@ -46,13 +45,18 @@ class Shades {
       m_shades = std::max(m_shades, of(ActionId{i}) + 1);
   }
 
-  /// 0 for the first stage of a rank by number, 1 for its second, ...; for a stage that several
-  /// ranks have, 0 for the microbatches that enter at the lowest rank.
+  /// If every stage is on one rank, 0 for the first stage of a rank by number, 1 for its second,
+  /// ...; else 0 for the microbatches that enter at the lowest rank, 1 for those of the next, ...
   [[nodiscard]] std::size_t of(ActionId id) const {
     const Action& action = m_schedule[id];
     if (action.kind > Kind::backward) return 0;
-    const auto number = m_number.find(action.stage);
-    return number != m_number.end() ? number->second : m_pipeline.at(action.item);
+    return m_pipelines ? m_pipeline.at(action.item) : m_stage.at(action.stage);
+  }
+  /// What shades above 0 mean, for a legend.
+  [[nodiscard]] const char* meaning() const noexcept {
+    if (!m_pipelines) return "a further stage of the rank";
+    return m_shades == 2 ? "a microbatch of the other direction"
+                         : "a microbatch that enters at a further rank";
   }
   /// How many there are.
   [[nodiscard]] std::size_t size() const noexcept { return m_shades; }
@@ -65,7 +69,8 @@ class Shades {
 
  private:
   const Schedule& m_schedule;
-  std::map<Stage, std::size_t> m_number;   ///< on its rank, of a stage that no other rank has
+  bool m_pipelines = false;                ///< a stage is on several ranks
+  std::map<Stage, std::size_t> m_stage;    ///< its number on its rank, unless m_pipelines
   std::map<Item, std::size_t> m_pipeline;  ///< of a microbatch
   std::size_t m_shades = 1;
 };

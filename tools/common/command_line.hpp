@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The command lines of the tools, alike in all of them: help, version, commands, arguments and
+/// options. CLI11 reads them, and is seen by command_line.cpp alone because it compiles slowly.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tool {
+
+/// A command line that asks for something that the program does not do. Its text ends with the
+/// usage line and with how to print the page that has the options.
+class usage_error : public std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+/// What an argument or option is read into; what it holds before is the default. A text may not
+/// begin with `-`: as a file name that is a mistyped option. Several numbers are written 1,2,1.
+using Target = std::variant<std::string*, std::vector<std::string>*, int*, std::uint64_t*, double*,
+                            std::vector<double>*>;
+
+/// The command line of a program, or of one of its commands. Declare what it takes, then parse.
+class CommandLine {
+ public:
+  /// Of the program `name`, whose help begins with `about`. It has --help and --version.
+  CommandLine(const std::string& name, const std::string& about);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  /// What run() does if this command is given. It gets its command line, to ask and to throw with.
+  using Action = std::function<void(const CommandLine&)>;
+
+  /// Adds the command `name`; one of the commands must then be given.
+  CommandLine& add_command(const std::string& name, const std::string& about, Action action);
+  /// Adds an argument without a name of its own, in the order of the calls. A vector of texts takes
+  /// all that follow, at least one if it is required.
+  void add_argument(const std::string& name, Target target, const std::string& help,
+                    bool required = true);
+  /// As add_argument(), but for a file that may be `-`, the standard output.
+  void add_output(const std::string& name, std::string& target, const std::string& help);
+  /// Adds `--name VALUE`.
+  void add_option(const std::string& name, Target target, const std::string& help);
+  /// Adds `--name`, which sets `target`.
+  void add_flag(const std::string& name, bool& target, const std::string& help);
+
+  /// Sets the text that ends the help page.
+  void set_note(std::function<std::string()> note);
+
+  /// Reads the command line; returns what to print if it asks for help or the version.
+  /// @throws usage_error if the program does not take it; near misses of names are named.
+  [[nodiscard]] std::optional<std::string> parse(int argc, const char* const* argv);
+  /// Parses and performs the action of the command that is given or, of a program without commands,
+  /// `action`, which returns the status. All of a main() without ranks: prints errors, and returns
+  /// the status 2 if the command line is wrong, 1 if the action throws.
+  [[nodiscard]] int run(
+      int argc, const char* const* argv, const std::function<int()>& action = [] { return 0; });
+
+  /// Whether the command line has the option `name`, written without dashes.
+  [[nodiscard]] bool given(const std::string& name) const;
+  /// "what; fix" with the usage of this command, to be thrown for values that are wrong together.
+  [[nodiscard]] usage_error error(const std::string& what, const std::string& fix = "") const;
+  /// The error for a `word` that is not one of `names`, `kind` being what they are.
+  [[nodiscard]] usage_error no_such(const std::string& kind, std::string_view word,
+                                    const std::vector<std::string_view>& names) const;
+
+ private:
+  struct Parser;
+  explicit CommandLine(std::unique_ptr<Parser> parser);
+
+  std::unique_ptr<Parser> m_parser;
+};
+
+}  // namespace tool
