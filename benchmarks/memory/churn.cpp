@@ -6,8 +6,8 @@
 /// memory::Pool against malloc() of glibc, jemalloc, mimalloc and tcmalloc, each in a process of
 /// its own: random blocks that replace one another, threads that do so, and the tensors of a
 /// training step. Competitors take turns, with their default settings and told to keep what they
-/// have. Of blocks that are touched the first byte of every 4 KiB is written. Sizes are drawn so
-/// that their logarithms are evenly spread.
+/// have; the page faults of each show whether it did. Of blocks that are touched the first byte of
+/// every 4 KiB is written. Sizes are drawn so that their logarithms are evenly spread.
 
 #include <algorithm>
 #include <array>
@@ -96,6 +96,20 @@ void expect(const void* block, std::size_t bytes) {
   if (*static_cast<const std::size_t*>(block) != bytes) std::abort();
 }
 
+/// The pages that the system has had to give this process since it began.
+double faults_so_far() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_minflt);
+}
+double pages_of(std::size_t bytes) { return static_cast<double>((bytes + page - 1) / page); }
+
+/// What a load took, when all that it needs had been there once.
+struct Load {
+  double time;    ///< in ns
+  double faults;  ///< for each page that was touched: about 0 if the memory had been kept
+};
+
 struct Sizes {
   double least, most;
   [[nodiscard]] std::size_t operator()(std::mt19937_64& random) const {
@@ -118,9 +132,9 @@ constexpr std::array churns = {
     Churn{"1MB_to_32MB", {1 << 20, 32 << 20}, 16, 300, true},
 };
 
-/// Processor time of a step, in ns, of the second time that all of them are done.
+/// The time is the processor time of a step, of the second time that all of them are done.
 template <class By>
-double churn(By& by, const Churn& work) {
+Load churn(By& by, const Churn& work) {
   std::mt19937_64 random(1);
   std::vector<std::pair<std::size_t, std::size_t>> steps(work.steps);
   for (auto& [slot, bytes] : steps) {
@@ -128,8 +142,10 @@ double churn(By& by, const Churn& work) {
     bytes = work.sizes(random);
   }
   std::vector<std::pair<void*, std::size_t>> blocks(work.live);
-  double seconds = 0;
-  for (int time = 0; time < 2; ++time)
+  double seconds = 0, faults = 0, pages = 0;
+  for (const auto& [slot, bytes] : steps) pages += work.pages ? pages_of(bytes) : 1;
+  for (int time = 0; time < 2; ++time) {
+    faults = -faults_so_far();
     seconds = bench::processor_seconds_of([&] {
       for (const auto& [slot, bytes] : steps) {
         auto& [block, had] = blocks[slot];
@@ -141,9 +157,11 @@ double churn(By& by, const Churn& work) {
         touch(block, bytes, work.pages);
       }
     });
+    faults += faults_so_far();
+  }
   for (const auto& [block, bytes] : blocks)
     if (block != nullptr) by.give(block, bytes);
-  return seconds / static_cast<double>(work.steps) * 1e9;
+  return {seconds / static_cast<double>(work.steps) * 1e9, faults / pages};
 }
 
 /// The most that a pool has of the system, as both say, over the most bytes that are live, of 31
@@ -254,10 +272,10 @@ double threads(By& by, std::string_view load) {
 
 /// 200 tensors of 1 to 64 MB, their logarithms evenly spread: the forward pass takes them, the
 /// backward pass takes a gradient as large as each and gives both back, the last tensor first. The
-/// processor time of an iteration in ns, the median of those after the first; all pages touched, or
-/// all bytes written.
+/// time is the processor time of an iteration, the median of those after the first; all pages
+/// touched, or all bytes written.
 template <class By>
-double training(By& by, bool whole) {
+Load training(By& by, bool whole) {
   constexpr std::size_t tensors = 200, iterations = 6;
   std::mt19937_64 random(7);
   std::vector<std::size_t> sizes(tensors);
@@ -268,6 +286,7 @@ double training(By& by, bool whole) {
   };
   std::vector<double> times;
   std::vector<void*> blocks(tensors);
+  double faults = 0, pages = 0;
   for (std::size_t iteration = 0; iteration < iterations; ++iteration) {
     const double seconds = bench::processor_seconds_of([&] {
       for (std::size_t t = 0; t < tensors; ++t) write(blocks[t] = by.take(sizes[t]), sizes[t]);
@@ -280,26 +299,32 @@ double training(By& by, bool whole) {
         by.give(blocks[t], sizes[t]);
       }
     });
-    if (iteration > 0) times.push_back(seconds * 1e9);
+    if (iteration == 0) {
+      faults = -faults_so_far();
+      continue;
+    }
+    times.push_back(seconds * 1e9);
+    for (const std::size_t bytes : sizes) pages += 2 * pages_of(bytes);
   }
-  return bench::summarise(times).median;
+  return {bench::summarise(times).median, (faults + faults_so_far()) / pages};
 }
 
-/// What a process does: prints the time in ns, and the most memory it had, in bytes.
+/// What a process does: prints the time in ns, the page faults, and the most memory it had, in
+/// bytes.
 template <class By>
 void work(By& by, std::string_view what) {
-  double time = 0;
+  Load load{};
   if (what == "training" || what == "training_written") {
-    time = training(by, what == "training_written");
+    load = training(by, what == "training_written");
   } else if (what == "larson" || what == "xmalloc" || what == "mstress") {
-    time = threads(by, what);
+    load.time = threads(by, what);
   } else {
     for (const Churn& each : churns)
-      if (what == each.name) time = churn(by, each);
+      if (what == each.name) load = churn(by, each);
   }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("%.17g %ld\n", time, usage.ru_maxrss * 1024);
+  std::printf("%.17g %.17g %ld\n", load.time, load.faults, usage.ru_maxrss * 1024);
 }
 
 /// A process with other settings.
@@ -318,12 +343,16 @@ constexpr std::array competitors = {
                ""},
     Competitor{"jemalloc", "malloc", "", "libjemalloc.so.2"},
     Competitor{"jemalloc_retained", "malloc",
-               "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0",
+               // Blocks may come out of free ones of any size, or it maps more while it has some.
+               "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0,"
+               "lg_extent_max_active_fit:63",
                "libjemalloc.so.2"},
     Competitor{"glibc_mapping", "malloc", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4096", ""},
     Competitor{"mimalloc", "malloc", "", "libmimalloc.so.2.0"},
     Competitor{"mimalloc_retained", "malloc",
-               "MIMALLOC_ALLOW_DECOMMIT=0 MIMALLOC_PAGE_RESET=0 MIMALLOC_SEGMENT_RESET=0",
+               // It maps blocks above 16 MiB one by one unless they fit in memory reserved for it.
+               "MIMALLOC_RESERVE_OS_MEMORY=12GiB MIMALLOC_ALLOW_DECOMMIT=0 MIMALLOC_PAGE_RESET=0 "
+               "MIMALLOC_SEGMENT_RESET=0",
                "libmimalloc.so.2.0"},
     Competitor{"tcmalloc", "malloc", "", "libtcmalloc_minimal.so.4"},
     Competitor{"tcmalloc_retained", "malloc", "TCMALLOC_RELEASE_RATE=0",
@@ -342,7 +371,7 @@ std::string found(std::string_view library) {
 }
 
 struct Measured {
-  double time, memory;
+  double time, faults, memory;
 };
 
 Measured run(const Competitor& competitor, std::string_view what) {
@@ -353,7 +382,8 @@ Measured run(const Competitor& competitor, std::string_view what) {
           << what;
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.str().c_str(), "r"), pclose);
   Measured measured{};
-  if (!pipe || std::fscanf(pipe.get(), "%lg %lg", &measured.time, &measured.memory) != 2)
+  if (!pipe || std::fscanf(pipe.get(), "%lg %lg %lg", &measured.time, &measured.faults,
+                           &measured.memory) != 3)
     throw heddle::communication_error({name, "a process failed", command.str()});
   return measured;
 }
@@ -371,17 +401,21 @@ void compare(std::string_view what, int rounds, const std::vector<std::string_vi
       std::cout << "skip " << name << " a library to compare with was not found: " << what << '_'
                 << competitor.name << '\n';
   }
-  std::vector<std::vector<double>> times(present.size()), memories(present.size());
+  std::vector<std::vector<double>> times(present.size()), faults(times), memories(times);
   for (int round = 0; round < rounds; ++round)
     for (std::size_t c = 0; c < present.size(); ++c) {
       const std::size_t turn = (c + static_cast<std::size_t>(round)) % present.size();
       const Measured measured = run(*present[turn], what);
       times[turn].push_back(measured.time);
+      faults[turn].push_back(measured.faults);
       memories[turn].push_back(measured.memory);
     }
   for (std::size_t c = 0; c < present.size(); ++c) {
     const std::string line = heddle::text(what, '_', present[c]->name);
     bench::print_value(name, line + "_time", bench::summarise(times[c]), "ns");
+    // Who is said to keep what it has shows it: see the bars.
+    if (line.ends_with("_retained"))
+      bench::print_value(name, line + "_faults", bench::summarise(faults[c]), "a_page");
     if (c == 0) continue;
     bench::print_ratio(name, line, bench::ratios(times[c], times[0]));
     bench::print_ratio(name, line + "_memory", bench::ratios(memories[c], memories[0]));
