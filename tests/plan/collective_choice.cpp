@@ -383,9 +383,30 @@ TEST_CASE("the library's own call is preferred where nothing is lost") {
   table.set(Collective::broadcast, 8, {.library = true}, 1);
   CHECK(table.choose(Collective::broadcast, 8, false).library);
   CHECK(table.best(Collective::broadcast, 8, false).time == 0);
-  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 0.999);
+  // What gains less than a tenth is not worth the risk.
+  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 0.92);
+  CHECK(table.choose(Collective::all_reduce, 8).library);
+  CHECK(table.best(Collective::all_reduce, 8).time == 1);
+  CHECK(table.choose(Collective::all_reduce, 8, false).algorithm == Algorithm::star);
+  table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, 0.9);
   CHECK(table.choose(Collective::all_reduce, 8).algorithm == Algorithm::star);
   CHECK_FALSE(table.choose(Collective::all_reduce, 8).library);
+}
+
+TEST_CASE("times that change by less than the margin make no choice slower than the library") {
+  std::size_t ours = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const hd::Random random(seed, "change");
+    const Seconds later = 0.5 + random.uniform(0);  // of the star; the library takes 1
+    const double change = std::pow(CostTable::margin, 2 * random.uniform(1) - 1);
+    CostTable table(nodes({{}, {}}));
+    table.set(Collective::all_reduce, 8, {.library = true}, 1);
+    table.set(Collective::all_reduce, 8, {.algorithm = Algorithm::star}, later * change);
+    const bool library = table.choose(Collective::all_reduce, 8).library;
+    ours += !library;
+    REQUIRE((library ? later * CostTable::margin * CostTable::margin > 1 : later < 1));
+  }
+  CHECK(ours > 200);
 }
 
 TEST_CASE("between two sizes the choice is no worse than either neighbour's") {

@@ -39,9 +39,11 @@ namespace heddle::inline v0 {
 /// what is chosen there is expected to take no longer than either neighbour's best. Beyond the
 /// measured sizes times are those of the last one, in proportion to the size.
 ///
-/// Of equal times the library's own call is taken. What a measurement does not tell apart is its
-/// business: measure_collectives() puts in how long a candidate takes at most, compared with the
-/// library.
+/// The library's own call is kept unless another choice gains at least CostTable::margin over it.
+/// A table is measured once, and what is measured changes later: an algorithm whose time was off by
+/// less than the margin is never slower than the library, and what is forgone is less than the
+/// margin. The spread of one measurement is not its business: measure_collectives() puts in how
+/// long a candidate takes at most, compared with the library.
 ///
 /// A value; lookups change nothing and take a few comparisons per measured size.
 class CostTable {
@@ -70,10 +72,13 @@ class CostTable {
     entry->time = time;
   }
 
-  /// The fastest for so many bytes, or the library's call, and the time that it is expected to
-  /// take. Without `library` only algorithms of ours count, for calls that the library cannot make;
-  /// without `shared` none over shared memory.
-  /// Where nothing was measured that counts: the library's own call, and no time.
+  /// How many times as long as the best choice the library's call must take, or it is kept.
+  static constexpr double margin = 1.1;
+
+  /// The fastest for so many bytes, or the library's call unless it takes `margin` times as long,
+  /// and the time that the choice is expected to take. Without `library` only algorithms of ours
+  /// count, for calls that the library cannot make; without `shared` none over shared memory. Where
+  /// nothing was measured that counts: the library's own call, and no time.
   [[nodiscard]] CollectivePrediction best(schedule::Collective collective, Bytes bytes,
                                           bool library = true, bool shared = true) const {
     const auto& rows = m_rows[static_cast<std::size_t>(collective)];
@@ -94,7 +99,7 @@ class CostTable {
       }
     }
     if (found.time == never) return nothing;
-    if (by_library <= found.time) return {{.library = true}, by_library};
+    if (by_library <= margin * found.time) return {{.library = true}, by_library};
     return found;
   }
   /// The choice alone.
