@@ -433,7 +433,7 @@ TEST_CASE("this rank's rows of the output are gathered in place, dense or not") 
 
 TEST_CASE("SharedViews whose elements are looked at in another order on each rank") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  constexpr std::size_t n = 64, m = 200;  // 50 KiB: in place, if in the same order
+  constexpr std::size_t n = 64, m = 210;  // 52 KiB, which ranks read in place
   const hd::SharedView<float**> shared(comm, n, m);
   using Strided = Kokkos::View<float**, Kokkos::LayoutStride, Kokkos::HostSpace, Unmanaged>;
   const Strided view(shared.view().data(), +comm.rank() % 2 == 0
@@ -443,6 +443,28 @@ TEST_CASE("SharedViews whose elements are looked at in another order on each ran
   set(view, values_of(+comm.rank(), n * m));
   hd::all_reduce(Exec{}, view, hd::Sum{}, comm);
   CHECK(get(view) == sum_of(p, n * m));
+  // Some ranks look at it as it is.
+  const auto sum = [&](const auto& data) {
+    set(data, values_of(+comm.rank(), n * m));
+    hd::all_reduce(Exec{}, data, hd::Sum{}, comm);
+    CHECK(get(data) == sum_of(p, n * m));
+    set(data, values_of(+comm.rank(), n * m));
+    hd::broadcast(Exec{}, data, Rank{0}, comm);
+    CHECK(get(data) == values_of(0, n * m));
+    const View<float*, Kokkos::LayoutRight> block("block", n * m / p);
+    set(data, values_of(+comm.rank(), n * m));
+    hd::reduce_scatter(Exec{}, data, block, hd::Sum{}, comm);
+    const Values sums = sum_of(p, n * m);
+    CHECK(std::equal(block.data(), block.data() + block.size(),
+                     sums.data() + +comm.rank() * block.size()));
+    set(block, values_of(+comm.rank(), block.size()));
+    hd::all_gather(Exec{}, block, data, comm);
+    Values gathered;
+    for (std::size_t r = 0; r < p; ++r)
+      for (const float each : values_of(r, block.size())) gathered.push_back(each);
+    CHECK(get(data) == gathered);
+  };
+  +comm.rank() == 0 ? sum(shared.view()) : sum(view);
   const Strided rows(shared.view().data(), Kokkos::LayoutStride(n / 2, 2 * m, m, 1));
   set(rows, values_of(+comm.rank(), rows.size()));
   hd::broadcast(Exec{}, rows, Rank{p - 1}, comm);

@@ -35,19 +35,18 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   static constexpr bool on_host =
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Base::MemorySpace>::accessible;
   static_assert(match<In, Out>, "heddle::all_gather: the output is a View of the input's kind");
-  static constexpr bool order_of_type = CallView<Out>::order_of_type;
   CallView<In> input;
   CallView<Out> output;
   BlockCounts blocks = {};
 
   void check() {
-    output.prepare(ViewUse::writes);
+    output.prepare(ViewUse::writes, *this->comm);
     blocks = BlockCounts(where, output.size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
     // What is in place stays so, on all ranks or on none, whatever their layouts.
     const bool inside = input.data() == output.place_of(blocks.first(this->rank()));
     if (inside) output.has_part();
-    if (inside && output.packed())
+    if (inside && output.packed() && !output.stays())
       input.prepare_in(own(), ViewUse::reads);
     else
       input.prepare(ViewUse::reads);

@@ -35,11 +35,10 @@ struct AllReduceCall : CallBase<Exec, View, R> {
   using Base = CallBase<Exec, View, R>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::all_reduce";
-  static constexpr bool order_of_type = CallView<View>::order_of_type;
   CallView<View> data;
 
   void check() {
-    data.prepare(where, ViewUse::updates, this->options);
+    data.prepare(where, ViewUse::updates, *this->comm, this->options);
     this->expect_no_counts(where);
   }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::all_reduce, data.bytes()}; }

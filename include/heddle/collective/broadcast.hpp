@@ -32,7 +32,6 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
   using Base = CallBase<Exec, View, NoReduction>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::broadcast";
-  static constexpr bool order_of_type = CallView<View>::order_of_type;
   CallView<View> data;
   Rank root;
 
@@ -41,7 +40,8 @@ struct BroadcastCall : CallBase<Exec, View, NoReduction> {
     this->expect_root(where, root);
     // A codec changes what the root has, too.
     const ViewUse at_root = this->options.codec ? ViewUse::updates : ViewUse::reads;
-    data.prepare(where, +root == this->rank() ? at_root : ViewUse::writes, this->options);
+    data.prepare(where, +root == this->rank() ? at_root : ViewUse::writes, *this->comm,
+                 this->options);
   }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::broadcast, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }

@@ -35,14 +35,13 @@ struct ReduceCall : CallBase<Exec, View, R> {
   using Base = CallBase<Exec, View, R>;
   using typename Base::Element;
   static constexpr const char* where = "heddle::collective::reduce";
-  static constexpr bool order_of_type = CallView<View>::order_of_type;
   CallView<View> data;
   Rank root;
 
   void check() {
     this->expect_no_counts(where);
     this->expect_root(where, root);
-    data.prepare(where, at_root() ? ViewUse::updates : ViewUse::reads, this->options);
+    data.prepare(where, at_root() ? ViewUse::updates : ViewUse::reads, *this->comm, this->options);
   }
   [[nodiscard]] CallSize size() const { return {schedule::Collective::reduce, data.bytes()}; }
   [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }

@@ -38,13 +38,12 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   static_assert(match<In, Out>, "heddle::reduce_scatter: the output is a View of the input's kind");
   static_assert(!std::is_const_v<typename std::remove_cvref_t<In>::value_type>,
                 "heddle::reduce_scatter: the input is merged in its place");
-  static constexpr bool order_of_type = CallView<In>::order_of_type;
   CallView<In> input;
   CallView<Out> output;
   BlockCounts blocks = {};
 
   void check() {
-    input.prepare(ViewUse::reads);
+    input.prepare(ViewUse::reads, *this->comm);
     output.prepare(ViewUse::writes);
     blocks = BlockCounts(where, input.size(), this->ranks(), this->options.counts);
     expect_size(where, "output", output.view(), blocks.count(this->rank()));

@@ -38,8 +38,9 @@ namespace heddle::inline v0 {
 /// call of their own, which waits for as long as it takes where it is the MPI library's.
 ///
 /// Requests, calls with a codec, and what CallOptions::shared_memory forbids, go as with any other
-/// View; so do parts of it whose elements do not lie in the order of their indices, and those of
-/// LayoutStride, whose strides may differ between ranks: see CallOptions.
+/// View; so do parts of it with gaps. The elements of a part without gaps that is looked at in
+/// another order than that of its indices are brought in order in place, and back: two copies each
+/// way; see CallOptions.
 ///
 /// The memory stays for as long as a copy of it does on some rank, and is given back when the
 /// ranks next share any; it takes as long to make as new pages do.

@@ -93,8 +93,6 @@ struct CallBase {
     return made;
   }
 
-  /// CallView::order_of_type of what begins at memory()[0].
-  static constexpr bool order_of_type = false;
   void before() const {}
   void after() const {}
   void ended() const {}

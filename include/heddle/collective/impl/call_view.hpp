@@ -7,6 +7,7 @@
 /// whatever the layout.
 
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -16,7 +17,10 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/collective/impl/shared_views.hpp>
 #include <heddle/collective/impl/views.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/core/contract.hpp>
@@ -63,12 +67,6 @@ class CallView {
   using Mirror = decltype(Kokkos::create_mirror_view(std::declval<InSpace>()));
 
  public:
-  /// Whether the type alone says that elements lie in the order of their indices, where there are
-  /// no gaps: then they do on all ranks, or on none.
-  static constexpr bool order_of_type =
-      std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
-      (View::rank <= 1 && !std::is_same_v<typename View::array_layout, Kokkos::LayoutStride>);
-
   CallView(const View& view)  // NOLINT(google-explicit-constructor)
       : m_view(view), m_data(begin_of(view)) {}
 
@@ -81,9 +79,20 @@ class CallView {
     m_data = m_room.data();
     m_packed = true;
   }
+  /// The same of what ranks of `comm` may read of each other where it lies: the elements of a
+  /// SharedView without gaps are brought in order in their own memory, so that the call is in place
+  /// on all ranks, whatever their layouts.
+  void prepare(ViewUse use, const Communicator& comm) {
+    prepare(use);
+    if (!m_packed || !m_view.span_is_contiguous()) return;
+    const SharedViews* const shared = comm.attached<SharedPlace>().views();
+    m_stays = shared != nullptr && shared->hold(begin_of(m_view));
+    if (m_stays) m_data = begin_of(m_view);
+  }
   /// The same in a call on whole Views, which may have the same layout on all ranks.
-  void prepare(const char* where, ViewUse use, const CallOptions& options) {
-    if (!options.same_layout) return prepare(use);
+  void prepare(const char* where, ViewUse use, const Communicator& comm,
+               const CallOptions& options) {
+    if (!options.same_layout) return prepare(use, comm);
     m_use = use;
     m_as_it_lies = true;
     expects(m_view.size() == 0 || m_view.span_is_contiguous(), [&] {
@@ -103,8 +112,10 @@ class CallView {
   [[nodiscard]] const View& view() const noexcept { return m_view; }
   [[nodiscard]] std::size_t size() const { return m_view.size(); }
   [[nodiscard]] Bytes bytes() const { return size() * sizeof(typename View::value_type); }
-  /// Whether the elements travel from, or to, room of their own.
+  /// Whether the elements are packed, and unpacked.
   [[nodiscard]] bool packed() const noexcept { return m_packed; }
+  /// Whether they are so in their own memory.
+  [[nodiscard]] bool stays() const noexcept { return m_stays; }
   /// The elements in the order in which they travel.
   [[nodiscard]] std::byte* data() const noexcept { return m_data; }
   /// That order, which is the same on all ranks.
@@ -132,14 +143,20 @@ class CallView {
   /// Before the call: queued in `exec`.
   template <class Exec>
   void pack(const Exec& exec) const {
-    if (m_packed && reads())
-      kernel::pack(exec, kernel::strided_block_of(m_view), begin_of(m_view), m_data);
+    if (!m_packed || !reads()) return;
+    std::byte* const room = m_stays ? m_room.data() : m_data;
+    kernel::pack(exec, kernel::strided_block_of(m_view), begin_of(m_view), room);
+    if (!m_stays) return;
+    exec.fence("heddle::collective::packed");
+    std::memcpy(m_data, room, bytes());
   }
   /// After the call: done when it returns.
   template <class Exec>
   void unpack(const Exec& exec) const {
-    if (!m_packed || !writes()) return;
-    kernel::unpack(exec, kernel::strided_block_of(m_view), m_data, begin_of(m_view));
+    if (!m_packed || !(writes() || m_stays)) return;
+    if (m_stays) std::memcpy(m_room.data(), m_data, bytes());
+    const std::byte* const room = m_stays ? m_room.data() : m_data;
+    kernel::unpack(exec, kernel::strided_block_of(m_view), room, begin_of(m_view));
     exec.fence("heddle::collective::unpacked");
   }
 
@@ -191,6 +208,7 @@ class CallView {
   std::byte* m_data;
   ViewUse m_use = ViewUse::none;
   bool m_packed = false;
+  bool m_stays = false;
   bool m_as_it_lies = false;
   bool m_has_part = false;
   bool m_mirrored = false;

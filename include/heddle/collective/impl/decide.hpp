@@ -74,13 +74,11 @@ template <class Call>
          bytes >= least_shared_bytes && call.comm->size() > 1;
 }
 
-/// Whether the data of a call that blocks lies in a SharedView, and travels as it lies. The same on
-/// all ranks, which give the same part of it; those whose strides may differ pack it, or not.
+/// Whether the data of a call that blocks lies in a SharedView. The same on all ranks, which give
+/// the same part of it.
 template <class Call>
 [[nodiscard]] bool in_shared_view(const Call& call, const CallSize& size) {
-  if (!Call::order_of_type || !schedule::works_in_place(size.collective) ||
-      !may_share(call, size.bytes))
-    return false;
+  if (!schedule::works_in_place(size.collective) || !may_share(call, size.bytes)) return false;
   const SharedViews* const views = call.comm->template attached<SharedPlace>().views();
   return views != nullptr && views->hold(call.memory()[0]);
 }

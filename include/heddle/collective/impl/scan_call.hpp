@@ -44,7 +44,8 @@ struct ScanCall : CallBase<Exec, View, R> {
 
   void check() {
     this->expect_no_counts(where);
-    data.prepare(where, nothing_before() ? ViewUse::reads : ViewUse::updates, this->options);
+    data.prepare(where, nothing_before() ? ViewUse::reads : ViewUse::updates, *this->comm,
+                 this->options);
   }
   [[nodiscard]] auto views() { return std::tie(data); }
   [[nodiscard]] CallSize size() const { return {scan, data.bytes()}; }
