@@ -49,7 +49,8 @@ namespace impl {
 
 /// The most bytes of memory that this process can have: the least of physical_memory(), the limits
 /// of its control groups (versions 1 and 2), RLIMIT_AS and RLIMIT_DATA. What it and others have
-/// already is not subtracted. Reads some files, in some 50 us.
+/// already is not subtracted. Reads some files, which takes
+/// 0.1 to 0.3 ms.
 [[nodiscard]] inline std::size_t machine_memory(const ControlGroups& groups = {}) {
   std::size_t least = physical_memory();
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
