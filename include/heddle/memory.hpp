@@ -31,6 +31,7 @@
 #include <heddle/memory/space.hpp>
 #include <heddle/memory/stats.hpp>
 #include <heddle/memory/stream_ordered.hpp>
+#include <heddle/memory/system_memory.hpp>
 #include <heddle/memory/trace.hpp>
 #include <heddle/memory/tracking.hpp>
 #include <heddle/memory/view.hpp>

@@ -32,6 +32,7 @@
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/segment.hpp>
 #include <heddle/memory/stats.hpp>
+#include <heddle/memory/system_memory.hpp>
 
 #include "conformance.hpp"
 
@@ -106,7 +107,7 @@ struct Counted {
 
 TEST_CASE("a pool promises no more than the machine has") {
   const std::size_t all = memory::machine_memory();
-  CHECK(all <= memory::physical_memory());
+  CHECK(all <= memory::system_memory().physical);
   memory::Pool pool;
   memory::Stats stats{memory::Pages{}};
   memory::Pool over_stats(stats);
@@ -116,7 +117,7 @@ TEST_CASE("a pool promises no more than the machine has") {
     CHECK_THROWS_AS((void)resource.allocate(bytes, 64), heddle::out_of_memory);
     CHECK(resource.reserved() == 0);
   };
-  for (const std::size_t bytes : {64 * TiB, memory::physical_memory() + 1, all + 1}) {
+  for (const std::size_t bytes : {64 * TiB, memory::system_memory().physical + 1, all + 1}) {
     refuses(pool, bytes);
     refuses(over_stats, bytes);
     refuses(over_reached, bytes);
@@ -128,6 +129,20 @@ TEST_CASE("a pool promises no more than the machine has") {
                                  all / KiB * KiB,
                                  " B are in use); free some, or raise PoolOptions::most if the "
                                  "machine has more"));
+}
+
+TEST_CASE("no block of pages is larger than the machine's memory and swap") {
+  const auto [physical, swap] = memory::system_memory();
+  memory::Pages pages, growing(memory::HugePages::no, 64 * TiB);
+  CHECK_THROWS_AS((void)pages.allocate(physical + swap + MiB, 64), heddle::out_of_memory);
+  pages.deallocate(pages.allocate(physical / 2, 64), physical / 2, 64);
+  memory::Limit limit(memory::Pages(), 64 * TiB);
+  CHECK_THROWS_AS((void)limit.allocate(64 * TiB, 64), heddle::out_of_memory);
+  CHECK_THROWS_AS(memory::Segment(64 * TiB), heddle::out_of_memory);
+  void* const block = growing.allocate(MiB, 64);
+  CHECK(growing.extend(block, MiB, MiB));
+  CHECK_FALSE(growing.extend(block, 2 * MiB, physical + swap));
+  growing.deallocate(block, 2 * MiB, 64);
 }
 
 TEST_CASE("all blocks of a pool together are within what the machine has") {
@@ -173,8 +188,10 @@ TEST_CASE("PoolOptions say how much a pool promises") {
     }
   // More than the machine has, of addresses that nobody touches.
   memory::Pool large(memory::Pages(), {.most = 8 * TiB});
-  const std::size_t more = memory::physical_memory() + MiB;
-  large.deallocate(large.allocate(more, 64), more, 64);
+  const std::size_t half = memory::system_memory().physical / 2;
+  std::vector<void*> blocks;
+  for (int b = 0; b < 5; ++b) blocks.push_back(large.allocate(half, 64));
+  for (void* const block : blocks) large.deallocate(block, half, 64);
   CHECK_THROWS_AS((void)large.allocate(9 * TiB, 64), heddle::out_of_memory);
   CHECK_THROWS_AS(memory::Pool(memory::Pages(), {.most = 0}), heddle::contract_error);
 }
@@ -205,7 +222,7 @@ TEST_CASE("what a block may touch stays within what the pool promises") {
 }
 
 TEST_CASE("the limits of control groups count, and those above them") {
-  const std::size_t physical = memory::physical_memory();
+  const std::size_t physical = memory::system_memory().physical;
   REQUIRE(physical > 64 * MiB);
   CHECK(Groups().memory() <= physical);  // no files
   {

@@ -408,6 +408,7 @@ TEST_CASE("what the machine cannot back is no View") {
   hm::Pool<hm::Pages> pool;
   const std::size_t elements = std::size_t{1} << 43;  // 64 TiB
   CHECK_THROWS_AS((void)pool.view<double*>("v", elements), heddle::out_of_memory);
+  CHECK_THROWS_AS((void)hm::make_view<double*>(hm::Pages(), "v", elements), heddle::out_of_memory);
   CHECK(pool.reserved() == 0);
 }
 

@@ -35,9 +35,9 @@
 
 #include <heddle/memory/impl/block_pool.hpp>
 #include <heddle/memory/impl/brief_mutex.hpp>
-#include <heddle/memory/machine_memory.hpp>
 #include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool_options.hpp>
+#include <heddle/memory/system_memory.hpp>
 
 #include "../process_name.hpp"
 #include "raw_event.hpp"
@@ -211,9 +211,10 @@ Blocks* pool() noexcept {
     self.busy = true;
     const memory::PoolOptions options;
     const std::size_t room = memory::Pages::room(std::size_t{64} << 30);
-    new (storage) Blocks(memory::Pages(memory::HugePages::yes, room),
-                         {options.least_chunk, options.most_growth, memory::physical_memory()},
-                         options.cached);
+    new (storage)
+        Blocks(memory::Pages(memory::HugePages::yes, room),
+               {options.least_chunk, options.most_growth, memory::system_memory().physical},
+               options.cached);
     pthread_key_create(&key, retire);
     pthread_atfork([] { static_cast<void>(made().lock_by(memory::impl::Deadline::max())); },
                    [] { made().unlock(); },

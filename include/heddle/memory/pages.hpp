@@ -19,6 +19,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/system_memory.hpp>
 
 namespace heddle::inline v0::memory {
 
@@ -56,13 +57,14 @@ class Pages {
     return std::min<std::size_t>(wanted, limit.rlim_cur / 8);
   }
 
-  /// Whole pages. @throws out_of_memory where the system has none.
+  /// Whole pages. @throws out_of_memory where the system has none, or never has so many.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     const std::size_t aligned = std::max(alignment, in_huge_pages(bytes) ? huge : page());
     const std::size_t size = whole(bytes), addresses = with_room(bytes);
     const std::size_t spare = aligned > page() ? aligned - page() : 0;
-    if (size < bytes || addresses < size || addresses + spare < addresses) refuse(bytes, ENOMEM);
+    if (size < bytes || addresses < size || addresses + spare < addresses || !can_be(size))
+      refuse(bytes, ENOMEM);
     void* const mapped = ::mmap(nullptr, addresses + spare, PROT_NONE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) refuse(bytes, errno);
@@ -88,7 +90,8 @@ class Pages {
   /// See ExtendableResource; false too where the room is full.
   [[nodiscard]] bool extend(void* block, std::size_t bytes, std::size_t more) noexcept {
     const std::size_t size = whole(bytes), larger = whole(bytes + more);
-    if (m_room == 0 || bytes + more < bytes || larger > with_room(bytes)) return false;
+    if (m_room == 0 || bytes + more < bytes || larger > with_room(bytes) || !can_be(larger))
+      return false;
     return larger == size ||
            open(static_cast<std::byte*>(block) + size, larger - size, in_huge_pages(bytes + more));
   }
@@ -125,6 +128,12 @@ class Pages {
   }
   [[nodiscard]] std::size_t with_room(std::size_t bytes) const noexcept {
     return m_room == 0 ? whole(bytes) : (bytes + m_room - 1) / m_room * m_room;
+  }
+  /// As the system checks it, but for addresses that are only reserved.
+  [[nodiscard]] static bool can_be(std::size_t bytes) noexcept {
+    if (bytes < huge) return true;
+    const SystemMemory all = system_memory();
+    return bytes <= all.physical || bytes - all.physical <= all.swap;
   }
   [[nodiscard]] bool in_huge_pages(std::size_t bytes) const noexcept {
     return m_huge_pages == HugePages::yes && bytes >= huge;
