@@ -99,9 +99,8 @@ TEST_CASE("a rational or an integer cost below 0 is refused") {
                (void)simulate(pipeline(), BasicStageCosts<Rational>{.backward = {-1, 3}});
              }),
              ContainsSubstring("(backward = -1/3)"));
-  CHECK_THAT(message_of<contract_error>([] {
-               (void)simulate(pipeline(), BasicStageCosts<int>{.forward = -2});
-             }),
+  CHECK_THAT(message_of<contract_error>(
+                 [] { (void)simulate(pipeline(), BasicStageCosts<int>{.forward = -2}); }),
              ContainsSubstring("(forward = -2)"));
 }
 
@@ -135,8 +134,8 @@ TEST_CASE("costs of the user's own that return no time are refused at the action
   for (const double bad : no_times) {
     CHECK_THAT(message_of<contract_error>([&] { (void)simulate(pair, OwnCosts{.pair = bad}); }),
                ContainsSubstring(text("(fused() of 0F1 on rank 0 = ", bad, ")")));
-    for (const OwnCosts& costs : {OwnCosts{.occupancy = bad, .at = move},
-                                  OwnCosts{.latency = bad, .at = move}})
+    for (const OwnCosts& costs :
+         {OwnCosts{.occupancy = bad, .at = move}, OwnCosts{.latency = bad, .at = move}})
       CHECK_THAT(message_of<contract_error>([&] { (void)simulate(pipeline(), costs); }),
                  ContainsSubstring("(transfer().") &&
                      ContainsSubstring(text(" of 0SEND_F0 -> 1RECV_F0 on rank 0 = ", bad, ")")));
@@ -182,17 +181,15 @@ TEST_CASE("a machine's numbers are refused at its doors and named") {
     latency([&] { (void)Machine::from_links(two, {{}, link, {}, {}}); });
     latency([&] { (void)Machine::hierarchical(two, {{.name = "all", .ranks = 2, .link = link}}); });
     latency([&] { Machine::uniform(2, {}, {}).set_link(Rank{0}, Rank{1}, link); });
-    latency([&] {
-      (void)Machine::uniform(2, {.memories = {{.name = "host", .link = link}}}, {});
-    });
+    latency([&] { (void)Machine::uniform(2, {.memories = {{.name = "host", .link = link}}}, {}); });
     CHECK_THAT(said([&] { (void)Machine::uniform(1, {.speed = bad}, {}); }),
                ContainsSubstring("'device': speed " + number));
   }
   for (const double bad : {0.0, -1.0, -infinity, nan}) {
     const std::string number = text(bad, " B/s");
     const auto bandwidth = [&](auto&& call) {
-      CHECK_THAT(said(call), ContainsSubstring("a bandwidth is above 0") &&
-                                 ContainsSubstring(number));
+      CHECK_THAT(said(call),
+                 ContainsSubstring("a bandwidth is above 0") && ContainsSubstring(number));
     };
     const Link link{.bandwidth = bad};
     bandwidth([&] { (void)Machine::uniform(2, {}, link); });
@@ -205,7 +202,9 @@ TEST_CASE("a machine's numbers are refused at its doors and named") {
           [&] { (void)Machine::hierarchical(two, {{.name = "all", .ranks = 2, .ports = ports}}); });
     }
   }
-  CHECK_THAT(said([&] { (void)Machine::from_links(two, {{}, {.latency = -1}, {}, {}}); }),
+  CHECK_THAT(said([&] {
+               (void)Machine::from_links(two, {{}, {.latency = -1}, {}, {}});
+             }),
              ContainsSubstring("(link 0 -> 1: latency -1 s)"));
   CHECK_NOTHROW(Machine::uniform(2, {}, {.latency = 0, .bandwidth = infinity}));
 }

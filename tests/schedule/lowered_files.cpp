@@ -43,8 +43,7 @@ class Torch {
     std::vector<Cell> halves = {};
 
     [[nodiscard]] std::string text() const {
-      if (!halves.empty())
-        return "(" + halves[0].text() + ";" + halves[1].text() + ")OVERLAP_F_B";
+      if (!halves.empty()) return "(" + halves[0].text() + ";" + halves[1].text() + ")OVERLAP_F_B";
       return std::to_string(stage) + kind + (item < 0 ? "" : std::to_string(item));
     }
     [[nodiscard]] std::vector<Cell> leaves() const {
@@ -293,8 +292,9 @@ TEST_CASE("a step that torch would run wrongly is refused at its cell") {
         "1.3: a gradient is reduced before it is complete (0REDUCE_GRAD before 0W0)");
   CHECK(said("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD") ==
         "1.4: a gradient is reduced twice (0REDUCE_GRAD)");
-  CHECK(said("0F0,0REDUCE_GRAD") ==
-        "1.2: a gradient is reduced that nothing makes (0REDUCE_GRAD, and no B or W of this stage)");
+  CHECK(
+      said("0F0,0REDUCE_GRAD") ==
+      "1.2: a gradient is reduced that nothing makes (0REDUCE_GRAD, and no B or W of this stage)");
   CHECK(said("0F0,1F0,1B0,1REDUCE_GRAD,0B0") ==
         "1.5: a gradient is not reduced (no 0REDUCE_GRAD after 0B0)");
   CHECK(said("0UNSHARD,0F0,0RESHARD,0B0") ==
@@ -355,9 +355,10 @@ TEST_CASE("any step of torch's that is lost, moved or doubled is refused") {
 TEST_CASE("steps of one's own are checked before they are written") {
   LoweredOrders lowered = schedule::lower(schedule::one_f_one_b_orders(2, 2));
   lowered.steps[1].pop_back();
-  CHECK(test::message_of<infeasible>([&] { (void)to_csv(lowered); }) ==
-        "heddle::schedule::to_csv(1F1B P=2 M=2): a stage stays unsharded at the end of the step (no "
-        "1RESHARD after 1B1)");
+  CHECK(
+      test::message_of<infeasible>([&] { (void)to_csv(lowered); }) ==
+      "heddle::schedule::to_csv(1F1B P=2 M=2): a stage stays unsharded at the end of the step (no "
+      "1RESHARD after 1B1)");
   lowered.steps[1] = {{schedule::ParameterAction::reduce_grad, Stage{1}, 5}};
   CHECK(test::message_of<infeasible>([&] { (void)to_csv(lowered); }).find("has no place") !=
         std::string::npos);

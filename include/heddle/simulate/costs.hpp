@@ -63,8 +63,8 @@ concept SharingCosts = Costs<C> &&
 };
 
 /// The same costs for every stage, in any unit of time: `{.forward = 1, .backward = 2}`. Where a
-/// backward is split, `{.forward = 1, .backward_input = 1, .backward_weight = 1}` sets its halves, and
-/// `backward` is their sum. A move of n bytes occupies its channel for n * per_byte.
+/// backward is split, `{.forward = 1, .backward_input = 1, .backward_weight = 1}` sets its halves,
+/// and `backward` is their sum. A move of n bytes occupies its channel for n * per_byte.
 template <class T>
 struct BasicStageCosts {
   using Time = T;  ///< what costs are in
@@ -74,13 +74,13 @@ struct BasicStageCosts {
   T backward_weight = {};                         ///< W: a backward for the weights
   T backward = backward_input + backward_weight;  ///< B: a backward, both at once
   T forward_backward = forward + backward;        ///< a forward and a backward fused
-  T combine = {};   ///< per byte
-  T cast = {};      ///< per byte read
-  T group = {};     ///< a collective as one action
-  T update = {};    ///< a step of the optimiser
-  T user = {};      ///< an action of the user's own
-  T latency = {};   ///< of every move
-  T per_byte = {};  ///< of a move, at its channel
+  T combine = {};                                 ///< per byte
+  T cast = {};                                    ///< per byte read
+  T group = {};                                   ///< a collective as one action
+  T update = {};                                  ///< a step of the optimiser
+  T user = {};                                    ///< an action of the user's own
+  T latency = {};                                 ///< of every move
+  T per_byte = {};                                ///< of a move, at its channel
 
   /// @throws contract_error for a cost that is negative, infinite or not a number; names the
   /// member.

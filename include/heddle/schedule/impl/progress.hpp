@@ -114,8 +114,8 @@ class Progress {
         ++open;
         const std::uint32_t*& awaited = m_awaited[rank];
         if (awaited != nullptr && !seen(*awaited)) continue;
-        if (const auto wait = wait_of(rank)) {
-          awaited = &sweep_of(wait->lacks);
+        if (const auto lacks = missing_at(rank)) {
+          awaited = &sweep_of(*lacks);
           continue;
         }
         awaited = nullptr;
@@ -145,10 +145,11 @@ class Progress {
   /// What the head of `rank`, which is not at its end, waits for when run() is over; none if it
   /// could be done.
   [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const {
-    auto found = wait_of(rank);
-    if (found && found->lacks.kind == Kind::backward && splits(found->lacks.stage))
-      found->lacks.kind = Kind::backward_input;
-    return found;
+    auto lacks = missing_at(rank);
+    if (!lacks) return {};
+    if (lacks->kind == Kind::backward && splits(lacks->stage)) lacks->kind = Kind::backward_input;
+    const std::size_t head = m_heads[rank];
+    return Wait{missing(m_orders.ranks[rank][head]) ? head : head + 1, *lacks};
   }
 
   /// The heads that run() has come to, and what each waits for.
@@ -167,13 +168,11 @@ class Progress {
  private:
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
 
-  [[nodiscard]] std::optional<Wait> wait_of(std::size_t rank) const {
-    const std::size_t head = m_heads[rank];
-    const auto& list = m_orders.ranks[rank];
-    if (const auto lacks = missing(list[head])) return Wait{head, *lacks};
-    if (!list[head].fused) return {};
-    if (const auto lacks = missing(list[head + 1])) return Wait{head + 1, *lacks};
-    return {};
+  [[nodiscard]] std::optional<Order> missing_at(std::size_t rank) const {
+    const Order* const head = &m_orders.ranks[rank][m_heads[rank]];
+    auto found = missing(head[0]);
+    if (!found && head->fused) found = missing(head[1]);
+    return found;
   }
 
   [[nodiscard]] std::optional<Order> missing(const Order& order) const {

@@ -106,7 +106,8 @@ class StepChecker {
       return fault("a step is of a stage that its rank does not compute",
                    text(step, " on rank ", rank));
     const std::size_t least = s == 0 ? 0 : m_lowered.steps[rank][s - 1].before;
-    const bool divides = step.before > 0 && step.before <= list.size() && list[step.before - 1].fused;
+    const bool divides =
+        step.before > 0 && step.before <= list.size() && list[step.before - 1].fused;
     if (step.before < least || step.before > list.size() || divides)
       return fault("a step has no place between the entries of its rank",
                    text(step, " before entry ", step.before, " of ", list.size()));
@@ -178,9 +179,8 @@ class StepChecker {
       if (rank < m_lowered.steps.size())
         for (const ParameterStep& step : m_lowered.steps[rank])
           if (step.action == ParameterAction::reduce_grad) last.erase(+step.stage);
-      const auto first = std::ranges::min_element(last, {}, [](const auto& each) {
-        return each.second;
-      });
+      const auto first =
+          std::ranges::min_element(last, {}, [](const auto& each) { return each.second; });
       if (first == last.end()) continue;
       const Order& order = list[first->second];
       return StepFault{

@@ -28,7 +28,7 @@ template <class Time>
 template <class Time>
 [[nodiscard]] Complaint no_time(std::string where, const std::string& name, const Time& value) {
   std::string found = name;
-  if constexpr (requires(std::ostream& out) { out << value; }) found += text(" = ", value);
+  if constexpr (requires(std::ostream & out) { out << value; }) found += text(" = ", value);
   return {std::move(where), "a cost is negative, infinite or not a number", std::move(found),
           "every cost is a finite time of at least 0; 0 is for what takes no time"};
 }

@@ -64,8 +64,7 @@ template <Costs C>
 template <SharingCosts C>
 [[nodiscard]] typename C::Time shared_time(const Schedule& schedule, const C& costs, ActionId id,
                                            const Shared& shared) {
-  return checked_time<C>(costs.occupancy(schedule, id, shared), schedule, id,
-                                        "occupancy()");
+  return checked_time<C>(costs.occupancy(schedule, id, shared), schedule, id, "occupancy()");
 }
 
 }  // namespace heddle::inline v0::impl
