@@ -4,6 +4,8 @@
 // Passes that split a backward, merge it and move its W: with every schedule of the catalogue.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -192,6 +194,15 @@ TEST_CASE("what cannot be filled is refused") {
   CHECK_THAT(said(split, {.cap = -1}), ContainsSubstring("cap = -1"));
   CHECK_THAT(said(split, {.share = 1.5}),
              ContainsSubstring("a share is between 0 and 1") && ContainsSubstring("share = 1.5"));
+  for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    CHECK_THAT(said(split, {.transfer = bad}), ContainsSubstring(text("(transfer = ", bad, ")")));
+    CHECK_THAT(said(split, {.price =
+                                [bad](const Order& each) {
+                                  return each.kind == Kind::backward_weight ? bad : 1;
+                                }}),
+               ContainsSubstring("fill_idle_with_weights(1F1B P=3 M=4): a cost is negative") &&
+                   ContainsSubstring(text("(price of 1W0 = ", bad, ")")));
+  }
   Orders reversed = split;
   std::ranges::reverse(reversed.ranks[0]);
   CHECK_THAT(said(reversed), ContainsSubstring("the orders cannot progress") &&

@@ -10,9 +10,9 @@
 
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 

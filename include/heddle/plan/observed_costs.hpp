@@ -18,9 +18,9 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 

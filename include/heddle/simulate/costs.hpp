@@ -18,8 +18,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 

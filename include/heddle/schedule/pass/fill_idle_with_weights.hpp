@@ -19,6 +19,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/blocked_order.hpp>
 #include <heddle/schedule/fault.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/impl/progress.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/stage_graph.hpp>
@@ -55,6 +56,8 @@ class WeightFiller {
     });
     expects(0 <= options.share && options.share <= 1,
             [&] { return fail("a share is between 0 and 1", text("share = ", options.share)); });
+    expects(heddle::impl::is_time(options.transfer),
+            [&] { return heddle::impl::no_time(where(), "transfer", options.transfer); });
     read_graph(heddle::impl::graph_of(orders));
     read_orders();
   }
@@ -153,6 +156,13 @@ class WeightFiller {
     }
   }
 
+  [[nodiscard]] double price(const Order& order) const {
+    const double value = m_options.price(order);
+    expects(heddle::impl::is_time(value),
+            [&] { return heddle::impl::no_time(where(), text("price of ", order), value); });
+    return value;
+  }
+
   Done& done(const Order& order) { return m_done[+order.stage * m_items + +order.item]; }
 
   /// When `rank` can have what `order` takes as input; `never` while that is not computed.
@@ -176,12 +186,12 @@ class WeightFiller {
   static bool has_weights(const RankState& rank) { return rank.weights_done < rank.weights.size(); }
   void do_weights(RankState& rank) {
     rank.list.push_back(rank.weights[rank.weights_done++]);
-    rank.clock += m_options.price(rank.list.back());
+    rank.clock += price(rank.list.back());
     --rank.live;
   }
 
   [[nodiscard]] bool pays(double gap, const Order& weights) const {
-    return gap > 0 && gap >= m_options.share * m_options.price(weights);
+    return gap > 0 && gap >= m_options.share * price(weights);
   }
 
   /// Does the next thing on a rank: a W where memory or a gap asks for it, else the head of its
@@ -206,7 +216,7 @@ class WeightFiller {
       return true;
     }
     rank.clock = start;
-    for (std::size_t i = rank.head; i < end; ++i) rank.clock += m_options.price(list[i]);
+    for (std::size_t i = rank.head; i < end; ++i) rank.clock += price(list[i]);
     for (; rank.head < end; ++rank.head) finish(rank, list[rank.head]);
     return true;
   }
@@ -272,7 +282,8 @@ class WeightFiller {
 /// @throws blocked_order, an infeasible, where the cap lets no rank go on, or the orders do not; it
 ///         names the heads, and its grid marks the first that is held back.
 /// @throws contract_error where a rank has not as many W as I, for a fused W, updates among the
-///         orders, a negative cap, a share that is none.
+///         orders, a negative cap, a share that is none, and a price or transfer that is
+///         negative, infinite or not a number.
 [[nodiscard]] inline Orders fill_idle_with_weights(const Orders& orders,
                                                    const FillOptions& options = {}) {
   return impl::WeightFiller(orders, options).run();

@@ -9,8 +9,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/machine/level.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/is_time.hpp>
 
 namespace heddle::inline v0::impl {
 
