@@ -17,6 +17,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/list_schedule.hpp>
+#include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/schedule/live_activations.hpp>
 #include <heddle/schedule/weave.hpp>
@@ -35,7 +36,9 @@ struct Rule {
   std::vector<Rule> rules = {{"backward first", backward_first},
                              {"forward first", forward_first},
                              {"microbatch first", microbatch_first},
-                             {"deepest first", deepest_first}};
+                             {"deepest first", deepest_first},
+                             {"backward first, W last", WeightsLast{backward_first}},
+                             {"slot first, every 2, W last", WeightsLast{SlotFirst{4}}}};
   for (const int half_slots : {1, 2, 4, 8})
     rules.push_back({text("slot first, every ", half_slots / 2.0), SlotFirst{half_slots}});
   return rules;
@@ -57,7 +60,7 @@ struct Coordinated {
   std::string rule;        ///< where they come from; "as given" where no rule did better
   std::int64_t live = 0;   ///< most activations that a rank keeps
   std::int64_t extra = 0;  ///< so many more than the cap allows, where no order was found within it
-  int tried = 0;           ///< lists that were asked for
+  int tried = 0;           ///< lists that were asked for, without those that differ in W only
   int dead_ends = 0;       ///< of them, those that could not go on under their cap
 };
 
@@ -68,8 +71,11 @@ struct Coordinated {
 /// is found within the cap, the cap is raised by quarters until something is, and `extra` says what
 /// that costs.
 ///
+/// If the backward is split, and times convert to double, every candidate is also tried with its W
+/// placed anew, as place_weights() does: first the list, then W where a rank is idle.
+///
 /// Takes up to 4 |rules| lists of the length of `orders` for every cap that is tried, each woven
-/// and simulated.
+/// and simulated; with a split backward six times as many.
 /// @throws contract_error for a negative cap.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
@@ -98,6 +104,26 @@ template <Costs C>
     best.rule = rule;
     best.live = most;
   };
+  // Placing W reckons in double.
+  constexpr bool places = requires(const Time& time) { static_cast<double>(time); };
+  const bool split = places && impl::has_weights(orders);
+  schedule::FillOptions filling;
+  if constexpr (places)
+    if (split) filling = impl::fill_options(weave(orders, options.sizes), costs);
+  filling.activations = options.activations;
+  const auto consider_filled = [&](const Orders& candidate, const std::string& rule,
+                                   std::int64_t limit) {
+    consider(candidate, rule, limit);
+    if (!split) return;
+    filling.cap = limit;
+    try {
+      impl::try_placings(candidate, filling, [&](const Orders& placed, const std::string& gaps) {
+        consider(placed, text(rule, ", then ", gaps), limit);
+      });
+    } catch (const infeasible&) {
+      // Its forwards need more than the limit, wherever W is.
+    }
+  };
   const auto attempt = [&](const Rule& rule, std::int64_t cap, std::int64_t limit) {
     ++best.tried;
     std::optional<Orders> found;
@@ -107,11 +133,11 @@ template <Costs C>
       ++best.dead_ends;
       return;
     }
-    consider(*found, rule.name, limit);
+    consider_filled(*found, rule.name, limit);
   };
 
   if (options.cap == 0) {
-    consider(orders, "as given", 0);
+    consider_filled(orders, "as given", 0);
     for (const Rule& rule : options.rules) attempt(rule, 0, 0);
     return best;
   }
@@ -120,7 +146,7 @@ template <Costs C>
     const std::int64_t raised = options.cap * quarters / 4;
     if (quarters > 4 && raised == limit) continue;
     limit = raised;
-    consider(orders, "as given", limit);
+    consider_filled(orders, "as given", limit);
     std::vector<std::int64_t> caps = {limit / 2, limit * 2 / 3, limit * 3 / 4, limit};
     caps.erase(std::unique(caps.begin(), caps.end()), caps.end());
     for (const Rule& rule : options.rules)

@@ -64,6 +64,24 @@ template <Costs C>
           .transfer = longest};
 }
 
+/// Whether any backward is split.
+[[nodiscard]] inline bool has_weights(const Orders& orders) {
+  return std::ranges::any_of(orders.ranks, [](const auto& list) {
+    return std::ranges::find(list, Kind::backward_weight, &Order::kind) != list.end();
+  });
+}
+
+/// Calls `consider(orders, rule)` for what fill_idle_with_weights() makes of `orders`, once for
+/// every least share of a W that a gap must hold.
+template <class Consider>
+void try_placings(const Orders& orders, schedule::FillOptions options, const Consider& consider) {
+  for (const double share : {1.0, 0.75, 0.5, 0.25, 0.0}) {
+    options.share = share;
+    consider(schedule::fill_idle_with_weights(orders, options),
+             text("gaps of at least ", share, " W"));
+  }
+}
+
 }  // namespace impl
 
 /// The best of `orders` as they are and of what fill_idle_with_weights() makes of them under
@@ -81,14 +99,11 @@ template <Costs C>
   PlacedWeights<typename C::Time> best{orders, simulate(woven, costs).makespan(), "as given"};
   schedule::FillOptions options = impl::fill_options(woven, costs);
   const auto live = live_activations(orders);
-  options.cap = static_cast<int>(std::ranges::max(live));
-  for (const double share : {1.0, 0.75, 0.5, 0.25, 0.0}) {
-    options.share = share;
-    Orders placed = schedule::fill_idle_with_weights(orders, options);
+  options.cap = std::ranges::max(live);
+  impl::try_placings(orders, std::move(options), [&](Orders placed, std::string rule) {
     const auto makespan = simulate(weave(placed, sizes), costs).makespan();
-    if (makespan < best.makespan)
-      best = {std::move(placed), makespan, text("gaps of at least ", share, " W")};
-  }
+    if (makespan < best.makespan) best = {std::move(placed), makespan, std::move(rule)};
+  });
   return best;
 }
 /// The same with costs in braces: `place_weights(orders, {.forward = 1, .backward_input = 1.2,

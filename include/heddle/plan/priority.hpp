@@ -8,6 +8,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 
 #include <heddle/core/index.hpp>
 #include <heddle/schedule/orders.hpp>
@@ -60,6 +61,18 @@ struct SlotFirst {
   /// Its slot; at equal slots backwards go first.
   [[nodiscard]] Urgency operator()(const Candidate& candidate) const {
     return {half_slots * candidate.turn + 2 * candidate.progress(), candidate.forward(), 0};
+  }
+};
+/// W last, so that the gradients of weights fill idle time or make room under a cap; all others by
+/// `rule`. Only of use for orders whose backward is split. With the default and equal costs, a cap
+/// of P activations on a chain of P ranks gives the step of ZB-H1.
+struct WeightsLast {
+  Priority rule = SlotFirst{};  ///< for everything but W
+
+  /// That of the rule; for W, what comes after everything else, the oldest microbatch first.
+  [[nodiscard]] Urgency operator()(const Candidate& candidate) const {
+    if (candidate.order.kind != Kind::backward_weight) return rule(candidate);
+    return {std::numeric_limits<int>::max(), candidate.turn, -candidate.progress()};
   }
 };
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
+#include <heddle/plan/impl/cap_guard.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/list_options.hpp>
 #include <heddle/schedule/blocked_order.hpp>
@@ -29,6 +30,7 @@ class ListRun {
   ListRun(const ListProblem<Time>& problem, const ListOptions& options)
       : m_problem(problem),
         m_options(options),
+        m_guard(problem, options),
         m_channels(problem.channels),
         m_ranks(problem.ranks),
         m_lists(problem.ranks) {
@@ -67,17 +69,8 @@ class ListRun {
   using Ready = std::set<std::pair<Urgency, std::uint32_t>>;
   struct RankState {
     bool busy = false;
-    std::int64_t live = 0;  ///< activations that it keeps
     Ready forwards, others;
   };
-
-  [[nodiscard]] std::int64_t keeps(const Order& order) const {
-    if (!m_problem.trains) return 0;
-    return m_options.activations.empty() ? 1 : m_options.activations[+order.stage];
-  }
-  [[nodiscard]] bool fits(const RankState& rank, const Order& order) const {
-    return m_options.cap == 0 || rank.live + keeps(order) <= m_options.cap;
-  }
 
   void make_ready(std::uint32_t number, Time now) {
     const auto& node = m_problem.nodes[number];
@@ -103,14 +96,15 @@ class ListRun {
       if (--m_inputs[m_problem.next[e]] == 0) make_ready(m_problem.next[e], now);
   }
 
-  /// Gives every idle rank the most urgent order that fits. Ranks whose state has not changed since
-  /// the last time have nothing new to take.
+  /// Gives every idle rank the most urgent order that the cap allows. Ranks whose state has not
+  /// changed since the last time have nothing new to take.
   void dispatch(Time now) {
     for (const std::uint32_t r : m_touched) {
       RankState& rank = m_ranks[r];
       if (rank.busy) continue;
       auto forward = rank.forwards.begin();
-      while (forward != rank.forwards.end() && !fits(rank, m_problem.nodes[forward->second].order))
+      while (forward != rank.forwards.end() &&
+             !m_guard.allows(r, m_problem.nodes[forward->second].order))
         ++forward;
       const bool can = forward != rank.forwards.end();
       if (!can && rank.others.empty()) continue;
@@ -127,11 +121,8 @@ class ListRun {
 
   void start(std::uint32_t r, std::uint32_t number, Time now) {
     const auto& node = m_problem.nodes[number];
-    RankState& rank = m_ranks[r];
-    if (node.order.kind == Kind::forward) rank.live += keeps(node.order);
-    if (node.order.kind == Kind::backward || node.order.kind == Kind::backward_weight)
-      rank.live -= keeps(node.order);
-    rank.busy = true;
+    m_guard.take(r, node.order);
+    m_ranks[r].busy = true;
     m_lists[r].push_back(node.order);
     ++m_taken;
     m_events.push({now + node.takes, number});
@@ -149,7 +140,7 @@ class ListRun {
         first.entry = m_lists[r].size();
         m_lists[r].push_back(order);
       }
-      first.why += text(first.why.empty() ? "" : ", ", "rank ", r, " keeps ", m_ranks[r].live,
+      first.why += text(first.why.empty() ? "" : ", ", "rank ", r, " keeps ", m_guard.live(r),
                         " and has no room for ", order);
     }
     throw blocked_order(where, std::move(first), "raise the cap, or take another priority",
@@ -158,6 +149,7 @@ class ListRun {
 
   const ListProblem<Time>& m_problem;
   const ListOptions& m_options;
+  CapGuard m_guard;
   std::vector<std::uint32_t> m_inputs;  ///< of each node, still missing
   std::vector<Time> m_channels;         ///< when each is free
   std::vector<RankState> m_ranks;

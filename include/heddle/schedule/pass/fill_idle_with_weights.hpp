@@ -33,11 +33,12 @@ namespace heddle::inline v0::schedule {
 
 /// What fill_idle_with_weights() goes by, in any unit of time.
 struct FillOptions {
-  int cap = 0;  ///< most activations that a rank keeps; 0: no limit
+  std::int64_t cap = 0;  ///< most activations that a rank keeps; 0: no limit
   std::function<double(const Order&)> price = unit_price;  ///< how long an order takes
   double share = 1;     ///< the least part of a W that a gap must hold: below 1 a W may delay what
                         ///< comes after it, for less to do at the end; 0: any gap will do
   double transfer = 0;  ///< from the end of an order until another rank has what it made
+  std::vector<std::int64_t> activations = {};  ///< kept by a forward of each stage; empty: one each
 };
 
 namespace impl {
@@ -59,6 +60,13 @@ class WeightFiller {
     expects(heddle::impl::is_time(options.transfer),
             [&] { return heddle::impl::no_time(where(), "transfer", options.transfer); });
     read_graph(heddle::impl::graph_of(orders));
+    expects(options.activations.empty() || (options.activations.size() == m_before.size() &&
+                                            std::ranges::min(options.activations) >= 0),
+            [&] {
+              return fail(
+                  "every stage keeps a number of activations",
+                  text(options.activations.size(), " numbers for ", m_before.size(), " stages"));
+            });
     read_orders();
   }
 
@@ -93,7 +101,7 @@ class WeightFiller {
   struct RankState {
     std::size_t head = 0;        ///< into the list of the orders
     double clock = 0;            ///< end of what is in `list`
-    int live = 0;                ///< activations
+    std::int64_t live = 0;       ///< activations
     std::vector<Order> weights;  ///< of every I so far
     std::size_t weights_done = 0;
     std::vector<Order> list;  ///< the result
@@ -183,11 +191,14 @@ class WeightFiller {
     return latest;
   }
 
+  [[nodiscard]] std::int64_t keeps(const Order& order) const {
+    return m_options.activations.empty() ? 1 : m_options.activations[+order.stage];
+  }
   static bool has_weights(const RankState& rank) { return rank.weights_done < rank.weights.size(); }
   void do_weights(RankState& rank) {
     rank.list.push_back(rank.weights[rank.weights_done++]);
     rank.clock += price(rank.list.back());
-    --rank.live;
+    rank.live -= keeps(rank.list.back());
   }
 
   [[nodiscard]] bool pays(double gap, const Order& weights) const {
@@ -224,7 +235,8 @@ class WeightFiller {
   void finish(RankState& rank, const Order& order) {
     rank.list.push_back(order);
     (order.kind == Kind::forward ? done(order).forward : done(order).backward) = rank.clock;
-    rank.live += order.kind == Kind::forward ? 1 : order.kind == Kind::backward ? -1 : 0;
+    if (order.kind == Kind::forward) rank.live += keeps(order);
+    if (order.kind == Kind::backward) rank.live -= keeps(order);
     if (order.kind == Kind::backward_input)
       rank.weights.push_back({Kind::backward_weight, order.stage, order.item});
   }
@@ -233,12 +245,12 @@ class WeightFiller {
   [[nodiscard]] bool full(std::size_t number) const {
     const RankState& rank = m_ranks[number];
     const auto& list = m_orders.ranks[number];
-    int forwards = 0;
+    std::int64_t more = 0;
     for (std::size_t i = rank.head; i < list.size(); ++i) {
-      forwards += list[i].kind == Kind::forward;
+      if (list[i].kind == Kind::forward) more += keeps(list[i]);
       if (!list[i].fused) break;
     }
-    return m_options.cap > 0 && forwards > 0 && rank.live + forwards > m_options.cap;
+    return m_options.cap > 0 && more > 0 && rank.live + more > m_options.cap;
   }
 
   /// The wrong entry is the first head that the cap holds back, or, where it holds none, the first.
@@ -282,8 +294,9 @@ class WeightFiller {
 /// @throws blocked_order, an infeasible, where the cap lets no rank go on, or the orders do not; it
 ///         names the heads, and its grid marks the first that is held back.
 /// @throws contract_error where a rank has not as many W as I, for a fused W, updates among the
-///         orders, a negative cap, a share that is none, and a price or transfer that is
-///         negative, infinite or not a number.
+///         orders, a negative cap, a share that is none, activations that are not one number of at
+///         least 0 for each stage, and a price or transfer that is negative, infinite or not a
+///         number.
 [[nodiscard]] inline Orders fill_idle_with_weights(const Orders& orders,
                                                    const FillOptions& options = {}) {
   return impl::WeightFiller(orders, options).run();

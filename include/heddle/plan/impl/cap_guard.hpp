@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// CapGuard: which forwards a cap allows without a dead end.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <heddle/plan/impl/list_problem.hpp>
+#include <heddle/plan/list_options.hpp>
+#include <heddle/schedule/orders.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+/// Counts the activations of every rank, and allows a forward only if all microbatches that have
+/// begun can still be finished, one after another, within the cap (Dijkstra's banker's algorithm).
+/// If the cap is too small for one microbatch alone, a forward only has to fit.
+class CapGuard {
+ public:
+  /// Counts nothing if nothing is kept: without a cap, or without backwards.
+  template <class Time>
+  CapGuard(const ListProblem<Time>& problem, const ListOptions& options)
+      : m_cap(problem.trains ? options.cap : 0),
+        m_activations(options.activations),
+        m_stages(problem.stages),
+        m_room(problem.ranks, m_cap),
+        m_refused(problem.ranks * problem.stages, 0) {
+    for (const auto& node : problem.nodes) {
+      if (node.moves || node.order.kind != Kind::forward) continue;
+      const std::size_t item = +node.order.item;
+      if (m_items.size() <= item) m_items.resize(item + 1);
+      share(item, node.queue).wanted += keeps(node.order);
+    }
+    m_looks_ahead = std::ranges::all_of(m_items, [&](const Microbatch& item) {
+      return std::ranges::all_of(item, [&](const Share& each) { return each.wanted <= m_cap; });
+    });
+  }
+
+  /// The activations that a rank keeps.
+  [[nodiscard]] std::int64_t live(std::size_t rank) const { return m_cap - m_room[rank]; }
+
+  /// Whether `rank` may begin this forward now.
+  [[nodiscard]] bool allows(std::uint32_t rank, const Order& forward) {
+    if (m_cap == 0) return true;
+    if (keeps(forward) > m_room[rank]) return false;
+    const std::size_t item = +forward.item;
+    // If it can be finished at once, the others can be finished as if it had not begun.
+    if (!m_looks_ahead || can_finish(m_items[item], m_room)) return true;
+    const bool begun = std::ranges::find(m_begun, item) != m_begun.end();
+    std::uint64_t& refused = m_refused[rank * m_stages + +forward.stage];
+    if (!begun && refused == m_changes) return false;  // as the one before it was
+    shift(rank, forward, keeps(forward));
+    if (!begun) m_begun.push_back(item);
+    const bool safe = all_can_finish();
+    if (!begun) m_begun.pop_back();
+    shift(rank, forward, -keeps(forward));
+    if (!safe && !begun) refused = m_changes;
+    return safe;
+  }
+
+  /// Counts an order that has begun.
+  void take(std::uint32_t rank, const Order& order) {
+    if (m_cap == 0 || order.kind == Kind::backward_input) return;
+    ++m_changes;
+    const std::size_t item = +order.item;
+    if (order.kind == Kind::forward) {
+      if (std::ranges::find(m_begun, item) == m_begun.end()) m_begun.push_back(item);
+      shift(rank, order, keeps(order));
+      return;
+    }
+    m_room[rank] += keeps(order);
+    share(item, rank).held -= keeps(order);
+    if (std::ranges::all_of(m_items[item],
+                            [](const Share& each) { return each.wanted + each.held == 0; }))
+      std::erase(m_begun, item);
+  }
+
+ private:
+  /// What a microbatch has to do with a rank, in activations.
+  struct Share {
+    std::uint32_t rank = 0;
+    std::int64_t wanted = 0;  ///< by forwards that have not begun
+    std::int64_t held = 0;    ///< by those that have, until their backward
+  };
+  using Microbatch = std::vector<Share>;
+
+  [[nodiscard]] std::int64_t keeps(const Order& order) const {
+    return m_activations.empty() ? 1 : m_activations[+order.stage];
+  }
+  Share& share(std::size_t item, std::uint32_t rank) {
+    Microbatch& shares = m_items[item];
+    const auto at = std::ranges::find(shares, rank, &Share::rank);
+    return at != shares.end() ? *at : shares.emplace_back(Share{rank});
+  }
+  void shift(std::uint32_t rank, const Order& forward, std::int64_t activations) {
+    Share& one = share(+forward.item, rank);
+    one.wanted -= activations;
+    one.held += activations;
+    m_room[rank] -= activations;
+  }
+
+  static bool can_finish(const Microbatch& item, const std::vector<std::int64_t>& room) {
+    return std::ranges::all_of(item,
+                               [&](const Share& each) { return each.wanted <= room[each.rank]; });
+  }
+  /// Whoever can be finished gives its room to the others.
+  [[nodiscard]] bool all_can_finish() const {
+    std::vector<std::int64_t> left = m_room;
+    std::vector<std::size_t> pending = m_begun;
+    const auto finish = [&](std::size_t item) {
+      if (!can_finish(m_items[item], left)) return false;
+      for (const Share& each : m_items[item]) left[each.rank] += each.held;
+      return true;
+    };
+    while (std::erase_if(pending, finish) > 0) {
+    }
+    return pending.empty();
+  }
+
+  std::int64_t m_cap;
+  const std::vector<std::int64_t>& m_activations;
+  std::size_t m_stages;
+  std::vector<std::int64_t> m_room;  ///< of each rank, in activations
+  std::vector<Microbatch> m_items;
+  std::vector<std::size_t> m_begun;  ///< items that have begun and are not finished, in that order
+  bool m_looks_ahead = false;
+  std::uint64_t m_changes = 1;
+  std::vector<std::uint64_t> m_refused;  ///< m_changes when a new item was, by rank and stage
+};
+
+}  // namespace heddle::inline v0::plan::impl
