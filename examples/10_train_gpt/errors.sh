@@ -41,7 +41,9 @@ refuses "schedule 'flexpipe' is for models of several branches" "${pipe[@]}" --s
 refuses "the nearest number that does is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
 refuses "a group has at least one microbatch" "${pipe[@]}" --schedule kfkb --group 0
 refuses "does not divide" "${pipe[@]}" --width 10 --heads 4
-refuses "no option '--stepz'" "${pipe[@]}" --stepz 3
+refuses "no option '--stepz'; did you mean '--steps'? try --help" "${pipe[@]}" --stepz 3
+refuses "--save: the option lacks its value ('--check' is an option)" "${pipe[@]}" --save --check
+refuses "no schedule 'zbv'; did you mean 'zb-v'?" "${pipe[@]}" --schedule zbv
 refuses "not a number" "${pipe[@]}" --layers three
 refuses "at least 1" "${pipe[@]}" --steps 0
 refuses "no precision 'half'" "${pipe[@]}" --precision half

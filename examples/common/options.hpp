@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/near_miss.hpp>
 #include <heddle/core/text.hpp>
 
 namespace examples {
@@ -82,8 +83,13 @@ class Options {
   const Option& find(std::string_view argument) const {
     for (const Option& option : m_options)
       if (argument.starts_with("--") && argument.substr(2) == option.name) return option;
-    throw heddle::contract_error(
-        {"command line", heddle::text("no option '", argument, "'"), {}, "try --help"});
+    std::vector<std::string> names = {"--help"};
+    for (const Option& option : m_options) names.push_back("--" + option.name);
+    const std::string meant = heddle::impl::did_you_mean(argument, {names.begin(), names.end()});
+    throw heddle::contract_error({"command line",
+                                  heddle::text("no option '", argument, "'"),
+                                  {},
+                                  meant + (meant.empty() ? "" : " ") + "try --help"});
   }
 
   [[noreturn]] void fail(const char* what, std::string why) const {
@@ -100,7 +106,11 @@ class Options {
     return values.front();
   }
 
-  void read(std::string_view argument, std::string& value) const { value = argument; }
+  void read(std::string_view argument, std::string& value) const {
+    if (argument.starts_with("--"))
+      fail("the option lacks its value", heddle::text("'", argument, "' is an option"));
+    value = argument;
+  }
   template <class T>
   requires std::integral<T> || std::floating_point<T>
   void read(std::string_view argument, T& value) const {

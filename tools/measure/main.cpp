@@ -126,18 +126,11 @@ void run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Kokkos gets its own options only: it would answer --help by a page of its own.
-  const auto own = std::stable_partition(
-      argv + 1, argv + argc, [](std::string_view word) { return !word.starts_with("--kokkos-"); });
-  std::vector<char*> of_kokkos = {argv[0]};
-  of_kokkos.insert(of_kokkos.end(), own, argv + argc);
-  auto count = static_cast<int>(of_kokkos.size());
-  of_kokkos.push_back(nullptr);
-  const hd::Environment env(count, of_kokkos.data());
+  const hd::Environment env(argc, argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    run(static_cast<int>(own - argv), argv);
+    run(argc, argv);
   } catch (const tool::usage_error& error) {
     if (rank == 0) std::cerr << "measure: " << error.what() << '\n';
     return 2;

@@ -11,6 +11,9 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -116,7 +119,14 @@ class KokkosSession {
                        "keep one Environment for as long as the program needs Kokkos"};
     });
     if (Kokkos::is_initialized()) return;
+    // Kokkos would answer the program's --help by a page of its own, on every rank: it is hidden.
+    static char hidden[] = "";
+    std::vector<char*> help;
+    for (int i = 1; i < argc; ++i)
+      if (std::string_view(argv[i]) == "--help") help.push_back(std::exchange(argv[i], hidden));
     Kokkos::initialize(argc, argv);
+    for (int i = 1, h = 0; i < argc; ++i)
+      if (argv[i] == hidden) argv[i] = help[static_cast<std::size_t>(h++)];
     m_owned = true;
   }
   KokkosSession(const KokkosSession&) = delete;
@@ -144,7 +154,8 @@ class KokkosSession {
 /// that rank.
 class Environment {
  public:
-  /// Takes the arguments of MPI and Kokkos out of the command line.
+  /// Takes the arguments of MPI and Kokkos out of the command line. `--help` is left to the
+  /// program; `--kokkos-help` asks Kokkos.
   /// @throws contract_error where MPI or Kokkos is finalized already, or MPI is below the thread
   /// level.
   Environment(int& argc, char** argv, EnvironmentOptions options = {})
