@@ -6,6 +6,9 @@
 #   - Every ```cpp and ```cmake block follows a line <!-- from: FILE -->, and its lines stand in that
 #     file, one after another; blanks at a line's begin do not count, and a comment line of three dots
 #     (`// ...` or `# ...`) in the block stands for lines left out.
+#     FILE is compiled: a source of examples, tests, tools or benchmarks, or a CMakeLists.txt there.
+#   - Where the page has a line <!-- calls: FILE -->, every call with arguments in a line of text,
+#     `to_grid(orders, *fault)`, stands in that file, too, which is compiled.
 #   - In ```sh blocks, scripts/NAME is a script, and example_NN_NAME has a folder in examples.
 #   - Links to files of the repository lead to one, from the folder of the page.
 set -euo pipefail
@@ -15,6 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 complain() { echo "$readme:$1"; status=1; }
+compiled() { [[ $1 =~ ^(examples|tests|tools|benchmarks)/.*(\.cpp|/CMakeLists\.txt)$ && $1 != */fixtures/* ]]; }
 
 # Cuts the blocks out: one file each, named by line and language, and a list of them.
 awk -v work="$work" '
@@ -40,6 +44,8 @@ while read -r line language from; do
         complain "$line: a $language block names no file that it is from"
       elif [[ ! -e $root/$from ]]; then
         complain "$line: there is no $from"
+      elif ! compiled "$from"; then
+        complain "$line: $from is not compiled"
       else
         # Walks through the file once per begin of a run of lines, so runs need not be unique.
         awk '
@@ -79,6 +85,21 @@ while read -r line language from; do
       ;;
   esac
 done < "$work/blocks"
+
+while IFS=: read -r line _ calls; do
+  calls=${calls# }
+  calls=${calls% -->}
+  if [[ ! -e $root/$calls ]] || ! compiled "$calls"; then
+    complain "$line: there is no compiled $calls"
+    continue
+  fi
+  code=$(sed '/^ *\/\//d' "$root/$calls" | tr -s ' \n' ' ')
+  while read -r span; do
+    span=${span//\`/}
+    [[ $code == *"$span"* ]] || complain "$line: $span is not in $calls"
+  done < <(awk '/^```/ { open = !open; next } !open' "$readme" | tr '\n' ' ' |
+    grep -oE '`[^`]*`' | grep -E '[A-Za-z_>]\([^)]')
+done < <(grep -nE '^<!-- calls: .* -->$' "$readme")
 
 while IFS=: read -r line link; do
   link=${link#](}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 2
+
+// What docs/guide.md shows and no example has, as it stands there; structure.guide compares.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/collective.hpp>
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/tensor.hpp>
+
+#include "space.hpp"
+
+namespace test_guide {
+
+namespace hd = heddle;
+using examples::Space;
+using hd::schedule::Algorithm;
+
+TEST_CASE("the guide's calls by a table, and by levels") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const Kokkos::View<double*, Space> sum("sum", 100);
+  Kokkos::deep_copy(sum, 1);
+  if (comm.rank() == hd::Rank{0})
+    hd::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
+  MPI_Barrier(comm.get());
+  const hd::CostTable costs = hd::CostTable::read("costs.txt");
+  hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = &costs});
+  MPI_Barrier(comm.get());
+  if (comm.rank() == hd::Rank{0}) std::filesystem::remove("costs.txt");
+
+  const std::vector<std::uint32_t> hosts = {0, 1};
+  const Algorithm inside = Algorithm::direct, across = Algorithm::ring;
+  const int host_count = 2;
+  hd::all_reduce(Space{}, sum, hd::Sum{}, comm,
+                 {.algorithm = Algorithm::hierarchical,
+                  .levels = {hd::schedule::level_of(hosts, inside), {host_count, across}}});
+  const auto host = hd::host_mirror(sum);
+  Kokkos::deep_copy(host, sum);
+  CHECK(host(99) == 4);
+}
+
+TEST_CASE("the guide's tensors are moved, and have neighbours that may be a step old") {
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", 2}});
+  const Space exec;
+  const hd::Communicator& common = mesh.all();
+  const hd::Sharded<double**, Space> from(mesh, {4, 6}, {hd::Shard{0}});
+  const hd::Sharded<double**, Space> to(mesh, {4, 6}, {hd::Shard{1}});
+  Kokkos::deep_copy(from.parts(), 7);
+  hd::redistribute(exec, from, to);
+  const std::optional tensor(from);
+  hd::redistribute(exec, hd::among(common, tensor), to);
+  const auto host = hd::host_mirror(to.parts());
+  Kokkos::deep_copy(host, to.parts());
+  CHECK(host(3, 2) == 7);
+  const auto plan = hd::schedule::redistribution(from.layout(), to.layout(), 2, sizeof(double));
+  CHECK(!hd::text(plan).empty());
+
+  const hd::Sharded<double*, Space> u(mesh, {8}, {hd::Shard{0, {}, 1}});
+  hd::Halo halo(u, {}, {.age = 1, .warmup = 4});
+  for (int step = 0; step < 6; ++step) {
+    halo.exchange(exec, u);
+    halo.advance(exec);
+  }
+}
+
+TEST_CASE("the guide's orders are refused with the wrong cell marked") {
+  std::ostringstream out;
+  hd::Orders orders = hd::schedule::gpipe_orders(2, 2);
+  std::swap(orders.ranks[1][0], orders.ranks[1][2]);
+  if (const auto fault = hd::first_fault(orders))
+    out << fault->what << '\n' << hd::to_grid(orders, *fault);
+  CHECK(out.str().find("> 1B") != std::string::npos);
+}
+
+}  // namespace test_guide
