@@ -100,6 +100,8 @@ class GptStage {
   /// weight of each microbatch's loss: 1 / (microbatches over all replicas) makes the losses' sum
   /// the mean. The tokens are copied before this returns.
   void begin_step(std::span<const std::uint8_t> tokens, double weight);
+  /// Of the tokens that begin_step() took.
+  [[nodiscard]] std::size_t microbatches() const { return m_losses.extent(0); }
 
   void forward(const heddle::ForwardCall<Real>& call);
 
@@ -178,9 +180,9 @@ class GptStage {
   }
 
   void expect_started(heddle::Item m) const {
-    heddle::expects(+m < m_losses.extent(0), [&] {
+    heddle::expects(+m < microbatches(), [&] {
       return heddle::Complaint{"GptStage", "this step has no such microbatch",
-                               heddle::text("microbatch ", m, " of ", m_losses.extent(0)),
+                               heddle::text("microbatch ", m, " of ", microbatches()),
                                "begin_step takes the tokens of all local microbatches"};
     });
   }

@@ -61,11 +61,11 @@ struct BackwardCall {
 ///
 /// - `begin_step(arguments...)`: takes the arguments of Runner::step(), on every stage of the rank,
 ///   before the first forward of a step. Stages that read data or compute a loss take them here.
-/// - `loss(m) -> double`: the loss of microbatch `m` of this step, after its forward.
-/// Runner::step()
-///   returns the sum over all microbatches and replicas.
-/// - `backward(BackwardCall)`: `backward_input` and `backward_weight` in one, called where a
-/// schedule
+/// - `microbatches()`: the number of microbatches that the last `begin_step` gave it. A step throws
+///   contract_error if its schedule has another number.
+/// - `loss(m) -> double`: the loss of microbatch `m` of this step, after its forward. The result of
+///   Runner::step() is the sum over all microbatches and replicas.
+/// - `backward(BackwardCall)`: `backward_input` and `backward_weight` in one, called if the schedule
 ///   does not split them.
 /// - `use_parameters(pointer)`: from now on `parameters()` is `pointer`, memory of the caller that
 ///   holds values; all calls read it and `update` steps it. Schedules that update while

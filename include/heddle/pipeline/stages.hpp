@@ -82,6 +82,11 @@ template <class S, class... Arguments>
 concept StageBeginsSteps = requires(S& stage, const Arguments&... arguments) {
   stage.begin_step(arguments...);
 };
+/// A stage that says how many microbatches the last begin_step() gave it.
+template <class S>
+concept CountsMicrobatches = requires(const S& stage) {
+  { stage.microbatches() } -> std::convertible_to<std::size_t>;
+};
 /// A stage that says its share of the loss.
 template <class S>
 concept HasLoss = requires(const S& stage) {
@@ -180,6 +185,7 @@ class Stages {
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
     m_calls.begin_step();
+    m_counted = false;
     if constexpr (impl::StageBeginsSteps<S, Arguments...>)
       for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
     else
@@ -202,6 +208,8 @@ class Stages {
 
   /// Performs one action. The positions of the uses are those that weave() states.
   void operator()(const Task& task) {
+    if constexpr (impl::CountsMicrobatches<S>)
+      if (!std::exchange(m_counted, true)) expect_microbatches_of(task.schedule());
     const Kind kind = task.kind();
     if (kind == Kind::combine) return combine_in<memory_space>(task);
     if (kind == Kind::cast) return cast_in<memory_space>(task);
@@ -385,11 +393,28 @@ class Stages {
                [&, since = steady_seconds()] { m_look_up(task, since); });
   }
 
+  /// No microbatch is left out or missing.
+  void expect_microbatches_of(const Schedule& schedule) const {
+    std::size_t scheduled = 0;
+    for (const Action& action : schedule.actions())
+      if (action.kind == Kind::forward) scheduled = std::max(scheduled, +action.item + 1);
+    for (const Entry& entry : m_stages) {
+      const std::size_t given = entry.stage->microbatches();
+      expects(given == scheduled, [&] {
+        return Complaint{
+            "heddle::Stages", "the batch has another number of microbatches",
+            text(given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
+            text("begin the step with ", scheduled, " microbatches")};
+      });
+    }
+  }
+
   int m_layers;
   std::function<S(int, int)> m_make;
   StagesOptions m_options;
   std::vector<Entry> m_stages;
   impl::StageCalls<S> m_calls;
+  bool m_counted = false;  ///< the microbatches of this step
   const Communicator* m_replicas = nullptr;
   /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.
   std::function<void(const Task& task, Seconds since)> m_look_up;
