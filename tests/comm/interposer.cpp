@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <malloc.h>
 #include <string>
@@ -19,6 +18,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <mpi.h>
 
+#include "support/cases.hpp"
 #include "support/random_datatypes.hpp"
 
 namespace test_interposer {
@@ -645,8 +645,7 @@ TEST_CASE("requests may be freed before their messages are there, and receives c
 
 TEST_CASE("messages of random datatypes are the library's") {
   const Ring ring;
-  const char* const wanted = std::getenv("HEDDLE_DATATYPES");
-  const int trials = wanted != nullptr ? std::stoi(wanted) : 1000;
+  const auto trials = static_cast<int>(test::cases(1000, 10000));
   test::Nests nests(61);  // the same on all ranks
   int compared = 0, known = 0;
   for (int trial = 0; trial < trials; ++trial) {

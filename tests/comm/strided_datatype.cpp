@@ -2,13 +2,11 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1
 
-// strided_block_of() and pack() against MPI_Pack, for random nests of datatypes. As many as
-// HEDDLE_DATATYPES says; 1000 where it says nothing.
+// strided_block_of() and pack() against MPI_Pack, for random nests of datatypes.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +17,7 @@
 #include <heddle/comm/strided_datatype.hpp>
 #include <heddle/layout/pack.hpp>
 
+#include "support/cases.hpp"
 #include "support/random_datatypes.hpp"
 
 namespace test_strided_datatype {
@@ -29,8 +28,7 @@ using test::Nests;
 using test::Owned;
 
 TEST_CASE("what a datatype stands for is packed as MPI packs it, and comes back") {
-  const char* const wanted = std::getenv("HEDDLE_DATATYPES");
-  const int trials = wanted != nullptr ? std::stoi(wanted) : 1000;
+  const auto trials = static_cast<int>(test::cases(1000, 10000));
   Nests nests(12);
   int with_bytes = 0, contiguous = 0, other_order = 0;
   for (int trial = 0; trial < trials; ++trial) {

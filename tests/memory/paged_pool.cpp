@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <random>
 #include <string>
@@ -29,6 +28,7 @@
 #include <heddle/memory/stats.hpp>
 
 #include "conformance.hpp"
+#include "support/cases.hpp"
 #include "support/resident_pages.hpp"
 
 namespace test_paged_pool {
@@ -127,8 +127,7 @@ TEST_CASE("pages that have moved before move again, and locked ones stay where t
 #endif
 
 TEST_CASE("a pool says at least what the system has given, and every byte is as written") {
-  const char* const cases = std::getenv("HEDDLE_CASES");
-  const std::size_t steps = cases != nullptr ? std::strtoul(cases, nullptr, 10) : 6000;
+  const std::size_t steps = heddle::test::cases(6000, 300000);
   struct Way {
     memory::HugePages huge_pages;
     std::uint32_t refusing;

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -31,6 +30,7 @@
 
 #include "conformance.hpp"
 #include "failing.hpp"
+#include "support/cases.hpp"
 
 namespace test_pool {
 
@@ -458,8 +458,7 @@ static_assert(!MakesViews<memory::Pool<memory::Pages>>);
 
 TEST_CASE(
     "threads take and give back at random, and pass blocks on, and every byte is as written") {
-  const char* const cases = std::getenv("HEDDLE_CASES");  // operations of each of four threads
-  const std::size_t operations = cases != nullptr ? std::strtoul(cases, nullptr, 10) : 20000;
+  const std::size_t operations = heddle::test::cases(20000, 2500000);  // of each of four threads
   memory::Pool pool;
   std::mutex guard;
   std::vector<memory_test::Block> passed;  // from thread to thread

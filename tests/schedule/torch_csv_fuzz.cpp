@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <string_view>
@@ -13,6 +12,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/schedule.hpp>
+
+#include "support/cases.hpp"
 
 namespace test_torch_csv_fuzz {
 
@@ -108,10 +109,8 @@ bool updates(const Orders& orders) {
 
 }  // namespace
 
-// HEDDLE_FUZZ=1000000 tries as many files: two minutes with the sanitizers on a core of its own.
 TEST_CASE("whatever a schedule file holds, it is read or refused at a cell") {
-  const char* wanted = std::getenv("HEDDLE_FUZZ");
-  const long files = wanted != nullptr ? std::atol(wanted) : 20000;
+  const auto files = static_cast<long>(test::cases(20000, 1000000));
   const auto begin = seeds();
   Mutator mutator(1);
   long read = 0;

@@ -3,14 +3,12 @@
 // ranks: 1 2 3 4 6 8
 // timeout: 300
 
-// Random redistributions, each element compared bit by bit with what it must be. HEDDLE_CASES sets
-// their number.
+// Random redistributions, each element compared bit by bit with what it must be.
 
 #include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -26,6 +24,7 @@
 #include <heddle/tensor.hpp>
 
 #include "space.hpp"
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/path_tables.hpp"
 #include "support/redistribution_case.hpp"
@@ -112,10 +111,7 @@ std::size_t wrong_after_any(const hd::Communicator& comm, const RedistributionCa
   }
 }
 
-std::uint64_t cases() {
-  const char* const set = std::getenv("HEDDLE_CASES");
-  return set == nullptr ? 1000 : std::strtoull(set, nullptr, 10);
-}
+std::uint64_t cases() { return hd::test::cases(1000, 10000); }
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # runs.sh stop|kill|survive FIRST COUNT WATCHDOG PATIENCE RANKS COMMAND...: the runs FIRST, FIRST + 1,
-# ... of COMMAND, one of the programs here under an mpiexec; HEDDLE_FAILURE_RUNS of them instead of
-# COUNT where that is set. In each a random rank leaves at a random action, and then
+# ... of COMMAND, one of the programs here under an mpiexec: COUNT of them, or the share of 17 that
+# HEDDLE_LONG says, if that is set and more. In each a random rank leaves at a random action, and then
 #   stop      it is stopped: every other rank names what it waits for, the job ends with a status
 #             other than 0, and the stopped process with it
 #   kill      it is killed: the job ends with a status other than 0 (most launchers see to that)
@@ -14,7 +14,8 @@
 # takes; to end, ranks may take the PATIENCE of their transport, too, in which the one that left could
 # give their memory back. The last line says how long it took at most.
 set -uo pipefail
-mode=$1 first=$2 count=${HEDDLE_FAILURE_RUNS:-$3} watchdog=$4 patience=$5 ranks=$6
+mode=$1 first=$2 watchdog=$4 patience=$5 ranks=$6
+count=$(awk -v least="$3" -v share="${HEDDLE_LONG:-0}" 'BEGIN { n = int(17 * share); print n > least ? n : least }')
 shift 6
 slack_to_name=2   # looking up, telling, printing
 slack_to_end=$((patience + 5))  # half a second to speak, the launcher
