@@ -68,7 +68,7 @@ heddle::Seconds median(std::vector<heddle::Seconds> values) {
   return *middle;
 }
 
-/// All competitors take turns, `rounds` times, Heddle first. Latencies are taken in rounds of their
+/// All competitors take turns, `rounds` times, each of them as often first. Latencies are taken in rounds of their
 /// own, of which every fourth is one.
 void compare(std::string_view stage, streams::Case work, int rounds,
              const std::vector<Competitor>& competitors) {
@@ -83,7 +83,8 @@ void compare(std::string_view stage, streams::Case work, int rounds,
   std::optional<streams::Gathered> reference;
   for (int round = 0; round < rounds + rounds / 3; ++round) {
     work.stamped = round % 4 == 3;
-    for (std::size_t c = 0; c < competitors.size(); ++c) {
+    for (std::size_t turn = 0; turn < competitors.size(); ++turn) {
+      const std::size_t c = (turn + static_cast<std::size_t>(round)) % competitors.size();
       const auto result = competitors[c].run(work);
       if (!result) continue;
       if (!reference) reference = result->gathered;
