@@ -210,6 +210,17 @@ TEST_CASE("a model of layers trains as plain loops do, on 1F1B, ZB-H1 and GPipe"
     }
 }
 
+TEST_CASE("a stage of layers refuses a schedule of other microbatches") {
+  const int ranks = world_size();
+  const auto schedule = hd::schedule::gpipe({.stages = ranks, .microbatches = 2});
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  hd::Stages<Stage<SplitDense>> model(
+      ranks, [&](int first, int last) { return make_stage<SplitDense>(first, last, ranks, 3); });
+  hd::Runner run(model, schedule, mesh);
+  CHECK_THROWS_WITH(run.step(samples("input", 0, 3), samples("target", 0, 3)),
+                    ContainsSubstring("3 in the batch, 2 in the schedule"));
+}
+
 TEST_CASE("a stage of layers refuses what does not fit together") {
   const double zeros[MlpStage::per_layer] = {};
   const auto stage = [&](std::vector<SplitDense> layers, hd::LayerPlace place) {

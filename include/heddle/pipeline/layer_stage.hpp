@@ -186,7 +186,11 @@ class LayerStage {
     if (m_place.computes_loss) expect_samples("targets", targets);
     m_inputs = inputs;
     m_targets = targets;
-    m_losses.assign(static_cast<std::size_t>(m_place.microbatches), 0.0);
+    m_losses.assign(microbatches(), 0.0);
+  }
+
+  [[nodiscard]] std::size_t microbatches() const {
+    return static_cast<std::size_t>(m_place.microbatches);
   }
 
   void forward(const ForwardCall<T>& call) {
@@ -264,7 +268,7 @@ class LayerStage {
       });
   }
   void expect_samples(const char* name, const Input& samples) const {
-    const std::size_t expected = m_place.rows * static_cast<std::size_t>(m_place.microbatches);
+    const std::size_t expected = m_place.rows * microbatches();
     expects(samples.extent(0) == expected, [&] {
       return Complaint{"heddle::LayerStage::begin_step",
                        text("a step takes ", m_place.microbatches, " microbatches of ",
