@@ -352,6 +352,26 @@ TEST_CASE("gather and scatter along a tree carry the blocks of each child's tree
   });
 }
 
+TEST_CASE("scans carry all of it over every distance that doubles, or to the next member") {
+  for_sizes([](const Sizes& sizes) {
+    const Cut whole = sizes.whole();
+    for (const bool exclusive : {false, true}) {
+      const int first = exclusive ? 1 : 0;  // of those that scan
+      Ledger doubling, chain;
+      for (int m = first + 1; m < sizes.p; ++m) chain.send(m - 1, m, whole);
+      for (int distance = 1; first + distance < sizes.p; distance *= 2)
+        for (int m = first + distance; m < sizes.p; ++m) doubling.send(m - distance, m, whole);
+      for (int m = 1; m < sizes.p && exclusive; ++m) {
+        chain.send(m - 1, m, whole);
+        doubling.send(m - 1, m, whole);
+      }
+      const Collective scan = exclusive ? Collective::exclusive_scan : Collective::inclusive_scan;
+      expect_links(scan, Algorithm::recursive_doubling, sizes, doubling);
+      expect_links(scan, Algorithm::ring, sizes, chain);
+    }
+  });
+}
+
 TEST_CASE("two trees carry half of everything each over their edges") {
   // In the first tree of n members, of numbers from 1 on, the parent of a number has its last one
   // moved up by a place, again where there is no such member; 0: it is the root. The second one is

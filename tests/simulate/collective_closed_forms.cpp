@@ -179,6 +179,27 @@ TEST_CASE("recursive doubling and halving, Bruck and the barrier take log P late
   });
 }
 
+TEST_CASE("scans take log2 P latencies at most, or those of a chain") {
+  for_nets([](const Net& net) {
+    using enum Collective;
+    const Rational whole = net.x * Rational(net.p);
+    expect_time(inclusive_scan, Algorithm::ring, net, along(net.p - 1, net, whole));
+    if (net.c != 1) return;  // chunks of several rounds share a link
+    // Where the number of those that scan is no power of two the last message may leave before.
+    const auto expect_doubling = [&](Collective scan, int members, const Rational& expected) {
+      REQUIRE(!(expected < time_of(scan, Algorithm::recursive_doubling, net)));
+      if (std::has_single_bit(static_cast<unsigned>(members)))
+        expect_time(scan, Algorithm::recursive_doubling, net, expected);
+    };
+    expect_doubling(inclusive_scan, net.p, along(log2_ceil(net.p), net, whole));
+    if (net.p == 1) return;
+    const Rational copy =
+        net.a + whole;  // of what a rank has kept: these costs know no local moves
+    expect_time(exclusive_scan, Algorithm::ring, net, along(net.p - 1, net, whole) + copy);
+    expect_doubling(exclusive_scan, net.p - 1, along(1 + log2_ceil(net.p - 1), net, whole) + copy);
+  });
+}
+
 TEST_CASE("levels of groups take the sum of their levels' times") {
   for_nets([](const Net& net) {
     if (net.c != 1) return;

@@ -58,9 +58,9 @@ void scan_before(Team& team) {
 
 }  // namespace impl
 
-/// Inclusive scan by recursive doubling (Hillis and Steele, CACM 29 (1986)), k = ceil(log2 P)
-/// rounds: at distance d = 1, 2, 4, ... all members but the last d send C messages of m bytes in
-/// all. Time with one chunk: k (a + m / b).
+/// Inclusive scan by recursive doubling (Hillis and Steele, CACM 29 (1986)): at distance d = 1, 2,
+/// 4, ... below P all members but the last d send C messages of m bytes in all. Time with one
+/// chunk, where links do not share a port: at most k (a + m / b), with k = ceil(log2 P).
 inline void recursive_doubling_inclusive_scan(Team& team) { impl::scan_by_doubling(team, 0); }
 
 /// Inclusive scan down a chain: all members but the last send C messages, of m bytes in all. Time
@@ -68,12 +68,14 @@ inline void recursive_doubling_inclusive_scan(Team& team) { impl::scan_by_doubli
 inline void chain_inclusive_scan(Team& team) { impl::scan_by_chain(team, 0); }
 
 /// Exclusive scan by recursive doubling: C messages more from everybody but the last, and C copies
-/// of m bytes in all; 1 + ceil(log2 (P-1)) rounds. Member 0 is not written.
+/// of m bytes in all. Time with one chunk, but for the copies: at most (1 + k) (a + m / b), with k
+/// = ceil(log2 (P-1)). Member 0 is not written.
 inline void recursive_doubling_exclusive_scan(Team& team) {
   impl::scan_before<impl::scan_by_doubling>(team);
 }
 
-/// Exclusive scan down a chain, likewise: P - 1 rounds.
+/// Exclusive scan down a chain, with as many messages and copies more. Time with one chunk, but for
+/// the copies: (P-1)(a + m / b).
 inline void chain_exclusive_scan(Team& team) { impl::scan_before<impl::scan_by_chain>(team); }
 
 /// Appends to the members of an exclusive scan what ranks keep on the way: transient storage of
