@@ -220,7 +220,8 @@ class LayerStage {
 
   void backward_input(const BackwardCall<T>& call) {
     if constexpr (SplitLayer<L>) {
-      descend(call, [](L& layer, const LayerBackward<T, Exec>& each) { layer.backward_input(each); });
+      descend(call,
+              [](L& layer, const LayerBackward<T, Exec>& each) { layer.backward_input(each); });
     } else {  // both at once, with the gradients of this microbatch put aside
       Kokkos::deep_copy(m_exec, kernel::Vector<T, Exec>(call.delta, parameter_count()), T{});
       use_gradients(call.delta);

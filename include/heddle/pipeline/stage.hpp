@@ -65,8 +65,8 @@ struct BackwardCall {
 ///   contract_error if its schedule has another number.
 /// - `loss(m) -> double`: the loss of microbatch `m` of this step, after its forward. The result of
 ///   Runner::step() is the sum over all microbatches and replicas.
-/// - `backward(BackwardCall)`: `backward_input` and `backward_weight` in one, called if the schedule
-///   does not split them.
+/// - `backward(BackwardCall)`: `backward_input` and `backward_weight` in one. It is called if the
+///   schedule does not split them.
 /// - `use_parameters(pointer)`: from now on `parameters()` is `pointer`, memory of the caller that
 ///   holds values; all calls read it and `update` steps it. Schedules that update while
 ///   microbatches are in flight need it, because they keep several versions of the parameters.

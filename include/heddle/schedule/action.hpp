@@ -20,8 +20,8 @@ namespace heddle::inline v0 {
 /// What an action does. Text writes the first four as F, I, W and B, the letters of
 /// torch.distributed.pipelining. `backward` computes both gradients at once; `backward_input` and
 /// `backward_weight` are its two halves. A move carries parts between two (rank, tier) places,
-/// combine adds one range into another, cast converts one into another, group is a collective as one
-/// action, update steps the optimiser.
+/// combine adds one range into another, cast converts one into another, group is a collective as
+/// one action, update steps the optimiser.
 enum class Kind : std::uint8_t {
   forward,
   backward_input,

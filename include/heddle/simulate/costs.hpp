@@ -62,7 +62,7 @@ concept SharingCosts = Costs<C> &&
   { costs.occupancy(schedule, id, shared) } -> std::convertible_to<typename C::Time>;
 };
 
-/// The same costs for every stage, in any unit of time: `{.forward = 1, .backward = 2}`. Where a
+/// The same costs for every stage, in any unit of time: `{.forward = 1, .backward = 2}`. If a
 /// backward is split, `{.forward = 1, .backward_input = 1, .backward_weight = 1}` sets its halves,
 /// and `backward` is their sum. A move of n bytes occupies its channel for n * per_byte.
 template <class T>
