@@ -12,8 +12,8 @@
 namespace heddle::test {
 
 /// Returns how many cases a random test tries: `usual`, or the share of `longest` that the
-/// environment variable HEDDLE_LONG says, if it is set, but no fewer than `usual`. scripts/soak sets
-/// it for all tests that have a long form.
+/// environment variable HEDDLE_LONG says, if it is set, but no fewer than `usual`. scripts/soak
+/// sets it for all tests that have a long form.
 [[nodiscard]] inline std::uint64_t cases(std::uint64_t usual, std::uint64_t longest) {
   const char* const share = std::getenv("HEDDLE_LONG");
   if (share == nullptr) return usual;

@@ -68,8 +68,8 @@ heddle::Seconds median(std::vector<heddle::Seconds> values) {
   return *middle;
 }
 
-/// All competitors take turns, `rounds` times, each of them as often first. Latencies are taken in rounds of their
-/// own, of which every fourth is one.
+/// All competitors take turns, `rounds` times, each of them as often first. Latencies are taken in
+/// rounds of their own, of which every fourth is one.
 void compare(std::string_view stage, streams::Case work, int rounds,
              const std::vector<Competitor>& competitors) {
   work.tokens = work.tokens / streams::batch * streams::batch;
