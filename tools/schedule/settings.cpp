@@ -84,24 +84,25 @@ void add_shape(CommandLine& command, Settings& s) {
 }
 
 void add_prices(CommandLine& command, Settings& s) {
-  command.add_option("F", &s.forward,
-                     "time of a forward of a microbatch on the share of the model that a rank has "
-                     "when each has one; several, 1,2,1: of each stage as it is");
-  command.add_option("I", &s.backward_input, "time of a backward for the input, likewise");
+  command.set_note([] {
+    return std::string(
+          "Times and sizes are those of one microbatch for the share of the model that a rank has "
+      "when\n"
+      "each has one. Times have no unit. Several, --F 1,2,1, are those of the stages as they are.");
+  });
+  command.add_option("F", &s.forward, "time of a forward");
+  command.add_option("I", &s.backward_input, "time of a backward for the input");
   command.add_option("W", &s.backward_weight,
-                     "of a backward for the weights, likewise; a whole one takes I + W");
-  command.add_option(
-      "FB", &s.forward_backward,
-      "time of a fused pair, as it is if there are several times; 0: as long as both");
+                     "time of a backward for the weights; a whole backward takes I + W");
+  command.add_option("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
   command.add_option("latency", &s.latency, "of every transfer");
   command.add_option("bandwidth", &s.bandwidth,
                      "bytes of --activation per unit of time, 0: any number");
   command.add_option("depth", &s.depth,
                      "results that wait to be sent while a stage goes on, -1: all");
-  command.add_option("activation", &s.activation, "bytes that a stage hands on, for such a share");
-  command.add_option("saved", &s.saved, "bytes kept from forward to backward, likewise");
-  command.add_option("parameters", &s.parameters,
-                     "bytes of weights, likewise; of their gradients, too");
+  command.add_option("activation", &s.activation, "bytes that a stage hands on");
+  command.add_option("saved", &s.saved, "bytes kept from forward to backward");
+  command.add_option("parameters", &s.parameters, "bytes of weights; of their gradients, too");
 }
 
 void add_pictures(CommandLine& command, Settings& s) {

@@ -34,6 +34,7 @@ expect 0 "Usage: schedule" --help
 expect 0 "compare " --help
 expect 0 "Usage: schedule show" show --help
 expect 0 "--microbatches NUMBER=8" show --help
+expect 0 "Times have no unit" show --help
 expect 0 "--old-dialect" check --help
 expect 0 "schedule (Heddle) " --version
 for page in --help --version "show --help" "check --help" "compare --help" "gallery --help" "list --help"; do
