@@ -93,8 +93,7 @@ void check(const R& reduction, const hd::Communicator& comm, std::size_t count,
   };
   check_on(Kokkos::View<T*, Kokkos::HostSpace>("view", count));
   check_on(Kokkos::subview(matrix, 1, Kokkos::ALL));
-  for (std::size_t i = 0; i < count; ++i)
-    REQUIRE((matrix(0, i) == T{} && matrix(2, i) == T{}));
+  for (std::size_t i = 0; i < count; ++i) REQUIRE((matrix(0, i) == T{} && matrix(2, i) == T{}));
 }
 
 template <class T, class R>

@@ -49,8 +49,8 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 [[nodiscard]] auto prepare_exclusive_scan(const Exec& space, const View& view, const R& reduction,
                                           const Communicator& comm,
                                           const CallOptions& options = {}) {
-  return Prepared(impl::scan_call<schedule::Collective::exclusive_scan>(
-      impl::Kept{}, space, view, reduction, comm, options));
+  return Prepared(impl::scan_call<schedule::Collective::exclusive_scan>(impl::Kept{}, space, view,
+                                                                        reduction, comm, options));
 }
 
 }  // namespace heddle::inline v0

@@ -67,9 +67,8 @@ struct ScanCall : CallBase<Exec, View, R> {
     const MPI_Comm all = this->comm->get();
     void* const at = data.library_data();
     if constexpr (inclusive)
-      return request == nullptr
-                 ? MPI_Scan(MPI_IN_PLACE, at, count, type, operation, all)
-                 : MPI_Iscan(MPI_IN_PLACE, at, count, type, operation, all, request);
+      return request == nullptr ? MPI_Scan(MPI_IN_PLACE, at, count, type, operation, all)
+                                : MPI_Iscan(MPI_IN_PLACE, at, count, type, operation, all, request);
     else
       return request == nullptr
                  ? MPI_Exscan(MPI_IN_PLACE, at, count, type, operation, all)
