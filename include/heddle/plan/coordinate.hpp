@@ -16,6 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/plan/impl/swap_neighbours.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
@@ -50,6 +51,8 @@ struct CoordinateOptions {
   std::vector<std::int64_t> activations = {};  ///< kept by a forward of each stage; empty: one each
   std::vector<Rule> rules = standard_rules();  ///< that are tried
   StageSizes sizes = {};                       ///< of what is moved
+  bool swaps =
+      false;  ///< swaps neighbours in the best while that helps: a simulation for each pair
 };
 
 /// What coordinate() found.
@@ -75,7 +78,8 @@ struct Coordinated {
 /// placed anew, as place_weights() does: first the list, then W where a rank is idle.
 ///
 /// Takes up to 4 |rules| lists of the length of `orders` for every cap that is tried, each woven
-/// and simulated; with a split backward six times as many.
+/// and simulated; with a split backward six times as many. `swaps` takes a simulation for every
+/// pair of neighbours on a rank, several times over.
 /// @throws contract_error for a negative cap.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
@@ -139,7 +143,6 @@ template <Costs C>
   if (options.cap == 0) {
     consider_filled(orders, "as given", 0);
     for (const Rule& rule : options.rules) attempt(rule, 0, 0);
-    return best;
   }
   std::int64_t limit = options.cap;
   for (int quarters = 4; best.rule.empty(); ++quarters) {
@@ -153,7 +156,16 @@ template <Costs C>
       for (const std::int64_t cap : caps)
         if (cap > 0) attempt(rule, cap, limit);
   }
-  best.extra = std::max<std::int64_t>(0, best.live - options.cap);
+  if (options.swaps) {
+    const std::string rule = text(best.rule, ", then swaps");
+    Orders swapped = best.orders;
+    impl::swap_neighbours(swapped, [&](const Orders& candidate) {
+      const Time before = best.makespan;
+      consider(candidate, rule, limit);
+      return best.makespan < before;
+    });
+  }
+  if (options.cap > 0) best.extra = std::max<std::int64_t>(0, best.live - options.cap);
   return best;
 }
 /// The same with costs in braces: `coordinate(orders, {.forward = 1, .backward = 2})`.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// swap_neighbours(): a descent from orders to better ones, one swap of neighbours at a time.
+
+#include <cstddef>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/schedule/orders.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+/// Swaps neighbours of unequal kinds on a rank, wherever `improves(orders)` after it, until none
+/// does. `improves` may throw infeasible for orders that cannot progress.
+template <class Improves>
+void swap_neighbours(Orders& orders, const Improves& improves) {
+  const auto accepted = [&] {
+    try {
+      return improves(orders);
+    } catch (const infeasible&) {
+      return false;
+    }
+  };
+  for (bool any = true; any;) {
+    any = false;
+    for (auto& list : orders.ranks) {
+      for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+        // Microbatches keep their order, so that neighbours of one kind need not be tried.
+        if (list[i].kind == list[i + 1].kind) continue;
+        std::swap(list[i], list[i + 1]);
+        if (accepted())
+          any = true;
+        else
+          std::swap(list[i], list[i + 1]);
+      }
+    }
+  }
+}
+
+}  // namespace heddle::inline v0::plan::impl
