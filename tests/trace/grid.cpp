@@ -160,6 +160,11 @@ TEST_CASE("a rank's several stages are named in the time grid, which has bands f
         "rank 0  0F0-0F1-....3F0-3I0-3W0-3F1-3I1-3W1-0I0-0W0-....0I1-0W1-\n"
         "rank 1  ....1F0-2F0-1F1-2F1-2I0-2W0-1I0-1W0-2I1-2W1-1I1-1W1-....\n"
         "        0 s                                                 14 s\n");
+  // Without its stage a name would be another one's: a letter is left.
+  const std::string narrow = to_grid(small, 5);
+  CHECK(narrow.find("rank 0  F") != std::string::npos);
+  CHECK(narrow.find("F0") == std::string::npos);
+  CHECK(narrow.find("names are shortened: 56 columns have room for them\n") != std::string::npos);
   // ZB-V of 4 ranks and 8 microbatches: each of 51 slots is a name and a blank wide.
   const Timeline timeline =
       simulate(schedule::zb_v({.ranks = 4, .microbatches = 8}),

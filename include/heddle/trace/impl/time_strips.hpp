@@ -159,8 +159,8 @@ class TimeStrips {
     return cells;
   }
 
-  /// An action is its name, or as much of it as there is room for, and dashes: `F0-B0---`. A cell
-  /// that is idle for more than half its time is a dot.
+  /// An action is its name, or its letter if there is no room for that, and dashes: `F0-B0---`. A
+  /// cell that is idle for more than half its time is a dot.
   [[nodiscard]] std::string line(const std::vector<Cell>& row, std::size_t from, std::size_t to,
                                  std::vector<char>& has_name) const {
     const auto at = [&](std::size_t c) {
@@ -175,12 +175,12 @@ class TimeStrips {
       if (at(c) == nobody) {
         result.append(room, '.');
       } else {
-        const Action& action = m_schedule[m_boxes[at(c)].id];
-        std::string shown = name(m_boxes[at(c)].id);
+        const ActionId id = m_boxes[at(c)].id;
+        std::string shown = name(id);
         if (room_for(shown) <= room)
           has_name[at(c)] = 1;
-        else if (shown = text(letter(action.kind), action.item); shown.size() > room)
-          shown = letter(action.kind);
+        else
+          shown = letter(m_schedule[id].kind);
         shown.resize(room, '-');
         result += shown;
       }
