@@ -7,6 +7,7 @@
 #include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -26,12 +27,17 @@
 #include <heddle/core/error.hpp>
 #include <heddle/memory.hpp>
 
+#include "support/cases.hpp"
+
 namespace test_fork {
 
 namespace hm = heddle::memory;
 using Host = Kokkos::DefaultHostExecutionSpace;
 
 namespace {
+
+/// Forks of a case with busy threads.
+const auto forks = heddle::test::cases(100, 1000);
 
 /// Whether children may call malloc() while other threads of their parent did: not with sanitizers,
 /// some of which do not keep their own locks during fork().
@@ -135,7 +141,7 @@ struct All {
 TEST_CASE("a child allocates from a pool while two threads of its parent do") {
   hm::Pool pool;
   const Busy busy(2, [&](std::size_t n) { static_cast<void>(serves(pool, 1000 + n % 500'000)); });
-  for (int fork = 0; fork < 100; ++fork)
+  for (std::uint64_t fork = 0; fork < forks; ++fork)
     REQUIRE(works_in_child([&] { return serves(pool, 400 << 10) && serves(pool, 100); }));
 }
 
@@ -150,7 +156,7 @@ TEST_CASE("a child uses all resources that lock, which other threads use") {
       if (number % 64 == 0) static_cast<void>(serves(all.recorder, 100));
       static_cast<void>(serves(all.mapped, 1000));
     });
-    for (int fork = 0; fork < 100; ++fork)
+    for (std::uint64_t fork = 0; fork < forks; ++fork)
       REQUIRE(works_in_child([&] {
         for (std::size_t number = 0; number < 8; ++number)
           if (!all.serve(number)) return false;
