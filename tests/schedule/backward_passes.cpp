@@ -171,6 +171,9 @@ TEST_CASE(
   CHECK(to_string(schedule::fill_idle_with_weights(split, {.cap = 2})) ==
         "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0I2,0W2\n"
         "1F0,1I0,1F1,1I1,1W0,1F2,1I2,1W1,1W2\n");
+  // As with two of stage 0 that count twice.
+  CHECK(schedule::fill_idle_with_weights(split, {.cap = 4, .activations = {2, 1}}) ==
+        schedule::fill_idle_with_weights(split, {.cap = 2}));
 }
 
 TEST_CASE("what cannot be filled is refused") {
@@ -192,6 +195,9 @@ TEST_CASE("what cannot be filled is refused") {
     CHECK_THAT(wrong.grid(), ContainsSubstring("rank 0   0F0    0F1  > 0F2 <"));
   }
   CHECK_THAT(said(split, {.cap = -1}), ContainsSubstring("cap = -1"));
+  CHECK_THAT(said(split, {.activations = {1, 1}}),
+             ContainsSubstring("every stage keeps a number of activations") &&
+                 ContainsSubstring("2 numbers for 3 stages"));
   CHECK_THAT(said(split, {.share = 1.5}),
              ContainsSubstring("a share is between 0 and 1") && ContainsSubstring("share = 1.5"));
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {

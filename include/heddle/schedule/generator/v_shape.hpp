@@ -57,7 +57,7 @@ class ZbvRank {
       add(Kind::backward_input, 0);
       add(Kind::backward_weight, 0);
     }
-    for (const std::size_t chunk : {1u, 0u})
+    for (const std::size_t chunk : {std::size_t{1}, std::size_t{0}})
       while (next(Kind::backward_weight, chunk) < whole) add(Kind::backward_weight, chunk);
     return std::move(m_list);
   }
