@@ -38,13 +38,13 @@ std::int64_t step(const hd::Orders& orders, const Costs& costs) {
 /// of each direction, unit by unit, has its forward of the stage s in the slot 2i + s of its unit
 /// and its backward in 2i + 2D - 1 - s, and a unit begins 2D slots after the one before. A rank
 /// works in the order of its slots, as soon as the microbatch is there.
-std::int64_t step_of_slots(int d, int microbatches, const Costs& costs) {
+std::int64_t step_of_slots(int d, int n, const Costs& costs) {
   struct Work {
     int slot, way, item, stage;  // the up direction (way 1) has stage s on rank d - 1 - s
     bool forward;
   };
   std::vector<Work> all;
-  const int half = microbatches / 2;
+  const int half = n / 2;
   for (const int way : {0, 1})
     for (int i = 0; i < half; ++i) {
       const int base = 2 * d * (i / (d / 2)) + 2 * (i % (d / 2));
@@ -73,14 +73,14 @@ std::int64_t step_of_slots(int d, int microbatches, const Costs& costs) {
 }
 
 /// 1F1B's step: every rank works N(F + B), and D - 1 of both fill and drain the pipeline.
-std::int64_t step_of_1f1b(int d, int microbatches, const Costs& costs) {
-  return (microbatches + d - 1) * (costs.forward + costs.backward);
+std::int64_t step_of_1f1b(int d, int n, const Costs& costs) {
+  return (n + d - 1) * (costs.forward + costs.backward);
 }
 
 /// The least step of two opposite pipelines over D ranks: the first forward takes (D/2 - 1)F to the
 /// ranks in the middle, and their last backward still has (D/2 - 1)B to go.
-std::int64_t least_step(int d, int microbatches, const Costs& costs) {
-  return (microbatches + d / 2 - 1) * (costs.forward + costs.backward);
+std::int64_t least_step(int d, int n, const Costs& costs) {
+  return (n + d / 2 - 1) * (costs.forward + costs.backward);
 }
 
 /// "16, 36, 76" and whether they are as expected.
