@@ -4,13 +4,8 @@
 
 /// @file
 /// What other headers of a user may define before ours come: the macros of some headers of C, and
-<<<<<<< HEAD
 /// words that those of X11 (X.h, Xlib.h) define. Kokkos and MPI do not compile after them, so they
 /// come first.
-=======
-/// words that those of X11 (X.h, Xlib.h) define. Kokkos does not compile after them, so it
-/// comes first.
->>>>>>> 735ecbc (Wrap two comments at 100 columns)
 
 #if __has_include(<Kokkos_Core.hpp>)
 #include <Kokkos_Core.hpp>
