@@ -142,31 +142,39 @@ class LayerStage {
     use_parameters(m_own.data());
     use_gradients(m_gradients.data());
   }
-  // The layers refer to the stage's memory: a copy would share it.
+  /// Moves. There is no copy, because the layers refer to the stage's memory.
   LayerStage(LayerStage&&) = default;
+  /// Moves.
   LayerStage& operator=(LayerStage&&) = default;
 
+  /// Number of elements of the first layer's input, per microbatch; 0 if the stage takes the data.
   [[nodiscard]] std::size_t input_size() const {
     return m_place.takes_data ? 0 : m_place.rows * m_layers.front().inputs();
   }
+  /// Number of elements of the last layer's output, per microbatch; 0 if it computes the loss.
   [[nodiscard]] std::size_t output_size() const {
     return m_place.computes_loss ? 0 : output_elements(m_layers.size() - 1);
   }
-  /// The outputs of all layers, and the gradient of the loss.
+  /// Number of elements of the outputs of all layers, and of the gradient of the loss.
   [[nodiscard]] std::size_t saved_size() const {
     return outputs_before(m_layers.size()) +
            (m_place.computes_loss ? output_elements(m_layers.size() - 1) : 0);
   }
-  /// The deltas of all layers; if layers are not split, the gradients of one microbatch.
+  /// Number of elements of the deltas of all layers; if layers are not split, of the gradients of
+  /// one microbatch.
   [[nodiscard]] std::size_t delta_size() const {
     return SplitLayer<L> ? outputs_before(m_layers.size()) : parameter_count();
   }
+  /// Number of parameters of all layers.
   [[nodiscard]] std::size_t parameter_count() const { return m_own.size(); }
+  /// The parameters of all layers, one after the other.
   [[nodiscard]] T* parameters() { return m_parameters; }
+  /// Their gradients, in the same order.
   [[nodiscard]] T* gradients() { return m_gradients.data(); }
   /// The layers, whose Parameters refer to the stage's memory.
   [[nodiscard]] std::vector<L>& layers() { return m_layers; }
 
+  /// Points the layers' Parameters to values that the caller owns.
   void use_parameters(T* parameters) {
     m_parameters = parameters;
     for_each_parameter([&](auto& parameter) {
@@ -175,6 +183,7 @@ class LayerStage {
     });
   }
 
+  /// Takes the data of a step.
   /// @throws contract_error if this stage needs the inputs or targets, and they do not have
   ///         microbatches * rows samples, or if the inputs have another number of columns.
   void begin_step(const Input& inputs, const Input& targets) {
@@ -189,10 +198,12 @@ class LayerStage {
     m_losses.assign(microbatches(), 0.0);
   }
 
+  /// Number of microbatches of a step.
   [[nodiscard]] std::size_t microbatches() const {
     return static_cast<std::size_t>(m_place.microbatches);
   }
 
+  /// Runs the layers from the first to the last one, then the loss.
   void forward(const ForwardCall<T>& call) {
     Input input = input_of(call.item, call.input);
     for (std::size_t l = 0; l < m_layers.size(); ++l) {
@@ -207,6 +218,7 @@ class LayerStage {
       Kokkos::deep_copy(m_exec, Matrix(call.output, input.extent(0), input.extent(1)), input);
   }
 
+  /// Runs the backward passes from the last layer to the first one.
   void backward(const BackwardCall<T>& call) {
     descend(call, [](L& layer, const LayerBackward<T, Exec>& each) {
       if constexpr (SplitLayer<L>) {
@@ -218,11 +230,13 @@ class LayerStage {
     });
   }
 
+  /// Runs the first halves of the backward passes. If layers are not split, it runs all of them and
+  /// keeps the gradients of this microbatch in `delta`.
   void backward_input(const BackwardCall<T>& call) {
     if constexpr (SplitLayer<L>) {
       descend(call,
               [](L& layer, const LayerBackward<T, Exec>& each) { layer.backward_input(each); });
-    } else {  // both at once, with the gradients of this microbatch put aside
+    } else {
       Kokkos::deep_copy(m_exec, kernel::Vector<T, Exec>(call.delta, parameter_count()), T{});
       use_gradients(call.delta);
       backward(call);
@@ -230,6 +244,7 @@ class LayerStage {
     }
   }
 
+  /// Runs the second halves, or adds what `backward_input` has kept.
   void backward_weight(const BackwardCall<T>& call) {
     if constexpr (SplitLayer<L>) {
       for (std::size_t l = 0; l < m_layers.size(); ++l)
@@ -242,11 +257,14 @@ class LayerStage {
     }
   }
 
+  /// Sets all gradients to zero.
   void zero_gradients() { Kokkos::deep_copy(m_exec, m_gradients, T{}); }
+  /// Calls the update with the parameters and gradients of all layers.
   void update() {
     m_update(m_exec, kernel::Vector<T, Exec>(m_parameters, parameter_count()),
              kernel::Vector<T, Exec>(m_gradients.data(), parameter_count()));
   }
+  /// Waits for all kernels of the calls before.
   void fence() { m_exec.fence("heddle::pipeline::layer_stage"); }
   /// The loss of a microbatch of this step; 0 on a stage that computes none.
   [[nodiscard]] double loss(Item item) const {
