@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <random>
 #include <vector>
 
@@ -88,7 +89,7 @@ Disagreements random_nests() {
     memory[0].push_back(std::byte(place % 256));
     memory[1].push_back(std::byte(place / 256));
   }
-  std::map<std::vector<std::byte>, hd::StridedBlock> known;
+  std::map<std::string, hd::StridedBlock> known;
   Disagreements found;
   for (int i = 0; i < nests; ++i) {
     Nest nest(draw(1, 4));
@@ -98,12 +99,13 @@ Disagreements random_nests() {
     const std::size_t bytes = nest.block.bytes();
     int size = 0;
     MPI_Type_size(nest.type, &size);
-    std::vector<std::byte> theirs(2 * static_cast<std::size_t>(size)), ours(2 * bytes);
+    std::string theirs(2 * static_cast<std::size_t>(size), '\0'), ours(2 * bytes, '\0');
     int position = 0;
     for (std::size_t half = 0; half < 2; ++half) {
       MPI_Pack(memory[half].data() + reach, 1, nest.type, theirs.data(), 2 * size, &position,
                MPI_COMM_SELF);
-      hd::pack(nest.block, memory[half].data() + reach, ours.data() + half * bytes);
+      hd::pack(nest.block, memory[half].data() + reach,
+               reinterpret_cast<std::byte*>(ours.data()) + half * bytes);
     }
     found.packed += ours != theirs;
     found.descriptors +=
