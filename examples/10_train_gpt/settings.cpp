@@ -68,6 +68,9 @@ Settings parse(int argc, char** argv) {
   options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
   options.add("group", s.group, "microbatches of a group, of kfkb");
   options.add("microbatches", s.training.microbatches, "per replica and step");
+  options.add(
+      "batch", s.batch,
+      "sequences per replica and step, in place of --sequences; the microbatches divide it");
   options.add("gradient-sum", s.gradient_sum, "ring (part of the schedule) or library (MPI)");
   options.add("layers", model.layers, "transformer blocks");
   options.add("width", model.width, "elements per token");
@@ -87,6 +90,9 @@ Settings parse(int argc, char** argv) {
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
   if (!s.help) divide_replicas(s);
+  if (!s.help && s.batch != 0)
+    model.sequences =
+        static_cast<int>(heddle::schedule::microbatch_size(s.batch, s.training.microbatches));
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;

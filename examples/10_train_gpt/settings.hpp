@@ -27,8 +27,9 @@ struct Settings {
   int pipe = 1;
   int data = 1;
   int tensor = 1;
-  int node = 0;  ///< replicas; parse() chooses where it is 0
-  int pair = 0;  ///< likewise
+  int batch = 0;  ///< sequences per replica and step; 0: as many as the microbatches have
+  int node = 0;   ///< replicas; parse() chooses where it is 0
+  int pair = 0;   ///< likewise
   int stages_per_rank = 2;
   int group = 2;
   int steps = 50;
@@ -39,7 +40,8 @@ struct Settings {
   bool help = false;
 };
 
-/// Throws contract_error naming what is not an option or not its value.
+/// Throws contract_error naming what is not an option or not its value, infeasible if the batch
+/// does not divide into the microbatches.
 [[nodiscard]] Settings parse(int argc, char** argv);
 
 /// The schedule, and how gradients are summed, that the settings name.

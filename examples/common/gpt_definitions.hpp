@@ -58,11 +58,14 @@ auto GptStage<Real, Space>::scratch(const execution_space& exec, const GptBlockS
 
 template <class Real, class Space>
 void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight) {
-  const std::size_t each = sequences() * (context() + 1);
+  const std::size_t each = sequences() * (context() + 1), whole = tokens.size() / each;
   heddle::expects(!tokens.empty() && tokens.size() % each == 0, [&] {
     return heddle::Complaint{"GptStage::begin_step", "the tokens are not whole microbatches",
                              heddle::text(tokens.size(), " tokens, a microbatch has ", sequences(),
-                                          " x (", context(), " + 1) = ", each)};
+                                          " x (", context(), " + 1) = ", each),
+                             heddle::text("all microbatches have one size: begin a step with ",
+                                          whole > 0 ? heddle::text(whole * each, " or ") : "",
+                                          (whole + 1) * each, " tokens")};
   });
   const auto large = std::ranges::find_if(
       tokens, [&](std::uint8_t token) { return token >= m_config.vocabulary; });
@@ -71,16 +74,14 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
                              heddle::text("token ", large - tokens.begin(), " is ", int{*large},
                                           ", the vocabulary has ", m_config.vocabulary)};
   });
-  const std::size_t microbatches = tokens.size() / each;
   m_weight = weight;
   if (m_tokens.extent(0) != tokens.size()) {
     m_exec.fence("heddle::gpt::begin_step");
     m_tokens =
         Tokens(Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::tokens"),
                tokens.size());
-    m_losses = Losses(Kokkos::view_alloc(m_exec, "heddle::gpt::losses"), microbatches);
-    m_host_losses =
-        Kokkos::View<double*, Kokkos::HostSpace>("heddle::gpt::host_losses", microbatches);
+    m_losses = Losses(Kokkos::view_alloc(m_exec, "heddle::gpt::losses"), whole);
+    m_host_losses = Kokkos::View<double*, Kokkos::HostSpace>("heddle::gpt::host_losses", whole);
   }
   using HostTokens =
       Kokkos::View<const std::uint8_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;

@@ -52,6 +52,7 @@
 #include <heddle/schedule/lowered_orders.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/message_sizes.hpp>
+#include <heddle/schedule/microbatch_size.hpp>
 #include <heddle/schedule/orders.hpp>
 #include <heddle/schedule/parameter_step.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>

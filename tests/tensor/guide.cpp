@@ -75,6 +75,11 @@ TEST_CASE("the guide's tensors are moved, and have neighbours that may be a step
   }
 }
 
+TEST_CASE("the guide's batch divides") {
+  const int samples = 8, microbatches = 4;
+  CHECK(hd::schedule::microbatch_size(samples, microbatches) == 2);
+}
+
 TEST_CASE("the guide's orders are refused with the wrong cell marked") {
   std::ostringstream out;
   hd::Orders orders = hd::schedule::gpipe_orders(2, 2);

@@ -45,9 +45,10 @@ struct BackwardCall {
 /// of the microbatches, `update`. `zero_gradients` comes before the first `backward_weight` of the
 /// step, and before the first one after each update in schedules that update several times a step.
 ///
-/// - Sizes are in elements per microbatch, and constant. `input_size` is 0 for the stage that reads
-///   the data itself, `output_size` is 0 for the one that computes the loss. In inference the last
-///   stage may have an output, which is the result.
+/// - Sizes are in elements per microbatch, and constant: no microbatch is smaller than the others,
+///   see schedule::microbatch_size(). `input_size` is 0 for the stage that reads the data itself,
+///   `output_size` is 0 for the one that computes the loss. In inference the last stage may have an
+///   output, which is the result.
 /// - `forward(ForwardCall)` computes the output, and stores in `saved` what the backward passes
 ///   need. They do not get the output: a stage that needs it again saves a copy.
 /// - `backward_input(BackwardCall)` computes the gradient of the input, and stores in `delta` what
