@@ -221,7 +221,8 @@ TEST_CASE("whatever costs and machine say, the step is made of times or refused"
   enum class Spoilt { nothing, costs, machine };
   const auto run = [&](Spoilt spoilt, bool refused, auto&& step) {
     try {
-      for (const Span& span : step().spans())
+      const Timeline timeline = step();
+      for (const Span& span : timeline.spans())
         if (!(span.start >= 0 && span.start <= span.end && span.end <= span.arrival &&
               span.arrival < infinity))
           FAIL("a span is not made of times");

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace test {
+namespace heddle::test {
 
 /// A pipeline with one stage a rank.
 struct UnequalStages {
@@ -74,4 +74,4 @@ inline const std::vector<UnequalStages> unequal_stages = {
 };
 // clang-format on
 
-}  // namespace test
+}  // namespace heddle::test

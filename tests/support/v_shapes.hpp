@@ -9,7 +9,7 @@
 
 #include <array>
 
-namespace test {
+namespace heddle::test {
 
 /// F, I and W of a stage.
 struct VCosts {
@@ -283,4 +283,4 @@ inline constexpr auto v_min_of_its_authors = std::to_array<VShape>({
 });
 // clang-format on
 
-}  // namespace test
+}  // namespace heddle::test
