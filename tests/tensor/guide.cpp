@@ -16,6 +16,7 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/device.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/tensor.hpp>
