@@ -166,7 +166,7 @@ TEST_CASE("a fused pair starts when both can, and is seen when both are done") {
   // A partner that waits for the other's result never comes.
   lonely = orders;
   lonely.ranks[1][0].fused = true;
-  CHECK_THAT(refusal<infeasible>(lonely), ContainsSubstring("rank 1 waits at 1F0 for 1F0"));
+  CHECK_THAT(refusal<infeasible>(lonely), ContainsSubstring("rank 1 waits at 1B0 for 1F0"));
 }
 
 TEST_CASE("updates among the orders give every version of the weights that is in use a part") {

@@ -18,7 +18,7 @@ compile() { "$compiler" -std=c++20 -pthread -I. "$@"; }
 
 head -2 heddle-single.hpp | cmp -s - <(head -2 "$root/include/heddle/core.hpp") ||
   fail "the licence is missing"
-if grep -nE '^[ ]*#[ ]*include *[<"](heddle|Kokkos|mpi)' heddle-single.hpp; then
+if grep -nE '^[ ]*#[ ]*include *[<"](heddle/|Kokkos|mpi)' heddle-single.hpp; then
   fail "it includes what it should hold or not need"
 fi
 for header in "$root"/include/heddle/{core,machine,layout,schedule,simulate,plan,trace,execute}/*.hpp; do
