@@ -14,7 +14,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
 #include <tuple>
 #include <unistd.h>
@@ -28,10 +27,12 @@
 #include <heddle/memory.hpp>
 
 #include "support/cases.hpp"
+#include "support/child.hpp"
 
 namespace test_fork {
 
 namespace hm = heddle::memory;
+using heddle::test::works_in_child;
 using Host = Kokkos::DefaultHostExecutionSpace;
 
 namespace {
@@ -47,24 +48,6 @@ constexpr bool children_have_malloc =
 #else
     true;
 #endif
-
-/// Whether a child that calls `use()` ends by itself in time, and `use()` returned true. Children
-/// touch no test framework, and leave without destructors.
-template <std::predicate Use>
-[[nodiscard]] bool works_in_child(Use&& use) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(10);
-    bool right = false;
-    try {
-      right = use();
-    } catch (...) {
-    }
-    ::_exit(right ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 /// Whether a block of so many bytes can be had, written and given back.
 template <hm::Resource R>

@@ -13,7 +13,6 @@
 #include <new>
 #include <string>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -35,6 +34,7 @@
 #include <heddle/memory/system_memory.hpp>
 
 #include "conformance.hpp"
+#include "support/child.hpp"
 
 namespace test_promises {
 
@@ -70,23 +70,6 @@ class Groups {
  private:
   std::filesystem::path m_root;
 };
-
-/// What a child process returns, which has changed its limits.
-template <class Use>
-[[nodiscard]] bool in_child(Use&& use) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(10);
-    bool right = false;
-    try {
-      right = use();
-    } catch (...) {
-    }
-    ::_exit(right ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 /// Pages that cannot be taken elsewhere, counted.
 struct Counted {
@@ -250,7 +233,7 @@ TEST_CASE("the limits of control groups count, and those above them") {
 
 TEST_CASE("the limits of a process count") {
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA})
-    CHECK(in_child([&] {
+    CHECK(heddle::test::works_in_child([&] {
       rlimit limit{};
       ::getrlimit(resource, &limit);
       limit.rlim_cur = std::size_t{2} << 30;
