@@ -119,7 +119,7 @@ void replay(const memory::Trace& trace, memory::Touch touch) {
     const memory::Usage all = system.usage();
     rows.push_back({name, seconds, all.peak, all.total_bytes - before});
   };
-  memory::Stats pages(memory::Pages(memory::HugePages::no));
+  memory::Stats pages{memory::Pages(memory::HugePages::no)};
   InPages each{pages};
   measure("Pages", pages, each);
   for (const auto huge : {memory::HugePages::no, memory::HugePages::yes}) {

@@ -37,8 +37,9 @@ struct TeamGemm {
 
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const std::size_t across = (c.extent(1) + edge - 1) / edge;
-    const std::size_t row = team.league_rank() / across * edge;
-    const std::size_t column = team.league_rank() % across * edge;
+    const auto tile_number = static_cast<std::size_t>(team.league_rank());
+    const std::size_t row = tile_number / across * edge;
+    const std::size_t column = tile_number % across * edge;
     auto* const tile_a =
         static_cast<Real*>(team.team_scratch(0).get_shmem(3 * tile * sizeof(Real)));
     Real* const tile_b = tile_a + tile;
