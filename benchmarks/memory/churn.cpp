@@ -34,8 +34,8 @@
 #include <vector>
 
 #include <heddle/core.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 #include "../support.hpp"
 #include "support/resident_pages.hpp"

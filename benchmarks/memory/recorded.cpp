@@ -28,10 +28,10 @@
 #include <vector>
 
 #include <heddle/core.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
-#include <heddle/memory/replay.hpp>
-#include <heddle/memory/trace.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/trace/replay.hpp>
+#include <heddle/memory/trace/trace.hpp>
 
 #include "../../tools/memory/read_events.hpp"
 #include "../support.hpp"

@@ -7,8 +7,8 @@
 /// Memory of a resource that says nothing about other processes must not be marked as safe.
 
 #include <heddle/memory/ipc_safe.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/polymorphic.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 auto use() {
 #ifdef HEDDLE_OK

@@ -16,7 +16,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/memory/arena.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

@@ -13,9 +13,9 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/memory/coloured.hpp>
-#include <heddle/memory/pages.hpp>
-#include <heddle/memory/segment.hpp>
+#include <heddle/memory/source/coloured.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/source/segment.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

@@ -11,8 +11,8 @@
 
 #include <heddle/device/mirror.hpp>
 #include <heddle/memory/execution_events.hpp>
-#include <heddle/memory/from_space.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/from_space.hpp>
 #include <heddle/memory/stats.hpp>
 #include <heddle/memory/stream_ordered.hpp>
 #include <heddle/memory/view.hpp>

@@ -16,7 +16,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/memory/free_ranges.hpp>
+#include <heddle/memory/source/free_ranges.hpp>
 
 namespace test_free_ranges {
 

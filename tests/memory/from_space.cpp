@@ -13,8 +13,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/memory/from_space.hpp>
 #include <heddle/memory/polymorphic.hpp>
+#include <heddle/memory/source/from_space.hpp>
 #include <heddle/memory/space.hpp>
 
 #include "conformance.hpp"

@@ -13,12 +13,12 @@
 #include <heddle/memory/arena.hpp>
 #include <heddle/memory/fallback.hpp>
 #include <heddle/memory/ipc_safe.hpp>
-#include <heddle/memory/ldm.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/mapped.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/polymorphic.hpp>
-#include <heddle/memory/segment.hpp>
+#include <heddle/memory/source/ldm.hpp>
+#include <heddle/memory/source/mapped.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/source/segment.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

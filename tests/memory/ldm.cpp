@@ -11,7 +11,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/memory/ldm.hpp>
+#include <heddle/memory/source/ldm.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

@@ -12,8 +12,8 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

@@ -19,7 +19,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/memory/mapped.hpp>
+#include <heddle/memory/source/mapped.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

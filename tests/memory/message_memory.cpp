@@ -12,10 +12,10 @@
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/memory/from_space.hpp>
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/message_memory.hpp>
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/from_space.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace test_message_memory {
 

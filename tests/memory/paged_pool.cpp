@@ -23,8 +23,8 @@
 #include <heddle/memory/arena.hpp>
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/stats.hpp>
 
 #include "conformance.hpp"

@@ -14,8 +14,8 @@
 #include <heddle/core/error.hpp>
 #include <heddle/memory/arena.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/polymorphic.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

@@ -25,8 +25,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 #include "conformance.hpp"
 #include "failing.hpp"

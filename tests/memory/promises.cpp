@@ -25,13 +25,13 @@
 #include <heddle/memory/fallback.hpp>
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/machine_memory.hpp>
-#include <heddle/memory/mapped.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
-#include <heddle/memory/segment.hpp>
+#include <heddle/memory/source/machine_memory.hpp>
+#include <heddle/memory/source/mapped.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/source/segment.hpp>
+#include <heddle/memory/source/system_memory.hpp>
 #include <heddle/memory/stats.hpp>
-#include <heddle/memory/system_memory.hpp>
 
 #include "conformance.hpp"
 #include "support/child.hpp"

@@ -13,8 +13,8 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/pages.hpp>
-#include <heddle/memory/segment.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/source/segment.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"

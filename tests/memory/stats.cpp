@@ -15,7 +15,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/label.hpp>
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/stats.hpp>
 
 #include "memory/conformance.hpp"

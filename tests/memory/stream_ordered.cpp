@@ -18,8 +18,8 @@
 
 #include <heddle/memory/label.hpp>
 #include <heddle/memory/limit.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/stats.hpp>
 #include <heddle/memory/stream_ordered.hpp>
 

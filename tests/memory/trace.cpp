@@ -17,8 +17,8 @@
 #include <heddle/memory/label.hpp>
 #include <heddle/memory/limit.hpp>
 #include <heddle/memory/pool.hpp>
-#include <heddle/memory/replay.hpp>
-#include <heddle/memory/trace.hpp>
+#include <heddle/memory/trace/replay.hpp>
+#include <heddle/memory/trace/trace.hpp>
 
 #include "conformance.hpp"
 #include "failing.hpp"

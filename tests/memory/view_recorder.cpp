@@ -11,11 +11,11 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
-#include <heddle/memory/replay.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/trace/replay.hpp>
+#include <heddle/memory/trace/view_recorder.hpp>
 #include <heddle/memory/view.hpp>
-#include <heddle/memory/view_recorder.hpp>
 
 namespace test_view_recorder {
 

@@ -25,8 +25,8 @@
 #include <heddle/core/error.hpp>
 #include <heddle/memory/any_resource.hpp>
 #include <heddle/memory/fallback.hpp>
-#include <heddle/memory/from_space.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/from_space.hpp>
 #include <heddle/memory/space.hpp>
 #include <heddle/memory/view.hpp>
 

@@ -14,7 +14,7 @@
 
 #include <heddle/layout.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/catalogue.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/simulate.hpp>
 
 #include "support/complaint.hpp"

@@ -13,7 +13,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/catalogue.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/simulate.hpp>
 
 #include "support/random_schedule.hpp"

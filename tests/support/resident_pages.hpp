@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::test {
 

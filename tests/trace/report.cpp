@@ -12,7 +12,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/theory.hpp>
+#include <heddle/schedule/generator/theory.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace/report.hpp>
 

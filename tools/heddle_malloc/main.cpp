@@ -35,9 +35,9 @@
 
 #include <heddle/memory/impl/block_pool.hpp>
 #include <heddle/memory/impl/brief_mutex.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool_options.hpp>
-#include <heddle/memory/system_memory.hpp>
+#include <heddle/memory/source/pages.hpp>
+#include <heddle/memory/source/system_memory.hpp>
 
 #include "../process_name.hpp"
 #include "raw_event.hpp"

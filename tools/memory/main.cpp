@@ -20,11 +20,11 @@
 #include <vector>
 
 #include <heddle/core.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
-#include <heddle/memory/replay.hpp>
+#include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/stats.hpp>
-#include <heddle/memory/trace.hpp>
+#include <heddle/memory/trace/replay.hpp>
+#include <heddle/memory/trace/trace.hpp>
 
 #include "../common/command_line.hpp"
 #include "picture.hpp"

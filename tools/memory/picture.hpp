@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/memory/trace.hpp>
+#include <heddle/memory/trace/trace.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
 
 namespace memory_tool {

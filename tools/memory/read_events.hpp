@@ -14,7 +14,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/memory/trace.hpp>
+#include <heddle/memory/trace/trace.hpp>
 
 #include "../heddle_malloc/raw_event.hpp"
 

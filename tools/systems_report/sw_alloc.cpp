@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/stats.hpp>
 
 #include "comparison.hpp"

@@ -39,7 +39,7 @@
 
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/catalogue.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/simulate.hpp>
 
 namespace {

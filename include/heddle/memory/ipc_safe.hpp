@@ -15,8 +15,8 @@
 #include <utility>
 
 #include <heddle/memory/impl/mutex.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory {
 

@@ -13,8 +13,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory {
 

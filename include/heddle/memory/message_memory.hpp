@@ -15,10 +15,10 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/memory/from_space.hpp>
 #include <heddle/memory/ipc_safe.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool.hpp>
+#include <heddle/memory/source/from_space.hpp>
+#include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/view.hpp>
 
 namespace heddle::inline v0::memory {

@@ -18,10 +18,10 @@
 #include <heddle/memory/impl/fork_guard.hpp>
 #include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/thread_caches.hpp>
-#include <heddle/memory/machine_memory.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/pool_options.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/machine_memory.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory {
 

@@ -22,8 +22,8 @@
 
 #include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/label.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory {
 

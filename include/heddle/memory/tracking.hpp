@@ -24,8 +24,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/label.hpp>
-#include <heddle/memory/pages.hpp>
 #include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory {
 

@@ -39,10 +39,10 @@
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/collective/form.hpp>
-#include <heddle/schedule/data_parallel.hpp>
-#include <heddle/schedule/expand.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/schedule/pass/data_parallel.hpp>
+#include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
-#include <heddle/schedule/weave.hpp>
 
 namespace heddle::inline v0 {
 

@@ -16,7 +16,7 @@
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/memory.hpp>
-#include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan {

@@ -20,8 +20,8 @@
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
-#include <heddle/schedule/live_activations.hpp>
-#include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan {

@@ -16,7 +16,7 @@
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/impl/list_run.hpp>
 #include <heddle/plan/list_options.hpp>
-#include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/costs.hpp>
 
 namespace heddle::inline v0::plan {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/live_activations.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
-#include <heddle/schedule/weave.hpp>
 #include <heddle/simulate/impl/priced.hpp>
 #include <heddle/simulate/simulate.hpp>
 

@@ -11,7 +11,7 @@
 #include <limits>
 
 #include <heddle/core/index.hpp>
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -244,10 +244,11 @@ class TableCosts {
     for (std::size_t i = 0; i < m_table.size(); ++i)
       expects(impl::is_time(m_table[i]),
               [&] { return impl::no_time("heddle::TableCosts", name_of(i), m_table[i]); });
-    for (const auto& [pair, cost] : m_pairs)
-      expects(impl::is_time(cost), [&, first = pair.first, second = pair.second, cost = cost] {
+    for (const auto& each : m_pairs)
+      expects(impl::is_time(each.second), [&] {
+        const auto& [first, second] = each.first;
         return impl::no_time("heddle::TableCosts",
-                             text(name_of(first), " fused with ", name_of(second)), cost);
+                             text(name_of(first), " fused with ", name_of(second)), each.second);
       });
   }
 

@@ -122,7 +122,7 @@ class CallView {
   [[nodiscard]] std::string order() const {
     if (!m_as_it_lies) return "by index";
     std::string found = "by strides";
-    for (std::size_t axis = 0; axis < View::rank; ++axis)
+    for (std::size_t axis = 0; axis != View::rank; ++axis)
       found += text(axis == 0 ? " " : ", ", m_view.stride(axis), " of ", m_view.extent(axis));
     return found;
   }

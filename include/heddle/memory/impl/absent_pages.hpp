@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include <heddle/memory/impl/page_map.hpp>
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory::impl {
 

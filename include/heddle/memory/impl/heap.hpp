@@ -19,7 +19,7 @@
 #include <heddle/memory/impl/absent_pages.hpp>
 #include <heddle/memory/impl/metadata.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory::impl {
 

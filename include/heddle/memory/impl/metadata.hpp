@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <heddle/memory/pages.hpp>
+#include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory::impl {
 

@@ -13,8 +13,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/memory/free_ranges.hpp>
 #include <heddle/memory/impl/mutex.hpp>
+#include <heddle/memory/source/free_ranges.hpp>
 
 namespace heddle::inline v0::memory::impl {
 

@@ -13,7 +13,7 @@
 
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/list_options.hpp>
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

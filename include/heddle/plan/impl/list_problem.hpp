@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <heddle/plan/priority.hpp>
-#include <heddle/schedule/impl/progress.hpp>
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_levels.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/schedule/stage_levels.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/priced.hpp>
 

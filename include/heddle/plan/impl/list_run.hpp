@@ -19,8 +19,8 @@
 #include <heddle/plan/impl/cap_guard.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/list_options.hpp>
-#include <heddle/schedule/blocked_order.hpp>
-#include <heddle/schedule/fault.hpp>
+#include <heddle/schedule/order/blocked_order.hpp>
+#include <heddle/schedule/order/fault.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <heddle/core/error.hpp>
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -12,9 +12,9 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
-#include <heddle/schedule/orders.hpp>
-#include <heddle/schedule/stage_graph.hpp>
-#include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+#include <heddle/schedule/order/weave.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/impl/v_table.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
-#include <heddle/schedule/impl/v_table.hpp>
-#include <heddle/schedule/orders.hpp>
-#include <heddle/schedule/stage_graph.hpp>
-#include <heddle/schedule/weave.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+#include <heddle/schedule/order/weave.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -9,7 +9,7 @@
 #include <concepts>
 
 #include <heddle/core/codec.hpp>
-#include <heddle/schedule/impl/cut_caster.hpp>
+#include <heddle/schedule/pass/impl/cut_caster.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {

@@ -17,12 +17,12 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/blocked_order.hpp>
-#include <heddle/schedule/fault.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
-#include <heddle/schedule/impl/progress.hpp>
-#include <heddle/schedule/orders.hpp>
-#include <heddle/schedule/stage_graph.hpp>
+#include <heddle/schedule/order/blocked_order.hpp>
+#include <heddle/schedule/order/fault.hpp>
+#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -14,9 +14,9 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/first_fault.hpp>
-#include <heddle/schedule/impl/progress.hpp>
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/first_fault.hpp>
+#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -11,7 +11,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 

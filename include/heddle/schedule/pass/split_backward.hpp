@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 

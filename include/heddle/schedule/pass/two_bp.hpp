@@ -6,7 +6,7 @@
 /// two_bp(): 2BP, backward in two stages. Any orders with the gradients of the weights computed
 /// where a rank would idle, and the rest of them at the end.
 
-#include <heddle/schedule/orders.hpp>
+#include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
 

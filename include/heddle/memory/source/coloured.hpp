@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Coloured: large blocks that begin at different places of a cache.
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/memory/resource.hpp>
+#include <heddle/memory/source/pages.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// Blocks of its upstream, of which the large ones begin at different addresses modulo a period.
+/// Arrays that are walked together and all begin at its multiples meet in one set of a cache, which
+/// has room for a few lines only: on Sunway's cores four arrays, of period 32 KB. Consecutive
+/// blocks lie far apart, however many they are.
+///
+/// A large block, of a period or more, takes up to a period more of the upstream, aligned to the
+/// period; so that where the upstream's block begins follows from the address. Smaller blocks, and
+/// those that are themselves aligned to a period, are the upstream's.
+template <Resource Up>
+class Coloured {
+ public:
+  using Upstream = Up;  ///< where its blocks come from
+
+  /// Blocks begin at multiples of `step` within `period`, both in bytes.
+  /// @throws contract_error unless both are powers of two and step < period.
+  template <class Given>
+  requires(!std::same_as<std::remove_cvref_t<Given>, Coloured> &&
+           std::constructible_from<Up, Given>) explicit Coloured(Given&& upstream,
+                                                                 std::size_t period = 32768,
+                                                                 std::size_t step = 64)
+      : m_upstream(std::forward<Given>(upstream)), m_period(period), m_step(step) {
+    expects(std::has_single_bit(period) && std::has_single_bit(step) && step < period, [&] {
+      return Complaint{"heddle::memory::Coloured",
+                       text("a period of ", period, " B in steps of ", step, " B"), "",
+                       "take powers of two, the step the smaller one"};
+    });
+  }
+  /// As long as no other thread uses either.
+  Coloured(Coloured&& other) noexcept
+      : m_upstream(std::move(other.m_upstream)),
+        m_period(other.m_period),
+        m_step(other.m_step),
+        m_blocks(other.m_blocks.load()) {}
+
+  /// Of the upstream, a large one `colour` steps behind its begin. @throws what that throws.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (!coloured(bytes, alignment)) return m_upstream.allocate(bytes, alignment);
+    // The golden section of the colours, made odd, comes to each of them once in turn.
+    const std::size_t step = std::max(m_step, alignment);
+    const std::size_t colours = m_period / step;
+    const std::size_t stride = static_cast<std::size_t>(0.618 * static_cast<double>(colours)) | 1;
+    const std::size_t number = m_blocks.fetch_add(1, std::memory_order_relaxed);
+    const std::size_t colour = number * stride % colours;
+    return static_cast<std::byte*>(m_upstream.allocate(bytes + m_period, m_period)) + colour * step;
+  }
+  /// To the upstream.
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (block == nullptr) return;
+    if (!coloured(bytes, alignment)) return m_upstream.deallocate(block, bytes, alignment);
+    const std::size_t colour = reinterpret_cast<std::uintptr_t>(block) & (m_period - 1);
+    m_upstream.deallocate(static_cast<std::byte*>(block) - colour, bytes + m_period, m_period);
+  }
+  /// Whether the upstream does.
+  [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
+    return m_upstream.owns(address);
+  }
+  /// Where its blocks come from.
+  [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
+
+ private:
+  // No block has the sizes that leave no room, and so the upstream refuses them.
+  [[nodiscard]] bool coloured(std::size_t bytes, std::size_t alignment) const noexcept {
+    return bytes >= m_period && alignment < m_period &&
+           bytes <= std::numeric_limits<std::size_t>::max() - m_period;
+  }
+
+  Up m_upstream;
+  std::size_t m_period;
+  std::size_t m_step;
+  std::atomic<std::size_t> m_blocks = 0;
+};
+
+/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+template <class Given>
+explicit Coloured(Given&&) -> Coloured<UpstreamOf<Given>>;
+/// Likewise.
+template <class Given>
+explicit Coloured(Given&&, std::size_t) -> Coloured<UpstreamOf<Given>>;
+/// Likewise.
+template <class Given>
+explicit Coloured(Given&&, std::size_t, std::size_t) -> Coloured<UpstreamOf<Given>>;
+
+static_assert(Resource<Coloured<Pages>>);
+
+}  // namespace heddle::inline v0::memory

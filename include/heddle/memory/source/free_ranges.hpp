@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// FreeRanges: which parts of a piece of memory are free, without a byte written to that memory.
+/// For resources that cut blocks out of one.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/memory/source/pages.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// The free ranges of a piece of memory, of addresses or offsets: exact best fit, and whatever
+/// comes back is joined at once with the free ranges that touch it.
+///
+///     FreeRanges ranges(begin, 1 << 20);
+///     if (const auto block = ranges.take(5000, 64)) ranges.give_back(*block, 5000);
+///
+/// All functions take the logarithm of the number of ranges; take() for an alignment tries in turn
+/// what is large enough but not aligned. What it remembers lies in pages of its own, about 32 B for
+/// a block or range. One thread at a time.
+class FreeRanges {
+ public:
+  /// Addresses from `begin` on.
+  struct Range {
+    std::uintptr_t begin;  ///< the first
+    std::size_t bytes;     ///< how many
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+
+  /// All of it free; at least 1 B. @throws out_of_memory.
+  FreeRanges(std::uintptr_t begin, std::size_t bytes) : m_free_bytes(bytes) {
+    reserve(1);
+    insert_range(begin, bytes);
+  }
+  /// Leaves the other without memory.
+  FreeRanges(FreeRanges&& other) noexcept
+      : m_nodes(std::exchange(other.m_nodes, nullptr)),
+        m_capacity(std::exchange(other.m_capacity, 0)),
+        m_used(std::exchange(other.m_used, 0)),
+        m_spare(std::exchange(other.m_spare, 0)),
+        m_touched(std::exchange(other.m_touched, 0)),
+        m_blocks(std::exchange(other.m_blocks, 0)),
+        m_free_bytes(std::exchange(other.m_free_bytes, 0)),
+        m_by_address(std::exchange(other.m_by_address, 0)),
+        m_by_size(std::exchange(other.m_by_size, 0)) {}
+  FreeRanges& operator=(FreeRanges&&) = delete;
+  ~FreeRanges() { Pages().deallocate(m_nodes, m_capacity * sizeof(Node), alignof(Node)); }
+
+  /// A block of `bytes`, at least 1, whose address is a multiple of `alignment`, a power of two:
+  /// the lowest such address in the smallest free range that has one, of equal ones in the lowest.
+  /// Nothing where none has one. @throws out_of_memory where there are no pages to remember it.
+  [[nodiscard]] std::optional<std::uintptr_t> take(std::size_t bytes, std::size_t alignment) {
+    std::size_t gap = 0;
+    Index range = fitting(0, bytes);
+    for (; range != 0; range = fitting(m_nodes[range].begin + 1, m_nodes[range].bytes)) {
+      gap = -m_nodes[range].begin & (alignment - 1);
+      if (gap <= m_nodes[range].bytes - bytes) break;
+    }
+    if (range == 0) return std::nullopt;
+    reserve(2);
+    const auto [begin, whole] = static_cast<const Range&>(m_nodes[range]);
+    const std::size_t rest = whole - gap - bytes;
+    // The range becomes what is left of it: the gap, or else the rest, or it goes.
+    if (gap > 0) {
+      resize(range, begin, gap);
+      if (rest > 0) insert_range(begin + gap + bytes, rest);
+    } else if (rest > 0) {
+      resize(range, begin + bytes, rest);
+    } else {
+      erase_range(range);
+    }
+    ++m_blocks;
+    m_free_bytes -= bytes;
+    return begin + gap;
+  }
+  /// A block of `bytes` that take() has returned for that many.
+  void give_back(std::uintptr_t begin, std::size_t bytes) noexcept {
+    m_free_bytes += bytes;
+    --m_blocks;
+    const auto [lower, upper] = around(begin);
+    const bool joins_lower = lower != 0 && m_nodes[lower].begin + m_nodes[lower].bytes == begin;
+    const bool joins_upper = upper != 0 && m_nodes[upper].begin == begin + bytes;
+    if (joins_upper) bytes += m_nodes[upper].bytes;
+    if (joins_lower) {
+      if (joins_upper) erase_range(upper);
+      resize(lower, m_nodes[lower].begin, m_nodes[lower].bytes + bytes);
+    } else if (joins_upper) {
+      resize(upper, begin, bytes);
+    } else {
+      insert_range(begin, bytes);
+    }
+  }
+
+  /// Bytes that are free.
+  [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free_bytes; }
+  /// Bytes of the largest free range, 0 where nothing is free.
+  [[nodiscard]] std::size_t largest() const noexcept {
+    if (m_by_size == 0) return 0;
+    Index at = m_by_size;
+    while (below<of_size>(at, after) != 0) at = below<of_size>(at, after);
+    return m_nodes[at].bytes;
+  }
+  /// The first free range that begins at `from` or behind, to visit all of them.
+  [[nodiscard]] std::optional<Range> next_free(std::uintptr_t from) const noexcept {
+    const auto [at_or_below, above] = around(from);
+    const Index found =
+        at_or_below != 0 && m_nodes[at_or_below].begin == from ? at_or_below : above;
+    if (found == 0) return std::nullopt;
+    return Range{m_nodes[found].begin, m_nodes[found].bytes};
+  }
+
+ private:
+  // A range stands in two trees, one ordered by address and one by size, then address. They are
+  // treaps: search trees that are heaps of the priorities of their nodes, which makes them as flat
+  // as random ones. A node's index stands for it, 0 for none.
+  using Index = std::uint32_t;
+  enum Order : std::uint8_t { of_address, of_size };
+  // What is below a node in the tree of each order, [before] and [after] it. The next spare node is
+  // in below[of_address][before].
+  enum Side : std::uint8_t { before, after };
+  struct Node : Range {
+    std::array<std::array<Index, 2>, 2> below;
+  };
+
+  [[nodiscard]] static Index priority(Index node) noexcept {
+    node *= 0x9e3779b1U;
+    node ^= node >> 15;
+    return node * 0x85ebca6bU;
+  }
+  // Without branches, of which none could be foretold.
+  template <Order order>
+  [[nodiscard]] static bool precedes(const Range& a, const Range& b) noexcept {
+    const bool lower = a.begin < b.begin;
+    if constexpr (order == of_address) return lower;
+    return static_cast<bool>(int{a.bytes < b.bytes} | (int{a.bytes == b.bytes} & int{lower}));
+  }
+  template <Order order>
+  [[nodiscard]] Index& below(Index node, bool side) noexcept {
+    return m_nodes[node].below[order][side];
+  }
+  template <Order order>
+  [[nodiscard]] Index below(Index node, bool side) const noexcept {
+    return m_nodes[node].below[order][side];
+  }
+
+  template <Order order>
+  void insert(Index& root, Index added) noexcept {
+    const Node& node = m_nodes[added];
+    Index* link = &root;
+    while (*link != 0 && priority(*link) > priority(added))
+      link = &below<order>(*link, precedes<order>(m_nodes[*link], node));
+    // What was there is split into what lies before and after.
+    Index at = std::exchange(*link, added);
+    std::array<Index*, 2> ends{&below<order>(added, before), &below<order>(added, after)};
+    while (at != 0) {
+      const bool lies_after = precedes<order>(node, m_nodes[at]);
+      *ends[lies_after] = at;
+      ends[lies_after] = &below<order>(at, !lies_after);
+      at = *ends[lies_after];
+    }
+    *ends[before] = *ends[after] = 0;
+  }
+  template <Order order>
+  void erase(Index& root, Index erased) noexcept {
+    Index* link = &root;
+    while (*link != erased)
+      link = &below<order>(*link, precedes<order>(m_nodes[*link], m_nodes[erased]));
+    std::array<Index, 2> rest = m_nodes[erased].below[order];
+    while (rest[before] != 0 && rest[after] != 0) {
+      const bool upper = priority(rest[before]) <= priority(rest[after]);
+      *link = rest[upper];
+      link = &below<order>(rest[upper], !upper);
+      rest[upper] = *link;
+    }
+    *link = rest[before] | rest[after];
+  }
+
+  // The last that begins at `begin` or below, and the first that begins above.
+  [[nodiscard]] std::array<Index, 2> around(std::uintptr_t begin) const noexcept {
+    std::array<Index, 2> found{};
+    for (Index at = m_by_address; at != 0;) {
+      const bool above = m_nodes[at].begin > begin;
+      found[above] = at;
+      at = below<of_address>(at, !above);
+    }
+    return found;
+  }
+  // The first in the order of size that is not before this one.
+  [[nodiscard]] Index fitting(std::uintptr_t begin, std::size_t bytes) const noexcept {
+    std::array<Index, 2> found{};
+    for (Index at = m_by_size; at != 0;) {
+      const bool small = precedes<of_size>(m_nodes[at], Range{begin, bytes});
+      found[small] = at;
+      at = below<of_size>(at, small);
+    }
+    return found[0];
+  }
+  void insert_range(std::uintptr_t begin, std::size_t bytes) noexcept {
+    const Index range = node(begin, bytes);
+    insert<of_address>(m_by_address, range);
+    insert<of_size>(m_by_size, range);
+  }
+  void erase_range(Index range) noexcept {
+    erase<of_address>(m_by_address, range);
+    erase<of_size>(m_by_size, range);
+    drop(range);
+  }
+  // No other range lies between the old one and the new one, so that the order of addresses holds.
+  void resize(Index range, std::uintptr_t begin, std::size_t bytes) noexcept {
+    erase<of_size>(m_by_size, range);
+    m_nodes[range].begin = begin;
+    m_nodes[range].bytes = bytes;
+    insert<of_size>(m_by_size, range);
+  }
+
+  [[nodiscard]] Index node(std::uintptr_t begin, std::size_t bytes) noexcept {
+    ++m_used;
+    const Index made = m_spare != 0 ? m_spare : ++m_touched;
+    if (m_spare != 0) m_spare = below<of_address>(m_spare, before);
+    ::new (&m_nodes[made]) Node{{begin, bytes}, {}};
+    return made;
+  }
+  void drop(Index dropped) noexcept {
+    --m_used;
+    below<of_address>(dropped, before) = std::exchange(m_spare, dropped);
+  }
+  // Room for so many nodes more, and for one for each block, which then can come back in any case.
+  void reserve(std::size_t more) {
+    const std::size_t needed = 1 + m_used + m_blocks + more;
+    if (needed <= m_capacity) return;
+    const std::size_t capacity = m_capacity == 0 ? Pages::page() / sizeof(Node) : 2 * m_capacity;
+    if (capacity > std::numeric_limits<Index>::max())
+      throw out_of_memory({"heddle::memory::FreeRanges", "too many ranges for 32-bit numbers"});
+    auto* const nodes =
+        static_cast<Node*>(Pages(HugePages::no).allocate(capacity * sizeof(Node), alignof(Node)));
+    if (m_nodes != nullptr) std::memcpy(nodes, m_nodes, (1 + m_touched) * sizeof(Node));
+    Pages().deallocate(std::exchange(m_nodes, nodes), m_capacity * sizeof(Node), alignof(Node));
+    m_capacity = capacity;
+  }
+
+  Node* m_nodes = nullptr;
+  std::size_t m_capacity = 0;  // of m_nodes, of which the first stands for none
+  std::size_t m_used = 0;      // in a tree
+  Index m_spare = 0;           // the first of those that were dropped
+  Index m_touched = 0;         // the last that was ever used
+  std::size_t m_blocks = 0;    // taken and not given back
+  std::size_t m_free_bytes = 0;
+  Index m_by_address = 0;
+  Index m_by_size = 0;
+};
+
+}  // namespace heddle::inline v0::memory

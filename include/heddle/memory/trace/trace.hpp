@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Trace: which blocks a program took and gave back, and when; as a file too.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iomanip>
+#include <istream>
+#include <limits>
+#include <map>
+#include <ostream>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/checksum.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0::memory {
+
+/// A block is taken or comes back.
+struct TraceEvent {
+  std::uint32_t block;          ///< in the order in which they were taken, from 0
+  bool taken;                   ///< or given back
+  Seconds time = 0;             ///< from the first event
+  std::uint64_t bytes = 0;      ///< of a block that is taken, as are those below
+  std::uint32_t alignment = 1;  ///< a power of two
+  std::uint32_t label = 0;      ///< index into the trace's labels
+  friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
+};
+
+/// The events of a run, in their order, whichever threads they were of. Blocks that are there when
+/// recording begins are not in it, blocks that are there at its end do not come back.
+class Trace {
+ public:
+  /// A block is taken. Returns its number. Breaks of lines in a label become spaces.
+  /// @throws contract_error beyond 2^32 - 1 blocks or labels.
+  std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
+                     std::string_view label = {}) {
+    expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
+      return Complaint{"heddle::memory::Trace", "it has as many blocks as it can"};
+    });
+    // So that there is room for all that may come back.
+    if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)
+      m_events.reserve(2 * wanted);
+    const std::uint32_t block = blocks(), index = index_of(label);
+    m_out.push_back(true);
+    ++m_live;
+    m_events.push_back({block, true, time, bytes, alignment, index});
+    return block;
+  }
+  /// That block comes back; needs no memory. @throws contract_error for one that is not out.
+  void give(Seconds time, std::uint32_t block) {
+    expects(block < m_out.size() && m_out[block], [&] {
+      return Complaint{"heddle::memory::Trace", text("block ", block, " is not out"),
+                       text(m_out.size(), " were taken")};
+    });
+    m_events.push_back({.block = block, .taken = false, .time = time});
+    m_out[block] = false;
+    --m_live;
+  }
+
+  /// In their order.
+  [[nodiscard]] const std::vector<TraceEvent>& events() const noexcept { return m_events; }
+  /// In the order in which they came up, each once.
+  [[nodiscard]] const std::vector<std::string>& labels() const noexcept { return m_labels; }
+  /// How many were taken.
+  [[nodiscard]] std::uint32_t blocks() const noexcept {
+    return static_cast<std::uint32_t>(m_out.size());
+  }
+
+  /// Bytes that are out after each event, as they were asked for.
+  [[nodiscard]] std::vector<std::uint64_t> live() const {
+    std::vector<std::uint64_t> bytes(m_out.size()), after;
+    std::uint64_t now = 0;
+    for (const TraceEvent& event : m_events) {
+      if (event.taken)
+        now += bytes[event.block] = event.bytes;
+      else
+        now -= bytes[event.block];
+      after.push_back(now);
+    }
+    return after;
+  }
+  /// The most bytes that were out at once.
+  [[nodiscard]] std::uint64_t peak() const {
+    const std::vector<std::uint64_t> after = live();
+    return after.empty() ? 0 : *std::max_element(after.begin(), after.end());
+  }
+
+  /// As text: a line that names the format and its version, "label NAME" for each label, "+ TIME
+  /// BYTES ALIGNMENT LABEL" for a block that is taken, "- TIME BLOCK" for one that comes back,
+  /// times in microseconds; at last the checksum of all that.
+  [[nodiscard]] std::string content() const {
+    std::ostringstream out;
+    out << header << '\n';
+    for (const std::string& label : m_labels) out << "label " << std::quoted(label) << '\n';
+    for (const TraceEvent& event : m_events) {
+      const auto time = static_cast<std::uint64_t>(std::max(event.time, 0.0) * 1e6 + 0.5);
+      if (event.taken)
+        out << "+ " << time << ' ' << event.bytes << ' ' << event.alignment << ' ' << event.label;
+      else
+        out << "- " << time << ' ' << event.block;
+      out << '\n';
+    }
+    std::string text = std::move(out).str();
+    text += heddle::text("checksum ", checksum(text), '\n');
+    return text;
+  }
+  /// What content() wrote; `name` is said in errors. @throws format_error that names the line.
+  [[nodiscard]] static Trace parse(const std::string& content, const std::string& name) {
+    std::istringstream in(content);
+    Trace made;
+    std::string line;
+    std::size_t number = 0, begin = 0;
+    const auto fail = [&](const char* why) {
+      throw format_error({"heddle::memory::Trace",
+                          text(name, " line ", number, " is no line of a trace"),
+                          text(why, ": '", line, "'")});
+    };
+    for (bool ended = false; std::getline(in, line); begin += line.size() + 1) {
+      ++number;
+      if (ended) fail("the trace has ended");
+      if (number == 1) {
+        if (line != header) fail("it does not begin as one of this version does");
+        continue;
+      }
+      std::istringstream words(line);
+      std::string what;
+      words >> what;
+      std::uint64_t time = 0, bytes = 0;
+      std::uint32_t alignment = 0, index = 0;
+      if (what == "label") {
+        std::string label;
+        words >> std::quoted(label);
+        if (!made.m_events.empty()) fail("labels stand before events");
+        if (!made.m_numbers.try_emplace(label, made.m_labels.size()).second) fail("is there twice");
+        made.m_labels.push_back(label);
+      } else if (what == "+") {
+        words >> time >> bytes >> alignment >> index;
+        if (words && index >= made.m_labels.size()) fail("there is no such label");
+        if (words && (alignment & (alignment - 1)) != 0) fail("the alignment is no power of two");
+        made.m_events.push_back({made.blocks(), true, static_cast<Seconds>(time) * 1e-6, bytes,
+                                 std::max(alignment, 1u), index});
+        made.m_out.push_back(true);
+        ++made.m_live;
+      } else if (what == "-") {
+        words >> time >> index;
+        if (words && (index >= made.m_out.size() || !made.m_out[index]))
+          fail("no such block is out");
+        if (words) made.m_out[index] = false;
+        --made.m_live;
+        made.m_events.push_back(
+            {.block = index, .taken = false, .time = static_cast<Seconds>(time) * 1e-6});
+      } else if (what == "checksum") {
+        words >> index;
+        if (words && index != checksum(std::string_view(content).substr(0, begin)))
+          fail("what stands before has another checksum");
+        ended = true;
+      } else {
+        fail("it is of no kind that is known");
+      }
+      if (!words || words.peek() != std::istringstream::traits_type::eof())
+        fail("it has other words than its kind");
+      if (ended && begin + line.size() + 1 == content.size()) return made;
+    }
+    ++number;
+    line.clear();
+    fail("the trace ends before its checksum");
+    return made;
+  }
+
+  /// Writes content() to a file. @throws format_error where it cannot be written.
+  void save(const std::filesystem::path& path) const { write_file(path, content()); }
+  /// Reads a file. @throws format_error where it cannot be read, or is no trace.
+  [[nodiscard]] static Trace load(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream content;
+    if (in) content << in.rdbuf();
+    if (!in || !content)
+      throw format_error({"heddle::memory::Trace", text("cannot load '", path.string(), "'"),
+                          "it is no file to be read"});
+    return parse(std::move(content).str(), text("'", path.string(), "'"));
+  }
+
+  friend bool operator==(const Trace& a, const Trace& b) {
+    return a.m_events == b.m_events && a.m_labels == b.m_labels;
+  }
+
+ private:
+  static constexpr const char* header = "heddle memory trace 1";
+
+  [[nodiscard]] static std::uint32_t checksum(std::string_view text) {
+    return crc32c(std::as_bytes(std::span(text)));
+  }
+
+  [[nodiscard]] std::uint32_t index_of(std::string_view label) {
+    std::string line(label);
+    std::ranges::replace(line, '\n', ' ');
+    if (const auto found = m_numbers.find(line); found != m_numbers.end()) return found->second;
+    const auto index = static_cast<std::uint32_t>(m_labels.size());
+    m_labels.push_back(line);
+    try {
+      m_numbers.emplace(std::move(line), index);
+    } catch (...) {
+      m_labels.pop_back();
+      throw;
+    }
+    return index;
+  }
+
+  std::vector<TraceEvent> m_events;
+  std::vector<std::string> m_labels;
+  std::map<std::string, std::uint32_t, std::less<>> m_numbers;
+  std::vector<bool> m_out;  ///< of each block, whether it has not come back
+  std::size_t m_live = 0;   ///< how many have not
+};
+
+}  // namespace heddle::inline v0::memory

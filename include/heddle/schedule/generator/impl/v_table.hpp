@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// VTable: what every rank of a V computes in each slot, from a passage that repeats to orders
+/// without the gaps that it leaves at both ends. For v_half_orders() and v_min_orders().
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/schedule/order/orders.hpp>
+
+namespace heddle::inline v0::schedule::impl {
+
+/// How a microbatch passes the ranks of a V, in slots of the time of one F, I or W. The next
+/// microbatch follows six slots later.
+struct VPassage {
+  /// From a rank to the next: forward towards the fold and back from it, then backward likewise.
+  std::array<std::size_t, 4> steps;
+  std::array<std::size_t, 3> turns;  ///< from the last of each to the first of the next
+};
+
+/// What every rank of a V computes in each slot. The near stage of a rank is the one before the
+/// fold, the far stage the one behind it. The k-th W of a rank belongs to its k-th I.
+class VTable {
+ public:
+  /// The slots of `passage`, every W in the first gap after its I. No two slots of a rank may
+  /// coincide.
+  VTable(std::size_t ranks, std::size_t microbatches, const VPassage& passage)
+      : m_microbatches(microbatches), m_cells(ranks), m_at(ranks), m_kept(ranks) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      std::size_t begin = 0;
+      for (std::size_t leg = 0; leg < 4; ++leg) {
+        const std::size_t hops = upwards(leg) ? rank : ranks - 1 - rank;
+        for (std::size_t item = 0; item < microbatches; ++item)
+          put(rank, begin + passage.steps[leg] * hops + 6 * item, leg);
+        begin += passage.steps[leg] * (ranks - 1) + (leg < 3 ? passage.turns[leg] : 0);
+      }
+    }
+    put_weights();
+    read_cells();
+    for (const auto& kept : m_kept)
+      for (const Kept& each : kept) m_cap = std::max(m_cap, each.live);
+  }
+
+  /// Moves what is computed before the first microbatch is back on rank 0, and after the last one
+  /// has started there, to the earliest gaps; between them the passage repeats. Then lets every I
+  /// of the end pass the W before it, which takes the gap that is left. No rank keeps more
+  /// activations than the one that keeps most in the passage.
+  void squeeze() {
+    const std::size_t back = m_at[0][near_input].front();
+    const std::size_t last = m_at[0][near_forward].back();
+    move_up([&](std::size_t, std::size_t slot) { return slot < back || slot > last; });
+    settle();
+    for (auto& cells : m_cells) std::ranges::replace(cells, weights, idle);
+    m_gaps_are_weights = true;
+    read_cells();
+    const std::size_t end = m_at[0][near_forward].back();
+    move_up([&](std::size_t leg, std::size_t slot) { return is_input(leg) && slot > end; });
+    put_weights();
+  }
+
+  /// The lists of all ranks.
+  [[nodiscard]] std::vector<std::vector<Order>> lists() const {
+    std::vector<std::vector<Order>> result(m_cells.size());
+    for (std::size_t rank = 0; rank < m_cells.size(); ++rank) {
+      const std::array stages = {Stage{rank}, Stage{2 * m_cells.size() - 1 - rank}};
+      std::vector<Order>& list = result[rank];
+      std::vector<Order> owed;
+      std::array<std::size_t, 5> next = {};
+      list.reserve(6 * m_microbatches);
+      for (const std::uint8_t cell : m_cells[rank]) {
+        if (cell == idle) continue;
+        const std::size_t item = next[cell]++;
+        if (cell == weights) {
+          list.push_back(owed[item]);
+          continue;
+        }
+        const bool far = cell == far_forward || cell == far_input;
+        const Kind kind = is_input(cell) ? Kind::backward_input : Kind::forward;
+        list.push_back({kind, stages[far], Item{item}});
+        if (is_input(cell)) owed.push_back({Kind::backward_weight, stages[far], Item{item}});
+      }
+    }
+    return result;
+  }
+
+ private:
+  /// The legs of a microbatch's way, and what else a cell may hold.
+  enum Cell : std::uint8_t { near_forward, far_forward, far_input, near_input, weights, idle };
+
+  /// What a rank has at the end of a slot.
+  struct Kept {
+    std::size_t live = 0;  ///< activations
+    std::size_t owed = 0;  ///< I whose W is to come
+    friend bool operator==(const Kept&, const Kept&) = default;
+  };
+
+  static bool upwards(std::size_t leg) { return leg == near_forward || leg == far_input; }
+  static bool is_input(std::size_t leg) { return leg == far_input || leg == near_input; }
+
+  void put(std::size_t rank, std::size_t slot, std::size_t leg) {
+    auto& cells = m_cells[rank];
+    if (cells.size() <= slot) cells.resize(slot + 1, idle);
+    cells[slot] = static_cast<std::uint8_t>(leg);
+  }
+
+  void put_weights() {
+    for (auto& cells : m_cells) {
+      std::size_t owed = 0;
+      for (std::uint8_t& cell : cells) {
+        if (is_input(cell)) ++owed;
+        if (cell != idle || owed == 0) continue;
+        cell = weights;
+        --owed;
+      }
+      cells.insert(cells.end(), owed, weights);
+    }
+  }
+
+  /// Where everything is, and what is kept, of the cells.
+  void read_cells() {
+    for (std::size_t rank = 0; rank < m_cells.size(); ++rank) {
+      for (auto& slots : m_at[rank]) slots.clear();
+      for (std::size_t slot = 0; slot < m_cells[rank].size(); ++slot)
+        if (m_cells[rank][slot] != idle) m_at[rank][m_cells[rank][slot]].push_back(slot);
+      m_kept[rank].assign(m_cells[rank].size(), {});
+      update_kept(rank, 0, m_cells[rank].size());
+    }
+  }
+
+  [[nodiscard]] Kept before(std::size_t rank, std::size_t slot) const {
+    return slot == 0 ? Kept{} : m_kept[rank][slot - 1];
+  }
+  [[nodiscard]] Kept after(Kept kept, std::uint8_t cell) const {
+    if (cell == near_forward || cell == far_forward) ++kept.live;
+    if (is_input(cell)) ++kept.owed;
+    if (cell == weights || (cell == idle && m_gaps_are_weights && kept.owed > 0)) {
+      --kept.live;
+      --kept.owed;
+    }
+    return kept;
+  }
+  /// Whether the rank stays within the cap from slot `from` to `to`. After what moved from `to` to
+  /// `from` everything is as it was, or a W has come earlier.
+  [[nodiscard]] bool fits(std::size_t rank, std::size_t from, std::size_t to) const {
+    Kept kept = before(rank, from);
+    for (std::size_t slot = from; slot <= to; ++slot) {
+      kept = after(kept, m_cells[rank][slot]);
+      if (kept.live > m_cap) return false;
+    }
+    return true;
+  }
+  void update_kept(std::size_t rank, std::size_t from, std::size_t to) {
+    Kept kept = before(rank, from);
+    for (std::size_t slot = from; slot < m_cells[rank].size(); ++slot) {
+      kept = after(kept, m_cells[rank][slot]);
+      if (slot > to && kept == m_kept[rank][slot]) break;
+      m_kept[rank][slot] = kept;
+    }
+  }
+
+  /// Calls `visit(rank, slot, leg, item)` for every cell, by slots and then by ranks. It may move
+  /// the cell to an earlier slot.
+  template <class Visit>
+  void for_each_cell(const Visit& visit) {
+    std::vector<std::array<std::size_t, 5>> next(m_cells.size());
+    std::size_t end = 0;
+    for (const auto& cells : m_cells) end = std::max(end, cells.size());
+    for (std::size_t slot = 0; slot < end; ++slot)
+      for (std::size_t rank = 0; rank < m_cells.size(); ++rank) {
+        if (slot >= m_cells[rank].size() || m_cells[rank][slot] == idle) continue;
+        const std::size_t leg = m_cells[rank][slot];
+        visit(rank, slot, leg, next[rank][leg]++);
+      }
+  }
+
+  /// The first slot after all that a cell waits for. `inputs` are the slots of its rank's I so far.
+  [[nodiscard]] std::size_t earliest(std::size_t rank, std::size_t leg, std::size_t item,
+                                     const std::vector<std::size_t>& inputs) const {
+    std::size_t first = item > 0 ? m_at[rank][leg][item - 1] + 1 : 0;
+    const auto wait = [&](std::size_t other) { first = std::max(first, other + 1); };
+    if (leg == weights) {
+      wait(inputs[item]);
+      return first;
+    }
+    if (leg != near_forward) wait(m_at[rank][leg - 1][item]);
+    if (upwards(leg) && rank > 0) wait(m_at[rank - 1][leg][item]);
+    if (!upwards(leg) && rank + 1 < m_cells.size()) wait(m_at[rank + 1][leg][item]);
+    return first;
+  }
+
+  /// Every cell for which `may(leg, slot)` to the earliest gap that leaves its rank within the cap.
+  template <class May>
+  void move_up(const May& may) {
+    std::vector<std::vector<std::size_t>> inputs(m_cells.size());
+    for_each_cell([&](std::size_t rank, std::size_t slot, std::size_t leg, std::size_t item) {
+      auto& cells = m_cells[rank];
+      std::size_t& place = m_at[rank][leg][item];
+      if (may(leg, slot)) {
+        for (std::size_t gap = earliest(rank, leg, item, inputs[rank]); gap < slot; ++gap) {
+          if (cells[gap] != idle) continue;
+          std::swap(cells[gap], cells[slot]);
+          if (fits(rank, gap, slot)) {
+            place = gap;
+            update_kept(rank, gap, slot);
+            break;
+          }
+          std::swap(cells[gap], cells[slot]);
+        }
+      }
+      if (is_input(leg)) inputs[rank].insert(std::ranges::upper_bound(inputs[rank], place), place);
+    });
+  }
+
+  /// Starts everything as soon as what it waits for is done, in the order that it has on its rank.
+  void settle() {
+    std::vector<std::vector<std::uint8_t>> settled(m_cells.size());
+    std::vector<std::vector<std::size_t>> inputs(m_cells.size());
+    for_each_cell([&](std::size_t rank, std::size_t, std::size_t leg, std::size_t item) {
+      const std::size_t slot =
+          std::max(settled[rank].size(), earliest(rank, leg, item, inputs[rank]));
+      m_at[rank][leg][item] = slot;
+      settled[rank].resize(slot, idle);
+      settled[rank].push_back(static_cast<std::uint8_t>(leg));
+      if (is_input(leg)) inputs[rank].push_back(slot);
+    });
+    m_cells = std::move(settled);
+  }
+
+  std::size_t m_microbatches;
+  std::size_t m_cap = 0;  ///< activations
+  bool m_gaps_are_weights = false;
+  std::vector<std::vector<std::uint8_t>> m_cells;             ///< of each rank and slot
+  std::vector<std::array<std::vector<std::size_t>, 5>> m_at;  ///< slots of each rank, leg and item
+  std::vector<std::vector<Kept>> m_kept;                      ///< of each rank and slot
+};
+
+}  // namespace heddle::inline v0::schedule::impl

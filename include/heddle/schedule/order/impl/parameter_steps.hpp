@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The work behind lower(): the parameter steps of one rank, by the rules of
+/// torch.distributed.pipelining.
+
+#include <algorithm>
+#include <cstddef>
+#include <ranges>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/parameter_step.hpp>
+
+namespace heddle::inline v0::schedule::impl {
+
+/// Whether an entry adds to the gradients of its stage for good.
+[[nodiscard]] constexpr bool completes_gradient(Kind kind) noexcept {
+  return kind == Kind::backward || kind == Kind::backward_weight;
+}
+
+/// The entries of a rank that are done together: one, or a fused pair.
+struct Turn {
+  std::size_t first, end;
+};
+[[nodiscard]] inline std::vector<Turn> turns_of(std::span<const Order> list) {
+  std::vector<Turn> turns;
+  for (std::size_t i = 0; i < list.size(); i = turns.back().end)
+    turns.push_back({i, std::min(i + (list[i].fused ? 2 : 1), list.size())});
+  return turns;
+}
+
+/// For every turn the stages that are computed next, from this turn on: three, or four if a fused
+/// pair brings the third and the fourth.
+[[nodiscard]] inline std::vector<std::vector<Stage>> next_stages(std::span<const Order> list,
+                                                                 const std::vector<Turn>& turns) {
+  constexpr std::size_t most = 3;
+  struct Next {
+    Stage stage;
+    std::size_t turn;
+  };
+  std::vector<Next> next;  // the stages of the turns behind, the nearest first
+  std::vector<std::vector<Stage>> result(turns.size());
+  for (std::size_t t = turns.size(); t-- > 0;) {
+    for (std::size_t i = turns[t].end; i-- > turns[t].first;) {
+      std::erase_if(next, [&](const Next& each) { return each.stage == list[i].stage; });
+      next.insert(next.begin(), {list[i].stage, t});
+    }
+    for (const auto& [stage, turn] : next)
+      if (result[t].size() < most || turn == next[most - 1].turn) result[t].push_back(stage);
+  }
+  return result;
+}
+
+/// The parameter steps of a rank's list.
+[[nodiscard]] inline std::vector<ParameterStep> parameter_steps(std::span<const Order> list) {
+  std::unordered_map<std::size_t, std::size_t> last;  // that completes a stage's gradient
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (completes_gradient(list[i].kind)) last[+list[i].stage] = i;
+  const std::vector<Turn> turns = turns_of(list);
+  const std::vector<std::vector<Stage>> next = next_stages(list, turns);
+  std::vector<ParameterStep> steps;
+  std::set<Stage> unsharded;
+  for (std::size_t t = 0; t < turns.size(); ++t) {
+    const auto soon = [&](Stage stage) { return std::ranges::count(next[t], stage) != 0; };
+    for (const Stage stage : unsharded)
+      if (!soon(stage)) steps.push_back({ParameterAction::reshard, stage, turns[t].first});
+    std::erase_if(unsharded, [&](Stage stage) { return !soon(stage); });
+    for (const Stage stage : next[t])
+      if (unsharded.insert(stage).second)
+        steps.push_back({ParameterAction::unshard, stage, turns[t].first});
+    for (std::size_t i = turns[t].first; i < turns[t].end; ++i)
+      if (const auto found = last.find(+list[i].stage); found != last.end() && found->second == i)
+        steps.push_back({ParameterAction::reduce_grad, list[i].stage, turns[t].end});
+  }
+  for (const Stage stage : unsharded)
+    steps.push_back({ParameterAction::reshard, stage, list.size()});
+  return steps;
+}
+
+}  // namespace heddle::inline v0::schedule::impl

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Progress: the ranks of some Orders take turns, each doing the head of its list when what that
+/// waits for is done. Storage plays no part.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Whether the orders have any backward pass.
+[[nodiscard]] inline bool trains(const Orders& orders) {
+  return std::any_of(orders.ranks.begin(), orders.ranks.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](const Order& order) { return order.kind != Kind::forward; });
+  });
+}
+
+/// The graph that the orders are meant for, a chain where they do not say; without backward passes
+/// nobody reads what only those would, so that the edges which end there are gone.
+[[nodiscard]] inline StageGraph graph_of(const Orders& orders) {
+  if (orders.graph.stages != 0) {
+    StageGraph graph = orders.graph;
+    if (!trains(orders))
+      std::erase_if(graph.edges,
+                    [](const StageGraph::Edge& edge) { return edge.at == Kind::backward; });
+    return graph;
+  }
+  int stages = 1;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
+  return StageGraph::chain(stages);
+}
+
+/// One more than the highest microbatch.
+[[nodiscard]] inline std::size_t items_of(const Orders& orders) {
+  std::size_t items = 0;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) items = std::max(items, +order.item + 1);
+  return items;
+}
+
+/// What a stage waits for: the stages whose forward its forward or backward needs, and whose
+/// backward its backward does.
+struct StageInputs {
+  std::vector<Stage> forward, exchanged, backward;
+};
+
+/// The inputs of every stage of a graph whose edges lead from stages to stages.
+[[nodiscard]] inline std::vector<StageInputs> inputs_of(const StageGraph& graph) {
+  std::vector<StageInputs> inputs(static_cast<std::size_t>(graph.stages));
+  for (const StageGraph::Edge& edge : graph.edges) {
+    if (edge.at == Kind::forward) {
+      inputs[+edge.to].forward.push_back(edge.from);
+      inputs[+edge.from].backward.push_back(edge.to);
+    } else {
+      inputs[+edge.to].exchanged.push_back(edge.from);
+    }
+  }
+  return inputs;
+}
+
+/// When a rank sees what another has done.
+enum class Sight : std::uint8_t {
+  at_once,    ///< in the same sweep, if its turn is later
+  next_sweep  ///< as if all actions took the same time, and all ranks worked side by side
+};
+
+/// For orders over stages of the graph, whose fused entries have a partner.
+class Progress {
+ public:
+  Progress(const Orders& orders, const StageGraph& graph, Sight sight = Sight::at_once)
+      : m_orders(orders),
+        m_behind(sight == Sight::next_sweep),
+        m_items(items_of(orders)),
+        m_before(inputs_of(graph)),
+        m_forward(m_before.size() * m_items),
+        m_backward(m_before.size() * m_items),
+        m_heads(orders.ranks.size(), 0),
+        m_awaited(orders.ranks.size(), nullptr) {}
+
+  /// Sweeps over the ranks until none can do its head; in a sweep each does one, or a fused pair.
+  /// Calls `done(rank, together)` for each, a span of one order or two; true where all lists were
+  /// done to their ends. A rank for which `elsewhere(rank, head)` is true, `head` being the number
+  /// of entries that it has done, spends the sweep on something else.
+  template <class Done, class Elsewhere>
+  bool run(Done&& done, Elsewhere&& elsewhere) {
+    std::ranges::fill(m_awaited, nullptr);  // the orders may have changed since the last run
+    std::size_t open = 0;                   // ranks that have not come to their ends
+    for (bool any = true; any;) {
+      any = false;
+      open = 0;
+      m_seen = ++m_sweep - m_behind;
+      for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
+        const std::span<const Order> list = m_orders.ranks[rank];
+        std::size_t& head = m_heads[rank];
+        if (elsewhere(Rank{rank}, std::as_const(head))) {
+          any = true;
+          continue;
+        }
+        if (head == list.size()) continue;
+        ++open;
+        const std::uint32_t*& awaited = m_awaited[rank];
+        if (awaited != nullptr && !seen(*awaited)) continue;
+        if (const auto lacks = missing_at(rank)) {
+          awaited = &sweep_of(*lacks);
+          continue;
+        }
+        awaited = nullptr;
+        const auto together = list.subspan(head, list[head].fused ? 2 : 1);
+        for (const Order& order : together) note(order);
+        done(Rank{rank}, together);
+        head += together.size();
+        any = true;
+      }
+    }
+    return open == 0;
+  }
+
+  template <class Done>
+  bool run(Done&& done) {
+    return run(done, [](Rank, std::size_t) { return false; });
+  }
+
+  /// How far every rank has come.
+  [[nodiscard]] const std::vector<std::size_t>& heads() const noexcept { return m_heads; }
+
+  /// An order that could not be done, and the first one that it waits for.
+  struct Wait {
+    std::size_t entry;  ///< of its rank's list: the head, or the partner it is fused with
+    Order lacks;
+  };
+  /// What the head of `rank`, which is not at its end, waits for when run() is over; none if it
+  /// could be done.
+  [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const {
+    auto lacks = missing_at(rank);
+    if (!lacks) return {};
+    if (lacks->kind == Kind::backward && splits(lacks->stage)) lacks->kind = Kind::backward_input;
+    const std::size_t head = m_heads[rank];
+    return Wait{missing(m_orders.ranks[rank][head]) ? head : head + 1, *lacks};
+  }
+
+  /// The heads that run() has come to, and what each waits for.
+  [[nodiscard]] std::string stuck() const {
+    std::string heads;
+    for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
+      const auto& list = m_orders.ranks[rank];
+      if (m_heads[rank] == list.size()) continue;
+      const Wait wait = *waits_for(rank);
+      heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[wait.entry],
+                    " for ", wait.lacks);
+    }
+    return heads;
+  }
+
+ private:
+  [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
+
+  [[nodiscard]] std::optional<Order> missing_at(std::size_t rank) const {
+    const Order* const head = &m_orders.ranks[rank][m_heads[rank]];
+    auto found = missing(head[0]);
+    if (!found && head->fused) found = missing(head[1]);
+    return found;
+  }
+
+  [[nodiscard]] std::optional<Order> missing(const Order& order) const {
+    const StageInputs& before = m_before[+order.stage];
+    const auto forward = [&](Stage stage) { return seen(m_forward[at(stage, order.item)]); };
+    const auto backward = [&](Stage stage) { return seen(m_backward[at(stage, order.item)]); };
+    switch (order.kind) {
+      case Kind::forward:
+        for (const Stage from : before.forward)
+          if (!forward(from)) return Order{Kind::forward, from, order.item};
+        break;
+      case Kind::backward_input:
+      case Kind::backward:
+        if (!forward(order.stage)) return Order{Kind::forward, order.stage, order.item};
+        for (const Stage from : before.exchanged)
+          if (!forward(from)) return Order{Kind::forward, from, order.item};
+        for (const Stage to : before.backward)
+          if (!backward(to)) return Order{Kind::backward, to, order.item};
+        break;
+      case Kind::backward_weight:
+        if (!backward(order.stage)) return Order{Kind::backward_input, order.stage, order.item};
+        break;
+      default: break;
+    }
+    return {};
+  }
+
+  /// Whether the backward passes of a stage are I and W.
+  [[nodiscard]] bool splits(Stage stage) const {
+    for (const auto& list : m_orders.ranks)
+      for (const Order& order : list)
+        if (order.kind == Kind::backward_input && order.stage == stage) return true;
+    return false;
+  }
+
+  [[nodiscard]] bool seen(std::uint32_t sweep) const { return sweep != 0 && sweep <= m_seen; }
+
+  /// In which an F, I or B was done.
+  [[nodiscard]] std::uint32_t& sweep_of(const Order& order) {
+    return (order.kind == Kind::forward ? m_forward : m_backward)[at(order.stage, order.item)];
+  }
+
+  void note(const Order& order) {
+    if (order.kind == Kind::forward || order.kind == Kind::backward_input ||
+        order.kind == Kind::backward)
+      sweep_of(order) = m_sweep;
+  }
+
+  const Orders& m_orders;
+  std::uint32_t m_behind;  ///< sweeps that what is seen lies behind
+  std::size_t m_items;
+  std::vector<StageInputs> m_before;
+  std::vector<std::uint32_t> m_forward;   ///< by stage and microbatch: the sweep; 0: not yet
+  std::vector<std::uint32_t> m_backward;  ///< I or B, likewise
+  std::vector<std::size_t> m_heads;
+  std::vector<const std::uint32_t*> m_awaited;  ///< by rank: the sweep of what its head lacked last
+  std::uint32_t m_sweep = 0;
+  std::uint32_t m_seen = 0;  ///< the last sweep whose results are
+};
+
+}  // namespace heddle::inline v0::impl

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// StagePlaces: on which ranks the stages of some Orders live, and which edges of their graph lead
+/// from rank to rank. For weave(), which gives every place its storage.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/impl/weight_versions.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// A stage on one rank.
+struct StagePlace {
+  /// One end of an edge here. Its other end is on this rank, or elsewhere, or, with replicas,
+  /// depends on the microbatch.
+  struct End {
+    static constexpr std::uint32_t nobody = 0xffffffffu;
+
+    bool crosses = false;         ///< to another rank, for one microbatch at least
+    BufferId received;            ///< where it crosses: the activation (in), its gradient (out)
+    BufferId sent;                ///< of an edge in: the gradient that is handed back
+    std::uint32_t peer = nobody;  ///< the rank of the last message from here, and ...
+    QueueId queue;                ///< ... its channel
+  };
+
+  Stage stage;
+  Rank rank;
+  bool splits = false;       ///< has I and W actions
+  bool accumulates = false;  ///< its gradients hold a value since the last update
+  std::vector<End> in, out;  ///< in the order of the stage's edges
+  BufferId output, saved, delta, weights, gradients;
+  QueueId queue;              ///< the rank's own
+  std::uint32_t updates = 0;  ///< woven so far
+  WeightVersions versions = {{}, {0}, 1};
+};
+
+/// Refuses orders whose stages or microbatches lie on two ranks, or on none.
+class StagePlaces {
+ public:
+  /// An edge of the graph, and its number among those of its two stages.
+  struct Edge {
+    Stage from, to;
+    bool exchanges;  ///< it ends at the backward pass of `to`
+    std::uint32_t out_slot, in_slot;
+  };
+  /// A stage: its edges, and its places.
+  struct Node {
+    std::vector<std::uint32_t> in, out;
+    std::vector<std::uint32_t> places;  ///< one, or one for each replica
+  };
+
+  /// @throws contract_error, see weave(), in whose name it complains.
+  StagePlaces(const Orders& orders, const StageGraph& graph) : m_orders(orders) {
+    read_graph(graph);
+    check_lists();
+    place_stages();
+    find_crossings();
+    if (m_updates) find_versions();
+  }
+
+  [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return m_edges; }
+  [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return m_nodes; }
+  [[nodiscard]] std::vector<StagePlace>& places() noexcept { return m_places; }
+  /// One more than the highest microbatch.
+  [[nodiscard]] std::size_t items() const noexcept { return m_items; }
+  /// Entries of all lists.
+  [[nodiscard]] std::size_t entries() const noexcept { return m_entries; }
+  /// Whether the orders say when stages update.
+  [[nodiscard]] bool updates() const noexcept { return m_updates; }
+
+  /// Where `stage` computes `item`.
+  [[nodiscard]] StagePlace& at(Stage stage, Item item) {
+    return m_places[m_place_of[+stage * m_items + +item]];
+  }
+
+  [[nodiscard]] Complaint complaint(std::string what, std::string why, std::string fix = {}) const {
+    return {text("heddle::weave(", m_orders.name, ")"), std::move(what), std::move(why),
+            std::move(fix)};
+  }
+  [[nodiscard]] Complaint unfinished(std::size_t stage, std::size_t item, const char* lacks) const {
+    return complaint("a stage does not finish a microbatch",
+                     text("stage ", stage, ", microbatch ", item, " has no ", lacks));
+  }
+
+ private:
+  static constexpr std::uint32_t nowhere = 0xffffffffu;
+
+  void read_graph(const StageGraph& graph) {
+    m_nodes.resize(static_cast<std::size_t>(graph.stages));
+    for (const StageGraph::Edge& edge : graph.edges) {
+      const auto describe = [&] { return text(edge.from, " -> ", edge.to); };
+      expects(+edge.from < m_nodes.size() && +edge.to < m_nodes.size(),
+              [&] { return complaint("the stage graph has an edge to no stage", describe()); });
+      expects(edge.at == Kind::forward || edge.at == Kind::backward, [&] {
+        return complaint("an edge ends at a forward (F) or a backward pass (B)",
+                         text(describe(), " at ", edge.at));
+      });
+      auto& out = m_nodes[+edge.from].out;
+      auto& in = m_nodes[+edge.to].in;
+      const auto number = static_cast<std::uint32_t>(m_edges.size());
+      m_edges.push_back({edge.from, edge.to, edge.at == Kind::backward,
+                         static_cast<std::uint32_t>(out.size()),
+                         static_cast<std::uint32_t>(in.size())});
+      out.push_back(number);
+      in.push_back(number);
+    }
+  }
+
+  void check_lists() {
+    for (std::size_t rank = 0; rank < m_orders.ranks.size(); ++rank) {
+      const auto& list = m_orders.ranks[rank];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Order& order = list[i];
+        expects(order.kind <= Kind::backward || order.kind == Kind::update, [&] {
+          return complaint("orders hold F, I, W, B and UPDATE only",
+                           text("found ", order, " on rank ", rank));
+        });
+        expects(+order.stage < m_nodes.size(), [&] {
+          return complaint("an action names a stage that the graph lacks",
+                           text(order, " on rank ", rank, ", stages 0 to ", m_nodes.size() - 1));
+        });
+        const bool alone = i + 1 == list.size() || list[i + 1].fused ||
+                           order.kind > Kind::backward || list[i + 1].kind > Kind::backward;
+        expects(!order.fused || !alone, [&] {
+          return complaint("a fused entry needs one partner, the entry after it",
+                           text(order, " on rank ", rank));
+        });
+        m_updates |= order.kind == Kind::update;
+        m_items = std::max(m_items, +order.item + 1);
+      }
+      m_entries += list.size();
+    }
+  }
+
+  /// The place of `stage` on `rank`, new or known.
+  std::uint32_t place_on(std::size_t rank, const Order& order) {
+    Node& node = m_nodes[+order.stage];
+    for (const std::uint32_t p : node.places)
+      if (+m_places[p].rank == rank) return p;
+    expects(node.places.empty() || m_orders.graph.replicas, [&] {
+      return complaint("a stage is on two ranks",
+                       text("stage ", order.stage, " on ranks ", m_places[node.places[0]].rank,
+                            " and ", rank, ", which has ", order));
+    });
+    StagePlace& place = m_places.emplace_back();
+    place.stage = order.stage;
+    place.rank = Rank{rank};
+    place.in.resize(node.in.size());
+    place.out.resize(node.out.size());
+    node.places.push_back(static_cast<std::uint32_t>(m_places.size() - 1));
+    return node.places.back();
+  }
+
+  void place_stages() {
+    m_place_of.assign(m_nodes.size() * m_items, nowhere);
+    for (std::size_t rank = 0; rank < m_orders.ranks.size(); ++rank) {
+      for (const Order& order : m_orders.ranks[rank]) {
+        const std::uint32_t p = place_on(rank, order);
+        m_places[p].splits |= order.kind == Kind::backward_input;
+        if (order.kind == Kind::update) continue;
+        std::uint32_t& place = m_place_of[+order.stage * m_items + +order.item];
+        expects(place == nowhere || place == p, [&] {
+          return complaint("a microbatch of a stage is on two ranks",
+                           text(order, " on rank ", rank, ", and on rank ", m_places[place].rank));
+        });
+        place = p;
+      }
+    }
+    for (std::size_t stage = 0; stage < m_nodes.size(); ++stage) {
+      const auto& places = m_nodes[stage].places;
+      expects(!places.empty(),
+              [&] { return complaint("no rank runs a stage", text("stage ", stage)); });
+      for (std::size_t m = 0; m < m_items; ++m) {
+        std::uint32_t& place = m_place_of[stage * m_items + m];
+        if (place == nowhere && places.size() == 1) place = places[0];
+        expects(place != nowhere, [&] { return unfinished(stage, m, "F"); });
+      }
+    }
+  }
+
+  void find_crossings() {
+    for (const Edge& edge : m_edges) {
+      const bool moves = m_nodes[+edge.from].places.size() + m_nodes[+edge.to].places.size() > 2;
+      for (std::size_t m = 0; m < (moves ? m_items : std::min<std::size_t>(m_items, 1)); ++m) {
+        StagePlace& source = at(edge.from, Item{m});
+        StagePlace& target = at(edge.to, Item{m});
+        if (source.rank == target.rank) continue;
+        source.out[edge.out_slot].crosses = target.in[edge.in_slot].crosses = true;
+      }
+    }
+  }
+
+  void find_versions() {
+    for (std::size_t s = 0; s < m_nodes.size(); ++s) {
+      const Node& node = m_nodes[s];
+      expects(node.places.size() == 1, [&] {
+        return complaint("a stage on several ranks cannot update on its own", text("stage ", s),
+                         "leave out the updates: one at the end of the step is appended");
+      });
+      StagePlace& place = m_places[node.places[0]];
+      const WeightVersions* upstream = nullptr;
+      if (m_orders.vertical_sync && !node.in.empty()) {
+        const Stage before = m_edges[node.in[0]].from;
+        expects(+before < s, [&] {
+          return complaint("vertical sync needs a graph whose edges lead to higher stages",
+                           text(before, " -> ", s));
+        });
+        upstream = &m_places[m_nodes[+before].places[0]].versions;
+      }
+      place.versions = weight_versions(m_orders.ranks[+place.rank], place.stage, m_items, upstream,
+                                       complaint({}, {}).where);
+    }
+  }
+
+  const Orders& m_orders;
+  std::vector<Edge> m_edges;
+  std::vector<Node> m_nodes;
+  std::vector<StagePlace> m_places;
+  std::vector<std::uint32_t> m_place_of;  ///< by stage and microbatch
+  std::size_t m_items = 0;
+  std::size_t m_entries = 0;
+  bool m_updates = false;
+};
+
+}  // namespace heddle::inline v0::impl

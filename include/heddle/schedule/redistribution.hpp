@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The room schedule/redistribution/: exchanges between layouts of a tensor, and halo exchanges.
+
+#include <heddle/schedule/redistribution/block_exchange.hpp>
+#include <heddle/schedule/redistribution/exchange_schedule.hpp>
+#include <heddle/schedule/redistribution/exchanged_steps.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/schedule/redistribution/redistribution.hpp>
