@@ -36,7 +36,7 @@ check() {  # check 1|0 (headers or not) files...
 }
 
 cd "$include"
-mapfile -t files < <(find . -name '*.hpp' -printf '%P\n' | LC_ALL=C sort)
+mapfile -t files < <(find . -name '*.[hi]pp' -printf '%P\n' | LC_ALL=C sort)
 ((${#files[@]} > 0)) || { echo "no headers in $include"; exit 1; }
 check 1 "${files[@]}"
 while read -r room _; do

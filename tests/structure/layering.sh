@@ -8,7 +8,7 @@ set -euo pipefail
 rules=$1
 include=$2
 cd "$include"
-mapfile -t headers < <(find . -name '*.hpp' -printf '%P\n' | LC_ALL=C sort)
+mapfile -t headers < <(find . -name '*.[hi]pp' -printf '%P\n' | LC_ALL=C sort)
 ((${#headers[@]} > 0)) || { echo "no headers in $include"; exit 1; }
 
 awk -v rules="$rules" '
@@ -27,7 +27,7 @@ awk -v rules="$rules" '
   # The room that a path below heddle/ belongs to: the innermost folder that rooms.txt lists, or the
   # first one. An umbrella header belongs to its room.
   function room_of(path,    room, folder, count, part, i) {
-    sub(/\.hpp$/, "", path)
+    sub(/\.[hi]pp$/, "", path)
     count = split(path, part, "/")
     room = folder = part[1]
     for (i = 2; i <= count; ++i) {

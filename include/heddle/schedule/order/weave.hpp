@@ -6,8 +6,10 @@
 /// weave(): Orders to Schedule. Names the storage of every stage, inserts the moves between ranks,
 /// and refuses orders that cannot progress.
 
-#include <heddle/schedule/order/impl/weaver.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0 {
 
@@ -28,8 +30,10 @@ namespace heddle::inline v0 {
 /// @throws contract_error for an action twice, a stage on no rank, or on two ranks where the graph
 ///         has no replicas, a microbatch that a stage does not finish, a fused entry without a
 ///         partner.
-[[nodiscard]] inline Schedule weave(const Orders& orders, const StageSizes& sizes = {}) {
-  return impl::Weaver(orders, sizes).run();
-}
+[[nodiscard]] Schedule weave(const Orders& orders, const StageSizes& sizes = {});
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/weave.ipp>
+#endif
