@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
+// space: its own
 
 // PipeDream executed, over MPI ranks and over threads, against the recurrence that it computes:
 // w(t+1) = w(t) - eta grad f(w_1(t - P + 1), ..., w_P(t)), bit for bit.

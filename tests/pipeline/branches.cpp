@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Models of two branches over ranks: stages in opposite directions, interactions between them, a
 // joint loss whose two sides are derived on two ranks, and what is refused. In whole numbers, so

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 4
+// space: its own
 // timeout: 300
 
 // Training with narrow messages: between stages, and between replicas with error feedback.

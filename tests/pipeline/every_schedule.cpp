@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2 3 4
+// space: its own
 // timeout: 300
 
 // Every synchronous schedule of the catalogue, and more of Chimera's, executed, over MPI ranks and

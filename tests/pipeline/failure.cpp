@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
+// space: its own
 // timeout: 240
 
 // A rank that fails in the middle of a step: every rank ends, the others say who failed and where.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Stages run forward only: EnergonAI's pipeline and others over ranks and threads, bitwise as the
 // whole model on one rank.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1
+// space: its own
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3
+// space: its own
 
 // What Stages says and does about memory: where buffers lie, which way messages go, and that the
 // caller's options hold for what ranks say to each other before a run.
