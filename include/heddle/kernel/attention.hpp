@@ -25,7 +25,7 @@ namespace heddle::inline v0::kernel {
 /// output are sequence * context + position. Columns of `qkv` are all of Q, then all of K, then all
 /// of V; inside each the heads follow one another with width / heads columns.
 struct AttentionShape {
-  std::size_t sequences;  ///< of one microbatch
+  std::size_t sequences;  ///< sequences of a microbatch
   std::size_t context;    ///< positions in each
   std::size_t heads;      ///< a divisor of the width
   std::size_t width;      ///< columns of Q, of K, of V and of the output
@@ -97,7 +97,7 @@ struct HeadBlock {
     return Kokkos::subview(view, Range(row + positions.first, row + positions.second),
                            Range(column, column + shape.head_width()));
   }
-  /// Of scores or probabilities: `queries` x `keys`.
+  /// The part of a View of scores or probabilities: `queries` x `keys`.
   template <class View>
   [[nodiscard]] auto scores(const View& view, const Range& queries, const Range& keys) const {
     const std::size_t row = (sequence * shape.heads + head) * shape.context;

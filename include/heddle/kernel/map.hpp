@@ -54,7 +54,7 @@ template <ExecutionSpace Exec, class F, class Out, class... In>
 struct MapDirect {
   MapRow<F, Out, In...> row;
   std::size_t piece;   ///< columns of a piece
-  std::size_t pieces;  ///< of a row
+  std::size_t pieces;  ///< pieces of a row
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const auto item = static_cast<std::size_t>(index);

@@ -33,7 +33,7 @@ struct Copy {
   }
 };
 
-/// What one instruction copies.
+/// The 16 bytes that one instruction copies.
 struct alignas(16) Word16 {
   std::uint64_t low, high;
 };
@@ -182,7 +182,7 @@ void unpack(const Exec& exec, const StridedBlock& block, const std::byte* packed
                           const_cast<std::byte*>(packed));
 }
 
-/// The same of several blocks, one after the other.
+/// Packs several blocks, one after the other.
 template <ExecutionSpace Exec>
 void pack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::byte* base,
           std::byte* packed) {
@@ -191,7 +191,7 @@ void pack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::
     packed += block.bytes();
   }
 }
-/// Likewise.
+/// Unpacks several blocks, one after the other.
 template <ExecutionSpace Exec>
 void unpack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::byte* packed,
             std::byte* base) {

@@ -35,14 +35,14 @@
 
 namespace heddle::inline v0::kernel {
 
-/// What may be said about a stencil on Views of `Rank` axes with elements of type T.
+/// Options of a stencil on Views with `Rank` axes and elements of type T.
 template <class T, std::size_t Rank>
 struct StencilOptions {
-  Boundary boundary = Boundary::interior;  ///< what lies beyond the edge
+  Boundary boundary = Boundary::interior;  ///< the values beyond the edge
   T outside = {};                          ///< the value beyond the edge for Boundary::constant
   /// Points of a tile along each axis of the View. Tiles of this size are then copied to level-0
-  /// scratch on every space. All zero: chosen from the grid, the radius and the scratch, and copied
-  /// where that pays.
+  /// scratch on every space. All zero: the tile is chosen from the grid, the radius and the
+  /// scratch, and copied only if that is faster.
   std::array<std::size_t, Rank> tile = {};
 };
 

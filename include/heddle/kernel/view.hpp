@@ -38,7 +38,7 @@ inline constexpr bool runs_on_host =
 template <class T, ExecutionSpace Exec>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space,
                             Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-/// Likewise a vector.
+/// A vector that kernels of `Exec` read or write; owned by someone else.
 template <class T, ExecutionSpace Exec>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, typename Exec::memory_space,
                             Kokkos::MemoryTraits<Kokkos::Unmanaged>>;

@@ -23,8 +23,8 @@ namespace heddle::inline v0 {
 
 /// Who did what in a call of balance(), by worker. A worker without items took 0 s.
 struct BalancedRound {
-  std::vector<ItemRange> ranges;  ///< the items of each
-  std::vector<Seconds> times;     ///< what it took for them
+  std::vector<ItemRange> ranges;  ///< the items of each worker
+  std::vector<Seconds> times;     ///< the time that each worker took
 };
 
 /// Runs `work(worker, range)` for every worker that `ratios` gives items of [0, items), worker 0 on

@@ -77,10 +77,10 @@ concept Layer = std::movable<L> &&
      requires(L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>&
                             backward) { layer.backward(backward); });
 
-/// Where a LayerStage stands in its model, and the samples that it gets.
+/// The position of a LayerStage in its model, and the number of samples that it gets.
 struct LayerPlace {
   std::size_t rows = 1;        ///< samples of a microbatch
-  int microbatches = 1;        ///< of a step, on this replica
+  int microbatches = 1;        ///< microbatches of a step on this replica
   bool takes_data = false;     ///< holds the model's first layer
   bool computes_loss = false;  ///< holds the model's last layer
 };
@@ -112,8 +112,8 @@ class LayerStage {
   using Elements = Kokkos::View<T*, typename Exec::memory_space>;
 
  public:
-  using scalar_type = T;                              ///< of parameters and activations
-  using memory_space = typename Exec::memory_space;  ///< where they live
+  using scalar_type = T;                              ///< the type of parameters and activations
+  using memory_space = typename Exec::memory_space;  ///< the memory that holds them
 
   /// A stage of these layers, whose parameters it moves into its own memory.
   /// @throws contract_error if there are no layers or no rows, or if a layer does not have as many

@@ -19,9 +19,9 @@ namespace heddle::inline v0 {
 /// `gradient` there.
 template <class T, class MemorySpace = Kokkos::DefaultExecutionSpace::memory_space>
 struct Parameter {
-  using View = Kokkos::View<T, Kokkos::LayoutRight, MemorySpace>;  ///< of the values
+  using View = Kokkos::View<T, Kokkos::LayoutRight, MemorySpace>;  ///< a View of the values
 
-  /// Values of zero, with these extents.
+  /// Constructs values and a gradient of zeros with these extents.
   template <std::convertible_to<std::size_t>... Extents>
   explicit Parameter(const std::string& label, Extents... extents)
       : value(label, static_cast<std::size_t>(extents)...) {}

@@ -26,7 +26,7 @@ template <class T>
 struct BackwardCall {
   Item item = {};                  ///< the microbatch
   const T* input = nullptr;        ///< the input of its forward
-  const T* saved = nullptr;        ///< what its forward stored there
+  const T* saved = nullptr;        ///< the values that its forward saved
   const T* output_grad = nullptr;  ///< output_size() elements; null if that is 0
   T* input_grad = nullptr;         ///< input_size() elements; null if that is 0
   T* delta = nullptr;              ///< delta_size() elements

@@ -54,22 +54,22 @@ enum class GradientSum : std::uint8_t {
 
 /// How Stages divides a model and sums its gradients.
 struct StagesOptions {
-  std::vector<int> layers_per_stage = {};        ///< as equal as can be where empty
-  GradientSum gradient_sum = GradientSum::ring;  ///< over the replicas of a stage
-  bool eager_sum = false;                        ///< as soon as it has them, see eager_sums()
+  std::vector<int> layers_per_stage = {};        ///< empty: as equal as possible
+  GradientSum gradient_sum = GradientSum::ring;  ///< how gradients are summed over replicas
+  bool eager_sum = false;                        ///< sum early, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
-  /// Axes along which ranks hold parts of a stage, and not its replicas: gradients are not summed
-  /// along them. What the parts say to each other is the stage's own, as by a TensorLine.
+  /// The axes along which ranks hold parts of a stage instead of replicas. Gradients are not summed
+  /// along them. The stage itself communicates along them, for example with a TensorLine.
   std::vector<std::string> shard_axes = {};
-  DevicePath path = DevicePath::automatic;  ///< of messages, where the stages' memory is a device's
-  /// What is done to the schedule last, with all sizes and the sums of gradients expanded in it,
-  /// the same on every rank: cast_at_cut() between replicas, for instance. Nothing where empty.
+  DevicePath path = DevicePath::automatic;  ///< how messages leave a device's memory
+  /// A pass over the complete schedule, which has all sizes and sums of gradients: for example
+  /// cast_at_cut() between replicas. It must be the same on every rank. Empty: no pass.
   std::function<Schedule(const Schedule&)> pass = {};
 };
 
-/// What a training step returns: the sum of the losses of all microbatches of all replicas.
+/// The result of a training step.
 struct StepResult {
-  double loss = 0;  ///< as the stages with loss(Item) give it
+  double loss = 0;  ///< the sum of loss(Item) over all microbatches of all replicas
 };
 
 namespace impl {
@@ -119,8 +119,8 @@ concept HasLoss = requires(const S& stage) {
 template <PipelineStage S>
 class Stages {
  public:
-  using scalar_type = typename S::scalar_type;    ///< what parameters and activations are made of
-  using memory_space = typename S::memory_space;  ///< where they live
+  using scalar_type = typename S::scalar_type;    ///< the type of parameters and activations
+  using memory_space = typename S::memory_space;  ///< the memory that holds them
 
   /// So many layers, divided by `options`; nothing is built before a Runner asks.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
@@ -236,9 +236,10 @@ class Stages {
     for (Entry& entry : m_stages) visit(entry.number, *entry.stage);
   }
 
-  /// What stage `number`, of this rank, made of a microbatch of the last step: its output_size()
-  /// elements, in memory_space, valid until the next step. For schedules of forwards alone.
-  /// @throws contract_error where this rank has not made it, or has handed it on.
+  /// Returns the output of stage `number` of this rank for a microbatch of the last step:
+  /// output_size() elements in memory_space, valid until the next step. It is for schedules without
+  /// backward actions. @throws contract_error if this rank has not computed the output, or has sent
+  /// it on.
   [[nodiscard]] std::span<const scalar_type> output(Stage number, Item item) const {
     const auto& made = m_calls.made();
     const auto found = made.find({number, item});
@@ -265,7 +266,7 @@ class Stages {
     Stage number;
     LayerRange layers;
     std::unique_ptr<S> stage;
-    Elements versions = {};  ///< of its parameters, where there are several
+    Elements versions = {};  ///< versions of its parameters, if there are several
   };
   static std::byte* bytes_of(scalar_type* data) { return reinterpret_cast<std::byte*>(data); }
 
@@ -416,7 +417,8 @@ class Stages {
   impl::StageCalls<S> m_calls;
   bool m_counted = false;  ///< the microbatches of this step
   const Communicator* m_replicas = nullptr;
-  /// Of a rank that has come to `task` at `since`: throws where another rank has failed or is late.
+  /// Called when this rank has reached `task` at `since`: throws if another rank has failed or is
+  /// late.
   std::function<void(const Task& task, Seconds since)> m_look_up;
 };
 

@@ -41,7 +41,7 @@ KOKKOS_INLINE_FUNCTION void for_each_index(const Box<Axes>& box, const Body& bod
       for_each_index<Until, Axis + 1>(box, body, at);
 }
 
-/// What both kernels know of their stencil.
+/// The data that both kernels share.
 template <std::size_t Axes, class F, class Out, class In>
 struct StencilGrid {
   using Indices = PerAxis<std::ptrdiff_t, Axes>;

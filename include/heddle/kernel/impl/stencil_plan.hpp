@@ -15,13 +15,13 @@
 
 namespace heddle::inline v0::kernel::impl {
 
-/// What a stencil computes.
+/// The size of a stencil computation.
 template <std::size_t Axes>
 struct StencilShape {
-  PerAxis<std::size_t, Axes> points;      ///< to compute
-  PerAxis<std::size_t, Axes> first;       ///< of them in the grid
+  PerAxis<std::size_t, Axes> points;      ///< the points to compute
+  PerAxis<std::size_t, Axes> first;       ///< the first of them in the grid
   PerAxis<std::size_t, Axes> radius;      ///< 0 along an axis that the grid does not have
-  std::size_t input_bytes, output_bytes;  ///< of an element; 0 for an output that is not kept
+  std::size_t input_bytes, output_bytes;  ///< bytes of an element; 0 for an output that is not kept
 
   /// Leaves out the points whose neighbourhoods reach beyond the grid.
   void leave_edges() {

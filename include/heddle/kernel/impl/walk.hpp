@@ -27,7 +27,7 @@
 
 namespace heddle::inline v0::kernel::impl {
 
-/// Where a row starts in each of the Views, in elements.
+/// The start of a row in each of the Views, in elements.
 template <std::size_t Views>
 struct RowStart {
   std::ptrdiff_t at[Views];
@@ -41,7 +41,7 @@ struct Walk {
 
   std::size_t rows = 1, columns = 1;
   std::ptrdiff_t step[Views] = {};  ///< from one column to the next
-  int axes = 0;                     ///< that count the rows, the slowest first
+  int axes = 0;                     ///< the axes that count the rows, the slowest first
   std::size_t extent[most_axes] = {};
   std::ptrdiff_t stride[most_axes][Views] = {};
 
@@ -54,7 +54,8 @@ struct Walk {
     return all;
   }
 
-  /// Of one row or one axis of rows no division, which devices feel; of two axes one.
+  /// Returns the start of row `index`. With one axis of rows it needs no division, which is slow on
+  /// devices; with two axes it needs one.
   [[nodiscard]] KOKKOS_FUNCTION RowStart<Views> row(std::size_t index) const {
     RowStart<Views> start{};
     const auto go = [&](int axis, std::size_t along) {

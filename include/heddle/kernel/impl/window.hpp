@@ -16,7 +16,7 @@
 
 namespace heddle::inline v0::kernel {
 
-/// What a neighbourhood holds beyond the edge of the grid.
+/// The values of a neighbourhood beyond the edge of the grid.
 enum class Boundary {
   interior,  ///< nothing: only points whose whole neighbourhood lies in the grid are computed
   constant,  ///< one value everywhere

@@ -28,16 +28,18 @@ template <class T, class MemorySpace>
   return memory.data();
 }
 
-/// What the actions of one rank write and no buffer holds, whatever the schedule: each asks for as
-/// many elements as its stage has. Nothing is given back, so that schedules may take turns.
+/// Memory for results that the actions of one rank write and no buffer of the schedule holds. Each
+/// action asks for as many elements as its stage has. Nothing is released before the end, because
+/// other schedules may use the memory in later steps.
 template <class T, class MemorySpace>
 class LentMemory {
  public:
-  /// Of a B, between its two halves.
+  /// The delta of a backward action, between its two halves.
   [[nodiscard]] T* delta(std::size_t count) {
     return reserve(m_delta, "heddle::pipeline::delta", count);
   }
-  /// What a backward pass would need, where there is none; all forwards share it.
+  /// Room for the values that a backward pass would need, if the schedule has none. All forwards
+  /// share it.
   [[nodiscard]] T* saved(std::size_t count) {
     return reserve(m_saved, "heddle::pipeline::saved", count);
   }

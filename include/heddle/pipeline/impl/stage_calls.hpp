@@ -45,7 +45,7 @@ void use_parameters(S& stage, typename S::scalar_type* parameters) {
     if (parameters != stage.parameters()) stage.use_parameters(parameters);
 }
 
-/// Where the backward passes of `stage` add.
+/// The gradients to which the backward passes of `stage` add.
 template <class S>
 [[nodiscard]] std::span<typename S::scalar_type> added_gradients(S& stage) {
   if constexpr (requires { stage.added_gradients(); })
@@ -136,7 +136,7 @@ class StageCalls {
   using MemorySpace = typename S::memory_space;
 
  public:
-  /// What each F of this step kept: nothing where it handed its output on or has none.
+  /// The output that each forward of this step kept; empty if it sent its output on or has none.
   using Made = std::map<std::pair<Stage, Item>, std::span<const T>>;
 
   /// Forgets the step before.

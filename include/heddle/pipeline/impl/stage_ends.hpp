@@ -99,7 +99,7 @@ class Joint {
     return sum;
   }
 
-  /// Where the gradient of joined inputs goes, before divide(); null where there are none.
+  /// Room for the gradient of joined inputs before divide(); null if there are no inputs.
   [[nodiscard]] T* undivided(std::span<const BoundUse> gradients) {
     if (gradients.size() < 2) return gradients.empty() ? nullptr : values(gradients[0]);
     return reserved(m_gradient, gradients);

@@ -24,20 +24,20 @@
 
 namespace heddle::inline v0::impl {
 
-/// The sizes that a stage says, in elements; as ranks tell them to each other.
+/// The sizes of a stage in elements, in the form in which ranks exchange them.
 struct StageElements {
   std::uint32_t stage;
   std::uint64_t input, output, saved, delta, parameters, gradients;
 };
 
-/// Those of every rank's stages.
+/// The sizes of the stages of every rank.
 class SizesOfRanks {
  public:
   explicit SizesOfRanks(std::vector<std::vector<StageElements>> by_rank)
       : m_by_rank(std::move(by_rank)) {}
 
-  /// Of a stage on a rank that holds it; on another one, which only passes on what the stage makes,
-  /// of any rank that does.
+  /// Returns the sizes of `stage` on `rank`. If this rank only passes the stage's output on, it
+  /// returns the sizes on any rank that holds the stage.
   [[nodiscard]] const StageElements& of(Rank rank, Stage stage) const {
     if (const StageElements* const here = find(m_by_rank[+rank], stage)) return *here;
     for (const auto& sizes : m_by_rank)
@@ -133,7 +133,8 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
 /// with parentheses, of which g++ warns.
 using SizeOfRole = std::uint64_t StageElements::*;
 
-/// Which of its stage's sizes a buffer has that is no input; null where stages have no such role.
+/// Returns the size that a buffer with this label has, if it is not an input; null if stages have
+/// no buffer of this role.
 [[nodiscard]] inline SizeOfRole size_of_role(const std::string& label) {
   if (label == role::output || label == role::output_grad || label == role::exchanged)
     return &StageElements::output;
