@@ -42,8 +42,8 @@ class Athread {
   using memory_space = Kokkos::HostSpace;                     ///< main memory
   using device_type = Kokkos::Device<Athread, memory_space>;  ///< both
   using array_layout = Kokkos::LayoutRight;                   ///< rows contiguous: what DMA wants
-  using size_type = memory_space::size_type;                  ///< of extents
-  using index_type = std::ptrdiff_t;                          ///< of ranges
+  using size_type = memory_space::size_type;                  ///< the type of extents
+  using index_type = std::ptrdiff_t;                          ///< the type of indices in ranges
   using scratch_memory_space = Kokkos::ScratchMemorySpace<Athread>;  ///< local memory
 
   /// The default core group, made when it is first asked for, given up by Kokkos::finalize. The
@@ -62,7 +62,7 @@ class Athread {
   void fence(const std::string& name = "heddle::Athread::fence") const;
   /// Number of cores.
   [[nodiscard]] int concurrency() const { return CoreGrid::cores; }
-  /// As Kokkos prints it.
+  /// The name that Kokkos prints.
   [[nodiscard]] static const char* name() { return "heddle::Athread"; }
   /// The cores, their local memory and the threads that play them, in a line.
   void print_configuration(std::ostream& out, bool = false) const {

@@ -25,11 +25,11 @@ namespace heddle::inline v0 {
 struct Counted {
   // The types that Kokkos asks of a memory space.
   using memory_space = Counted;                          ///< itself
-  using execution_space = Athread;                       ///< whose accesses are counted
+  using execution_space = Athread;                       ///< the space whose accesses are counted
   using device_type = Kokkos::Device<Athread, Counted>;  ///< both
-  using size_type = Kokkos::HostSpace::size_type;        ///< of extents
-  using index_type = std::ptrdiff_t;                     ///< of elements
-  /// As Kokkos prints it.
+  using size_type = Kokkos::HostSpace::size_type;        ///< the type of extents
+  using index_type = std::ptrdiff_t;                     ///< the type of indices
+  /// The name that Kokkos prints.
   [[nodiscard]] static constexpr const char* name() { return "heddle::Counted"; }
 };
 
@@ -61,7 +61,7 @@ class CountedReference {
   const CountedReference& operator=(const CountedReference& other) const {
     return *this = static_cast<Value>(other);
   }
-  /// Likewise.
+  /// Loads the other element and stores its value.
   CountedReference& operator=(const CountedReference& other) {
     std::as_const(*this) = static_cast<Value>(other);
     return *this;
@@ -92,10 +92,10 @@ class CountedReference {
 template <class Element>
 struct CountedAccessor {
   // The types of an accessor.
-  using element_type = Element;                 ///< of the View
-  using data_handle_type = Element*;            ///< where they lie
-  using reference = CountedReference<Element>;  ///< what view(i) is
-  using offset_policy = CountedAccessor;        ///< of subviews
+  using element_type = Element;                 ///< elements of the View
+  using data_handle_type = Element*;            ///< the address of an element
+  using reference = CountedReference<Element>;  ///< the type of view(i)
+  using offset_policy = CountedAccessor;        ///< the accessor of subviews
   using memory_space = Counted;                 ///< Kokkos wants to know
 
   constexpr CountedAccessor() = default;

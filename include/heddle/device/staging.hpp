@@ -17,10 +17,10 @@
 
 namespace heddle::inline v0 {
 
-/// What level-0 scratch is on an execution space, which decides what is worth a copy.
+/// The kind of level-0 scratch of an execution space. It decides which data are worth a copy.
 enum class Scratch {
   cached,  ///< a piece of cached memory (host cores): caches bring the data, no copy pays
-  shared,  ///< the threads' shared memory (GPU): a copy pays for what is read more than once
+  shared,  ///< the threads' shared memory (GPU): worth a copy if data are read more than once
   local,   ///< a core's own memory (Athread): whatever a core reads or writes should be copied
 };
 
@@ -46,7 +46,7 @@ class staging {
   /// A thread's handle of its team.
   using Member = typename Kokkos::TeamPolicy<Space>::member_type;
 
-  /// What a pattern needs to know before it decides to copy.
+  /// The kind of scratch, by which a pattern decides whether to copy.
   static constexpr Scratch scratch = std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>
                                          ? Scratch::cached
                                          : Scratch::shared;

@@ -274,7 +274,7 @@ class alignas(64) Core {
   const std::deque<Core>* m_peers;
   impl::Cooperation* m_cooperation = nullptr;
   CoreGroupCounters* m_counters = nullptr;
-  std::uint64_t m_latency = 0;  ///< of its requests, one after another; nanoseconds
+  std::uint64_t m_latency = 0;  ///< the sum over its requests, in nanoseconds
   int m_index;
 };
 

@@ -13,10 +13,10 @@
 
 namespace heddle::inline v0 {
 
-/// Counted over all cores of one launch, or of several. A *piece* is a contiguous run of bytes in
+/// The counters of all cores over one launch or several. A *piece* is a contiguous run of bytes in
 /// main memory: a plain transfer has one, a strided one has many.
 struct CoreGroupCounters {
-  std::uint64_t launches = 0;                 ///< that are summed up here
+  std::uint64_t launches = 0;                 ///< launches in these sums
   std::uint64_t get_bytes = 0;                ///< DMA from main memory
   std::uint64_t put_bytes = 0;                ///< DMA to main memory
   std::uint64_t get_requests = 0;             ///< calls of get() and get_strided()
@@ -27,8 +27,8 @@ struct CoreGroupCounters {
   std::uint64_t misaligned_get_bytes = 0;     ///< in pieces that start off a multiple of 128 B
   std::uint64_t misaligned_put_segments = 0;  ///< 128-byte segments that such puts fill partly
   std::uint64_t rma_bytes = 0;                ///< from core to core
-  std::uint64_t direct_loads = 0;   ///< of main memory, without DMA: reported by the kernel
-  std::uint64_t direct_stores = 0;  ///< the same
+  std::uint64_t direct_loads = 0;   ///< loads of main memory without DMA, as the kernel reports
+  std::uint64_t direct_stores = 0;  ///< stores likewise
   std::uint64_t local_peak = 0;     ///< bytes of local memory in use, the largest of any core
   double modelled_seconds = 0;      ///< see price.hpp; of several launches: their sum
 

@@ -29,7 +29,7 @@ extern "C" {
 
 #include <heddle/device/core_group/options.hpp>
 
-/// What marks a function as one of the cores; set by the compiler that knows both sides.
+/// The attribute of functions that run on the cores, for the compiler that knows both sides.
 #if defined(__sw_host__) || defined(__sw_slave__)
 #define HEDDLE_CRTS_SLAVE [[gnu::slave]]
 #else
@@ -134,7 +134,7 @@ class Core {
 
 namespace impl {
 
-/// What the host hands to the cores. They read it directly, once.
+/// The job that the host passes to the cores. They read it directly, once.
 struct Job {
   const void* kernel;
   std::size_t heap;

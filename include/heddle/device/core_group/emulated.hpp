@@ -74,12 +74,12 @@ class CoreGroup {
         cooperative);
   }
 
-  /// What the last launch counted, also where it threw.
+  /// Returns the counters of the last launch, even if it threw.
   [[nodiscard]] CoreGroupCounters last_launch() const {
     const std::scoped_lock lock(counters_mutex());
     return m_last;
   }
-  /// What all launches since reset_counters() counted.
+  /// Returns the counters of all launches since reset_counters().
   [[nodiscard]] CoreGroupCounters total() const {
     const std::scoped_lock lock(counters_mutex());
     return m_total;
@@ -98,7 +98,7 @@ class CoreGroup {
     void (*call)(const void* copy, Core& core);
   };
 
-  /// What one host thread collects in a launch.
+  /// The counters of one host thread in a launch.
   struct alignas(64) Slot {
     CoreGroupCounters counters;
     std::uint64_t latency = 0;

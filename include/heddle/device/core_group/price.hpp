@@ -26,9 +26,9 @@ struct CoreGroupPrices {
   static constexpr double partial_segment = (12.7 - 1) / 2;
 };
 
-/// max(the latencies of the slowest core, bytes / bandwidth), in seconds. `latency`: nanoseconds
-/// that the requests of the slowest core take one after another, where a direct load or store costs
-/// as much as a request: an assumption, no measurement of it is at hand.
+/// Returns max(the latencies of the slowest core, bytes / bandwidth), in seconds. `latency` is the
+/// sum over the requests of the slowest core, in nanoseconds. A direct load or store counts as much
+/// as a request; this is an assumption that has not been measured.
 [[nodiscard]] inline double modelled_seconds(const CoreGroupCounters& counters,
                                              std::uint64_t latency) noexcept {
   using Price = CoreGroupPrices;

@@ -205,7 +205,8 @@ class ParallelFor<Functor, Policy, heddle::Athread> {
     m_space.impl_launch(heddle::impl::kernel_name<Functor>, heddle::impl::ForKernel<Loop>{m_loop});
   }
 
-  /// Of an MDRangePolicy: the most items in a tile that Kokkos's tuning tries, as on host cores.
+  /// Returns the most items in a tile that Kokkos's tuning of an MDRangePolicy tries, as on host
+  /// cores.
   static int max_tile_size_product(const Policy&, const Functor&) { return 1024; }
 
  private:
@@ -239,7 +240,7 @@ class ParallelReduce<FunctorAndReducer, Policy, heddle::Athread> {
   typename Reducer::pointer_type m_result;
 };
 
-/// What the two classes of a scan share.
+/// The common part of the two classes of a scan.
 template <class Functor, class Policy, class Value>
 class AthreadScan {
   using Analysis = FunctorAnalysis<FunctorPatternInterface::SCAN, Policy, Functor, Value>;

@@ -26,11 +26,12 @@ namespace heddle::inline v0::emulated::impl {
 /// Who takes part in a call that all cores of a group, row or column make together.
 enum class Scope : std::uint8_t { group, row, column };
 
-/// Such a call. Equal on all cores that take part, but for the addresses.
+/// One call of a cooperative function. It is equal on all cores that take part, except for the
+/// addresses.
 struct Meeting {
   const char* name = "";
   Scope scope = Scope::group;
-  std::size_t bytes = 0;  ///< of a broadcast; 0: only meet
+  std::size_t bytes = 0;  ///< bytes of a broadcast; 0: only meet
   int root = 0;           ///< the core that it comes from
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -44,7 +45,7 @@ class Cooperation {
  public:
   Cooperation() : m_fibres(CoreGrid::cores) {}
 
-  /// Where the transfers of a core are kept.
+  /// Sets where the transfers of a core are stored.
   void set_transfers(int core, Transfers& transfers) { place(core).transfers = &transfers; }
 
   /// Runs entry(context, core) on all cores to their ends.
@@ -90,7 +91,7 @@ class Cooperation {
  private:
   enum class State : std::uint8_t { ready, meets, awaits, ended };
 
-  /// What a core does now.
+  /// The current state of a core.
   struct Place {
     State state = State::ready;
     Meeting meeting;

@@ -26,7 +26,7 @@
 
 namespace heddle::inline v0::emulated::impl {
 
-/// What the sanitizers know of a stack. Nothing without them.
+/// Tells the sanitizers about a stack; empty without sanitizers.
 class StackAnnotation {
  public:
 #if defined(__SANITIZE_THREAD__)

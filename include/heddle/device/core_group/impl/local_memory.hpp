@@ -134,7 +134,7 @@ class LocalMemory {
                                                               std::string fix = {}) const {
     return {where(), std::move(what), std::move(why), std::move(fix)};
   }
-  /// Where all of its complaints come from.
+  /// Returns the place that its errors name.
   [[nodiscard]] std::string where() const {
     return text("kernel \"", m_kernel, "\" on ", core_text(m_core));
   }

@@ -18,7 +18,7 @@ namespace heddle::inline v0::emulated::impl {
 /// `pieces` pieces of `piece` bytes, contiguous in local memory and `step` bytes apart at the other
 /// side.
 struct Transfer {
-  const char* name;  ///< of the call that began it
+  const char* name;  ///< the call that began the transfer
   void* to;
   const void* from;
   std::size_t pieces;
