@@ -26,7 +26,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Which rank of `all` each rank of `some` is; -1: none.
+/// Returns for each rank of `some` its number in `all`; -1 if it is not there.
 [[nodiscard]] inline std::vector<int> ranks_in(const Communicator& all, const Communicator& some) {
   constexpr const char* where = "heddle::among";
   std::vector<int> own(static_cast<std::size_t>(some.size())), there(own.size());
@@ -109,7 +109,7 @@ template <class Data, class Space>
   return {all, std::move(there), tensor->parts()};
 }
 
-/// Where every rank of `all` has it.
+/// The same for a tensor that every rank of `all` holds.
 template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
                                          const Sharded<Data, Space>& tensor) {

@@ -55,7 +55,7 @@ namespace heddle::inline v0 {
 template <class Data, class Space>
 class Halo {
  public:
-  /// What it is of.
+  /// The tensor whose halos this fills.
   using Tensor = Sharded<Data, Space>;
 
   /// For tensors of the layout of `tensor`. What is not in one run is packed, and with an age above
@@ -135,13 +135,13 @@ class Halo {
     return done;
   }
 
-  /// What a call performs; with an age, of which what unpacks is done that many calls later.
+  /// Returns the Schedule of a call. With an age, its unpacking actions run that many calls later.
   [[nodiscard]] const Schedule& schedule() const noexcept {
     return m_slots.front()->performer.schedule();
   }
 
-  /// Of the messages of which a table was asked a line each, as in "to rank 1: 8 B of 256 x 2048,
-  /// direct".
+  /// Prints a line for each message whose method a table chose, for example "to rank 1: 8 B of 256
+  /// x 2048, direct".
   friend std::ostream& operator<<(std::ostream& out, const Halo& halo) {
     return out << halo.m_slots.front()->performer.transport();
   }
@@ -152,7 +152,7 @@ class Halo {
   using Exec = typename Space::execution_space;
   static constexpr const char* where = "heddle::Halo";
 
-  /// Where all ranks are to make this one: before anything is made of which they must be told.
+  /// Checks that all ranks construct the same Halo, before any member needs communication.
   [[nodiscard]] static const Communicator& agreed(const Tensor& tensor,
                                                   const schedule::HaloOptions& options,
                                                   const schedule::Freshness& freshness) {
@@ -204,7 +204,7 @@ class Halo {
     };
   }
 
-  /// That of call `call`, counted from 1, and of others that are over.
+  /// Returns the slot of call `call`, counted from 1. Completed calls used it before.
   [[nodiscard]] Slot& slot_of(std::int64_t call) {
     return *m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
   }
@@ -227,7 +227,7 @@ class Halo {
     for (const Arrived& arrived : due.arrived)
       places.unpack(arrived.piece, arrived.data, impl::begin_of(tensor.parts()));
   }
-  /// Where `work` throws, what is under way in other slots does not come any more, and is not
+  /// Runs `work`. If it throws, the exchanges pending in other slots cannot complete, and are not
   /// waited for.
   template <class Work>
   void guarded(Work&& work) {

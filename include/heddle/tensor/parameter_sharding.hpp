@@ -29,7 +29,7 @@ enum class ShardLevel : std::uint8_t {
   world,  ///< all
 };
 
-/// As it is written: `node`.
+/// Prints the level's name, for example `node`.
 inline std::ostream& operator<<(std::ostream& out, ShardLevel level) {
   constexpr const char* names[] = {"rank", "pair", "node", "world"};
   return out << names[static_cast<int>(level)];
@@ -42,8 +42,8 @@ inline std::ostream& operator<<(std::ostream& out, ShardLevel level) {
 /// kept.
 struct ParameterSharding {
   ShardLevel weights = ShardLevel::rank;    ///< where they are kept
-  ShardLevel gradients = ShardLevel::rank;  ///< where they are added up
-  /// Where a second copy of the weights is kept for backward passes, written by the forward pass.
+  ShardLevel gradients = ShardLevel::rank;  ///< the level at which gradients are summed
+  /// The level of a second copy of the weights for backward passes, which the forward pass writes.
   std::optional<ShardLevel> backward = {};
   std::optional<Codec> weight_codec = {};    ///< in which weights travel, but from a second copy
   std::optional<Codec> gradient_codec = {};  ///< in which gradients travel

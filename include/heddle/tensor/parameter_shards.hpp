@@ -31,8 +31,8 @@
 
 namespace heddle::inline v0 {
 
-/// What the stages of one rank share: the group, how it divides, and room for the weights and the
-/// gradients of one stage at a time, those with which it computes.
+/// The memory that the stages of one rank share: the group, its division, and room for the complete
+/// weights and gradients of the one stage that computes.
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 struct ShardRoom {
   std::shared_ptr<const ShardGroup> group = std::make_shared<ShardGroup>();  ///< the replicas
@@ -41,24 +41,25 @@ struct ShardRoom {
   Kokkos::View<Real*, typename Exec::memory_space> weights = {};
   /// All gradients, likewise.
   Kokkos::View<Real*, typename Exec::memory_space> gradients = {};
-  const void* holder = nullptr;  ///< whose weights are there
+  const void* holder = nullptr;  ///< the stage whose weights it holds
 };
 
-/// n parameters. The optimiser's share is n_w of them, dealt out to all replicas; weights are kept
-/// in shares of n_v, gradients of n_g. On one rank all are n, and nothing travels.
+/// The n parameters of a stage, divided among its replicas. The optimiser's share is n_w of them,
+/// weights are stored in shares of n_v elements and gradients in shares of n_g. With one rank all
+/// three are n, and there is no communication.
 ///
-/// Elements kept: 3 n_w (weights, mean, square); n_v more where weights are divided among fewer;
-/// n_g of gradients; and those of a second copy. All stages of a rank share the room of a
-/// ShardRoom, in which what is divided lies whole when it is used: n of the largest stage for
-/// weights, and n for gradients, that kept() does not count.
+/// Elements stored: 3 n_w (weights, mean, square), n_v more if the weights are divided among fewer
+/// ranks, n_g of gradients, and a second copy if there is one. All stages of a rank share one
+/// ShardRoom, which holds the complete weights and gradients while a stage computes: n elements of
+/// the largest stage for each. kept() does not count the ShardRoom.
 ///
-/// All replicas make the same calls in the same order. Kernels and messages are in the order of the
-/// instance that is given; calls that bring something return when it is there.
+/// All replicas make the same calls in the same order. Kernels and messages follow the order of the
+/// given instance. Calls that gather data return when the data have arrived.
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 class ParameterShards {
  public:
-  using Vector = Kokkos::View<Real*, typename Exec::memory_space>;  ///< what is kept
-  using Room = ShardRoom<Real, Exec>;                               ///< what stages share
+  using Vector = Kokkos::View<Real*, typename Exec::memory_space>;  ///< the type of stored vectors
+  using Room = ShardRoom<Real, Exec>;                               ///< the memory that stages share
 
   /// `count` parameters of zeros. Stages of one rank are given one `room`; none: of one rank.
   ParameterShards(std::size_t count, const Exec& exec, std::shared_ptr<Room> room = nullptr)
@@ -86,7 +87,7 @@ class ParameterShards {
 
   /// Takes the memory along; a copy would share it.
   ParameterShards(ParameterShards&&) = default;
-  /// Likewise.
+  /// Moves the shards.
   ParameterShards& operator=(ParameterShards&&) = default;
 
   /// Number of parameters, n.
@@ -100,9 +101,9 @@ class ParameterShards {
     return m_gradients.data() +
            m_room->group->within(m_room->sharding.gradients, ShardLevel::world, m_count).first;
   }
-  /// What backward passes have added up here, of which gradients() is a part: where gradients are
-  /// kept, which may be more than the optimiser's share. What another copy of the stage has added
-  /// may be added to it before update().
+  /// Returns the gradients that backward passes have added on this rank. They may be more than the
+  /// optimiser's share, gradients(), which is a part of them. The gradients of another copy of the
+  /// stage may be added to them before update().
   [[nodiscard]] std::span<Real> added_gradients() const {
     return {m_gradients.data(), m_gradients.size()};
   }
@@ -119,7 +120,7 @@ class ParameterShards {
     return sizeof(Real) * (3 * m_masters.size() + m_gradients.size() + m_backward.size() +
                            (alone(sharding.weights) ? 0 : m_weights.size()));
   }
-  /// What one replica sends in a step of so many forward and backward passes.
+  /// Returns the traffic that one replica sends in a step of `passes` forward and backward passes.
   [[nodiscard]] ShardTraffic step_traffic(std::size_t passes) const {
     return heddle::step_traffic(m_room->sharding, *m_room->group, m_count, sizeof(Real), passes);
   }
@@ -136,7 +137,7 @@ class ParameterShards {
       Kokkos::deep_copy(exec, m_backward, part(m_room->weights, share(*how.backward)));
     return m_room->weights.data();
   }
-  /// Likewise, for a backward pass after the stage's forward pass of the same step.
+  /// Gathers the weights for a backward pass after the stage's forward pass of the same step.
   [[nodiscard]] Real* backward_weights(const Exec& exec) {
     const ParameterSharding& how = m_room->sharding;
     if (!travels(how.weights)) return m_weights.data();
@@ -153,7 +154,7 @@ class ParameterShards {
 
   /// Before the first backward pass of a step.
   void zero_gradients(const Exec& exec) { Kokkos::deep_copy(exec, m_gradients, Real(0)); }
-  /// Where a backward pass adds the gradients of all parameters; add() follows.
+  /// Returns the room to which a backward pass adds the gradients of all parameters; add() follows.
   [[nodiscard]] Real* begin_gradients(const Exec& exec) {
     if (!travels(m_room->sharding.gradients)) return m_gradients.data();
     const auto all = part(m_room->gradients, {0, m_count});

@@ -65,7 +65,7 @@ class Redistributions {
     ExchangePerformer<MemorySpace> performer;
   };
 
-  /// That from `source` to `target` by `paths`, planned where it is not known yet.
+  /// Returns the plan from `source` to `target` by `paths`, and makes it if it is not known yet.
   template <class T, class MemorySpace>
   [[nodiscard]] Known<T, MemorySpace>& find(const Layout& source, const Layout& target,
                                             const ExchangeMemory& memory,

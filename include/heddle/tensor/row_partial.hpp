@@ -15,10 +15,10 @@
 
 namespace heddle::inline v0 {
 
-/// What the classes of some ranks contribute to a row.
+/// The contribution of the classes of some ranks to a row.
 template <std::floating_point Real>
 struct RowPartial {
-  SoftmaxPartial<Real> softmax;  ///< of their logits
+  SoftmaxPartial<Real> softmax;  ///< the softmax of their logits
   Real target;                   ///< the target's logit where it is among them, else 0
 };
 

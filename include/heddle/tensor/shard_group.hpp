@@ -28,7 +28,7 @@ namespace heddle::inline v0 {
 /// along which it sends. Making one is collective. Move-only.
 class ShardGroup : public ShardPlace {
  public:
-  /// Of one rank: nothing travels, and no call of MPI is made.
+  /// A group of one rank, without communication: MPI is not called.
   ShardGroup() = default;
   /// `pair` ranks in a pair and `node` in a node; 1 and all: no such level.
   /// @throws contract_error where a pair does not divide a node, or a node not the ranks.
@@ -77,7 +77,7 @@ class ShardGroup : public ShardPlace {
   }
 
  private:
-  std::vector<Communicator> m_lines;  ///< of a pair, of a node's pairs, of nodes
+  std::vector<Communicator> m_lines;  ///< the lines of a pair, of a node's pairs, and of nodes
 };
 
 }  // namespace heddle::inline v0

@@ -41,19 +41,19 @@ struct ShardTraffic {
   friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
 };
 
-/// One of some ranks in pairs, nodes and the whole, consecutive ones together. A vector of n
-/// elements is dealt out to the ranks of a pair; the share of each to the pairs of its node; what
-/// these have to the nodes: shares of one level lie in those of the level before, so that what
-/// changes level travels along three lines of ranks, one after the other, and as little as can be
-/// over the slowest.
+/// The position of a rank in a hierarchy of pairs, nodes and all ranks; consecutive ranks belong
+/// together. A vector of n elements is divided among the ranks of a pair. Each of these shares is
+/// divided among the pairs of the node, and each of the results among the nodes. The shares of one
+/// level therefore lie in the shares of the level before. Data that change level are sent along
+/// three lines of ranks, one after the other, with the least traffic over the slowest.
 class ShardPlace {
  public:
-  /// Of one rank: nothing travels.
+  /// The position of a single rank, without communication.
   ShardPlace() = default;
-  /// That of `rank`, one of `ranks`, with `pair` ranks in a pair and `node` in a node; 1 and all:
-  /// no such level.
-  /// @throws contract_error where a pair does not divide a node, or a node not the ranks; and where
-  ///         there is no such rank.
+  /// The position of `rank` among `ranks`, with `pair` ranks in a pair and `node` in a node. A
+  /// level of one rank or of all ranks does not exist.
+  /// @throws contract_error if a pair does not divide a node, if a node does not divide the ranks,
+  ///         or if there is no such rank.
   ShardPlace(Rank rank, int ranks, int node, int pair) {
     expects(ranks >= 1 && +rank < static_cast<std::size_t>(ranks), [&] {
       return Complaint{"heddle::ShardPlace", "there is no such rank",
@@ -87,20 +87,22 @@ class ShardPlace {
     return part;
   }
 
-  /// Where the share at level `inner` lies in that at level `outer`, of which it is a part.
+  /// Returns the position of the share at level `inner` in the share at level `outer` that holds
+  /// it.
   [[nodiscard]] Share within(ShardLevel outer, ShardLevel inner, std::size_t count) const {
     const Share own = share(inner, count);
     return {own.first - share(outer, count).first, own.count};
   }
 
-  /// What the rank sends in a gather() of `count` elements of `bytes` each: of every line all
-  /// blocks but that of the next rank.
+  /// Returns the traffic that the rank sends in a gather() of `count` elements of `bytes` each:
+  /// along every line, all blocks except the one of the next rank.
   [[nodiscard]] ShardTraffic gather_traffic(std::size_t count, Bytes bytes, ShardLevel from,
                                             ShardLevel to,
                                             const std::optional<Codec>& codec = {}) const {
     return traffic(count, bytes, to, from, codec, 1);
   }
-  /// What the rank sends in a reduce(): of every line all blocks but its own.
+  /// Returns the traffic that the rank sends in a reduce(): along every line, all blocks except its
+  /// own.
   [[nodiscard]] ShardTraffic reduce_traffic(std::size_t count, Bytes bytes, ShardLevel from,
                                             ShardLevel to,
                                             const std::optional<Codec>& codec = {}) const {
@@ -108,10 +110,10 @@ class ShardPlace {
   }
 
  protected:
-  /// What travels along a line of ranks, in the rank's share at some level.
+  /// The messages along a line of ranks, in the rank's share at some level.
   struct Steps {
     Share outer;                      ///< all that the line divides
-    Share inner;                      ///< of it the rank's own
+    Share inner;                      ///< the rank's own part of it
     std::vector<std::size_t> counts;  ///< elements of each of its ranks
   };
 
@@ -121,7 +123,7 @@ class ShardPlace {
   }
   /// Number of ranks of a line.
   [[nodiscard]] std::size_t size(std::size_t line) const { return m_sizes[line]; }
-  /// That of a line in the rank's share at level `in` of `count` elements.
+  /// Returns the steps along a line in the rank's share at level `in` of `count` elements.
   [[nodiscard]] Steps steps(std::size_t line, ShardLevel in, std::size_t count) const {
     Steps at{within(in, level(line), count), within(in, level(line + 1), count), {}};
     for (std::size_t r = 0; r < m_sizes[line]; ++r)
@@ -130,7 +132,7 @@ class ShardPlace {
   }
 
  private:
-  /// What a line divides is shared at this level.
+  /// Returns the level at which the data that a line divides are shared.
   [[nodiscard]] static ShardLevel level(std::size_t line) { return static_cast<ShardLevel>(line); }
 
   /// All blocks but that of the rank `after` this one, of every line between two levels.
@@ -153,8 +155,8 @@ class ShardPlace {
   std::array<std::size_t, 3> m_places = {0, 0, 0};
 };
 
-/// What the rank at `place` sends in a step of so many forward and backward passes, by messages of
-/// a ShardGroup, where `count` elements of `bytes` each are divided as `how` says.
+/// Returns the traffic that the rank at `place` sends through a ShardGroup in a step of `passes`
+/// forward and backward passes, if `count` elements of `bytes` each are divided as `how` says.
 [[nodiscard]] inline ShardTraffic step_traffic(const ParameterSharding& how,
                                                const ShardPlace& place, std::size_t count,
                                                Bytes bytes, std::size_t passes) {

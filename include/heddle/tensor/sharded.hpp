@@ -44,7 +44,7 @@ class Sharded {
  public:
   /// A rank's elements: dense, the last dimension fastest.
   using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Space::memory_space>;
-  /// What it is of.
+  /// The type of its elements.
   using Element = typename View::value_type;
   /// Number of dimensions.
   static constexpr std::size_t dims = View::rank;
@@ -63,7 +63,7 @@ class Sharded {
                                    std::move(placements))) {
     static_assert(count == dims, "heddle::Sharded: there is one size for each dimension");
   }
-  /// As above, of sizes that were counted.
+  /// The same for sizes that were counted.
   Sharded(const DeviceMesh& mesh, std::vector<std::int64_t> sizes,
           std::vector<Placement> placements)
       : Sharded(mesh.all(), Layout(mesh.shape(), std::move(sizes), std::move(placements))) {}
@@ -103,7 +103,7 @@ class Sharded {
     });
   }
 
-  /// Which rank has what.
+  /// Returns which rank holds which elements.
   [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
   /// The ranks that it is among.
   [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }

@@ -52,12 +52,12 @@ enum class Correction : std::uint8_t {
 template <class T, class Space>
 class StaleSum {
  public:
-  /// What is summed, element by element.
+  /// The View that is summed element by element.
   using View = Kokkos::View<T*, typename Space::memory_space>;
 
-  /// Of `size` values on each rank.
-  /// @throws contract_error for an age or a warm-up below 0; at the contract level "communication"
-  ///         where ranks make another one.
+  /// Sums `size` values of each rank.
+  /// @throws contract_error if the age or the warm-up is negative; at the contract level
+  ///         "communication" also if the ranks construct different sums.
   StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
@@ -109,7 +109,7 @@ class StaleSum {
     Request request;
   };
 
-  /// That of call `call`, counted from 1, and of others that are over.
+  /// Returns the slot of call `call`, counted from 1. Completed calls used it before.
   [[nodiscard]] Slot& slot_of(std::int64_t call) {
     return m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
   }

@@ -52,12 +52,12 @@ enum class RowForm : std::uint8_t {
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 class TensorLine {
  public:
-  using Matrix = kernel::Matrix<Real, Exec>;             ///< what is written
-  using Input = kernel::Matrix<const Real, Exec>;        ///< what is read
+  using Matrix = kernel::Matrix<Real, Exec>;             ///< a matrix that is written
+  using Input = kernel::Matrix<const Real, Exec>;        ///< a matrix that is read
   using Vector = kernel::Vector<Real, Exec>;             ///< likewise, of one dimension
   using InputVector = kernel::Vector<const Real, Exec>;  ///< likewise, to be read
 
-  /// Of one rank.
+  /// A line of one rank.
   TensorLine() = default;
   /// The ranks of `line`, which outlives this; `DeviceMesh::operator[]` has them for an axis. By an
   /// algorithm of ours unless `options` say otherwise, so that its watchdog sees a rank that does
@@ -98,13 +98,13 @@ class TensorLine {
   /// All rows of an activation of which this rank has `rows`: in `room`, all rows x width, where
   /// they are sharded, by an all-gather; else `rows` itself.
   Input gather(const Exec& exec, const Input& rows, const Matrix& room) const;
-  /// What gather() with the same arguments has returned: nothing travels again.
+  /// Returns the result of the last gather() with the same arguments, without communication.
   [[nodiscard]] Input gathered(const Input& rows, const Matrix& room) const {
     return sharded() ? Input(room) : rows;
   }
 
-  /// Where a divided layer leaves its term of a sum, for sum() with the same arguments: `room`, all
-  /// rows x width, where rows are sharded, else `rows` itself.
+  /// Returns the matrix in which a divided layer leaves its term of a sum, for sum() with the same
+  /// arguments: `room` with all rows x width if rows are sharded, else `rows` itself.
   [[nodiscard]] Matrix term(const Matrix& room, const Matrix& rows) const {
     return sharded() ? room : rows;
   }

@@ -21,7 +21,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// Where this rank's arrays "from" and "to" begin.
+/// The addresses of this rank's arrays "from" and "to".
 using ExchangeMemory = std::array<std::byte*, 2>;
 
 /// A Transport over an MpiTransport, which it refers to, for memory of `MemorySpace`: a
@@ -34,10 +34,10 @@ class BoxTransport {
  public:
   /// Stands for a message; see DeviceTransport.
   using Request = typename Carrier::Request;
-  /// What a part stands for.
+  /// The boxes that a part stands for.
   struct Boxes {
     Rank peer;                            ///< to which they go, or from which they come
-    bool sends = false;                   ///< which of the two
+    bool sends = false;                   ///< true: sent from "from", false: received in "to"
     std::size_t array = 0;                ///< the one of ExchangeMemory that they lie in
     StridedMessage<MemorySpace> message;  ///< how
   };
@@ -48,7 +48,7 @@ class BoxTransport {
   void stand_for(const std::byte* part, Boxes boxes) { m_boxes.emplace(part, std::move(boxes)); }
   /// From now on the arrays are these. No message may be under way.
   void arrays(const ExchangeMemory& arrays) noexcept { m_arrays = arrays; }
-  /// What packs and unpacks the part that begins at `part`; null: it stands for none.
+  /// Returns the message that packs and unpacks the part at address `part`; null if there is none.
   [[nodiscard]] const StridedMessage<MemorySpace>* find(const std::byte* part) const {
     const Boxes* const boxes = at(part);
     return boxes == nullptr ? nullptr : &boxes->message;
@@ -71,7 +71,7 @@ class BoxTransport {
   void abort(const Abort& abort) { m_carrier.abort(abort); }
   [[nodiscard]] std::optional<Abort> aborted() { return m_carrier.aborted(); }
 
-  /// As in "to rank 1: 8 B of 256 x 2048, direct", a line for every message of boxes.
+  /// Prints a line for every message of boxes, for example "to rank 1: 8 B of 256 x 2048, direct".
   friend std::ostream& operator<<(std::ostream& out, const BoxTransport& transport) {
     for (const auto& [part, boxes] : transport.m_boxes)
       out << (boxes.sends ? "to" : "from") << " rank " << boxes.peer << ": " << boxes.message

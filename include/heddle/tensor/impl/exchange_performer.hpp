@@ -33,9 +33,9 @@ namespace heddle::inline v0::impl {
 template <class MemorySpace>
 class ExchangePerformer {
  public:
-  /// Of the Schedule of `exchange`. With a table, which expect_usable() lets pass, that says how
-  /// each message travels whose boxes are not in one run. `apart`: as in to_schedule(), and the
-  /// arrays may be written before messages are over, so that MPI gathers nothing from them.
+  /// Performs the Schedule of `exchange`. If there is a table (one that expect_usable() accepts),
+  /// it chooses how each message of non-contiguous boxes is sent. `apart`: as in to_schedule(); the
+  /// arrays may then be written while messages are in flight, so MPI never gathers from them.
   ExchangePerformer(const schedule::BlockExchange& exchange, Schedule schedule,
                     MpiTransport& transport, const ExchangeMemory& memory,
                     const std::optional<PathTable>& paths, bool apart = false)
@@ -61,9 +61,9 @@ class ExchangePerformer {
   }
   /// See Executor.
   [[nodiscard]] bool advance(Handler handler) { return m_executor.advance(handler); }
-  /// Likewise.
+  /// Executes the rest of the step.
   void finish(Handler handler) { m_executor.finish(handler); }
-  /// Likewise.
+  /// Ends the step with an error on all ranks.
   void abort(const char* doing, const char* reason) noexcept { m_executor.abort(doing, reason); }
 
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
@@ -96,7 +96,7 @@ class ExchangePerformer {
     }
   }
 
-  /// Which of the two arrays is `id`.
+  /// Returns the number of the array that `id` names.
   [[nodiscard]] std::size_t array_of(BufferId id) const {
     return m_schedule[m_schedule[id].label] == "to" ? 1 : 0;
   }
@@ -113,7 +113,7 @@ class ExchangePerformer {
   BoxTransport<MemorySpace> m_carrier;
   ExchangeMemory m_memory;
   Schedule m_schedule;
-  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the two it is
+  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< and the number of its array
   std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
   Executor<BoxTransport<MemorySpace>> m_executor;  // refers to those above
 };

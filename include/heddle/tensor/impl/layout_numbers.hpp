@@ -18,7 +18,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// What layout_of() makes `layout` of again: each list after its length.
+/// Encodes `layout` as numbers, each list after its length; layout_of() decodes them.
 [[nodiscard]] inline std::vector<std::int64_t> numbers_of(const Layout& layout) {
   std::vector<std::int64_t> numbers;
   const auto add = [&](const auto& list) {

@@ -16,8 +16,8 @@
 
 namespace heddle::inline v0::impl {
 
-/// As what elements of type T are merged: numbers as they are, those that are only stored narrow as
-/// floats, which are rounded after every merge.
+/// The type in which elements of type T are merged: T itself, or float if T is a narrow storage
+/// type. Results are then rounded after every merge.
 template <class T>
 struct MergedAs {
   using type = T;
@@ -33,7 +33,7 @@ concept Mergeable = requires(const typename MergedAs<T>::type& a) {
   { a + a } -> std::convertible_to<typename MergedAs<T>::type>;
   { a* a } -> std::convertible_to<typename MergedAs<T>::type>;
 };
-/// Those of which one is the least, too.
+/// Reductions that need an order of the elements, such as minimum and maximum.
 template <class T>
 concept OrderMergeable = Mergeable<T> && requires(const typename MergedAs<T>::type& a) {
   { a < a } -> std::convertible_to<bool>;
@@ -62,7 +62,7 @@ struct MergeBy {
     }
     into = static_cast<T>(number);
   }
-  /// What a rank puts in that has nothing to say: here every rank has a part.
+  /// The contribution of a rank without a part; here every rank has one.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = T{};
