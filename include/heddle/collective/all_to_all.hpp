@@ -43,7 +43,7 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   CallView<In> input;
   CallView<Out> output;
   BlockCounts sent = {}, received = {};
-  std::vector<std::uint64_t> table = {};  ///< what rank r sends to q: [r P + q]; of uneven blocks
+  std::vector<std::uint64_t> table = {};  ///< for uneven blocks: [r P + q] is what r sends to q
 
   void check() {
     input.prepare(ViewUse::reads);

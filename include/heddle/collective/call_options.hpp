@@ -20,34 +20,33 @@
 
 namespace heddle::inline v0 {
 
-/// Of every collective call; the same on all ranks but for `path` and `execute`.
+/// The options of a collective call. They are the same on all ranks, except `path` and `execute`.
 ///
 /// Every call takes the elements of a View in the order of their indices, the last index fastest,
-/// whatever its layout; ranks may give Views of different layouts and shapes. One View after
-/// another therefore means one along the first index after another, and blocks cut the first index,
-/// as in a Sharded: blocks of a matrix are rows. A View whose elements lie in this order in memory,
-/// without gaps, travels as it lies: LayoutRight, or one dimension. Any other one, such as
-/// LayoutLeft of several dimensions, a row of it or columns of LayoutRight, is packed into memory
-/// of the call before it and unpacked after it: one copy of what the call reads there, and one of
-/// what it writes. `same_layout` saves both.
+/// whatever its layout. Ranks may pass Views of different layouts and shapes. Views of several
+/// ranks are concatenated along the first index, and blocks divide the first index, as in a
+/// Sharded: the blocks of a matrix are rows. A View whose elements lie in this order in memory,
+/// without gaps, is sent from its own memory: LayoutRight, or one dimension. Any other View is
+/// packed before the call and unpacked after it, for example LayoutLeft of several dimensions, a
+/// row of it, or columns of LayoutRight. This costs one copy of the data that the call reads, and
+/// one of the data that it writes. `same_layout` saves both.
 ///
-/// Every call throws, beside what its own page says,
-/// - contract_error for options that do not fit it: counts that are not its blocks', same_layout of
-///   a View with gaps, a cost table of other ranks, a codec for what is not float or double, with
-///   error feedback in a call that is not prepared, with agreement where a call only reads its
-///   input, or with domains of other ranks, a progress thread below MPI_THREAD_MULTIPLE; where
-///   ranks give different parts of a SharedView; and at the contract level "communication" where
-///   they make different calls;
-/// - infeasible for an algorithm that does not perform the collective among so many ranks, or does
-///   not keep the order of a merge that does not commute: star, binomial_tree and hierarchies of
-///   them over groups of ranks that follow one another do, and perform a reduce_scatter then, too;
-///   of scans all do;
-/// - communication_error where another rank fails, or does not come within the watchdog's time, or
-///   MPI reports an error: the communicator is spent then;
-/// - what a reduction throws, on the rank where it does; std::system_error where a progress thread
-///   cannot start.
-/// Where a call is begun as a Request, what comes to light later is thrown by that; where it is
-/// prepared, by its performance.
+/// Every call throws, beside the errors of its own page,
+/// - contract_error if options do not fit the call: counts that differ from its blocks, same_layout
+///   of a View with gaps, a cost table for other ranks, a codec for elements that are not float or
+///   double, a codec with error feedback in a call that is not prepared, a codec with agreement in
+///   a call that only reads its input, shared-memory domains of other ranks, a progress thread
+///   below MPI_THREAD_MULTIPLE, or different parts of a SharedView on different ranks. At the
+///   contract level "communication" also if ranks make different calls;
+/// - infeasible if the algorithm cannot perform the collective with this number of ranks, or does
+///   not keep the order of a reduction that is not commutative. star, binomial_tree and hierarchies
+///   of them over consecutive ranks keep it, also for a reduce_scatter; for scans all do;
+/// - communication_error if another rank fails or exceeds the watchdog's time, or if MPI reports an
+///   error: the communicator cannot be used afterwards;
+/// - the exceptions of a reduction, on the rank where it throws; std::system_error if a progress
+///   thread cannot start.
+/// If the call is a Request, the Request throws the errors that occur after it has begun. If the
+/// call is prepared, its performance throws them.
 struct CallOptions {
   /// One of ours, as a Schedule. None: what `costs` say, or without them the MPI library's own call
   /// where it knows the reduction and the elements, else one of ours. Merges that do not commute
@@ -84,13 +83,13 @@ struct CallOptions {
   /// and more of host memory, by an algorithm of ours without a codec. Messages otherwise. On a
   /// SharedView they all do, where no algorithm is named straight from each rank to each.
   bool shared_memory = true;
-  /// Of memory that a rank shares for the calls of a communicator, at most. What takes more, or
-  /// more than the host has, goes by messages.
+  /// The most memory that a rank shares for the calls of a communicator. A call that needs more, or
+  /// more than the host has, uses messages.
   Bytes shared_bytes = Bytes{256} << 20;
   /// Whether a thread of its own furthers a Request, instead of its test() and wait(). Needs MPI at
   /// MPI_THREAD_MULTIPLE, and an algorithm of ours.
   bool progress_thread = false;
-  /// Of messages, where the View's memory is a device's.
+  /// How messages leave the memory of a device.
   DevicePath path = DevicePath::automatic;
   /// Whether a call that blocks and is the library's own is polled, so that the watchdog ends it;
   /// otherwise it waits as MPI does, for as long as it takes, and is half a microsecond faster. The

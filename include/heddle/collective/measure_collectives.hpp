@@ -27,7 +27,7 @@
 
 namespace heddle::inline v0 {
 
-/// What measure_collectives() measures. The same on all ranks.
+/// The options of measure_collectives(), the same on all ranks.
 struct CollectiveMeasureOptions {
   std::vector<schedule::Collective> collectives = {schedule::Collective::all_reduce};  ///< which
   /// How large, as schedule::CollectiveOptions::bytes says, in whole floats.
@@ -47,7 +47,7 @@ namespace impl {
 
 /// The first of `all` that are to be timed: `count`, at most two of one algorithm, the first two
 /// over shared memory, of whose copies the simulation knows less, and the first two over levels: it
-/// knows nothing of what the messages of near ranks share on their way to others.
+/// knows nothing of what the messages of near ranks share when they are sent on to others.
 [[nodiscard]] inline std::vector<CollectiveChoice> shortlist(
     const std::vector<CollectivePrediction>& all, std::size_t count) {
   std::vector<CollectiveChoice> flat, shared, nested;

@@ -17,7 +17,7 @@ namespace heddle::inline v0 {
 /// The mean of a sample with weights.
 template <std::floating_point Real>
 struct MeanPartial {
-  Real weight;  ///< of all its values, 0 of none
+  Real weight;  ///< the sum of the weights, 0 without values
   Real mean;    ///< sum w x / sum w
 };
 

@@ -14,7 +14,7 @@
 
 namespace heddle::inline v0 {
 
-/// What some numbers x contribute to a softmax: their greatest, and sum exp(x - max).
+/// The contribution of some numbers x to a softmax: their maximum, and the sum of exp(x - max).
 template <std::floating_point Real>
 struct SoftmaxPartial {
   Real max;  ///< the greatest x, minus infinity of none

@@ -22,7 +22,7 @@ namespace heddle::inline v0 {
 template <class Call>
 class Prepared {
  public:
-  /// Of the library's own making.
+  /// Constructed by the library.
   explicit Prepared(Call call) : m_call(std::move(call)), m_key(impl::checked(m_call, true, true)) {
     if (m_key.codec && m_key.codec->feedback) m_call.keep(schedule());
   }
@@ -33,8 +33,8 @@ class Prepared {
   [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
   /// Whether the MPI library performs it, instead of schedule().
   [[nodiscard]] bool by_library() const { return m_key.choice.library; }
-  /// What an algorithm of ours performs when it is called; start() sends messages. All ranks ask.
-  /// @throws contract_error where the library does it.
+  /// Returns the Schedule that a call performs; start() sends messages. It is a collective call.
+  /// @throws contract_error if the MPI library performs the call.
   [[nodiscard]] Schedule schedule() const {
     expects(!by_library(), [] {
       return Complaint{"heddle::Prepared::schedule", "the MPI library's own call is no schedule"};

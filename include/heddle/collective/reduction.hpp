@@ -32,7 +32,7 @@ concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R
 /// in this order, by way of rank 0, and refuse an algorithm that does not.
 template <class R>
 inline constexpr bool commutes = true;
-/// Likewise.
+/// The same for a reduction that says `commutes = false`.
 template <class R>
 requires(!R::commutes) inline constexpr bool commutes<R> = false;
 

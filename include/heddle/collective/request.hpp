@@ -16,7 +16,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// What a Request stands for. Keeps the Views.
+/// The pending operation of a Request. It keeps the Views.
 class Work {
  public:
   Work() = default;
@@ -48,7 +48,7 @@ class [[nodiscard]] Request {
  public:
   /// None: done.
   Request() = default;
-  /// Of the library's own making.
+  /// Constructed by the library.
   explicit Request(std::unique_ptr<impl::Work> work) : m_work(std::move(work)) {}
   /// Leaves `other` with none.
   Request(Request&&) noexcept = default;

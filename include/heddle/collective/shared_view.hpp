@@ -51,7 +51,7 @@ class SharedView {
                 "heddle::SharedView: the elements travel as bytes");
 
  public:
-  /// What it is as a View, which does not keep the memory.
+  /// The type of its View, which does not keep the memory.
   using View = Kokkos::View<DataType, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
   /// With as many elements along each dynamic axis as `extents` say. Collective over `comm`, on

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// BlockCounts: how the elements of a View are dealt out to ranks.
+/// BlockCounts: the division of the elements of a View among ranks.
 
 #include <cstddef>
 #include <limits>
@@ -22,10 +22,10 @@ namespace impl {
 class BlockCounts {
  public:
   BlockCounts() = default;
-  /// `total` elements, dealt out evenly.
+  /// Divides `total` elements evenly.
   BlockCounts(std::size_t total, std::size_t ranks)
       : m_total(total), m_ranks(ranks), m_each(total / ranks), m_extra(total % ranks) {}
-  /// As `counts` says, or evenly where it is empty. @throws contract_error where they do not fit.
+  /// Divides by `counts`, or evenly if it is empty. @throws contract_error if they do not fit.
   BlockCounts(const char* where, std::size_t total, std::size_t ranks,
               const std::vector<std::size_t>& counts)
       : BlockCounts(total, ranks) {
@@ -39,7 +39,7 @@ class BlockCounts {
     });
   }
 
-  /// As `counts` says, or blocks of `each` where it is empty: what a rank knows that has one block.
+  /// Divides by `counts`, or into blocks of `each` if it is empty; for a rank that has one block.
   [[nodiscard]] static BlockCounts of_each(const char* where, std::size_t each, std::size_t ranks,
                                            const std::vector<std::size_t>& counts) {
     const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
@@ -82,7 +82,7 @@ class BlockCounts {
  private:
   std::size_t m_total = 0;
   std::size_t m_ranks = 1;
-  std::size_t m_each = 0;   ///< of an even division: what each has at least
+  std::size_t m_each = 0;   ///< the least block of an even division
   std::size_t m_extra = 0;  ///< and how many have one more
   std::vector<std::size_t> m_counts;
   std::vector<int> m_mpi_counts, m_mpi_firsts;

@@ -63,7 +63,7 @@ template <class Call>
   });
   return key;
 }
-/// Likewise, of a call whose arguments are checked first.
+/// The same for a call whose arguments are checked first.
 template <class Call>
 [[nodiscard]] PerformerKey checked(Call& call, bool blocking = true, bool keeps = false) {
   call.check();

@@ -35,15 +35,16 @@ struct Kept {
   using of = T;
 };
 
-/// What every call has, `Exec` and `View` being Lent or Kept. A call that derives from it says
-/// - `check()`: what of it is refused;
-/// - `views()`: its CallViews, which check() prepares, so that elements are packed before the call
-///   and unpacked after it where they do not lie in the order of their indices;
-/// - `size()`: which collective it is, of how many bytes;
-/// - `key()`: its Schedule; `memory()`: what that is bound to, `apart()` where it is one of inputs
-///   that lie apart, else `before()`: copies to where it begins; `after()`: copies when it is over;
-/// - `ended()`: what else becomes of its Views, whoever has made it;
-/// - `knows()`: whether MPI can make it; and `library(request)`: MPI's call, which blocks where
+/// The base of every call; `Exec` and `View` are Lent or Kept. A derived call defines
+/// - `check()`: throws if the arguments are invalid;
+/// - `views()`: returns its CallViews, which check() prepares: they are packed before the call and
+///   unpacked after it if their elements do not lie in the order of their indices;
+/// - `size()`: returns the collective and its bytes;
+/// - `key()`: returns the key of its Schedule; `memory()`: the memory to which the Schedule is
+///   bound. If `apart()`, its inputs lie apart; else `before()` copies them to where the Schedule
+///   begins. `after()` copies the results;
+/// - `ended()`: completes its Views, whoever has performed the call;
+/// - `knows()`: returns whether MPI can perform it; `library(request)`: calls MPI, and blocks if
 ///   `request` is null.
 template <class Exec, class View, class R>
 struct CallBase {
@@ -59,7 +60,7 @@ struct CallBase {
   R reduction;
   const Communicator* comm;
   std::conditional_t<std::is_reference_v<Exec>, const CallOptions&, CallOptions> options;
-  /// What a codec with error feedback has lost so far; of a prepared call.
+  /// The errors that a codec with error feedback has accumulated in a prepared call.
   Kokkos::View<std::byte*, MemorySpace> kept = {};
 
   /// Makes room for what a codec will lose, which is nothing so far.
@@ -85,7 +86,7 @@ struct CallBase {
             .space = typeid(MemorySpace)};
   }
 
-  /// Of one with these blocks.
+  /// Returns the key of a call with these blocks.
   [[nodiscard]] PerformerKey key(const CallSize& size, const BlockCounts& blocks,
                                  Rank root = {}) const {
     PerformerKey made = key(size, root);

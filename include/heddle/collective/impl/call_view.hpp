@@ -32,7 +32,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// What a call does with the elements of a View on this rank.
+/// The use that a call makes of the elements of a View on this rank.
 enum class ViewUse { none, reads, writes, updates };
 
 /// Whether the elements of `view` lie one after another in the order of their indices, the last
@@ -70,8 +70,8 @@ class CallView {
   CallView(const View& view)  // NOLINT(google-explicit-constructor)
       : m_view(view), m_data(begin_of(view)) {}
 
-  /// What the call does with it, said before anything else is asked for. Makes room for the packed
-  /// elements where they do not lie in the order of their indices.
+  /// Sets the use that the call makes of the View, before any other member is called. Allocates
+  /// room for packed elements if the elements do not lie in the order of their indices.
   void prepare(ViewUse use) {
     m_use = use;
     if (use == ViewUse::none || in_index_order(m_view)) return;
@@ -106,7 +106,7 @@ class CallView {
     m_data = room;
     m_packed = true;
   }
-  /// That data() has a part of what the call writes before it: of a call in place.
+  /// Says that data() holds a part of the result before the call, because the call is in place.
   void has_part() noexcept { m_has_part = true; }
 
   [[nodiscard]] const View& view() const noexcept { return m_view; }
@@ -118,7 +118,7 @@ class CallView {
   [[nodiscard]] bool stays() const noexcept { return m_stays; }
   /// The elements in the order in which they travel.
   [[nodiscard]] std::byte* data() const noexcept { return m_data; }
-  /// That order, which is the same on all ranks.
+  /// Returns the order of the elements, which is the same on all ranks.
   [[nodiscard]] std::string order() const {
     if (!m_as_it_lies) return "by index";
     std::string found = "by strides";
@@ -126,7 +126,7 @@ class CallView {
       found += text(axis == 0 ? " " : ", ", m_view.stride(axis), " of ", m_view.extent(axis));
     return found;
   }
-  /// Where the element lies that `number` others precede by their indices.
+  /// Returns the address of the element with `number` elements before it in index order.
   [[nodiscard]] std::byte* place_of(std::size_t number) const {
     if (!m_packed) return begin_of(m_view) + number * sizeof(typename View::value_type);
     std::ptrdiff_t offset = 0;
@@ -174,7 +174,7 @@ class CallView {
       if (reads() || m_has_part) Kokkos::deep_copy(exec, m_mirror, in_space());
     }
   }
-  /// What MPI is given.
+  /// Returns the address that MPI gets.
   [[nodiscard]] void* library_data() const {
     if constexpr (!on_host)
       if (m_mirrored) return m_mirror.data();
@@ -226,24 +226,24 @@ template <class Call>
   return found;
 }
 
-/// What is done with all Views of a call: see CallView.
+/// Packs all Views of a call, see CallView.
 template <class Call>
 void pack_views(Call& call) {
   std::apply([&](auto&... each) { (each.pack(call.exec), ...); }, call.views());
 }
-/// Likewise.
+/// Unpacks all Views of a call, see CallView.
 template <class Call>
 void unpack_views(Call& call) {
   std::apply([&](auto&... each) { (each.unpack(call.exec), ...); }, call.views());
   call.ended();
 }
-/// Likewise.
+/// Fetches all Views of a call for MPI, see CallView.
 template <class Call>
 void fetch_views(Call& call) {
   constexpr bool computes = !std::is_same_v<decltype(Call::reduction), NoReduction>;
   std::apply([&](auto&... each) { (each.fetch(call.exec, computes), ...); }, call.views());
 }
-/// Likewise.
+/// Gives all Views of a call back from MPI, see CallView.
 template <class Call>
 void give_views(Call& call) {
   std::apply([&](auto&... each) { (each.give(call.exec), ...); }, call.views());

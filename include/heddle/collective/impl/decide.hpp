@@ -27,7 +27,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Which of ours is taken where none is asked for: few rounds for few bytes.
+/// Returns our default algorithm if the caller names none: few rounds for few bytes.
 [[nodiscard]] inline schedule::Algorithm usual(schedule::Collective collective, Bytes bytes,
                                                int ranks, Rank root) {
   using enum schedule::Algorithm;
@@ -83,7 +83,7 @@ template <class Call>
   return views != nullptr && views->hold(call.memory()[0]);
 }
 
-/// Where in which SharedView the data of such a call lies.
+/// Returns the SharedView, and the place in it, that holds the data of such a call.
 template <class Call>
 [[nodiscard]] PlaceInView place_in_view(const Call& call) {
   return call.comm->template attached<SharedPlace>().views()->place(call.memory()[0]);

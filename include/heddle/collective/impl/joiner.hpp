@@ -53,7 +53,7 @@ void copy_in(const Exec& exec, const std::byte* from, std::byte* into, std::size
   }
 }
 
-/// Of collectives that only move elements.
+/// The reduction of collectives that only move elements.
 struct NoReduction {
   template <class T>
   KOKKOS_FUNCTION void join(T&, const T&) const {}

@@ -27,7 +27,7 @@ class LibraryWork final : public Work {
     wait_for_work(m_call.exec, Call::where);
     heddle::check(m_call.library(&m_request), Call::where);
   }
-  /// What is not over keeps its memory: MPI may still write it.
+  /// A pending call keeps its memory, because MPI may still write it.
   ~LibraryWork() override {
     if (m_request != MPI_REQUEST_NULL) static_cast<void>(new Call(std::move(m_call)));
   }

@@ -38,25 +38,25 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Where the Views of a call begin: its data, or its input and its output; and what it keeps of
-/// what its codec loses.
+/// The addresses of a call: its data, or its input and its output; and the memory in which its
+/// codec keeps errors.
 using CallMemory = std::array<std::byte*, 3>;
 
-/// Which collective a call is, of how many bytes: who makes it may depend on these.
+/// The collective of a call and its bytes, by which the choice of its performer is made.
 struct CallSize {
   schedule::Collective collective;
   Bytes bytes;
 };
 
-/// What two calls have in common that one Schedule serves.
+/// The properties that are equal in all calls that one Schedule serves.
 struct PerformerKey {
   schedule::Collective collective = {};
   CollectiveChoice choice = {};
-  const CostTable* costs = nullptr;  ///< that chose; they say on which machine, too
+  const CostTable* costs = nullptr;  ///< the table that chose, which also names the machine
   int chunks = 1;
   bool usual = false;     ///< nobody has chosen the algorithm
   bool in_place = false;  ///< in a SharedView
-  bool apart = false;     ///< of an all-gather by messages: its input is no part of its output
+  bool apart = false;     ///< the input of an all-gather is not part of its output
   std::optional<Codec> codec = {};
   std::vector<std::uint32_t> codec_domains = {};
   Bytes bytes = 0;
@@ -70,7 +70,7 @@ struct PerformerKey {
   friend bool operator==(const PerformerKey&, const PerformerKey&) = default;
 };
 
-/// Of their Schedules.
+/// Returns the options of the Schedules for `key`.
 [[nodiscard]] inline schedule::CollectiveOptions options_of(const PerformerKey& key, int ranks) {
   return {.ranks = ranks,
           .bytes = key.bytes,
@@ -125,7 +125,7 @@ class Performer {
   [[nodiscard]] const PerformerKey& key() const noexcept { return m_key; }
   /// Whether a call has it, and has not seen its end.
   [[nodiscard]] bool busy() const noexcept { return m_slot != none; }
-  /// Of the operation that has it; `none`.
+  /// Returns the slot of the operation that uses it, or `none`.
   [[nodiscard]] std::size_t slot() const noexcept { return m_slot; }
   void slot(std::size_t number) noexcept { m_slot = number; }
   static constexpr std::size_t none = ~std::size_t{0};
@@ -193,8 +193,8 @@ class PerformerIn final : public Performer {
   Carrier m_carrier;
   CallMemory m_memory;
   Schedule m_schedule;
-  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< which of the three it is
-  Bytes m_kept = 0;                                       ///< of the third, by the buffers so far
+  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< and the number of its memory
+  Bytes m_kept = 0;                                       ///< bytes of the third memory that buffers use
   std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
   Executor<Carrier> m_executor;  // refers to those above
 };
@@ -239,7 +239,7 @@ class CallLine {
     performer.begin(memory, slot * lanes, options);
   }
 
-  /// That the operation of `performer` is over.
+  /// Ends the operation of `performer`.
   void end(Performer& performer) noexcept {
     m_works[performer.slot()] = nullptr;
     performer.slot(Performer::none);
@@ -284,19 +284,19 @@ class CallLine {
   }
 
   MpiTransport m_transport;
-  std::vector<Work*> m_works;  ///< of the operations that are under way, by slot
+  std::vector<Work*> m_works;  ///< pending operations by slot
   std::size_t m_started = 0;
   std::size_t m_under_way = 0;
   std::vector<std::unique_ptr<Performer>> m_performers;  ///< refer to the transport
 };
 
-/// What a communicator keeps for collectives by algorithms of ours: one line for those that the
-/// caller's thread furthers, and a few, each with a transport of its own, for those of threads.
+/// The state of a communicator for collectives by our algorithms: one line for calls that the
+/// caller's thread advances, and some lines, each with its own transport, for progress threads.
 class CallLines {
  public:
   explicit CallLines(MPI_Comm comm) : m_comm(comm) {}
 
-  /// What `costs` choose, which is looked up once for every size that is used now and then.
+  /// Returns the choice of `costs`, which is looked up once for every size that recurs.
   [[nodiscard]] const CollectiveChoice& choose(const CostTable& costs, const CallSize& size,
                                                bool library, bool shared) {
     const auto [collective, bytes] = size;

@@ -50,7 +50,7 @@ namespace impl {
                             key.collective, options, domains);
 }
 
-/// What the rank that shares the most shares for its transient buffers.
+/// Returns the bytes of transient buffers on the rank that shares the most.
 [[nodiscard]] inline Bytes window_bytes(const Schedule& schedule) {
   std::vector<Bytes> of(static_cast<std::size_t>(schedule.ranks()), 0);
   for (const Buffer& buffer : schedule.buffers())
@@ -98,7 +98,7 @@ class SharedPerformer final : public Performer {
   struct Bound {
     BufferId id;
     Rank rank;
-    std::size_t which;  ///< of the two
+    std::size_t which;  ///< the number of its address
     std::byte* begin;
   };
 
@@ -150,17 +150,17 @@ class SharedLine {
       return blocks;
     });
   }
-  /// Those that all ranks see.
+  /// Returns the SharedViews that all ranks see.
   [[nodiscard]] const SharedViews& views() const noexcept { return m_views; }
 
-  /// What the performers that are kept share, of the rank that shares the most for each.
+  /// Returns the bytes that stored performers share, on the rank that shares the most for each.
   [[nodiscard]] Bytes bytes() const {
     Bytes sum = 0;
     for (const Kept& kept : m_kept) sum += kept.bytes;
     return sum;
   }
 
-  /// What a performer for `key` performs.
+  /// Returns the Schedule of a performer for `key`.
   [[nodiscard]] Schedule schedule_of(const PerformerKey& key) const {
     return shared_schedule_of(key, m_transport.size(), m_transport.domains());
   }
@@ -187,12 +187,12 @@ class SharedLine {
   struct Kept {
     PerformerKey key;
     Bytes bound;
-    Bytes bytes = 0;                                  ///< of its window
+    Bytes bytes = 0;                                  ///< the size of its window
     std::unique_ptr<SharedPerformer> performer = {};  ///< none: it would take more than the bound
   };
 
-  /// What `share` returns, which waits for the other ranks as long as `watchdog` says. They are
-  /// told where it fails for good.
+  /// Returns the result of `share`, which waits for the other ranks for at most `watchdog`. If it
+  /// fails permanently, the other ranks are told.
   template <class Share>
   std::invoke_result_t<Share&> together(Seconds watchdog, Share&& share) {
     m_transport.watchdog(watchdog);
@@ -228,7 +228,7 @@ class SharedLine {
   /// Performers that are kept, each with a window of its own.
   static constexpr std::size_t most = 32;
 
-  Seconds m_watchdog;  ///< of what is shared outside of calls
+  Seconds m_watchdog;  ///< for sharing outside of calls
   SharedTransport m_transport;
   bool m_shares;
   bool m_all_share;
@@ -236,7 +236,7 @@ class SharedLine {
   std::vector<Kept> m_kept;  ///< refer to the transport and the views
 };
 
-/// Where a communicator keeps its SharedLine, once there is one.
+/// The holder of a communicator's SharedLine, which may not exist yet.
 class SharedPlace {
  public:
   explicit SharedPlace(MPI_Comm comm) : m_comm(comm) {}

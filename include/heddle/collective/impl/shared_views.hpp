@@ -21,9 +21,9 @@
 
 namespace heddle::inline v0::impl {
 
-/// Where in which SharedView data begins.
+/// A SharedView and a position in it.
 struct PlaceInView {
-  std::size_t number;  ///< of those that were made, the same on all ranks
+  std::size_t number;  ///< in the order of construction, the same on all ranks
   Bytes from;
 
   friend bool operator==(const PlaceInView&, const PlaceInView&) = default;
@@ -39,7 +39,7 @@ class SharedViews {
   /// On this rank.
   explicit SharedViews(Rank self) : m_self(self) {}
 
-  /// Where ranks tell each other by which place of a SharedView they go, before there is any.
+  /// Sets the memory in which ranks exchange the places of a SharedView, before there is one.
   void tell_in(const SharedBlocks& blocks) { m_told = blocks; }
   [[nodiscard]] bool can_tell() const { return m_told.memory != nullptr; }
 
@@ -51,7 +51,7 @@ class SharedViews {
 
   /// Whether `mine`, in this rank's addresses, lies in a block of it.
   [[nodiscard]] bool hold(const std::byte* mine) const { return view_of(mine) != nullptr; }
-  /// Where in which one, as also the next two, for memory that hold() finds.
+  /// Returns the SharedView and the place of `mine`. hold(mine) must be true, here and below.
   [[nodiscard]] PlaceInView place(const std::byte* mine) const {
     const View& view = *view_of(mine);
     return {view.number, static_cast<Bytes>(mine - view.of[+m_self])};
@@ -77,8 +77,8 @@ class SharedViews {
 
  private:
   struct View {
-    std::size_t number;          ///< of those that were made
-    std::vector<std::byte*> of;  ///< of each rank
+    std::size_t number;          ///< in the order of construction
+    std::vector<std::byte*> of;  ///< the address on each rank
     Bytes bytes;
     std::weak_ptr<void> memory;
   };
