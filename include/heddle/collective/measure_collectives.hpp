@@ -45,9 +45,10 @@ struct CollectiveMeasureOptions {
 
 namespace impl {
 
-/// The first of `all` that are to be timed: `count`, at most two of one algorithm, the first two
-/// over shared memory, of whose copies the simulation knows less, and the first two over levels: it
-/// knows nothing of what the messages of near ranks share when they are sent on to others.
+/// Returns the choices that are timed: the first `count` of `all`, at most two of one algorithm,
+/// and the first two over shared memory and over levels. The simulation is less exact for the
+/// latter: it does not know the copies in shared memory, or the links that messages of one node
+/// share.
 [[nodiscard]] inline std::vector<CollectiveChoice> shortlist(
     const std::vector<CollectivePrediction>& all, std::size_t count) {
   std::vector<CollectiveChoice> flat, shared, nested;

@@ -51,8 +51,8 @@ class BlockDatatype {
     }
     check(MPI_Type_commit(&m_type), where);
   }
-  /// Of blocks that follow one another, at least one: an item of it at `base` and the start of the
-  /// first is the bytes of all, in order. @throws as above.
+  /// The datatype of consecutive blocks, at least one. An item of it, at `base` plus the start of
+  /// the first block, is the bytes of all blocks in order. @throws as above.
   explicit BlockDatatype(const std::vector<StridedBlock>& blocks) : BlockDatatype(blocks.front()) {
     if (blocks.size() == 1) return;
     std::vector<BlockDatatype> parts;

@@ -60,7 +60,8 @@ class DeviceMesh {
   /// Number of processes in the mesh.
   [[nodiscard]] int size() const noexcept { return m_all.size(); }
 
-  /// Where this rank lies on the axis `name`. @throws contract_error where there is no such axis.
+  /// Returns this rank's position on the axis `name`. @throws contract_error if there is no such
+  /// axis.
   [[nodiscard]] int coordinate(std::string_view name) const {
     return m_shape.coordinate(rank(), m_shape.axis(name));
   }

@@ -32,10 +32,10 @@ namespace heddle::inline v0 {
 
 /// How messages leave and reach device memory. Ranks need not choose alike.
 enum class DevicePath : std::uint8_t {
-  automatic,  ///< direct where the transport takes such pointers, which MPI is asked, else staged;
-              ///< of a device owned instead of direct where HEDDLE_CHECK_COMMUNICATION is defined
-  direct,     ///< its pointers are handed to the transport
-  staged,     ///< through host memory, pinned where the device has such
+  automatic,  ///< direct if the transport takes device pointers (MPI is asked), else staged; with
+              ///< HEDDLE_CHECK_COMMUNICATION, owned instead of direct
+  direct,     ///< device pointers are passed to the transport
+  staged,     ///< through host memory, pinned if the device has such memory
   owned,      ///< direct from and to memory::message_memory(), where the transport takes pointers;
               ///< staged otherwise: whoever suspects the memory of a View may compare
 };
@@ -113,10 +113,10 @@ class DeviceTransport {
       : m_inner(&inner), m_path(device_path(path, on_host, takes_pointers())) {}
   /// Requests go on with it.
   DeviceTransport(DeviceTransport&&) = default;  // the addresses of slots stay
-  /// Likewise.
+  /// Moves the transport.
   DeviceTransport& operator=(DeviceTransport&&) = default;
 
-  /// Which way messages go; not `automatic`.
+  /// Returns the path of messages; never `automatic`.
   [[nodiscard]] DevicePath path() const noexcept { return m_path; }
   /// Host memory that staged messages have needed so far.
   [[nodiscard]] Bytes staging_bytes() const {
@@ -125,7 +125,7 @@ class DeviceTransport {
     return bytes;
   }
 
-  /// Of `inner`, as all that follows.
+  /// Returns the rank of `inner`. The members below also forward to `inner`.
   [[nodiscard]] Rank rank() const noexcept { return m_inner->rank(); }
   /// Number of ranks.
   [[nodiscard]] int size() const noexcept { return m_inner->size(); }
@@ -170,7 +170,7 @@ class DeviceTransport {
 
   /// Tells every other rank that this one failed.
   void abort(const Abort& abort) { m_inner->abort(abort); }
-  /// What another rank has told, if any has.
+  /// Returns the abort that another rank has sent, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
 
   /// "messages from and to CudaSpace go through host memory"
@@ -229,7 +229,7 @@ class DeviceTransport {
   DevicePath m_path;
   typename MemorySpace::execution_space m_exec{};
   std::deque<Slot> m_slots;   ///< every slot there is; addresses stay
-  std::vector<Slot*> m_free;  ///< those that no message uses
+  std::vector<Slot*> m_free;  ///< slots that no message uses
 };
 static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
 

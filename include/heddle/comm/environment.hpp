@@ -24,8 +24,7 @@
 
 namespace heddle::inline v0 {
 
-/// Which threads may call MPI. Heddle calls it from one thread only, so `funneled` is enough for
-/// it.
+/// The threads that may call MPI. Heddle calls MPI from one thread only, so it needs `funneled`.
 enum class ThreadLevel : std::uint8_t { single, funneled, serialized, multiple };
 
 /// The level's name, `funneled`.
@@ -34,7 +33,7 @@ inline std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
   return out << names[static_cast<int>(level)];
 }
 
-/// What an Environment asks of MPI.
+/// Options of an Environment.
 struct EnvironmentOptions {
   ThreadLevel thread_level = ThreadLevel::funneled;  ///< the least that MPI must provide
 };
@@ -165,7 +164,7 @@ class Environment {
   [[nodiscard]] bool owns_mpi() const noexcept { return m_mpi.owned(); }
   /// True where this object initialized Kokkos, and finalizes it.
   [[nodiscard]] bool owns_kokkos() const noexcept { return m_kokkos.owned(); }
-  /// What MPI provides.
+  /// Returns the thread level that MPI provides.
   [[nodiscard]] ThreadLevel thread_level() const noexcept { return m_mpi.level(); }
 
  private:

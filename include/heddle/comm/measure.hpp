@@ -31,8 +31,8 @@ struct MeasureOptions {
   int short_rounds = 200;     ///< round trips of 8 bytes per pair, for the latency
   int long_rounds = 20;       ///< round trips of 1 MiB and of 4 MiB per pair, for the bandwidth
   int pairs = 8;              ///< at most so many pairs of neighbours are measured, one at a time
-  std::string name = "rank";  ///< of the devices
-  Idle idle = Idle::yield;    ///< of the two ranks that exchange messages; the others nap
+  std::string name = "rank";  ///< the name of the devices
+  Idle idle = Idle::yield;    ///< how the two ranks that exchange messages wait; the others nap
   Seconds watchdog = 60;      ///< longest wait for one message
 };
 

@@ -32,11 +32,11 @@ namespace heddle::inline v0 {
 /// How measure_links() measures.
 struct LinkOptions {
   Seconds budget = 0.1;        ///< for the round trips of a pair; at least 5 are made, at most 100
-  Bytes piece = 16 * 1024;     ///< of the messages that a burst for the bandwidth is made of
+  Bytes piece = 16 * 1024;     ///< size of the messages in a burst, which measures the bandwidth
   Bytes largest = 4ull << 20;  ///< burst
-  int bursts = 3;              ///< of each size
+  int bursts = 3;              ///< bursts of each size
   Seconds watchdog = 60;       ///< longest wait for one message
-  std::string name = "rank";   ///< of the devices
+  std::string name = "rank";   ///< the name of the devices
 };
 
 namespace impl {

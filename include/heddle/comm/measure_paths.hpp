@@ -33,11 +33,11 @@
 
 namespace heddle::inline v0 {
 
-/// What measure_paths() measures.
+/// Options of measure_paths().
 struct PathOptions {
-  std::vector<Bytes> sizes = {1024, 16384, 262144, 4194304};  ///< of messages, ascending
+  std::vector<Bytes> sizes = {1024, 16384, 262144, 4194304};  ///< message sizes, ascending
   std::vector<Bytes> runs = {8, 64, 512, 4096};               ///< each, as far apart as long
-  int rounds = 7;               ///< of which the median is taken; the paths take turns
+  int rounds = 7;               ///< the median of so many is taken; paths alternate
   ExecuteOptions execute = {};  ///< how ranks wait
 };
 

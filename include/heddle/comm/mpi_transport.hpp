@@ -206,7 +206,7 @@ class MpiTransport {
     if (!receiving()) m_control.release();
   }
 
-  /// What another rank has told, if one has; see Transport.
+  /// Returns the abort that another rank has sent, if there is one; see Transport.
   [[nodiscard]] std::optional<Abort> aborted() {
     if (!m_control.heard()) return std::nullopt;
     if (!receiving()) m_control.release();
@@ -306,7 +306,7 @@ class MpiTransport {
               " bytes, expected ", operation.bytes)});
   }
 
-  /// What an operation after an abort is told.
+  /// Returns the error of an operation after an abort.
   [[nodiscard]] communication_error spent(const char* where) {
     static_cast<void>(m_control.heard());
     return communication_error({text(where, ", rank ", rank()),
@@ -390,7 +390,7 @@ class MpiTransport {
   MpiOptions m_options;
   int m_lanes = 0;
   std::deque<Operation> m_operations;  ///< every slot there is; addresses stay
-  std::vector<Operation*> m_free;      ///< those that no message uses
+  std::vector<Operation*> m_free;      ///< operations that no message uses
   bool m_unwound = false;
   int m_exceptions = std::uncaught_exceptions();
 };

@@ -224,7 +224,7 @@ class NcclWire {
   std::vector<Channel> m_in;
   std::deque<Mark> m_marks;  ///< every slot there is; addresses stay
   std::vector<Mark*> m_free;
-  std::deque<Half> m_own_sends, m_own_receives;  ///< that have not met
+  std::deque<Half> m_own_sends, m_own_receives;  ///< halves that have not met
 };
 static_assert(Wire<NcclWire>);
 

@@ -36,9 +36,9 @@
 
 namespace heddle::inline v0 {
 
-/// Of a SharedTransport.
+/// Options of a SharedTransport.
 struct SharedOptions {
-  MpiOptions messages = {};  ///< of the messages
+  MpiOptions messages = {};  ///< options of the messages
   /// Ranks of a host that share memory, at most; 0: all of them. Where a host has parts that are
   /// far from each other, or to act as several hosts.
   int domain = 0;
@@ -118,14 +118,14 @@ class SharedTransport {
     m_over = true;
     m_messages.abort(abort);
   }
-  /// What another rank has told, if one has.
+  /// Returns the abort that another rank has sent, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() {
     std::optional<Abort> told = m_messages.aborted();
     m_over = m_over || told.has_value();
     return told;
   }
 
-  /// Of every rank the lowest rank of its host; see SharesMemory.
+  /// Returns for every rank the lowest rank of its host; see SharesMemory.
   [[nodiscard]] std::vector<std::uint32_t> domains() const { return m_domains; }
 
   /// From now on the longest wait for the others in `share`; see SharedOptions.
@@ -188,7 +188,7 @@ class SharedTransport {
     return all.split(first, self);
   }
 
-  /// Those of them that share memory with this one.
+  /// Returns the ranks of `host` that share memory with this one.
   static Communicator domain_of(const Communicator& host, const SharedOptions& options) {
     expects(options.domain >= 0, [&] {
       return Complaint{where, "a domain has at least one rank", text("domain = ", options.domain),
@@ -198,8 +198,8 @@ class SharedTransport {
     return host.split(options.domain == 0 ? 0 : place / options.domain, place);
   }
 
-  /// What a window takes of the host for `bytes` of one rank, at most: whole pages, of 64 KiB where
-  /// they are large, and one more for what MPI notes of the rank.
+  /// Returns the most memory of the host that a window needs for `bytes` of one rank: whole pages,
+  /// which may have 64 KiB, and one page more for MPI's own data about the rank.
   static Bytes with_pages(Bytes bytes) {
     constexpr Bytes page = Bytes{64} << 10;
     return (bytes / page + 2) * page;
@@ -234,7 +234,7 @@ class SharedTransport {
   /// Whether all ranks of the group say so.
   bool all_have(bool mine) { return together(m_all, MPI_MIN, {mine ? Bytes{1} : 0})[0] != 0; }
 
-  /// What all ranks of `comm` have given, reduced; waits for them.
+  /// Reduces the values of all ranks of `comm`, and waits for them.
   std::vector<Bytes> together(const Communicator& comm, MPI_Op reduction,
                               std::vector<Bytes> given) {
     auto memory = std::make_unique<std::vector<Bytes>>(std::move(given));
@@ -284,10 +284,10 @@ class SharedTransport {
   MpiTransport m_messages;
   Communicator m_all;
   Communicator m_host;    ///< the ranks of this one's host
-  Communicator m_domain;  ///< those of them that share memory with this one
+  Communicator m_domain;  ///< the ranks that share memory with this one
   Seconds m_watchdog;
   Seconds m_patience;
-  std::vector<std::int32_t> m_members;  ///< of the domain, in its order
+  std::vector<std::int32_t> m_members;  ///< the ranks of the domain, in its order
   std::vector<std::uint32_t> m_domains;
   std::vector<std::shared_ptr<Window>> m_windows;
   bool m_over = false;  ///< somebody has aborted, or has not come

@@ -39,11 +39,11 @@ namespace heddle::inline v0 {
 /// A box that goes to a rank, or comes from it: bytes around an address that is said later.
 struct StridedMove {
   Rank peer;           ///< the other rank, or this one
-  StridedBlock block;  ///< which bytes, in which order they travel; of none no message is sent
+  StridedBlock block;  ///< the bytes and their order; an empty block is not sent
   friend bool operator==(const StridedMove&, const StridedMove&) = default;
 };
 
-/// Of a StridedExchange.
+/// Options of a StridedExchange.
 struct StridedOptions {
   /// Chooses the path of each message, as measure_paths() measures it. None: in memory of the host
   /// as shipped_gains() say; in a device's directly where MPI takes such pointers, else staged.
@@ -201,7 +201,7 @@ class StridedExchange {
     wait();
   }
 
-  /// As in "to rank 1: 8 B of 256 x 2048, direct", a line for every message.
+  /// Prints a line for every message, for example "to rank 1: 8 B of 256 x 2048, direct".
   friend std::ostream& operator<<(std::ostream& out, const StridedExchange& exchange) {
     const auto print = [&](const char* way, const std::vector<Message>& messages) {
       for (const Message& message : messages)
@@ -292,7 +292,7 @@ class StridedExchange {
   std::vector<Message> m_sends, m_receives;
   std::vector<StridedBlock> m_own_sends, m_own_receives;
   Kokkos::View<std::byte*, Memory>
-      m_own;  ///< what is on its way from this rank to itself, one box at a time
+      m_own;  ///< data from this rank to itself, one box at a time
   std::optional<Exec> m_exec;
   std::byte* m_to = nullptr;
   bool m_under_way = false;

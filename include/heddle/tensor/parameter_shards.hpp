@@ -58,8 +58,8 @@ struct ShardRoom {
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 class ParameterShards {
  public:
-  using Vector = Kokkos::View<Real*, typename Exec::memory_space>;  ///< the type of stored vectors
-  using Room = ShardRoom<Real, Exec>;                               ///< the memory that stages share
+  using Vector = Kokkos::View<Real*, typename Exec::memory_space>;  ///< a vector
+  using Room = ShardRoom<Real, Exec>;                               ///< shared by the stages
 
   /// `count` parameters of zeros. Stages of one rank are given one `room`; none: of one rank.
   ParameterShards(std::size_t count, const Exec& exec, std::shared_ptr<Room> room = nullptr)

@@ -23,13 +23,13 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// How a call that blocks has its arguments: by reference, for every copy of a View or of an
-/// instance costs locks.
+/// A call that blocks refers to its arguments, because every copy of a View or an instance takes a
+/// lock.
 struct Lent {
   template <class T>
   using of = const T&;
 };
-/// How one has them that outlives the caller's scope: as copies.
+/// A call that outlives its caller's scope copies its arguments.
 struct Kept {
   template <class T>
   using of = T;

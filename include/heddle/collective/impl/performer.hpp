@@ -194,7 +194,7 @@ class PerformerIn final : public Performer {
   CallMemory m_memory;
   Schedule m_schedule;
   std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< and the number of its memory
-  Bytes m_kept = 0;                                       ///< bytes of the third memory that buffers use
+  Bytes m_kept = 0;                                       ///< bytes of the third that are in use
   std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
   Executor<Carrier> m_executor;  // refers to those above
 };

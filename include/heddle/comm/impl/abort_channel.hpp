@@ -142,7 +142,7 @@ class AbortChannel {
   }
 
   Communicator m_comm;
-  std::unique_ptr<AbortRecord> m_record;  ///< what this rank tells; being sent from here
+  std::unique_ptr<AbortRecord> m_record;  ///< this rank's message, while it is in flight
   std::vector<MPI_Request> m_sends;
   std::optional<Abort> m_heard;
   bool m_has_released = false;

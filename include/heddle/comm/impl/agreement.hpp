@@ -37,8 +37,8 @@ namespace impl {
   return line;
 }
 
-/// What `other`, the call of `rank`, has that `meant`, the call of `most`, has not: the functions
-/// where these differ, else the terms.
+/// Describes how `other`, the call of `rank`, differs from `meant`, the call of `most`: by the
+/// functions if these differ, else by the terms.
 [[nodiscard]] inline std::string difference(std::string_view meant, int most,
                                             std::string_view other, int rank) {
   const std::string_view meant_name = first_line(meant);
@@ -108,19 +108,19 @@ class Agreement {
 
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
-  /// What no rank has taken is left to MPI, which may still read it.
+  /// Leaves messages that no rank has received to MPI, which may still read them.
   ~Agreement() {
     if (!sent()) static_cast<void>(new std::vector<Message>(std::move(m_messages)));
   }
 
  private:
-  static constexpr int tag = 32767;  ///< which every MPI grants
+  static constexpr int tag = 32767;  ///< the largest tag that every MPI grants
   static constexpr char same = 's';
   static constexpr char differ = 'd';
   static constexpr char missing = 'm';
 
   struct Message {
-    std::unique_ptr<std::string> words;  ///< whose place is fixed
+    std::unique_ptr<std::string> words;  ///< at a fixed address
     MPI_Request request = MPI_REQUEST_NULL;
   };
 

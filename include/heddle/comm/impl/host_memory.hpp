@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Which memory of the host messages pass through on their way from and to a device's.
+/// The host memory through which messages from and to a device are copied.
 
 #include <type_traits>
 

@@ -29,7 +29,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// What holds of the memory that boxes lie in.
+/// Properties of the memory in which boxes lie.
 struct BoxMemory {
   bool on_host;             ///< the host reaches it
   bool mpi_takes_it;        ///< pointers to it
@@ -37,7 +37,7 @@ struct BoxMemory {
   friend bool operator==(const BoxMemory&, const BoxMemory&) = default;
 };
 
-/// Of `Memory`, where kernels of `Exec` pack.
+/// A message of boxes in `Memory`, which kernels of `Exec` pack.
 template <kernel::ExecutionSpace Exec, class Memory = typename Exec::memory_space>
 [[nodiscard]] BoxMemory box_memory() {
   return {Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible, gpu_aware<Memory>(),
@@ -86,8 +86,8 @@ class StridedMessage {
   using HostMemory = HostMemoryBeside<Memory>;
 
  public:
-  /// Of at least one block, by `path`. What is packed in `Memory` is so at `piece`, which has room
-  /// for all bytes and outlives it, or in memory of its own (null).
+  /// A message of at least one block, by `path`. Data packed in `Memory` go to `piece`, which has
+  /// room for all bytes and outlives the message, or to memory of its own (null).
   StridedMessage(std::vector<StridedBlock> blocks, StridedPath path, std::byte* piece = nullptr)
       : m_blocks(std::move(blocks)), m_path(path) {
     for (const StridedBlock& block : m_blocks) m_bytes += block.bytes();
@@ -131,7 +131,7 @@ class StridedMessage {
                : transport.receive(peer, lane, data(), m_bytes);
   }
 
-  /// As in "8 B of 256 x 2048, direct".
+  /// Prints, for example, "8 B of 256 x 2048, direct".
   friend std::ostream& operator<<(std::ostream& out, const StridedMessage& message) {
     for (const StridedBlock& block : message.m_blocks)
       out << (&block == message.m_blocks.data() ? "" : " + ") << block;
@@ -143,11 +143,11 @@ class StridedMessage {
   using HostPiece = Kokkos::View<std::byte*, HostMemory>;
 
   [[nodiscard]] std::int64_t start() const { return m_blocks.front().start(); }
-  /// What MPI is given, unless it gathers itself.
+  /// Returns the address that MPI gets, unless MPI gathers.
   [[nodiscard]] std::byte* data() const {
     return m_path == StridedPath::direct ? m_piece.data() : m_host.data();
   }
-  /// What kernels pack into and unpack from.
+  /// Returns the memory into which kernels pack and from which they unpack.
   [[nodiscard]] std::byte* packed() const {
     return m_path == StridedPath::one_shot ? m_host.data() : m_piece.data();
   }
@@ -155,9 +155,9 @@ class StridedMessage {
   std::vector<StridedBlock> m_blocks;
   StridedPath m_path;
   Bytes m_bytes = 0;
-  BlockDatatype m_type;  ///< of the path datatype
-  Piece m_piece;         ///< of direct and staged
-  HostPiece m_host;      ///< of one_shot and staged
+  BlockDatatype m_type;  ///< for the path datatype
+  Piece m_piece;         ///< for direct and staged
+  HostPiece m_host;      ///< for one_shot and staged
 };
 
 }  // namespace heddle::inline v0::impl
