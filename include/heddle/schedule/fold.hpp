@@ -3,144 +3,32 @@
 #pragma once
 
 /// @file
-/// fold(): bounded storage. Generators write every part once; folding renames parts to fewer slots,
-/// and proves that every read still sees the value it saw before.
+/// fold(): bounds the storage of a Schedule. Generators write every part once. Folding renames the
+/// parts to fewer slots and proves that every read still sees the same value.
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/builder.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
-namespace impl {
-
-/// A conflict that a fold would make: action `reader` would see the value of another part.
-struct FoldConflict {
-  ActionId reader;
-  std::uint32_t part = 0;   ///< the part it wants
-  std::uint32_t found = 0;  ///< the part whose value the slot holds
-};
-
-/// Follows the uses of one buffer and compares, at every read, the writer seen before and after.
-/// `touched` lists the (action, use) pairs of the buffer in list order.
-inline bool find_conflict(std::span<const std::pair<ActionId, Use>> touched, std::uint32_t slots,
-                          FoldConflict* conflict) {
-  constexpr std::uint32_t nothing = 0xffffffffu;
-  std::vector<std::uint32_t> holds(slots, nothing);
-  for (const auto& [id, use] : touched) {
-    for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
-      std::uint32_t& slot = holds[part % slots];
-      if (use.access() == Access::write) {
-        slot = part;
-      } else if (slot != part) {
-        if (conflict != nullptr) *conflict = {id, part, slot};
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-/// Every buffer's uses in list order; empty for buffers that cannot fold.
-inline std::vector<std::vector<std::pair<ActionId, Use>>> uses_by_buffer(const Schedule& schedule) {
-  std::vector<std::vector<std::pair<ActionId, Use>>> touched(schedule.buffers().size());
-  for (std::size_t i = 0; i < schedule.size(); ++i)
-    for (const Use& use : schedule.uses(ActionId{i}))
-      if (const Buffer& buffer = schedule[use.buffer]; buffer.transient && buffer.parts > 1)
-        touched[+use.buffer].emplace_back(ActionId{i}, use);
-  return touched;
-}
-
-/// The Schedule with buffer b renamed to slots[b] parts of the size its parts had.
-inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::uint32_t>& slots) {
-  std::size_t next = 0;
-  Builder builder = Builder::like(schedule, [&](Buffer buffer) {
-    const std::uint32_t wanted = slots[next++];
-    if (wanted != buffer.parts) buffer.bytes = buffer.bytes / buffer.parts * wanted;
-    buffer.parts = wanted;
-    return buffer;
-  });
-  std::vector<Use> uses;
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    uses.clear();
-    for (Use use : schedule.uses(ActionId{i})) {
-      use.first %= slots[+use.buffer];
-      uses.push_back(use);
-    }
-    builder.add(schedule, ActionId{i}, uses);
-  }
-  return std::move(builder).build();
-}
-
-}  // namespace impl
-
-/// `buffer` with `slots` parts instead of its many: part p becomes p mod slots. Its uses must be of
-/// single parts of equal size.
+/// Returns `schedule` with one buffer reduced to `slots` parts: part p becomes part p mod `slots`.
+/// The buffer must be transient, its parts must have equal sizes, and each use must be of one part.
 ///
-/// @throws infeasible where some read would see another value; it names the read and the two parts.
-[[nodiscard]] inline Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots) {
-  const Buffer& old = schedule[buffer];
-  const auto describe = [&] {
-    return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
-  };
-  expects(slots >= 1 && slots <= old.parts && old.transient && is_cut_evenly(old), [&] {
-    return Complaint{"heddle::fold", text("cannot fold ", describe()),
-                     text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
-                          old.transient ? "transient" : "persistent")};
-  });
-  const auto touched = impl::uses_by_buffer(schedule)[+buffer];
-  for (const auto& [id, use] : touched)
-    expects(use.count == 1, [&] {
-      return Complaint{"heddle::fold", text(action_text(schedule, id), " uses several parts of ",
-                                            describe(), " at once")};
-    });
-  impl::FoldConflict conflict;
-  if (slots < old.parts && impl::find_conflict(touched, slots, &conflict))
-    throw infeasible({"heddle::fold", text(slots, " slots are too few for ", describe()),
-                      text(action_text(schedule, conflict.reader), " wants the value of part ",
-                           conflict.part, " where part ", conflict.found, " is"),
-                      "use more slots, or fold_to_live() to find their number"});
-  std::vector<std::uint32_t> parts;
-  for (const Buffer& each : schedule.buffers()) parts.push_back(each.parts);
-  parts[+buffer] = slots;
-  return impl::rename_parts(schedule, parts);
-}
+/// @throws contract_error if the buffer cannot be folded to `slots` parts.
+/// @throws infeasible if a read would see another value. It names the read and the two parts.
+[[nodiscard]] Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots);
 
-/// Every transient buffer folded to the fewest slots with which all reads see what they saw: the
-/// memory that a run of this list needs. Buffers at either end of a message between ranks, and
-/// those that another rank reads in place, get `slack` slots more, so that a rank can work on while
-/// what it has made before is still under way or in use.
-[[nodiscard]] inline Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack = 1) {
-  const auto touched = impl::uses_by_buffer(schedule);
-  std::vector<std::uint32_t> slots;
-  for (std::size_t b = 0; b < touched.size(); ++b) {
-    const Buffer& buffer = schedule[BufferId{b}];
-    const auto& uses = touched[b];
-    const bool single = std::all_of(uses.begin(), uses.end(),
-                                    [](const auto& entry) { return entry.second.count == 1; });
-    std::uint32_t wanted = buffer.parts;
-    if (!uses.empty() && single && is_cut_evenly(buffer)) {
-      wanted = 1;
-      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
-      const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {
-        const Action& action = schedule[entry.first];
-        const Queue& queue = schedule[action.queue];
-        return (action.kind == Kind::move && !queue.local()) || queue.from != buffer.rank;
-      });
-      if (travels) wanted += slack;
-      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
-    }
-    slots.push_back(std::min(wanted, buffer.parts));
-  }
-  return impl::rename_parts(schedule, slots);
-}
+/// Returns `schedule` with every transient buffer folded to the fewest slots with which all reads
+/// see the same values. This is the memory that one run of the list needs. A buffer at either end
+/// of a message between ranks, or one that another rank reads in place, gets `slack` more slots.
+/// With them a rank can continue while its earlier results are still in flight or in use.
+[[nodiscard]] Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack = 1);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/fold.ipp>
+#endif

@@ -3,88 +3,38 @@
 #pragma once
 
 /// @file
-/// Messages at cuts as storage: their roles, and with_message_sizes(). For passes, and for whoever
-/// binds sizes after them.
+/// Defines the roles of the buffers that hold messages at cuts, and with_message_sizes(). Passes
+/// use it, and every caller that binds sizes after a pass.
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <heddle/core/codec.hpp>
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/action.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
 namespace role {
-inline constexpr const char* narrow = "narrow";  ///< a message at either end of a cut
-/// What messages have lost and the next ones make up for; zeros before the first step.
+/// The message at either end of a cut.
+inline constexpr const char* narrow = "narrow";
+/// The rounding errors of the messages so far, which are added to the next message. They are zero
+/// before the first step.
 inline constexpr const char* residual = "residual";
 }  // namespace role
 
 namespace impl {
 
-/// Gives `narrow` the size of what its codec makes of `wide`, part by part.
-inline void size_message(Buffer& narrow, const Buffer& wide) {
-  const auto encoded = [&](Bytes bytes) {
-    return encoded_bytes(narrow.type, narrow.block, bytes / size_of(wide.type));
-  };
-  narrow.ends.reset();
-  if (!is_bound(wide)) {
-    narrow.bytes = 0;
-  } else if (narrow.block == 0 && wide.ends == nullptr) {
-    narrow.bytes = encoded(wide.bytes);
-  } else if (is_cut_evenly(wide)) {
-    narrow.bytes = wide.parts * encoded(wide.bytes / wide.parts);
-  } else {
-    std::vector<Bytes> sizes;
-    for (std::uint32_t part = 0; part < wide.parts; ++part)
-      sizes.push_back(encoded(part_bytes(wide, part, 1)));
-    cut_in_parts(narrow, std::move(sizes));
-  }
-}
+/// Sets the size of each part of `narrow` to the encoded size of the same part of `wide`.
+void size_message(Buffer& narrow, const Buffer& wide);
 
 }  // namespace impl
 
-/// `schedule` with its messages at cuts, and what they lose, as large as the buffers say that they
-/// are cast from and into. For whoever binds sizes after cast_at_cut().
-[[nodiscard]] inline Schedule with_message_sizes(const Schedule& schedule) {
-  std::vector<const Buffer*> wide(schedule.buffers().size(), nullptr);
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const auto uses = schedule.uses(ActionId{i});
-    const Kind kind = schedule[ActionId{i}].kind;
-    if ((kind != Kind::cast && kind != Kind::combine) || uses.size() < 2) continue;
-    const auto is = [&](const Use& use, std::string_view label) {
-      return schedule[schedule[use.buffer].label] == label;
-    };
-    // A sum's elements may be cut otherwise than what it adds.
-    const bool alike = schedule[uses[0].buffer].parts == schedule[uses[1].buffer].parts;
-    if (is(uses[0], role::narrow) && alike) wide[+uses[0].buffer] = &schedule[uses[1].buffer];
-    if (is(uses[1], role::narrow) && (alike || kind == Kind::cast))
-      wide[+uses[1].buffer] = &schedule[uses[0].buffer];
-    if (uses.size() > 2 && is(uses[2], role::residual))
-      wide[+uses[2].buffer] = &schedule[uses[0].buffer];
-  }
-  std::size_t next = 0;
-  return schedule.with_sizes([&](Buffer& buffer) {
-    const Buffer* const from = wide[next++];
-    if (from == nullptr) return;
-    if (!buffer.transient) {
-      buffer.type = from->type;
-      buffer.bytes = from->bytes;
-      buffer.ends = from->ends;
-      return;
-    }
-    expects(from->bytes == 0 || size_of(buffer.type) < size_of(from->type), [&] {
-      return Complaint{"heddle::with_message_sizes", "a cast at a cut makes elements smaller",
-                       text("elements of ", from->type, ", the cut of ", buffer.type)};
-    });
-    impl::size_message(buffer, *from);
-  });
-}
+/// Returns `schedule` with new sizes for the messages at cuts and for their residuals. The sizes
+/// follow from those of the buffers that the messages are cast from and into. Call it if sizes are
+/// bound after cast_at_cut().
+/// @throws contract_error if the elements of a message are not smaller than those of its buffer.
+[[nodiscard]] Schedule with_message_sizes(const Schedule& schedule);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/message_sizes.ipp>
+#endif

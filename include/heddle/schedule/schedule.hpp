@@ -3,29 +3,30 @@
 #pragma once
 
 /// @file
-/// Schedule: the value that everything else prints, checks, prices and runs.
+/// Schedule: the list of actions that the other rooms print, check, simulate and run.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/action.hpp>
 
 namespace heddle::inline v0 {
 
 namespace impl {
 
-/// The arrays of a Schedule, as the Builder leaves them.
+/// The arrays of a Schedule, which the Builder fills.
 struct ScheduleBody {
   std::string name;
   int ranks = 0;
   std::vector<std::string> labels;
-  std::vector<std::uint32_t> domains;  ///< of every rank; empty: no two share memory
+  std::vector<std::uint32_t> domains;  ///< of every rank; empty if no two ranks share memory
   std::vector<Buffer> buffers;
   std::vector<Queue> queues;
   std::vector<Action> actions;
@@ -36,85 +37,91 @@ struct ScheduleBody {
 
 }  // namespace impl
 
-/// One serial list of actions over named storage; every action also says in which queue it runs.
-/// Run from top to bottom in one thread it is the reference result. Order within a queue is order
-/// of appearance; order between queues is `after(i)`, derived from the storage the actions touch,
-/// so a Schedule cannot be cyclic and its transfers cannot mismatch.
+/// A serial list of actions over named storage. Each action also names the queue in which it runs.
+/// One thread that runs the list from top to bottom computes the reference result. Within a queue,
+/// actions run in list order. Between queues, `after(i)` gives the order, which is derived from the
+/// storage that the actions touch. Therefore a Schedule cannot be cyclic, and every send has a
+/// matching receive.
 ///
-/// Where ranks share memory, an action may touch storage of another rank of its domain; whoever
-/// depends on it waits for that rank to have come so far, as it otherwise waits for a message.
+/// If ranks share memory, an action may touch storage of another rank of its domain. An action that
+/// depends on it then waits for the progress of that rank, as it otherwise waits for a message.
 ///
-/// Immutable, made by a Builder; copies share the arrays.
+/// A Schedule is immutable. A Builder makes it, and copies share the arrays.
 class Schedule {
  public:
-  /// No actions, no ranks.
-  Schedule() : m_body(std::make_shared<const impl::ScheduleBody>()) {}
-  /// What a Builder has gathered.
-  explicit Schedule(impl::ScheduleBody body)
-      : m_body(std::make_shared<const impl::ScheduleBody>(std::move(body))) {}
+  /// Constructs a Schedule without actions and ranks.
+  Schedule();
+  /// Constructs a Schedule from the arrays of a Builder.
+  explicit Schedule(impl::ScheduleBody body);
 
-  /// For people to read.
+  /// Returns the name, which is for human readers.
   [[nodiscard]] const std::string& name() const noexcept { return m_body->name; }
-  /// Number of ranks that take part.
+  /// Returns the number of ranks.
   [[nodiscard]] int ranks() const noexcept { return m_body->ranks; }
-  /// The memory domain of every rank, see Builder::share_memory; empty where no two share memory.
-  [[nodiscard]] std::span<const std::uint32_t> domains() const noexcept { return m_body->domains; }
-  /// Whether the two ranks address each other's memory.
+  /// Returns the memory domain of every rank, see Builder::share_memory. The span is empty if no
+  /// two ranks share memory.
+  [[nodiscard]] std::span<const std::uint32_t> domains() const noexcept {
+    return all(m_body->domains);
+  }
+  /// Returns true if the two ranks can address each other's memory.
   [[nodiscard]] bool shares(Rank a, Rank b) const {
     return a == b || (!m_body->domains.empty() && m_body->domains[+a] == m_body->domains[+b]);
   }
-  /// Number of actions.
+  /// Returns the number of actions.
   [[nodiscard]] std::size_t size() const noexcept { return m_body->actions.size(); }
-  /// Whether there are none.
+  /// Returns true if there are no actions.
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
-  /// The list.
-  [[nodiscard]] std::span<const Action> actions() const noexcept { return m_body->actions; }
-  /// The storage, by BufferId.
-  [[nodiscard]] std::span<const Buffer> buffers() const noexcept { return m_body->buffers; }
-  /// The queues, by QueueId.
-  [[nodiscard]] std::span<const Queue> queues() const noexcept { return m_body->queues; }
-  /// The names, by LabelId; the first is empty.
-  [[nodiscard]] std::span<const std::string> labels() const noexcept { return m_body->labels; }
+  /// Returns the actions, indexed by ActionId.
+  [[nodiscard]] std::span<const Action> actions() const noexcept { return all(m_body->actions); }
+  /// Returns the buffers, indexed by BufferId.
+  [[nodiscard]] std::span<const Buffer> buffers() const noexcept { return all(m_body->buffers); }
+  /// Returns the queues, indexed by QueueId.
+  [[nodiscard]] std::span<const Queue> queues() const noexcept { return all(m_body->queues); }
+  /// Returns the labels, indexed by LabelId. The first label is empty.
+  [[nodiscard]] std::span<const std::string> labels() const noexcept { return all(m_body->labels); }
 
-  /// One action.
+  /// Returns one action.
   [[nodiscard]] const Action& operator[](ActionId id) const { return m_body->actions[+id]; }
-  /// One buffer.
+  /// Returns one buffer.
   [[nodiscard]] const Buffer& operator[](BufferId id) const { return m_body->buffers[+id]; }
-  /// One queue.
+  /// Returns one queue.
   [[nodiscard]] const Queue& operator[](QueueId id) const { return m_body->queues[+id]; }
-  /// One name.
+  /// Returns one label.
   [[nodiscard]] const std::string& operator[](LabelId id) const { return m_body->labels[+id]; }
 
-  /// What action `id` touches, in the order its generator states.
+  /// Returns the uses of action `id`, in the order that its generator states.
   [[nodiscard]] std::span<const Use> uses(ActionId id) const {
     const auto& body = *m_body;
     const std::size_t begin = body.actions[+id].first_use;
     const std::size_t end = +id + 1 < size() ? body.actions[+id + 1].first_use : body.uses.size();
-    return std::span(body.uses).subspan(begin, end - begin);
+    return {body.uses.data() + begin, end - begin};
   }
-  /// The earlier actions of other queues that action `id` waits for: at most one per queue and end.
+  /// Returns the earlier actions of other queues that action `id` waits for. There is at most one
+  /// of them per queue and end.
   [[nodiscard]] std::span<const After> after(ActionId id) const {
     const auto& body = *m_body;
     const std::size_t begin = body.after_begin[+id];
-    return std::span(body.after).subspan(begin, body.after_begin[+id + 1] - begin);
+    return {body.after.data() + begin, body.after_begin[+id + 1] - begin};
   }
 
-  /// The uses of all actions, one after another.
-  [[nodiscard]] std::span<const Use> all_uses() const noexcept { return m_body->uses; }
-  /// The dependencies of all actions, one after another.
-  [[nodiscard]] std::span<const After> all_after() const noexcept { return m_body->after; }
-  /// Where the dependencies of every action begin in all_after(); one entry more than actions.
+  /// Returns the uses of all actions, one action after another.
+  [[nodiscard]] std::span<const Use> all_uses() const noexcept { return all(m_body->uses); }
+  /// Returns the dependencies of all actions, one action after another.
+  [[nodiscard]] std::span<const After> all_after() const noexcept { return all(m_body->after); }
+  /// Returns, for every action, the index of its first dependency in all_after(). The span has one
+  /// entry more than there are actions.
   [[nodiscard]] std::span<const std::uint32_t> after_begin() const noexcept {
-    return m_body->after_begin;
+    return all(m_body->after_begin);
   }
 
-  /// Bytes of the parts that `use` covers.
+  /// Returns the bytes of the parts that `use` covers.
   [[nodiscard]] Bytes bytes(const Use& use) const {
     return part_bytes((*this)[use.buffer], use.first, use.count);
   }
 
-  /// The same list over storage of other sizes: `change(buffer)` sets `bytes`, `ends` and `type`.
+  /// Returns a Schedule with the same actions and with storage of other sizes. `change(buffer)` is
+  /// called for each buffer, in order, and sets `bytes`, `ends` and `type`.
   template <class Change>
   [[nodiscard]] Schedule with_sizes(Change&& change) const {
     impl::ScheduleBody body = *m_body;
@@ -123,7 +130,17 @@ class Schedule {
   }
 
  private:
+  /// Returns a span over `array`. The span's constructor from a range costs more compile time.
+  template <class T>
+  [[nodiscard]] static std::span<const T> all(const std::vector<T>& array) noexcept {
+    return {array.data(), array.size()};
+  }
+
   std::shared_ptr<const impl::ScheduleBody> m_body;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/schedule.ipp>
+#endif

@@ -3,36 +3,44 @@
 #pragma once
 
 /// @file
-/// What a stage stores: the roles of its buffers, and their sizes.
+/// Defines the roles of the buffers of a stage, and their sizes.
 
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 
-/// The roles of the buffers that weave() makes, each with one part per microbatch except weights,
-/// which have one per version, and gradients, which have one part.
+/// The roles of the buffers that weave() makes. `weights` buffers have one part per version,
+/// `gradients` buffers have one part, and all others have one part per microbatch.
 namespace role {
-inline constexpr const char* input = "input";    ///< received output of an earlier stage
-inline constexpr const char* output = "output";  ///< what a stage hands on
-inline constexpr const char* saved = "saved";    ///< kept from forward to backward
-inline constexpr const char* exchanged =
-    "exchanged";  ///< received output of a stage that shares a loss with this one
-inline constexpr const char* output_grad = "output_grad";  ///< received gradient of the output
-inline constexpr const char* input_grad = "input_grad";    ///< gradient of the input, handed back
-inline constexpr const char* delta = "delta";              ///< kept from I to W
-inline constexpr const char* weights = "weights";          ///< parameters of the stage
-inline constexpr const char* gradients =
-    "gradients";  ///< their gradients, summed over the microbatches
+/// The output of an earlier stage, received.
+inline constexpr const char* input = "input";
+/// The output of a stage, which the next stages use.
+inline constexpr const char* output = "output";
+/// The activations that a stage keeps from its forward to its backward pass.
+inline constexpr const char* saved = "saved";
+/// The output of a stage that shares a loss with this stage, received.
+inline constexpr const char* exchanged = "exchanged";
+/// The gradient of the output, received.
+inline constexpr const char* output_grad = "output_grad";
+/// The gradient of the input, which the earlier stage uses.
+inline constexpr const char* input_grad = "input_grad";
+/// The data that a stage keeps from I (backward_input) to W (backward_weight).
+inline constexpr const char* delta = "delta";
+/// The parameters of the stage.
+inline constexpr const char* weights = "weights";
+/// The gradients of the parameters, summed over the microbatches.
+inline constexpr const char* gradients = "gradients";
 }  // namespace role
 
-/// Sizes that all stages share, in bytes per microbatch (parameters: per stage). Zero where only
-/// the order matters; a Runner replaces them by those of the model.
+/// The sizes of the buffers of a stage, the same for all stages: bytes per microbatch, and for the
+/// parameters bytes per stage. They may be zero if only the order matters. A Runner replaces them
+/// by the sizes of the model.
 struct StageSizes {
-  Bytes activation = 0;        ///< handed on by a stage; so is its gradient, backwards
-  Bytes saved = 0;             ///< kept from forward to backward
-  Bytes delta = 0;             ///< kept from I to W
-  Bytes parameters = 0;        ///< of the stage; the gradients are as large
-  Scalar type = Scalar::byte;  ///< of the elements of all of them
+  Bytes activation = 0;        ///< of the output of a stage, and of its gradient
+  Bytes saved = 0;             ///< of the data kept from the forward to the backward pass
+  Bytes delta = 0;             ///< of the data kept from I to W
+  Bytes parameters = 0;        ///< of the parameters of the stage; its gradients have the same size
+  Scalar type = Scalar::byte;  ///< the type of the elements of all these buffers
 };
 
 }  // namespace heddle::inline v0

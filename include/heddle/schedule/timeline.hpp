@@ -3,12 +3,10 @@
 #pragma once
 
 /// @file
-/// Timeline: when every action of a Schedule took place, predicted or measured, and what follows
-/// from it: makespan, busy time, bubble ratio, memory over time.
+/// Timeline: the times of all actions of a Schedule, predicted or measured, and the makespan, busy
+/// time and bubble ratio that follow from them.
 
-#include <algorithm>
-#include <cstdint>
-#include <string_view>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -18,61 +16,62 @@
 
 namespace heddle::inline v0 {
 
-/// When one action took place. `arrival` is the end at the destination of a move, and of a fused
-/// action that of the pair; for every other action it equals `end`.
+/// The times of one action. The arrival of a move is its end at the destination. The arrival of a
+/// fused action is the end of the pair. For every other action the arrival equals `end`.
 template <class Time>
 struct BasicSpan {
-  Time start = {};    ///< when it begins
-  Time end = {};      ///< when its queue is free again
-  Time arrival = {};  ///< when others see what it did
+  Time start = {};    ///< the time at which the action begins
+  Time end = {};      ///< the time at which its queue is free again
+  Time arrival = {};  ///< the time at which other actions can use its results
 };
 
-/// Spans of all actions of a Schedule, indexed as its actions are. Time is Seconds, or a rational
-/// where closed forms are to hold exactly.
+/// The spans of all actions of a Schedule, indexed by ActionId. Time is Seconds, or a rational type
+/// if closed forms must hold exactly.
 template <class Time>
 class BasicTimeline {
  public:
-  using Span = BasicSpan<Time>;  ///< of one action
+  using Span = BasicSpan<Time>;  ///< the span of one action
 
-  /// Of no Schedule.
+  /// Constructs the timeline of an empty Schedule.
   BasicTimeline() = default;
-  /// One span for each action of `schedule`, in its order.
+  /// Constructs a timeline from one span for each action of `schedule`, in its order.
   BasicTimeline(Schedule schedule, std::vector<Span> spans)
       : m_schedule(std::move(schedule)), m_spans(std::move(spans)) {}
 
-  /// Takes over another Schedule and keeps the memory of the spans, whose values are then stale.
+  /// Replaces the Schedule and reuses the memory of the spans. The caller must fill in all spans,
+  /// because their values are stale.
   void reset(Schedule schedule) {
     m_schedule = std::move(schedule);
     m_spans.resize(m_schedule.size());
   }
 
-  /// Whose actions these are.
+  /// Returns the Schedule of these actions.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
-  /// The spans, in the order of the actions.
+  /// Returns the spans, in the order of the actions.
   [[nodiscard]] const std::vector<Span>& spans() const noexcept { return m_spans; }
-  /// The same, to be filled in.
+  /// Returns the spans for writing.
   [[nodiscard]] std::vector<Span>& spans() noexcept { return m_spans; }
-  /// The span of one action.
+  /// Returns the span of one action.
   [[nodiscard]] const Span& operator[](ActionId id) const { return m_spans[+id]; }
 
-  /// First start. Zero for an empty timeline.
+  /// Returns the earliest start, or zero for an empty timeline.
   [[nodiscard]] Time begin() const {
     Time first{};
     for (std::size_t i = 0; i < m_spans.size(); ++i)
       if (i == 0 || m_spans[i].start < first) first = m_spans[i].start;
     return first;
   }
-  /// Last arrival. Zero for an empty timeline.
+  /// Returns the latest arrival, or zero for an empty timeline.
   [[nodiscard]] Time end() const {
     Time last{};
     for (std::size_t i = 0; i < m_spans.size(); ++i)
       if (i == 0 || last < m_spans[i].arrival) last = m_spans[i].arrival;
     return last;
   }
-  /// From the first start to the last arrival.
+  /// Returns the time from the earliest start to the latest arrival.
   [[nodiscard]] Time makespan() const { return end() - begin(); }
 
-  /// Time in which `rank` does the model's work (is_work), one entry per rank.
+  /// Returns the time that each rank spends on the model's work (see is_work()).
   [[nodiscard]] std::vector<Time> busy() const {
     std::vector<Time> total(static_cast<std::size_t>(m_schedule.ranks()), Time{});
     for (std::size_t i = 0; i < m_spans.size(); ++i) {
@@ -84,8 +83,8 @@ class BasicTimeline {
     return total;
   }
 
-  /// Share of the ranks' time in which they do none of the model's work:
-  /// 1 - (sum of busy times) / (ranks * makespan). Zero for an empty timeline.
+  /// Returns the share of the ranks' time in which they do none of the model's work:
+  /// 1 - (sum of busy times) / (ranks * makespan). It is zero for an empty timeline.
   [[nodiscard]] Time bubble_ratio() const {
     const Time whole = makespan() * Time(m_schedule.ranks());
     if (!(Time{} < whole)) return Time{};
@@ -99,7 +98,7 @@ class BasicTimeline {
   std::vector<Span> m_spans;
 };
 
-using Span = BasicSpan<Seconds>;          ///< in seconds
-using Timeline = BasicTimeline<Seconds>;  ///< in seconds
+using Span = BasicSpan<Seconds>;          ///< a span in seconds
+using Timeline = BasicTimeline<Seconds>;  ///< a timeline in seconds
 
 }  // namespace heddle::inline v0

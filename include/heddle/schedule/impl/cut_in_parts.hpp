@@ -3,35 +3,28 @@
 #pragma once
 
 /// @file
-/// Giving a buffer parts of any sizes. For generators and passes that make buffers.
+/// Cuts a buffer into parts of any sizes. Generators and passes that make buffers use it.
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <numeric>
-#include <utility>
 #include <vector>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// Whether the sizes of a buffer are known: no bytes and no ends mean that they are not yet.
+/// Returns true if the sizes of a buffer are known. A buffer without bytes and without ends has
+/// unknown sizes.
 [[nodiscard]] inline bool is_bound(const Buffer& buffer) noexcept {
   return buffer.bytes != 0 || buffer.ends != nullptr;
 }
 
-/// Cuts `buffer` in parts of these sizes; of one that is not `bound` only their number counts. Says
-/// where parts end only where they differ, or have no bytes.
-inline void cut_in_parts(Buffer& buffer, std::vector<Bytes> sizes, bool bound = true) {
-  buffer.parts = static_cast<std::uint32_t>(sizes.size());
-  buffer.bytes = std::accumulate(sizes.begin(), sizes.end(), Bytes{0});
-  buffer.ends.reset();
-  const bool even = std::ranges::all_of(sizes, [&](Bytes size) { return size == sizes[0]; });
-  if (!bound || (even && buffer.bytes != 0)) return;
-  std::partial_sum(sizes.begin(), sizes.end(), sizes.begin());
-  buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(sizes));
-}
+/// Cuts `buffer` into parts of these sizes. If it is not `bound`, only the number of sizes counts.
+/// `ends` is set only if the sizes differ or are all zero.
+void cut_in_parts(Buffer& buffer, std::vector<Bytes> sizes, bool bound = true);
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/impl/cut_in_parts.ipp>
+#endif

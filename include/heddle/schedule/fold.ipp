@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of fold.hpp.
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+// A conflict that a fold would cause: action `reader` would see the value of another part.
+struct FoldConflict {
+  ActionId reader;
+  std::uint32_t part = 0;   // the part that it reads
+  std::uint32_t found = 0;  // the part whose value the slot holds
+};
+
+// Follows the uses of one buffer and compares, at every read, the writer before and after the fold.
+// `touched` lists the (action, use) pairs of the buffer in list order.
+inline bool find_conflict(std::span<const std::pair<ActionId, Use>> touched, std::uint32_t slots,
+                          FoldConflict* conflict) {
+  constexpr std::uint32_t nothing = 0xffffffffu;
+  std::vector<std::uint32_t> holds(slots, nothing);
+  for (const auto& [id, use] : touched) {
+    for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
+      std::uint32_t& slot = holds[part % slots];
+      if (use.access() == Access::write) {
+        slot = part;
+      } else if (slot != part) {
+        if (conflict != nullptr) *conflict = {id, part, slot};
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Returns the uses of every buffer in list order. The list of a buffer that cannot fold is empty.
+inline std::vector<std::vector<std::pair<ActionId, Use>>> uses_by_buffer(const Schedule& schedule) {
+  std::vector<std::vector<std::pair<ActionId, Use>>> touched(schedule.buffers().size());
+  for (std::size_t i = 0; i < schedule.size(); ++i)
+    for (const Use& use : schedule.uses(ActionId{i}))
+      if (const Buffer& buffer = schedule[use.buffer]; buffer.transient && buffer.parts > 1)
+        touched[+use.buffer].emplace_back(ActionId{i}, use);
+  return touched;
+}
+
+// Returns the Schedule in which buffer b has slots[b] parts. The size of a part is unchanged.
+inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::uint32_t>& slots) {
+  std::size_t next = 0;
+  Builder builder = Builder::like(schedule, [&](Buffer buffer) {
+    const std::uint32_t wanted = slots[next++];
+    if (wanted != buffer.parts) buffer.bytes = buffer.bytes / buffer.parts * wanted;
+    buffer.parts = wanted;
+    return buffer;
+  });
+  std::vector<Use> uses;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    uses.clear();
+    for (Use use : schedule.uses(ActionId{i})) {
+      use.first %= slots[+use.buffer];
+      uses.push_back(use);
+    }
+    builder.add(schedule, ActionId{i}, uses);
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots) {
+  const Buffer& old = schedule[buffer];
+  const auto describe = [&] {
+    return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
+  };
+  expects(slots >= 1 && slots <= old.parts && old.transient && is_cut_evenly(old), [&] {
+    return Complaint{"heddle::fold", text("cannot fold ", describe()),
+                     text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
+                          old.transient ? "transient" : "persistent")};
+  });
+  const auto touched = impl::uses_by_buffer(schedule)[+buffer];
+  for (const auto& [id, use] : touched)
+    expects(use.count == 1, [&] {
+      return Complaint{"heddle::fold", text(action_text(schedule, id), " uses several parts of ",
+                                            describe(), " at once")};
+    });
+  impl::FoldConflict conflict;
+  if (slots < old.parts && impl::find_conflict(touched, slots, &conflict))
+    throw infeasible({"heddle::fold", text(slots, " slots are too few for ", describe()),
+                      text(action_text(schedule, conflict.reader), " wants the value of part ",
+                           conflict.part, " where part ", conflict.found, " is"),
+                      "use more slots, or fold_to_live() to find their number"});
+  std::vector<std::uint32_t> parts;
+  for (const Buffer& each : schedule.buffers()) parts.push_back(each.parts);
+  parts[+buffer] = slots;
+  return impl::rename_parts(schedule, parts);
+}
+
+HEDDLE_INLINE Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack) {
+  const auto touched = impl::uses_by_buffer(schedule);
+  std::vector<std::uint32_t> slots;
+  for (std::size_t b = 0; b < touched.size(); ++b) {
+    const Buffer& buffer = schedule[BufferId{b}];
+    const auto& uses = touched[b];
+    const bool single = std::all_of(uses.begin(), uses.end(),
+                                    [](const auto& entry) { return entry.second.count == 1; });
+    std::uint32_t wanted = buffer.parts;
+    if (!uses.empty() && single && is_cut_evenly(buffer)) {
+      wanted = 1;
+      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
+      const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {
+        const Action& action = schedule[entry.first];
+        const Queue& queue = schedule[action.queue];
+        return (action.kind == Kind::move && !queue.local()) || queue.from != buffer.rank;
+      });
+      if (travels) wanted += slack;
+      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
+    }
+    slots.push_back(std::min(wanted, buffer.parts));
+  }
+  return impl::rename_parts(schedule, slots);
+}
+
+}  // namespace heddle::inline v0

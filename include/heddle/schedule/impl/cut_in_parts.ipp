@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of cut_in_parts.hpp.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/impl/cut_in_parts.hpp>
+
+namespace heddle::inline v0::impl {
+
+HEDDLE_INLINE void cut_in_parts(Buffer& buffer, std::vector<Bytes> sizes, bool bound) {
+  buffer.parts = static_cast<std::uint32_t>(sizes.size());
+  buffer.bytes = std::accumulate(sizes.begin(), sizes.end(), Bytes{0});
+  buffer.ends.reset();
+  const bool even = std::ranges::all_of(sizes, [&](Bytes size) { return size == sizes[0]; });
+  if (!bound || (even && buffer.bytes != 0)) return;
+  std::partial_sum(sizes.begin(), sizes.end(), sizes.begin());
+  buffer.ends = std::make_shared<const std::vector<Bytes>>(std::move(sizes));
+}
+
+}  // namespace heddle::inline v0::impl
