@@ -319,7 +319,7 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
         "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
         "simulate with costs of one slot or several");
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
-        "heddle::schedule::to_csv: a slot takes time (slot = 0 or less)");
+        "heddle::schedule::to_csv: the duration of a slot is not positive");
 }
 
 }  // namespace test_torch_csv

@@ -3,37 +3,31 @@
 #pragma once
 
 /// @file
-/// blocked_order: the error of those who put Orders together, under a cap or not, and find no way
-/// on.
+/// blocked_order: the error of functions that put Orders together, with or without a cap, and reach
+/// a point at which no rank can continue.
 
 #include <string>
-#include <utility>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/fault.hpp>
-#include <heddle/schedule/order/first_fault.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0 {
 
-/// The first order that is held back, by a cap or by what must come before it, while no rank can go
-/// on: fault() says by which. And its neighbourhood, to print beside the error.
+/// The error that no rank can continue. It holds the first blocked order and the orders around it,
+/// to print beside the error. A cap or a missing predecessor blocks an order; fault() says which.
 class blocked_order : public infeasible {
  public:
-  /// `fault` is of an entry of `orders`; a message names its rank and its cell, counted from 1.
-  blocked_order(std::string where, Fault fault, std::string fix, Orders orders)
-      : infeasible({std::move(where), fault.what,
-                    text("rank ", fault.rank, ", cell ", fault.entry + 1, ": '",
-                         orders.ranks[+fault.rank][fault.entry], "', ", fault.why),
-                    std::move(fix)}),
-        m_fault(std::move(fault)),
-        m_orders(std::move(orders)) {}
+  /// Constructs the error from a fault in an entry of `orders`. The message names the rank and the
+  /// cell of the entry; cells are counted from 1.
+  blocked_order(std::string where, Fault fault, std::string fix, Orders orders);
 
-  /// Whose entry it is, and what holds it back.
+  /// Returns the blocked entry and the reason.
   [[nodiscard]] const Fault& fault() const noexcept { return m_fault; }
-  /// The orders around it in a line per rank, cells numbered from 1, this one between arrows.
-  [[nodiscard]] std::string grid() const { return to_grid(m_orders, m_fault); }
+  /// Returns the orders around the entry in a line per rank. Cells are numbered from 1, and the
+  /// entry stands between arrows.
+  [[nodiscard]] std::string grid() const;
 
  private:
   Fault m_fault;
@@ -41,3 +35,7 @@ class blocked_order : public infeasible {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/blocked_order.ipp>
+#endif

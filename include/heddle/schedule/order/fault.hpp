@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Fault: an entry of Orders that is wrong, as first_fault() finds it. What is refused before there
-/// are any orders has no such entry: a number of microbatches that a generator cannot divide, a
-/// graph in which stages wait for each other in a circle.
+/// Fault: a wrong entry of Orders, which first_fault() finds. Errors that are found before there
+/// are any orders have no such entry: for example a number of microbatches that a generator cannot
+/// divide, or a graph in which stages wait for each other in a cycle.
 
 #include <cstddef>
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace heddle::inline v0 {
 
-/// An entry of Orders that is wrong, and why.
+/// A wrong entry of Orders, and why it is wrong.
 struct Fault {
-  Rank rank;              ///< in whose list
-  std::size_t entry = 0;  ///< its number there, from 0 on
-  std::string what;       ///< is the problem
-  std::string why;        ///< the numbers behind it
+  Rank rank;              ///< the rank whose list has the entry
+  std::size_t entry = 0;  ///< the number of the entry in the list, from 0 on
+  std::string what;       ///< the problem
+  std::string why;        ///< the numbers behind the problem
 };
 
 }  // namespace heddle::inline v0

@@ -3,42 +3,37 @@
 #pragma once
 
 /// @file
-/// first_fault(): what is wrong with Orders that weave() refuses, down to the entry, and a grid
-/// that marks it. For those who write orders by hand or read them from files.
+/// first_fault(): finds the entry of Orders because of which weave() rejects them, and prints a
+/// grid that marks it. Use it for orders that are written by hand or read from files.
 
 #include <optional>
 #include <string>
-#include <vector>
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/fault.hpp>
-#include <heddle/schedule/order/impl/fault_finder.hpp>
-#include <heddle/schedule/order/impl/marked_grid.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0 {
 
-/// The first wrong entry of `orders`, or none. Looked for in this order: what every list shows by
-/// itself (rank by rank: a stage on two ranks, an action twice, B or I before its F, W before its
-/// I, a fused entry without a partner); what is missing (an F of a stage or microbatch, the
-/// backward of an F, the W of an I); and the head of the first list that cannot be done to its end.
-/// What it says of orders with updates is not complete: weave() also follows the versions of their
+/// Returns the first wrong entry of `orders`, or none. It looks for faults in this order:
+///
+/// 1. faults that a list shows by itself, rank by rank: a stage on two ranks, an action that
+///    appears twice, B or I before its F, W before its I, a fused entry without a partner;
+/// 2. missing actions: an F of a stage or microbatch, the backward of an F, the W of an I;
+/// 3. the head of the first list that cannot run to its end.
+///
+/// For orders with updates the search is not complete: weave() also checks the versions of their
 /// weights.
-/// @throws contract_error for a graph with an edge to no stage, or to neither a forward nor a
-///         backward pass.
-[[nodiscard]] inline std::optional<Fault> first_fault(const Orders& orders) {
-  return impl::FaultFinder(orders).find();
-}
+/// @throws contract_error if the graph has an edge to a stage that does not exist, or an edge that
+///         ends neither at a forward nor at a backward pass.
+[[nodiscard]] std::optional<Fault> first_fault(const Orders& orders);
 
-/// The entries around a fault in a line per rank, cells numbered from 1, the wrong one between
-/// arrows.
-[[nodiscard]] inline std::string to_grid(const Orders& orders, const Fault& fault) {
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& list : orders.ranks) {
-    auto& row = rows.emplace_back();
-    for (const Order& order : list) row.push_back(text(order));
-  }
-  return impl::marked_grid(rows, +fault.rank, fault.entry);
-}
+/// Returns the entries around a fault in a line per rank. Cells are numbered from 1, and the wrong
+/// entry stands between arrows.
+[[nodiscard]] std::string to_grid(const Orders& orders, const Fault& fault);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/first_fault.ipp>
+#endif

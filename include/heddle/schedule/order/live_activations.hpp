@@ -3,43 +3,27 @@
 #pragma once
 
 /// @file
-/// live_activations(): what the order of forwards and backwards alone says of memory.
+/// live_activations(): derives the peak number of live activations from the order of forwards and
+/// backwards alone.
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0 {
 
-/// The most activations that each rank keeps at once: a forward keeps those of its microbatch, B or
-/// W lets them go. `activations[s]` is what a forward of stage s keeps, in any unit; one each where
-/// it is empty. Orders without a backward pass keep none.
-/// @throws contract_error where `activations` has no number for a stage.
-[[nodiscard]] inline std::vector<std::int64_t> live_activations(
-    const Orders& orders, const std::vector<std::int64_t>& activations = {}) {
-  std::vector<std::int64_t> most;
-  for (const auto& list : orders.ranks) {
-    std::int64_t live = 0;
-    std::int64_t peak = 0;
-    for (const Order& order : list) {
-      expects(activations.empty() || +order.stage < activations.size(), [&] {
-        return Complaint{"heddle::live_activations", "every stage keeps a number of activations",
-                         text(activations.size(), " numbers, none for ", order)};
-      });
-      const std::int64_t each = activations.empty() ? 1 : activations[+order.stage];
-      if (order.kind == Kind::forward) live += each;
-      peak = std::max(peak, live);
-      if (order.kind == Kind::backward || order.kind == Kind::backward_weight) live -= each;
-    }
-    const bool trains = std::any_of(list.begin(), list.end(),
-                                    [](const Order& order) { return order.kind != Kind::forward; });
-    most.push_back(trains ? peak : 0);
-  }
-  return most;
-}
+/// Returns the peak of live activations of each rank. A forward keeps the activations of its
+/// microbatch, and B or W releases them. `activations[s]` is what a forward of stage s keeps, in
+/// any unit. If `activations` is empty, each forward keeps 1. Orders without a backward pass keep
+/// none.
+/// @throws contract_error if `activations` is not empty and has no number for a stage.
+[[nodiscard]] std::vector<std::int64_t> live_activations(
+    const Orders& orders, const std::vector<std::int64_t>& activations = {});
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/live_activations.ipp>
+#endif

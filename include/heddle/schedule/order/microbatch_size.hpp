@@ -3,43 +3,23 @@
 #pragma once
 
 /// @file
-/// microbatch_size(): how a batch divides into microbatches. For whoever feeds a pipeline.
+/// microbatch_size(): divides a batch into microbatches.
 
 #include <cstdint>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// Returns the samples of each microbatch. All microbatches of a step have the same size, because
-/// the sizes of a stage are constant: there is no smaller last one.
-/// @throws contract_error unless both are positive, infeasible if `samples` do not divide into
-///         `microbatches`, with the nearest numbers that do.
-[[nodiscard]] inline std::int64_t microbatch_size(std::int64_t samples, int microbatches) {
-  constexpr const char* where = "heddle::schedule::microbatch_size";
-  const auto numbers = [&] {
-    return text("samples = ", samples, ", microbatches = ", microbatches);
-  };
-  expects(samples >= 1 && microbatches >= 1, [&] {
-    return Complaint{where, "a step has at least one sample and one microbatch", numbers()};
-  });
-  if (samples < microbatches)
-    throw infeasible({where, "there are fewer samples than microbatches", numbers(),
-                      text("use ", microbatches, " samples, or as many microbatches as samples")});
-  const std::int64_t rest = samples % microbatches;
-  if (rest != 0) {
-    std::int64_t fewer = microbatches, more = microbatches;
-    while (samples % fewer != 0) --fewer;
-    while (samples % more != 0) ++more;
-    throw infeasible(
-        {where, text(samples, " samples do not divide into ", microbatches, " microbatches"),
-         {},
-         text("use ", fewer, " or ", more, " microbatches, or ", samples - rest, " or ",
-              samples - rest + microbatches, " samples")});
-  }
-  return samples / microbatches;
-}
+/// Returns the number of samples of each microbatch. All microbatches of a step have the same size,
+/// because the buffer sizes of a stage are constant. The last microbatch cannot be smaller.
+/// @throws contract_error if one of the numbers is not positive.
+/// @throws infeasible if `samples` is not divisible by `microbatches`. It names the nearest numbers
+///         that are.
+[[nodiscard]] std::int64_t microbatch_size(std::int64_t samples, int microbatches);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/microbatch_size.ipp>
+#endif

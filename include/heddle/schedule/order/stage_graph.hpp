@@ -3,56 +3,48 @@
 #pragma once
 
 /// @file
-/// StageGraph: which stage's output is which stage's input.
+/// StageGraph: says which stages use the output of which stage.
 
-#include <cstdint>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/action.hpp>
 
 namespace heddle::inline v0 {
 
-/// A directed graph over the stages 0 .. stages-1. Models are chains unless they have branches.
+/// A directed graph over the stages 0 .. stages-1. A model without branches is a chain.
 struct StageGraph {
-  /// The output of `from` is used by `to`.
+  /// An edge: stage `to` uses the output of stage `from`.
   struct Edge {
-    Stage from;         ///< the earlier stage
-    Stage to;           ///< the later one
-    Kind at = Kind::forward;  ///< F: an input of its forward, whose gradient comes back. B: read by
-                              ///< its backward only, as by a loss that two branches share: each of
-                              ///< them derives its own side, and nothing comes back
+    Stage from;  ///< the earlier stage
+    Stage to;    ///< the later stage
+    /// The pass of `to` that reads the output. Forward: the output is an input of the forward pass,
+    /// and its gradient comes back. Backward: only the backward pass reads it, as for a loss that
+    /// two branches share. Then each branch computes its own gradients, and none comes back.
+    Kind at = Kind::forward;
 
     friend constexpr bool operator==(const Edge&, const Edge&) = default;
   };
 
-  int stages = 0;  ///< numbered from 0 on; 0: a chain over all stages that orders name
-  std::vector<Edge> edges = {};  ///< in any order
-  bool replicas = false;  ///< a stage may be on several ranks, each with microbatches of its own;
-                          ///< their gradients are summed before the update
+  int stages = 0;  ///< the number of stages; 0: a chain over all stages that the orders name
+  std::vector<Edge> edges = {};  ///< the edges, in any order
+  /// If true, a stage may be on several ranks, each with its own microbatches. Their gradients are
+  /// summed before the update.
+  bool replicas = false;
 
-  /// 0 -> 1 -> ... -> stages - 1.
-  [[nodiscard]] static StageGraph chain(int stages) {
-    expects(stages >= 1, [&] {
-      return Complaint{"heddle::StageGraph::chain", "a model has at least one stage",
-                       text("stages = ", stages)};
-    });
-    StageGraph graph{stages};
-    for (int stage = 0; stage + 1 < stages; ++stage)
-      graph.edges.push_back({Stage{stage}, Stage{stage + 1}});
-    return graph;
-  }
-  /// The same chain, with its stages on several ranks each.
-  [[nodiscard]] static StageGraph replicated_chain(int stages) {
-    StageGraph graph = chain(stages);
-    graph.replicas = true;
-    return graph;
-  }
+  /// Returns the graph 0 -> 1 -> ... -> stages - 1.
+  /// @throws contract_error if `stages` is less than 1.
+  [[nodiscard]] static StageGraph chain(int stages);
+  /// Returns the same chain, with `replicas` set.
+  /// @throws contract_error if `stages` is less than 1.
+  [[nodiscard]] static StageGraph replicated_chain(int stages);
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/stage_graph.ipp>
+#endif

@@ -3,54 +3,26 @@
 #pragma once
 
 /// @file
-/// stage_levels(): how far every stage of a graph is from the data. For generators and priorities
-/// that treat stages of several branches alike.
+/// stage_levels(): computes the distance of every stage of a graph from the data. Generators and
+/// priorities use it to treat the stages of several branches alike.
 
-#include <algorithm>
-#include <cstddef>
-#include <string>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 
 namespace heddle::inline v0 {
 
-/// The number of edges on the longest way to each stage from one without inputs: 0, 1, 2, ... along
-/// a chain. Edges that end at a backward pass do not count.
-/// @throws contract_error where the forward passes of some stages wait for each other in a circle;
-///         it names them. There are no orders here to mark an entry of; first_fault() does that for
-///         orders over such a graph.
-[[nodiscard]] inline std::vector<int> stage_levels(const StageGraph& graph) {
-  const auto stages = static_cast<std::size_t>(graph.stages);
-  std::vector<int> levels(stages, 0);
-  std::vector<int> inputs(stages, 0);  // that have no level yet
-  for (const StageGraph::Edge& edge : graph.edges) {
-    expects(+edge.from < stages && +edge.to < stages, [&] {
-      return Complaint{"heddle::stage_levels", "the stage graph has an edge to no stage",
-                       text(edge.from, " -> ", edge.to, ", stages 0 to ", graph.stages - 1)};
-    });
-    inputs[+edge.to] += edge.at == Kind::forward;
-  }
-  std::vector<Stage> ready;
-  for (std::size_t s = 0; s < stages; ++s)
-    if (inputs[s] == 0) ready.push_back(Stage{s});
-  for (std::size_t next = 0; next < ready.size(); ++next) {
-    for (const StageGraph::Edge& edge : graph.edges) {
-      if (edge.from != ready[next] || edge.at != Kind::forward) continue;
-      levels[+edge.to] = std::max(levels[+edge.to], levels[+edge.from] + 1);
-      if (--inputs[+edge.to] == 0) ready.push_back(edge.to);
-    }
-  }
-  expects(ready.size() == stages, [&] {
-    std::string waiting;
-    for (std::size_t s = 0; s < stages; ++s)
-      if (inputs[s] > 0) waiting += text(waiting.empty() ? "" : ", ", s);
-    return Complaint{"heddle::stage_levels", "stages wait for each other in a circle",
-                     text("stages ", waiting), "take out an edge between them"};
-  });
-  return levels;
-}
+/// Returns for each stage the number of edges on the longest path to it from a stage without
+/// inputs: 0, 1, 2, ... along a chain. Edges that end at a backward pass do not count.
+/// @throws contract_error if an edge leads to a stage that does not exist, or if the forward passes
+///         of some stages wait for each other in a cycle. It names these stages. There are no
+///         orders here whose entry it could mark; first_fault() does that for orders over such a
+///         graph.
+[[nodiscard]] std::vector<int> stage_levels(const StageGraph& graph);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/stage_levels.ipp>
+#endif

@@ -3,45 +3,25 @@
 #pragma once
 
 /// @file
-/// why_not_torch(): which Orders torch.distributed.pipelining cannot run.
+/// why_not_torch(): says why torch.distributed.pipelining cannot run some Orders.
 
-#include <algorithm>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// Why torch.distributed.pipelining rejects a file of these orders, or computes something else from
-/// it; empty if it runs them. It knows no updates between microbatches (asynchronous schedules), no
-/// second copy of a stage, no step without backwards, and no graph of stages but a chain.
+/// Returns the reason why torch.distributed.pipelining rejects a file of these orders, or computes
+/// something else from it. Returns an empty string if torch runs them. It supports no updates
+/// between microbatches (asynchronous schedules), no second copy of a stage, no step without
+/// backward passes, and no graph of stages except a chain.
 /// Source: _validate_schedule, _Action.from_str and _add_send_recv in
 /// torch/distributed/pipelining/schedules.py.
-[[nodiscard]] inline std::string why_not_torch(const Orders& orders) {
-  std::unordered_map<std::size_t, std::size_t> home;
-  for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
-    for (const Order& order : orders.ranks[rank]) {
-      if (order.kind == Kind::update)
-        return text("it is asynchronous: ", order, " on rank ", rank, " is no action of torch");
-      const std::size_t other = home.try_emplace(+order.stage, rank).first->second;
-      if (other != rank)
-        return text("stage ", order.stage, " has two copies, on ranks ", other, " and ", rank);
-    }
-  if (!heddle::impl::trains(orders)) return "it has no backward passes";
-  const auto chain = [&](const StageGraph::Edge& edge) {
-    return edge.at == Kind::forward && +edge.to == +edge.from + 1;
-  };
-  const auto& edges = orders.graph.edges;
-  if (const auto other = std::ranges::find_if_not(edges, chain); other != edges.end())
-    return text("stage ", other->to, " uses what stage ", other->from,
-                " makes, and torch's stages are a chain");
-  if (orders.graph.stages > 0 && edges.size() + 1 != static_cast<std::size_t>(orders.graph.stages))
-    return "its stages are no chain";
-  return {};
-}
+[[nodiscard]] std::string why_not_torch(const Orders& orders);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/why_not_torch.ipp>
+#endif
