@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// When every part of every buffer holds a value that somebody still needs: what the memory of a
-/// timeline is read off.
+/// lives(): computes the times during which the parts of buffers hold values that an action still
+/// needs. The memory over time of a timeline follows from them.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,33 +12,35 @@
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0 {
 
-/// A value's life in one part: from the start of the action that wrote it to the end of the last
-/// one that touched it. A value that the step before has left is there from the timeline's begin,
-/// and the one that the next step finds until its end.
+/// The life of a value in one part: from the start of the action that wrote it to the end of the
+/// last action that touched it. A value from the previous step lives from the begin of the
+/// timeline. A value for the next step lives until the end of the timeline.
 template <class Time>
 struct Life {
-  BufferId buffer;         ///< where the value is
-  std::uint32_t part = 0;  ///< in which part
-  Time begin = {};         ///< the start of its writer
-  Time end = {};           ///< the end of its last user
+  BufferId buffer;         ///< the buffer that holds the value
+  std::uint32_t part = 0;  ///< the part that holds the value
+  Time begin = {};         ///< the start of the action that wrote it
+  Time end = {};           ///< the end of the last action that touched it
 };
 
-/// The lives of all values whose buffer satisfies `selected(buffer)`, in no particular order. Of
-/// persistent buffers, a part that the step writes before it reads it hands nothing from step to
-/// step: versions of weights come and go like transient values. Actions that are done together
-/// (flag::with_next) need all that any of them touches as long as they last.
+/// Returns the lives of all values whose buffer satisfies `selected(buffer)`, in no particular
+/// order. A part of a persistent buffer that the step writes before it reads it carries no value
+/// from step to step. So versions of weights are allocated and released like transient values.
+/// Fused actions (flag::with_next) need all parts that any of them touches until they end.
 template <class Time, class Select>
 [[nodiscard]] std::vector<Life<Time>> lives(const BasicTimeline<Time>& timeline,
                                             Select&& selected) {
   const Schedule& schedule = timeline.schedule();
   constexpr std::size_t none = ~std::size_t{0};
   std::vector<std::size_t> first(schedule.buffers().size(), none);
-  std::vector<std::size_t> open;  // the life that a part's present value has
-  std::vector<bool> found;        // whether the part has a value of the step before
+  std::vector<std::size_t> open;  // the life of the present value of each part
+  std::vector<bool> found;        // whether the part has a value from the previous step
   bool persistent = false;
   for (std::size_t b = 0; b < first.size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
@@ -51,7 +53,7 @@ template <class Time, class Select>
   const Time begin = persistent ? timeline.begin() : Time{};
   const Time end = persistent ? timeline.end() : Time{};
   std::vector<Life<Time>> result;
-  Time start{};    // of the actions that are done together
+  Time start{};    // of the fused actions
   Time arrival{};  // of their results
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const auto together = [&](std::size_t action) {

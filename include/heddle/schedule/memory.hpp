@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Memory over time: how much every rank holds when, by role, and how much that is at its peak; of
-/// predicted and of measured timelines.
+/// Computes the memory of every rank over time, by role, and its peaks. It works on predicted and
+/// on measured timelines.
 
 #include <algorithm>
 #include <array>
@@ -13,16 +13,20 @@
 #include <string_view>
 #include <vector>
 
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/action.hpp>
 #include <heddle/schedule/lives.hpp>
+#include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0 {
 
-/// How much is held: a number of parts, and their bytes where the Schedule has sizes.
+/// An amount of memory: a number of parts, and their bytes if the Schedule has sizes.
 struct Holding {
-  std::uint64_t parts = 0;  ///< number of values, each in a part
-  Bytes bytes = 0;          ///< of these parts
+  std::uint64_t parts = 0;  ///< the number of values, each in a part
+  Bytes bytes = 0;          ///< the bytes of these parts
 
   friend constexpr bool operator==(const Holding&, const Holding&) = default;
 };
@@ -30,16 +34,17 @@ struct Holding {
 /// A step of a memory curve.
 template <class Time>
 struct MemoryStep {
-  Time at = {};   ///< from here on, until the next step
-  Holding holds;  ///< so much is held
+  Time at = {};   ///< the begin of the step, which ends where the next one begins
+  Holding holds;  ///< the memory that is held
 };
 
-/// A function of time as steps in order of time. What is held for no time at all, and needs a place
-/// nevertheless, shows as a second step at the same time. Empty where nothing is ever held.
+/// A function of time, given as steps in order of time. A value that lives for no time at all still
+/// needs a place, and appears as a second step at the same time. The curve is empty if no memory is
+/// ever held.
 template <class Time>
 using MemoryCurve = std::vector<MemoryStep<Time>>;
 
-/// The most that a curve reaches, of either number.
+/// Returns the peak of a curve, separately for parts and for bytes.
 template <class Time>
 [[nodiscard]] Holding peak(const MemoryCurve<Time>& curve) {
   Holding most;
@@ -48,9 +53,9 @@ template <class Time>
   return most;
 }
 
-/// The sum of these lives at any time. At equal times ends count before beginnings: what is freed
-/// can be used at once. A life that begins and ends at one time ends after them: however short it
-/// is, its value needs a place.
+/// Returns the sum of these lives over time. At equal times, lives end before others begin, because
+/// released memory can be reused at once. But a life that begins and ends at the same time ends
+/// last, because its value needs a place however short its life is.
 template <class Time>
 [[nodiscard]] MemoryCurve<Time> memory_curve(const Schedule& schedule,
                                              const std::vector<Life<Time>>& lives) {
@@ -78,7 +83,7 @@ template <class Time>
       now = {now.parts + 1, now.bytes + bytes};
     else
       now = {now.parts - 1, now.bytes - bytes};
-    // One step for all that ends and begins at a time, another for what ends there at once.
+    // One step for all lives that end and begin at a time, another for those that end at once.
     const bool last = c + 1 == changes.size() || at < changes[c + 1].at ||
                       (event != Event::end_at_once && changes[c + 1].event == Event::end_at_once);
     if (last && (curve.empty() || curve.back().holds != now)) curve.push_back({at, now});
@@ -86,18 +91,18 @@ template <class Time>
   return curve;
 }
 
-/// What one rank holds over time.
+/// The memory of one rank over time.
 template <class Time>
 struct BasicMemoryUse {
-  MemoryCurve<Time> activations;  ///< role::saved: what backward passes still need
+  MemoryCurve<Time> activations;  ///< role::saved: the values that backward passes still need
   MemoryCurve<Time> weights;      ///< role::weights: a part for each stage and version
   MemoryCurve<Time> all;          ///< all buffers on the rank
 };
 
-using MemoryUse = BasicMemoryUse<Seconds>;  ///< over seconds
+using MemoryUse = BasicMemoryUse<Seconds>;  ///< memory over time in seconds
 
-/// What every rank holds over time, in the order of the ranks. Predicted from a simulated timeline,
-/// measured from a measured one.
+/// Returns the memory of every rank over time, in the order of the ranks. The result is a
+/// prediction for a simulated timeline, and a measurement for a measured one.
 template <class Time>
 [[nodiscard]] std::vector<BasicMemoryUse<Time>> memory_use(const BasicTimeline<Time>& timeline) {
   const Schedule& schedule = timeline.schedule();
@@ -118,8 +123,8 @@ template <class Time>
   return result;
 }
 
-/// Most values of role `label` that are live at once on `rank`; `saved` counts live activations,
-/// `weights` the stages, or their versions where they have several.
+/// Returns the peak number of values of role `label` that are live on `rank`. With role::saved it
+/// counts live activations, with role::weights the stages, or the versions of their weights.
 template <class Time>
 [[nodiscard]] std::uint64_t peak_parts(const BasicTimeline<Time>& timeline, Rank rank,
                                        std::string_view label) {
@@ -130,7 +135,7 @@ template <class Time>
   return peak(memory_curve(schedule, found)).parts;
 }
 
-/// Most bytes of transient storage that are live at once on `rank`.
+/// Returns the peak of live transient bytes on `rank`.
 template <class Time>
 [[nodiscard]] Bytes peak_bytes(const BasicTimeline<Time>& timeline, Rank rank) {
   const auto found = lives(

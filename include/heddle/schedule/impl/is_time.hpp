@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// is_time(): whether a cost can be one, and the errors for costs that cannot.
+/// is_time(): checks whether a cost is a valid time, and makes the errors for costs that are not.
 
 #include <limits>
-#include <sstream>
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -15,7 +15,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// Whether `value` is a time that something can take: not negative, finite, a number.
+/// Returns true if `value` is a valid duration: a finite number that is not negative.
 template <class Time>
 [[nodiscard]] constexpr bool is_time(const Time& value) {
   if constexpr (std::numeric_limits<Time>::has_infinity)
@@ -24,7 +24,7 @@ template <class Time>
     return !(value < Time{});
 }
 
-/// The error for a cost that is no time. `name` says which one it is.
+/// Returns the error for the cost `name`, which is not a valid time.
 template <class Time>
 [[nodiscard]] Complaint no_time(std::string where, const std::string& name, const Time& value) {
   std::string found = name;
@@ -33,7 +33,7 @@ template <class Time>
           "every cost is a finite time of at least 0; 0 is for what takes no time"};
 }
 
-/// Throws contract_error unless `value` is a time.
+/// Throws contract_error unless `value` is a valid time.
 template <class Time>
 void expect_time(const char* where, const char* name, const Time& value) {
   expects(is_time(value), [&] { return no_time(where, name, value); });
