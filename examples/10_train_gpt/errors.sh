@@ -42,7 +42,7 @@ refuses "at least one sample and one microbatch" "${pipe[@]}" --batch -8
 refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag
 refuses "schedule 'pipedream' is not synchronous" "${pipe[@]}" --schedule pipedream
 refuses "schedule 'flexpipe' is for models of several branches" "${pipe[@]}" --schedule flexpipe
-refuses "the nearest number that does is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
+refuses "the nearest valid number is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
 refuses "a group has at least one microbatch" "${pipe[@]}" --schedule kfkb --group 0
 refuses "does not divide" "${pipe[@]}" --width 10 --heads 4
 refuses "no option '--stepz'; did you mean '--steps'? try --help" "${pipe[@]}" --stepz 3

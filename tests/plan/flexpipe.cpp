@@ -180,7 +180,7 @@ TEST_CASE("what cannot be a model of branches is refused") {
   for (const Interaction& wrong : {Interaction{0, 0, 0, 1}, Interaction{0, 2, 1, 0},
                                    Interaction{0, 0, 2, 0}, Interaction{-1, 0, 1, 0}})
     CHECK_THAT(refusal(2, 1, 2, {wrong}),
-               ContainsSubstring("an interaction leads from a branch to another one") &&
+               ContainsSubstring("an interaction must connect existing stages of two branches") &&
                    ContainsSubstring("with 2 branches of 2 stages"));
   CHECK_THAT(refusal(2, 1, 2, {{0, 1, 1, 0}, {1, 1, 0, 0}}),
              ContainsSubstring("stages wait for each other in a circle") &&

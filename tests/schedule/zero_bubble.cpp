@@ -125,25 +125,25 @@ TEST_CASE("microbatches that cannot be are refused, and the nearest number is na
   CHECK_THAT(message_of<infeasible>([] { (void)schedule::dualpipe_orders(4, 7); }),
              ContainsSubstring("heddle::schedule::dualpipe") &&
                  ContainsSubstring("microbatches = 7, stages = 4") &&
-                 ContainsSubstring("the nearest number that does is 8"));
+                 ContainsSubstring("the nearest valid number is 8"));
   CHECK_THAT(message_of<infeasible>([] {
                (void)schedule::dualpipe({4, 11});
              }),
-             ContainsSubstring("the nearest number that does is 12"));
+             ContainsSubstring("the nearest valid number is 12"));
   CHECK_THAT(message_of<infeasible>([] { (void)schedule::dualpipe_orders(3, 12); }),
              ContainsSubstring("an even number of stages") &&
-                 ContainsSubstring("the nearest number that has is 4"));
+                 ContainsSubstring("the nearest valid number is 4"));
   CHECK_THAT(message_of<infeasible>([] {
                (void)schedule::dualpipe_v({3, 5});
              }),
              ContainsSubstring("heddle::schedule::dualpipe_v") &&
                  ContainsSubstring("microbatches = 5, ranks = 3") &&
-                 ContainsSubstring("the nearest number that has is 6"));
+                 ContainsSubstring("the nearest valid number is 6"));
   CHECK_THAT(message_of<infeasible>([] {
                (void)schedule::interleaved_zb1p({4, 2, 9});
              }),
              ContainsSubstring("heddle::schedule::interleaved_zb1p") &&
-                 ContainsSubstring("nearest number that does is 8"));
+                 ContainsSubstring("nearest valid number is 8"));
 }
 
 TEST_CASE("no ranks and no microbatches are refused") {

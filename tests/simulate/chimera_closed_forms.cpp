@@ -219,7 +219,7 @@ TEST_CASE("stages that the pipelines do not divide are infeasible, and the neare
   CHECK_THAT(test::message_of<infeasible>([] { (void)schedule::chimera_orders(8, 4, 3); }),
              ContainsSubstring("pipelines = 6") && ContainsSubstring("use 6 or 12 stages"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera_orders(4, 4, 0); }),
-             ContainsSubstring("at least one pipeline each way"));
+             ContainsSubstring("at least one pipeline in each direction"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera_orders(4, 0); }),
              ContainsSubstring("microbatches = 0"));
 }

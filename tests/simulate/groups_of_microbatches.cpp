@@ -135,7 +135,7 @@ TEST_CASE("microbatches that do not divide into groups are infeasible, and the n
                  [] { (void)schedule::kfkb({.stages = 4, .microbatches = 9, .group = 4}); }),
              ContainsSubstring("heddle::schedule::kfkb") &&
                  ContainsSubstring("microbatches = 9, group = 4") &&
-                 ContainsSubstring("nearest number that does is 8"));
+                 ContainsSubstring("nearest valid number is 8"));
   CHECK_THAT(
       test::message_of<contract_error>([] { (void)schedule::kfkb_orders(4, 8, 0); }),
       ContainsSubstring("a group has at least one microbatch") && ContainsSubstring("group = 0"));

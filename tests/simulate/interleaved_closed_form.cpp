@@ -222,7 +222,7 @@ TEST_CASE("a number of microbatches that does not divide is infeasible, and the 
              }),
              ContainsSubstring("heddle::schedule::interleaved") &&
                  ContainsSubstring("microbatches = 9, ranks = 4, rounds = 2") &&
-                 ContainsSubstring("nearest number that does is 8"));
+                 ContainsSubstring("nearest valid number is 8"));
 }
 
 }  // namespace test_interleaved_closed_form

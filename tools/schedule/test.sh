@@ -87,7 +87,7 @@ expect 0 "makespan 39," show gpipe --latency 1
 expect 0 "makespan 28.5," show interleaved
 expect 0 "rank 0  simulated" show 1f1b --saved 1000
 expect 1 "a pipeline has at least one stage" show gpipe --ranks 0
-expect 1 "the nearest number that does is 8" show interleaved --microbatches 9
+expect 1 "the nearest valid number is 8" show interleaved --microbatches 9
 expect 2 "times and bandwidths are numbers of at least 0 (one is -1)" show gpipe --F -1
 expect 2 "times and bandwidths are numbers of at least 0 (one is nan)" compare gpipe --latency nan
 # What costs 1 is no second, in the terminal and in the picture.

@@ -3,71 +3,51 @@
 #pragma once
 
 /// @file
-/// DAPPLE's early backward: 1F1B whose warm-up is chosen for the network and bounded by the memory.
-/// As Orders and as a Schedule.
+/// DAPPLE's early backward: 1F1B with a warm-up that is chosen for the network and bounded by the
+/// memory. As Orders and as a Schedule.
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// How many forwards stage s of S does before its first backward, where memory allows it.
+/// The number of forwards that stage s of S computes before its first backward, if memory allows.
 enum class WarmUp : std::uint8_t {
-  policy_a,  ///< S - s, as 1F1B: enough where transfers are short
-  policy_b,  ///< 2(S - s) - 1: as if every transfer were a stage, for those that take as long
+  policy_a,  ///< S - s, as in 1F1B: enough if transfers are short
+  policy_b,  ///< 2(S - s) - 1: as if every transfer were a stage, if transfers take that long
 };
 
-/// Of dapple().
+/// Options of dapple().
 struct DappleOptions {
-  int stages = 1;                                   ///< and ranks
+  int stages = 1;                                   ///< number of stages, and of ranks
   int microbatches = 1;                             ///< in a step
-  WarmUp warm_up = WarmUp::policy_a;                ///< how many forwards come first
+  WarmUp warm_up = WarmUp::policy_a;                ///< number of forwards in the warm-up
   int most_live = std::numeric_limits<int>::max();  ///< microbatches that a rank has memory for
-  StageSizes sizes = {};                            ///< of what is kept and sent
+  StageSizes sizes = {};                            ///< sizes of what a stage keeps and sends
 };
 
-/// Every rank does its warm-up forwards, then a backward and a forward in turn, then the remaining
-/// backwards: each backward as early as it can be, so that its activations are free early (Fan et
-/// al., "DAPPLE", PPoPP'21, with its policies). Live activations min(K_s, M) on rank s, where
-/// K_s = min(S - s, most_live) under policy A and min(2(S - s) - 1, most_live) under policy B.
+/// Returns the orders of DAPPLE (Fan et al., "DAPPLE", PPoPP'21, with its policies). Every rank
+/// computes its warm-up forwards, then a backward and a forward alternately, then the remaining
+/// backwards. Each backward is as early as possible, so that its activations are released early.
+/// Rank s has min(K_s, M) live activations, where K_s is min(S - s, most_live) for policy A and
+/// min(2(S - s) - 1, most_live) for policy B.
 ///
-/// With equal stages, free transfers and memory for all of the warm-up, bubble (S - 1)(F + B) under
-/// either policy.
-[[nodiscard]] inline Orders dapple_orders(int stages, int microbatches,
-                                          WarmUp warm_up = WarmUp::policy_a,
-                                          int most_live = std::numeric_limits<int>::max()) {
-  constexpr const char* where = "heddle::schedule::dapple";
-  impl::check(where, stages, 1, microbatches);
-  expects(most_live >= 1, [&] {
-    return Complaint{where, "a rank needs memory for at least one microbatch",
-                     text("most live = ", most_live)};
-  });
-  Orders orders{text("DAPPLE P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
-    auto& list = orders.ranks.emplace_back();
-    list.reserve(2 * static_cast<std::size_t>(microbatches));
-    const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
-    const int wanted = warm_up == WarmUp::policy_a ? stages - rank : 2 * (stages - rank) - 1;
-    const int ahead = std::min({wanted, most_live, microbatches});
-    for (int m = 0; m < ahead; ++m) add(Kind::forward, m);
-    for (int m = 0; m < microbatches; ++m) {
-      add(Kind::backward, m);
-      if (m + ahead < microbatches) add(Kind::forward, m + ahead);
-    }
-  }
-  return orders;
-}
+/// With equal stages, free transfers and memory for the whole warm-up, the bubble is
+/// (S - 1)(F + B) for either policy.
+/// @throws contract_error if there is no stage or no microbatch, or if `most_live` is below 1.
+[[nodiscard]] Orders dapple_orders(int stages, int microbatches, WarmUp warm_up = WarmUp::policy_a,
+                                   int most_live = std::numeric_limits<int>::max());
 
-/// dapple_orders, woven.
-[[nodiscard]] inline Schedule dapple(const DappleOptions& options) {
-  return weave(
-      dapple_orders(options.stages, options.microbatches, options.warm_up, options.most_live),
-      options.sizes);
-}
+/// Returns the Schedule that weave() makes of dapple_orders().
+[[nodiscard]] Schedule dapple(const DappleOptions& options);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/generator/dapple.ipp>
+#endif

@@ -3,44 +3,39 @@
 #pragma once
 
 /// @file
-/// EnergonAI's pipeline for inference: stages that hand on what they made and go on, or that wait
-/// until it is sent.
+/// EnergonAI's pipeline for inference. A stage either continues while its result is sent, or waits
+/// until the result is sent.
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/fold.hpp>
-#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// Of energon().
+/// Options of energon().
 struct EnergonOptions {
-  int stages = 1;         ///< and ranks
-  int requests = 1;       ///< batches to infer, in the order in which they came
-  int depth = 1;          ///< results that a stage may leave to be sent while it goes on
-  StageSizes sizes = {};  ///< of what is sent
+  int stages = 1;         ///< number of stages, and of ranks
+  int requests = 1;       ///< batches to infer, in the order of their arrival
+  int depth = 1;          ///< results in flight while their stage continues; 0: blocking sends
+  StageSizes sizes = {};  ///< sizes of what a stage sends
 };
 
-/// stream() with `depth` + 1 places for the results of a stage (Du et al., "EnergonAI", 2022, whose
-/// queues have depth 1). With none to spare, depth 0, a stage waits until its result is sent before
-/// it begins the next: a blocking send. Nothing else tells the two apart.
+/// Returns the Schedule of stream() with `depth` + 1 slots for the results of a stage (Du et al.,
+/// "EnergonAI", 2022, whose queues have depth 1). If `depth` is 0, a stage waits until its result
+/// is sent before it begins the next one. This is a blocking send. Blocking and non-blocking
+/// pipelines differ in nothing else.
 ///
-/// With t for a stage and an occupancy of c for a transfer, M requests through S > 1 stages take
-/// S t + (S - 1) c + (M - 1) max(t, c) for depth >= 1, and S t + (S - 1) c + (M - 1)(t + c) for
-/// depth 0.
+/// Let t be the time of a stage and c the occupancy of a transfer. M requests through S > 1 stages
+/// take S t + (S - 1) c + (M - 1) max(t, c) if depth >= 1, and S t + (S - 1) c + (M - 1)(t + c) if
+/// depth = 0.
 ///
-/// A Runner folds again, to RunOptions::slack + 1 places where there are more: give it the depth as
-/// slack where that is above 1.
-/// @throws contract_error for a depth below 0.
-[[nodiscard]] inline Schedule energon(const EnergonOptions& options) {
-  expects(options.depth >= 0, [&] {
-    return Complaint{"heddle::schedule::energon", "a depth is a number of results",
-                     text("depth = ", options.depth), "0 is a blocking send"};
-  });
-  Orders orders = stream_orders(options.stages, options.requests);
-  orders.name =
-      text("EnergonAI P=", options.stages, " M=", options.requests, " depth=", options.depth);
-  return fold_to_live(weave(orders, options.sizes), static_cast<std::uint32_t>(options.depth));
-}
+/// A Runner folds the Schedule again, to at most RunOptions::slack + 1 slots. If `depth` is above
+/// 1, set the slack to `depth`.
+/// @throws contract_error if `depth` is below 0, or if there is no stage or no request.
+[[nodiscard]] Schedule energon(const EnergonOptions& options);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/generator/energon.ipp>
+#endif

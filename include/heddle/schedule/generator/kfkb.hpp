@@ -3,49 +3,38 @@
 #pragma once
 
 /// @file
-/// kFkB: k forwards, k backwards. 1F1B for slow networks, as Orders and as a Schedule.
+/// kFkB: k forwards, then k backwards. A form of 1F1B for slow networks, as Orders and as a
+/// Schedule.
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/generator/pipeline.hpp>
-#include <heddle/schedule/pass/group.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// A pipeline with one stage per rank that takes its microbatches in groups.
+/// Options of a pipeline with one stage per rank that computes its microbatches in groups.
 struct KfkbOptions {
-  int stages = 1;         ///< and ranks
+  int stages = 1;         ///< number of stages, and of ranks
   int microbatches = 1;   ///< in a step, a multiple of `group`
-  int group = 2;          ///< k: 1 is 1F1B
-  StageSizes sizes = {};  ///< of what is kept and sent
+  int group = 2;          ///< k: the microbatches of a group; 1 is 1F1B
+  StageSizes sizes = {};  ///< sizes of what a stage keeps and sends
 };
 
-/// 1F1B over M/k groups of k microbatches each (Wang et al., "Ada-Grouper", 2023): every transfer
-/// but that of a group's last has computations of the group to hide behind. Where transfers take no
-/// time, bubble (P - 1)(F + B) whatever k is; live activations k min(M/k, P - r) on rank r.
+/// Returns the orders of 1F1B over M/k groups of k microbatches each (Wang et al., "Ada-Grouper",
+/// 2023). Every transfer except that of a group's last microbatch can hide behind computations of
+/// the group. If transfers take no time, the bubble is (P - 1)(F + B) for every k. Rank r has
+/// k min(M/k, P - r) live activations.
 ///
-/// @throws infeasible where M is not a multiple of k; it names the nearest M that is.
-[[nodiscard]] inline Orders kfkb_orders(int stages, int microbatches, int group) {
-  constexpr const char* where = "heddle::schedule::kfkb";
-  impl::check(where, stages, 1, microbatches);
-  expects(group >= 1, [&] {
-    return Complaint{where, "a group has at least one microbatch", text("group = ", group)};
-  });
-  if (const int rest = microbatches % group; rest != 0) {
-    const int below = microbatches - rest;
-    throw infeasible({where, "the microbatches do not divide into equal groups",
-                      text("microbatches = ", microbatches, ", group = ", group),
-                      text("the nearest number that does is ",
-                           below > 0 && 2 * rest <= group ? below : below + group)});
-  }
-  Orders orders = schedule::group(one_f_one_b_orders(stages, microbatches / group), group);
-  orders.name = text("kFkB P=", stages, " M=", microbatches, " k=", group);
-  return orders;
-}
+/// @throws infeasible if M is not a multiple of k; the error names the nearest valid M.
+/// @throws contract_error if there is no stage or no microbatch, or if `group` is below 1.
+[[nodiscard]] Orders kfkb_orders(int stages, int microbatches, int group);
 
-/// kfkb_orders, woven.
-[[nodiscard]] inline Schedule kfkb(const KfkbOptions& options) {
-  return weave(kfkb_orders(options.stages, options.microbatches, options.group), options.sizes);
-}
+/// Returns the Schedule that weave() makes of kfkb_orders().
+[[nodiscard]] Schedule kfkb(const KfkbOptions& options);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/generator/kfkb.ipp>
+#endif

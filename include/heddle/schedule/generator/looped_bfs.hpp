@@ -3,41 +3,32 @@
 #pragma once
 
 /// @file
-/// Looped breadth-first: several stages on every rank, each of which takes all microbatches before
-/// the next has its turn. As Orders and as a Schedule.
+/// Looped breadth-first: several stages on every rank, each of which computes all microbatches
+/// before the next stage begins. As Orders and as a Schedule.
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// All microbatches through a rank's first stage, then through its second, and so on; then
-/// backwards, the stages and the microbatches in reverse (Lamy-Poirier, "Breadth-First Pipeline
-/// Parallelism", MLSys'23). With F and B of the V stages of a rank together, a step takes
-/// (V max(M, P) + min(M, P) - 1)(F + B) / V: the bubble of interleaved 1F1B for M >= P. A rank's
-/// messages come in runs of M for one stage, at the price of V M live activations of a stage each.
-[[nodiscard]] inline Orders looped_bfs_orders(int ranks, int stages_per_rank, int microbatches) {
-  impl::check("heddle::schedule::looped_bfs", ranks, stages_per_rank, microbatches);
-  Orders orders{text("looped BFS P=", ranks, " V=", stages_per_rank, " M=", microbatches),
-                {},
-                StageGraph::chain(ranks * stages_per_rank)};
-  for (int rank = 0; rank < ranks; ++rank) {
-    auto& list = orders.ranks.emplace_back();
-    list.reserve(2 * static_cast<std::size_t>(stages_per_rank) *
-                 static_cast<std::size_t>(microbatches));
-    for (int v = 0; v < stages_per_rank; ++v)
-      for (int m = 0; m < microbatches; ++m)
-        list.push_back({Kind::forward, Stage{v * ranks + rank}, Item{m}});
-    for (std::size_t i = list.size(); i-- > 0;)
-      list.push_back({Kind::backward, list[i].stage, list[i].item});
-  }
-  return orders;
-}
+/// Returns the orders of breadth-first pipeline parallelism (Lamy-Poirier, "Breadth-First Pipeline
+/// Parallelism", MLSys'23). All microbatches go through a rank's first stage, then through its
+/// second stage, and so on. The backwards follow, with the stages and the microbatches in reverse.
+///
+/// Let F and B be the times of the V stages of a rank together. A step takes
+/// (V max(M, P) + min(M, P) - 1)(F + B) / V, which is the bubble of interleaved 1F1B if M >= P. A
+/// rank sends its messages in runs of M for one stage, but it has V M live activations, each of
+/// one stage.
+/// @throws contract_error if there is no stage or no microbatch.
+[[nodiscard]] Orders looped_bfs_orders(int ranks, int stages_per_rank, int microbatches);
 
-/// looped_bfs_orders, woven.
-[[nodiscard]] inline Schedule looped_bfs(const InterleavedOptions& options) {
-  return weave(looped_bfs_orders(options.ranks, options.stages_per_rank, options.microbatches),
-               options.sizes);
-}
+/// Returns the Schedule that weave() makes of looped_bfs_orders().
+[[nodiscard]] Schedule looped_bfs(const InterleavedOptions& options);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/generator/looped_bfs.ipp>
+#endif

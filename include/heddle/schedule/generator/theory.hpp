@@ -3,32 +3,31 @@
 #pragma once
 
 /// @file
-/// Closed forms for what the generators promise, to lay beside a simulated or measured timeline.
+/// Closed forms for the schedules of the generators, to compare with a simulated or measured
+/// timeline.
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// Bubble ratio of GPipe and 1F1B (`stages_per_rank` 1) and of interleaved 1F1B (V stages per rank)
-/// for P ranks and M microbatches: (P - 1) / (V M + P - 1), the idle share of the ranks' time.
+/// Returns the bubble ratio of GPipe and 1F1B (`stages_per_rank` = 1) and of interleaved 1F1B (V
+/// stages per rank): (P - 1) / (V M + P - 1) for P ranks and M microbatches. The bubble ratio is
+/// the idle share of the ranks' time.
 ///
-/// A rank works M (F + B) per step, with F and B the times of its V stages together. It idles while
-/// the first microbatch comes down the P - 1 other ranks and while the last one goes back up, each
-/// time for one of its V stages: (P - 1)(F + B) / V. The ratio idle / (idle + work) does not depend
-/// on F and B. Holds for equal stages, transfers that take no time, no update, and for V > 1 for
-/// M >= P.
+/// Let F and B be the times of a rank's V stages together. A rank works for M (F + B) per step. It
+/// is idle while the first microbatch goes down the P - 1 other ranks and while the last one goes
+/// back up. Each of these times is that of one of its V stages, so the idle time is
+/// (P - 1)(F + B) / V. The ratio idle / (idle + work) does not depend on F and B. The formula holds
+/// for equal stages, if transfers take no time and there is no update. For V > 1 it needs M >= P.
+///
 /// Source: Huang et al., "GPipe" (2019), section 2.3; Narayanan et al., "Efficient large-scale
-/// language model training on GPU clusters" (SC'21), section 2.2, where the bubble is given
-/// relative to the work.
-[[nodiscard]] inline double bubble_ratio(int ranks, int microbatches, int stages_per_rank = 1) {
-  expects(ranks >= 1 && microbatches >= 1 && stages_per_rank >= 1, [&] {
-    return Complaint{"heddle::schedule::bubble_ratio", "every count is at least one",
-                     text("ranks = ", ranks, ", microbatches = ", microbatches,
-                          ", stages per rank = ", stages_per_rank)};
-  });
-  const double idle = ranks - 1.0;
-  return idle / (static_cast<double>(stages_per_rank) * microbatches + idle);
-}
+/// language model training on GPU clusters" (SC'21), section 2.2, which gives the bubble relative
+/// to the work.
+/// @throws contract_error if an argument is below 1.
+[[nodiscard]] double bubble_ratio(int ranks, int microbatches, int stages_per_rank = 1);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/generator/theory.ipp>
+#endif

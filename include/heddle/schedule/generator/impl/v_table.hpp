@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// VTable: what every rank of a V computes in each slot, from a passage that repeats to orders
-/// without the gaps that it leaves at both ends. For v_half_orders() and v_min_orders().
+/// VTable: a table of the computation of every rank of a V in each slot. It starts as a repeated
+/// passage of the microbatches. squeeze() then closes the gaps at its two ends. The definitions of
+/// v_half_orders() and v_min_orders() use it.
 
 #include <algorithm>
 #include <array>
@@ -18,20 +19,22 @@
 
 namespace heddle::inline v0::schedule::impl {
 
-/// How a microbatch passes the ranks of a V, in slots of the time of one F, I or W. The next
-/// microbatch follows six slots later.
+/// The passage of a microbatch through the ranks of a V, in slots. A slot is the time of one F, I
+/// or W. The next microbatch follows six slots later.
 struct VPassage {
-  /// From a rank to the next: forward towards the fold and back from it, then backward likewise.
+  /// Slots from one rank to the next, for the four legs in order: the forward to the fold and from
+  /// it, then the backward to the fold and from it.
   std::array<std::size_t, 4> steps;
-  std::array<std::size_t, 3> turns;  ///< from the last of each to the first of the next
+  std::array<std::size_t, 3> turns;  ///< slots from the end of a leg to the next leg
 };
 
-/// What every rank of a V computes in each slot. The near stage of a rank is the one before the
-/// fold, the far stage the one behind it. The k-th W of a rank belongs to its k-th I.
+/// A table of the computation of every rank of a V in each slot. The near stage of a rank is its
+/// stage before the fold, and the far stage is its stage behind the fold. The k-th W of a rank
+/// belongs to its k-th I.
 class VTable {
  public:
-  /// The slots of `passage`, every W in the first gap after its I. No two slots of a rank may
-  /// coincide.
+  /// Fills the slots of `passage` and puts every W into the first gap after its I. No two slots of
+  /// a rank may coincide.
   VTable(std::size_t ranks, std::size_t microbatches, const VPassage& passage)
       : m_microbatches(microbatches), m_cells(ranks), m_at(ranks), m_kept(ranks) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -49,10 +52,11 @@ class VTable {
       for (const Kept& each : kept) m_cap = std::max(m_cap, each.live);
   }
 
-  /// Moves what is computed before the first microbatch is back on rank 0, and after the last one
-  /// has started there, to the earliest gaps; between them the passage repeats. Then lets every I
-  /// of the end pass the W before it, which takes the gap that is left. No rank keeps more
-  /// activations than the one that keeps most in the passage.
+  /// Closes the gaps at the two ends of the table. The first end lasts until the first microbatch
+  /// is back on rank 0, and the second begins after the last microbatch has started there. Between
+  /// them the passage repeats. The computations of both ends move to the earliest gaps. Then every
+  /// I of the second end may pass the W before it, and this W takes the gap that is left. No rank
+  /// keeps more activations than the maximum over all ranks in the passage.
   void squeeze() {
     const std::size_t back = m_at[0][near_input].front();
     const std::size_t last = m_at[0][near_forward].back();
@@ -66,7 +70,7 @@ class VTable {
     put_weights();
   }
 
-  /// The lists of all ranks.
+  /// Returns the lists of all ranks.
   [[nodiscard]] std::vector<std::vector<Order>> lists() const {
     std::vector<std::vector<Order>> result(m_cells.size());
     for (std::size_t rank = 0; rank < m_cells.size(); ++rank) {
@@ -92,13 +96,13 @@ class VTable {
   }
 
  private:
-  /// The legs of a microbatch's way, and what else a cell may hold.
+  /// The content of a cell: one of the four legs of a microbatch, a W, or nothing.
   enum Cell : std::uint8_t { near_forward, far_forward, far_input, near_input, weights, idle };
 
-  /// What a rank has at the end of a slot.
+  /// The state of a rank at the end of a slot.
   struct Kept {
-    std::size_t live = 0;  ///< activations
-    std::size_t owed = 0;  ///< I whose W is to come
+    std::size_t live = 0;  ///< live activations
+    std::size_t owed = 0;  ///< number of I without their W so far
     friend bool operator==(const Kept&, const Kept&) = default;
   };
 
@@ -124,7 +128,7 @@ class VTable {
     }
   }
 
-  /// Where everything is, and what is kept, of the cells.
+  /// Computes `m_at` and `m_kept` from the cells.
   void read_cells() {
     for (std::size_t rank = 0; rank < m_cells.size(); ++rank) {
       for (auto& slots : m_at[rank]) slots.clear();
@@ -147,8 +151,9 @@ class VTable {
     }
     return kept;
   }
-  /// Whether the rank stays within the cap from slot `from` to `to`. After what moved from `to` to
-  /// `from` everything is as it was, or a W has come earlier.
+  /// Returns whether the rank stays within the cap from slot `from` to slot `to`, after a cell has
+  /// moved from `to` to `from`. Behind `to` the rank keeps no more than before: the state is the
+  /// same, or a W is earlier.
   [[nodiscard]] bool fits(std::size_t rank, std::size_t from, std::size_t to) const {
     Kept kept = before(rank, from);
     for (std::size_t slot = from; slot <= to; ++slot) {
@@ -166,8 +171,8 @@ class VTable {
     }
   }
 
-  /// Calls `visit(rank, slot, leg, item)` for every cell, by slots and then by ranks. It may move
-  /// the cell to an earlier slot.
+  /// Calls `visit(rank, slot, leg, item)` for every cell, by slots and then by ranks. `visit` may
+  /// move the cell to an earlier slot.
   template <class Visit>
   void for_each_cell(const Visit& visit) {
     std::vector<std::array<std::size_t, 5>> next(m_cells.size());
@@ -181,7 +186,8 @@ class VTable {
       }
   }
 
-  /// The first slot after all that a cell waits for. `inputs` are the slots of its rank's I so far.
+  /// Returns the first slot after everything for which a cell waits. `inputs` are the slots of the
+  /// I of its rank so far.
   [[nodiscard]] std::size_t earliest(std::size_t rank, std::size_t leg, std::size_t item,
                                      const std::vector<std::size_t>& inputs) const {
     std::size_t first = item > 0 ? m_at[rank][leg][item - 1] + 1 : 0;
@@ -196,7 +202,8 @@ class VTable {
     return first;
   }
 
-  /// Every cell for which `may(leg, slot)` to the earliest gap that leaves its rank within the cap.
+  /// Moves every cell for which `may(leg, slot)` holds to the earliest gap that leaves its rank
+  /// within the cap.
   template <class May>
   void move_up(const May& may) {
     std::vector<std::vector<std::size_t>> inputs(m_cells.size());
@@ -219,7 +226,7 @@ class VTable {
     });
   }
 
-  /// Starts everything as soon as what it waits for is done, in the order that it has on its rank.
+  /// Starts every computation as soon as its inputs exist, in the present order of its rank.
   void settle() {
     std::vector<std::vector<std::uint8_t>> settled(m_cells.size());
     std::vector<std::vector<std::size_t>> inputs(m_cells.size());
@@ -235,11 +242,11 @@ class VTable {
   }
 
   std::size_t m_microbatches;
-  std::size_t m_cap = 0;  ///< activations
+  std::size_t m_cap = 0;  ///< largest number of live activations on a rank
   bool m_gaps_are_weights = false;
-  std::vector<std::vector<std::uint8_t>> m_cells;             ///< of each rank and slot
-  std::vector<std::array<std::vector<std::size_t>, 5>> m_at;  ///< slots of each rank, leg and item
-  std::vector<std::vector<Kept>> m_kept;                      ///< of each rank and slot
+  std::vector<std::vector<std::uint8_t>> m_cells;             ///< content, per rank and slot
+  std::vector<std::array<std::vector<std::size_t>, 5>> m_at;  ///< slot, per rank, leg and item
+  std::vector<std::vector<Kept>> m_kept;                      ///< state, per rank and slot
 };
 
 }  // namespace heddle::inline v0::schedule::impl

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of catalogue.hpp.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/generator/chimera.hpp>
+#include <heddle/schedule/generator/dapple.hpp>
+#include <heddle/schedule/generator/dualpipe.hpp>
+#include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/schedule/generator/kfkb.hpp>
+#include <heddle/schedule/generator/looped_bfs.hpp>
+#include <heddle/schedule/generator/pipedream.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/v_shape.hpp>
+#include <heddle/schedule/generator/zero_bubble.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
+
+namespace heddle::inline v0::schedule {
+
+HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
+  using Shape = PipelineShape;
+  using enum ShapeOption;
+  static constexpr auto all = std::to_array<NamedSchedule>({
+      {"gpipe", "gpipe()", "all forwards, then all backwards",
+       [](const Shape& s) { return gpipe_orders(s.ranks, s.microbatches); }},
+      {"1f1b", "one_f_one_b()", "one forward, one backward: no more activations than ranks",
+       [](const Shape& s) { return one_f_one_b_orders(s.ranks, s.microbatches); }},
+      {"interleaved", "interleaved()", "1F1B with several stages on every rank, a smaller bubble",
+       [](const Shape& s) {
+         return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
+       },
+       true, false, stages_per_rank},
+      {"looped-bfs", "looped_bfs()",
+       "several stages on every rank, each with all microbatches in a row",
+       [](const Shape& s) { return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches); },
+       true, false, stages_per_rank},
+      {"kfkb", "kfkb()",
+       "1F1B in groups: the transfers of a microbatch hide behind the others of its group",
+       [](const Shape& s) { return kfkb_orders(s.ranks, s.microbatches, s.group); }, true, false,
+       group},
+      {"dapple", "dapple({.warm_up = WarmUp::policy_b})",
+       "early backward after the warm-up of policy B, for transfers that take as long as a stage; "
+       "policy A is 1F1B's",
+       [](const Shape& s) {
+         return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b,
+                              s.most_live == 0 ? s.microbatches : s.most_live);
+       },
+       true, false, most_live},
+      {"chimera", "chimera()", "two pipelines in opposite directions, with two copies of the model",
+       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs); }, true, false,
+       pairs},
+      {"chimera-doubled", "chimera({.double_forwards = true})",
+       "Chimera with forwards of two microbatches in a row",
+       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs, true); }, true,
+       false, pairs},
+      {"zb-h1", "zb_h1()", "1F1B with a split backward: a smaller bubble for the same memory",
+       [](const Shape& s) { return zb_h1_orders(s.ranks, s.microbatches); }},
+      {"zb-h2", "zb_h2()", "twice the memory of ZB-H1, next to no bubble",
+       [](const Shape& s) { return zb_h2_orders(s.ranks, s.microbatches); }},
+      {"interleaved-zb1p", "interleaved_zb1p()", "ZB-H1 with several stages on every rank",
+       [](const Shape& s) {
+         return interleaved_zb1p_orders(s.ranks, s.stages_per_rank, s.microbatches);
+       },
+       true, false, stages_per_rank},
+      {"zb-v", "zb_v()", "a pipeline folded to a V: next to no bubble for the memory of 1F1B",
+       [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }},
+      {"v-half", "v_half()", "folded to a V: half the bubble and about half the memory of 1F1B",
+       [](const Shape& s) { return v_half_orders(s.ranks, s.microbatches); }},
+      {"v-min", "v_min()", "folded to a V: about a third of the memory of 1F1B",
+       [](const Shape& s) { return v_min_orders(s.ranks, s.microbatches); }},
+      {"dualpipe", "dualpipe()",
+       "microbatches from both ends, forwards fused with backwards; stages on two ranks",
+       [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
+      {"dualpipe-v", "dualpipe_v()",
+       "DualPipe on a pipeline folded to a V, every stage on one rank",
+       [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
+      {"2bp-naive", "two_bp(naive_orders())",
+       "one microbatch at a time, its weight gradients beside the next one",
+       [](const Shape& s) { return two_bp(naive_orders(s.ranks, s.microbatches)); }},
+      {"2bp-gpipe", "two_bp(gpipe_orders())", "GPipe whose weight gradients wait until the end",
+       [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }},
+      {"2bp-1f1b", "two_bp(one_f_one_b_orders())",
+       "1F1B whose weight gradients wait for idle time: 2BP's 1F1B-1 with a microbatch a rank, "
+       "1F1B-2 with two",
+       [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
+      {"flexpipe", "flexpipe()",
+       "two branches of a model in opposite directions, no weights twice; in the order of slots, "
+       "which a search (plan::coordinate) improves",
+       [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
+      {"pipedream", "pipedream()",
+       "1F1B that updates after every backward pass and keeps versions of the weights",
+       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
+      {"pipedream-vertical", "pipedream({.vertical_sync = true})",
+       "PipeDream with vertical sync: all stages use the first one's version",
+       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches, true); }, false},
+      {"stream", "stream()", "forwards only, for inference (EnergonAI) and streams of items",
+       [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
+  });
+  return all;
+}
+
+HEDDLE_INLINE const NamedSchedule& find_schedule(std::string_view name) {
+  const std::span<const NamedSchedule> all = catalogue();
+  std::string listed;
+  std::vector<std::string_view> names, functions;
+  for (const NamedSchedule& entry : all) {
+    if (entry.name == name) return entry;
+    listed += text(listed.empty() ? "" : ", ", entry.name);
+    names.push_back(entry.name);
+    functions.push_back(entry.call.substr(0, entry.call.find('(')));
+  }
+  auto meant = heddle::impl::nearest_name(name, names);
+  if (!meant) meant = heddle::impl::nearest_name(name, functions);
+  throw contract_error(
+      {"heddle::schedule::find_schedule",
+       text("no schedule '", name, "'"),
+       {},
+       text(meant ? text("did you mean '", names[*meant], "'? there are ") : "there are ",
+            listed)});
+}
+
+}  // namespace heddle::inline v0::schedule

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of dapple.hpp.
+
+#include <algorithm>
+#include <cstddef>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/dapple.hpp>
+#include <heddle/schedule/generator/impl/pipeline_shape.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+#include <heddle/schedule/order/weave.hpp>
+
+namespace heddle::inline v0::schedule {
+
+HEDDLE_INLINE Orders dapple_orders(int stages, int microbatches, WarmUp warm_up, int most_live) {
+  constexpr const char* where = "heddle::schedule::dapple";
+  impl::check(where, stages, 1, microbatches);
+  expects(most_live >= 1, [&] {
+    return Complaint{where, "a rank needs memory for at least one microbatch",
+                     text("most live = ", most_live)};
+  });
+  Orders orders{text("DAPPLE P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
+  for (int rank = 0; rank < stages; ++rank) {
+    auto& list = orders.ranks.emplace_back();
+    list.reserve(2 * static_cast<std::size_t>(microbatches));
+    const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
+    const int wanted = warm_up == WarmUp::policy_a ? stages - rank : 2 * (stages - rank) - 1;
+    const int ahead = std::min({wanted, most_live, microbatches});
+    for (int m = 0; m < ahead; ++m) add(Kind::forward, m);
+    for (int m = 0; m < microbatches; ++m) {
+      add(Kind::backward, m);
+      if (m + ahead < microbatches) add(Kind::forward, m + ahead);
+    }
+  }
+  return orders;
+}
+
+HEDDLE_INLINE Schedule dapple(const DappleOptions& options) {
+  return weave(
+      dapple_orders(options.stages, options.microbatches, options.warm_up, options.most_live),
+      options.sizes);
+}
+
+}  // namespace heddle::inline v0::schedule

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Checks of the numbers of ranks, stages and microbatches, for the definitions of the generators.
+
+#include <algorithm>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0::schedule::impl {
+
+/// Throws contract_error if a pipeline or a step of these numbers is empty.
+inline void check(const char* where, int ranks, int stages_per_rank, int microbatches) {
+  expects(ranks >= 1 && stages_per_rank >= 1, [&] {
+    return Complaint{where, "a pipeline has at least one stage",
+                     text("ranks = ", ranks, ", stages per rank = ", stages_per_rank)};
+  });
+  expects(microbatches >= 1, [&] {
+    return Complaint{where, "a step has at least one microbatch",
+                     text("microbatches = ", microbatches)};
+  });
+}
+
+/// Returns the number of microbatches in each round of interleaved_orders().
+/// @throws infeasible if the microbatches do not divide into equal rounds.
+inline int round_of(const char* where, int ranks, int stages_per_rank, int microbatches) {
+  check(where, ranks, stages_per_rank, microbatches);
+  const auto rounds_of = [ranks](int m) { return std::max(1, m / ranks); };
+  const auto valid = [&](int m) { return m >= 1 && m % rounds_of(m) == 0; };
+  if (!valid(microbatches)) {
+    int step = 1;
+    while (!valid(microbatches - step) && !valid(microbatches + step)) ++step;
+    const int nearest = valid(microbatches - step) ? microbatches - step : microbatches + step;
+    throw infeasible({where, "the microbatches do not divide into equal rounds",
+                      text("microbatches = ", microbatches, ", ranks = ", ranks,
+                           ", rounds = ", rounds_of(microbatches)),
+                      text("the nearest valid number is ", nearest)});
+  }
+  return microbatches / rounds_of(microbatches);
+}
+
+}  // namespace heddle::inline v0::schedule::impl
