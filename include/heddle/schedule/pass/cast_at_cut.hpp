@@ -3,41 +3,64 @@
 #pragma once
 
 /// @file
-/// cast_at_cut(): smaller messages over slow links. What crosses them travels in the form of a
-/// Codec.
+/// cast_at_cut(): encodes the messages over slow links with a Codec, so that they are smaller.
 
 #include <concepts>
+#include <cstddef>
+#include <vector>
 
 #include <heddle/core/codec.hpp>
-#include <heddle/schedule/pass/impl/cut_caster.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
-/// `schedule` with every message from rank a to rank b for which `cut(a, b)` holds encoded by
-/// `codec` before it leaves, and decoded before its first use. The casts are actions of the compute
-/// queues, with costs of their own (Costs::cast per byte read), which a handler performs:
-/// cast_on_host(), cast_in(). A combine action that is the only reader of a message decodes it
-/// itself, in one pass: combine_on_host(), combine_in(); buffers that nothing uses any more stay
-/// under their numbers, without bytes. Messages lie in buffers of role::narrow;
-/// with error feedback every place that sends has one of role::residual, of the size of what it
-/// sends, persistent and zero at first. A gradient's cast has flag::gradient.
+namespace impl {
+
+/// Returns the result of cast_at_cut(). `crosses` says of each action whether it is a message over
+/// the cut.
+[[nodiscard]] Schedule cast_messages(const Schedule& schedule, const Codec& codec,
+                                     const std::vector<bool>& crosses);
+
+}  // namespace impl
+
+/// Returns `schedule` with encoded messages over a cut. Every message from rank a to rank b for
+/// which `cut(a, b)` holds is encoded by `codec` before it is sent, and decoded before its first
+/// use. The casts are actions of the compute queues with costs of their own (Costs::cast per byte
+/// read). A handler performs them: cast_on_host(), cast_in(). If a combine action is the only
+/// reader of a message, it decodes the message itself, in one pass: combine_on_host(),
+/// combine_in(). Buffers that no action uses any more keep their numbers but have no bytes.
 ///
-/// A message of n elements has encoded_bytes(type, block, n) bytes; every part is encoded for
-/// itself. In a collective every hop over a cut encodes anew: of a sum over P ranks around a ring,
-/// an element is rounded once for each of the at most P - 1 partial sums that cross, and once more
-/// when the sum is handed around, for what was decoded is encoded without a loss. Each rounding
-/// errs as Codec says of the partial sum then. With Codec::agree, and a cut between every two
-/// members, all of them end with equal numbers, but for recursive doubling of P that is no power of
-/// two, where only some of those who have the sum hand it on.
+/// Messages lie in buffers of role::narrow. With error feedback every place that sends also has a
+/// buffer of role::residual. This buffer has the size of the sent range, is persistent and starts
+/// at zero. The cast of a gradient has flag::gradient.
 ///
-/// Narrowing numbers to plain ones, f64 to f32 or i64 to i32, is a Codec without blocks, too.
-/// @throws contract_error where a buffer's elements are not larger than those of the codec's type,
-///         or not f32 or f64 where that is f16 or less, or feedback or agreement is asked for; and
-///         as check(codec).
+/// A message of n elements has encoded_bytes(type, block, n) bytes, and every part is encoded
+/// separately. In a collective every hop over a cut encodes again. In a sum over P ranks around a
+/// ring, an element is rounded once for each partial sum that crosses the cut (at most P - 1), and
+/// once more when the sum is distributed. It is not rounded again after that, because decoded
+/// values are encoded without loss. The error of each rounding is what Codec says, relative to the
+/// partial sum at that time. With Codec::agree and a cut between every two members, all members end
+/// with equal numbers. The exception is recursive doubling with a P that is not a power of two,
+/// because only some members that have the sum send it to others.
+///
+/// A Codec without blocks also narrows numbers to plain numbers: f64 to f32, or i64 to i32.
+/// @throws contract_error if a buffer's elements are not larger than those of the codec's type; if
+///         they are not f32 or f64 and the codec's type is f16 or smaller, or feedback or agreement
+///         is requested; and as check(codec) does.
 template <std::predicate<Rank, Rank> Cut>
 [[nodiscard]] Schedule cast_at_cut(const Schedule& schedule, const Codec& codec, Cut&& cut) {
-  return impl::CutCaster(schedule, codec).run(cut);
+  std::vector<bool> crosses(schedule.size(), false);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    const Queue& queue = schedule[action.queue];
+    if (action.kind == Kind::move && !queue.local() && cut(queue.from, queue.to)) crosses[i] = true;
+  }
+  return impl::cast_messages(schedule, codec, crosses);
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/cast_at_cut.ipp>
+#endif

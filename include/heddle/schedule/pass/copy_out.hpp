@@ -3,162 +3,30 @@
 #pragma once
 
 /// @file
-/// copy_out(): a rank whose memory is its own copies what others want of it to memory that they can
-/// read. For data that lies anywhere, before share_memory().
+/// copy_out(): a rank with private memory copies what other ranks need to memory that they can
+/// read. Apply it before share_memory() if data may lie in any memory.
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
-namespace impl {
-
-/// The state of one copy_out() call: a first sweep counts the copies, a second makes the list.
-class CopierOut {
- public:
-  CopierOut(const Schedule& schedule, const std::vector<std::uint32_t>& domains)
-      : m_schedule(schedule),
-        m_domains(domains),
-        m_builder(Builder::like(schedule, [](const Buffer& buffer) { return buffer; })),
-        m_sizes(schedule.buffers().size()),
-        m_outbox(schedule.buffers().size()) {}
-
-  Schedule run() {
-    sweep(false);
-    for (std::size_t b = 0; b < m_sizes.size(); ++b)
-      if (!m_sizes[b].empty()) add_outbox(BufferId{b}, std::move(m_sizes[b]));
-    sweep(true);
-    return std::move(m_builder).build();
-  }
-
- private:
-  /// Parts of a buffer that are copied together, and to which part of its outbox.
-  struct Copy {
-    Use source;
-    std::uint32_t part;
-
-    [[nodiscard]] bool is(const Use& use) const {
-      return source.first == use.first && source.count == use.count;
-    }
-    [[nodiscard]] bool overlaps(const Use& use) const {
-      return source.first < use.first + use.count && use.first < source.first + source.count;
-    }
-  };
-
-  void add_outbox(BufferId of, std::vector<Bytes> sizes) {
-    Buffer outbox = m_schedule[of];
-    outbox.label = m_builder.label("outbox");
-    outbox.transient = true;
-    impl::cut_in_parts(outbox, std::move(sizes), impl::is_bound(outbox));
-    m_outbox[+of] = m_builder.add_buffer(outbox);
-  }
-
-  [[nodiscard]] bool travels(ActionId id) const {
-    const Action& action = m_schedule[id];
-    return action.kind == Kind::move && !m_schedule[action.queue].local();
-  }
-  /// Whether `id` sends persistent memory to a rank that could read it.
-  [[nodiscard]] bool is_staged(ActionId id) const {
-    if (!travels(id)) return false;
-    const Queue& queue = m_schedule[m_schedule[id].queue];
-    return m_domains[+queue.from] == m_domains[+queue.to] &&
-           !m_schedule[m_schedule.uses(id)[0].buffer].transient;
-  }
-
-  /// The end of the moves from `first` on of which none sends what one before it brings. All of
-  /// their copies go first: a rank that waits for what it gets would keep others waiting.
-  [[nodiscard]] std::size_t end_of_run(std::size_t first) const {
-    std::size_t end = first;
-    while (end < m_schedule.size() && travels(ActionId{end})) {
-      const Use& source = m_schedule.uses(ActionId{end})[0];
-      for (std::size_t i = first; i < end; ++i) {
-        const Use& brought = m_schedule.uses(ActionId{i})[1];
-        if (brought.buffer == source.buffer && Copy{source, 0}.overlaps(brought)) return end;
-      }
-      ++end;
-    }
-    return std::max(end, first + 1);
-  }
-
-  void sweep(bool makes) {
-    m_copies.assign(m_schedule.buffers().size(), {});
-    m_parts.assign(m_schedule.buffers().size(), 0);
-    std::vector<Use> uses;
-    for (std::size_t i = 0; i < m_schedule.size();) {
-      const std::size_t end = end_of_run(i);
-      for (std::size_t each = i; each < end; ++each)
-        if (is_staged(ActionId{each})) copy(ActionId{each}, makes);
-      for (; i < end; ++i) {
-        const ActionId id{i};
-        const auto old = m_schedule.uses(id);
-        uses.assign(old.begin(), old.end());
-        if (makes && is_staged(id))
-          uses[0] = schedule::read(m_outbox[+uses[0].buffer], find(uses[0])->part, uses[0].count);
-        if (makes) m_builder.add(m_schedule, id, uses);
-        for (const Use& use : old)
-          if (use.writes())
-            std::erase_if(m_copies[+use.buffer],
-                          [&](const Copy& copy) { return copy.overlaps(use); });
-      }
-    }
-  }
-
-  /// The copy of these parts that there is.
-  [[nodiscard]] const Copy* find(const Use& source) const {
-    for (const Copy& copy : m_copies[+source.buffer])
-      if (copy.is(source)) return &copy;
-    return nullptr;
-  }
-
-  /// Copies what move `id` sends, unless there is such a copy.
-  void copy(ActionId id, bool makes) {
-    const Use source = m_schedule.uses(id)[0];
-    if (find(source) != nullptr) return;
-    std::uint32_t& part = m_parts[+source.buffer];
-    m_copies[+source.buffer].push_back({source, part});
-    const Action& action = m_schedule[id];
-    if (makes)
-      m_builder.add({Kind::move, m_builder.local(m_schedule[action.queue].from, Lane{1}),
-                     action.stage, action.item, action.flags},
-                    {source, schedule::write(m_outbox[+source.buffer], part, source.count)});
-    else
-      for (std::uint32_t p = source.first; p < source.first + source.count; ++p)
-        m_sizes[+source.buffer].push_back(part_bytes(m_schedule[source.buffer], p, 1));
-    part += source.count;
-  }
-
-  const Schedule& m_schedule;
-  const std::vector<std::uint32_t>& m_domains;
-  Builder m_builder;
-  std::vector<std::vector<Bytes>> m_sizes;  ///< per buffer: of the parts of its outbox
-  std::vector<BufferId> m_outbox;           ///< per buffer
-  std::vector<std::vector<Copy>> m_copies;  ///< per buffer: those that are as their source is
-  std::vector<std::uint32_t> m_parts;       ///< per buffer: of its outbox, as far as the sweep is
-};
-
-}  // namespace impl
-
-/// `schedule` with a transient buffer of role "outbox" beside every persistent one that is sent
-/// from within a domain (one number in `domains` per rank): its owner copies there what it sends,
-/// in local lane 1, once for all who want it while it stays the same. After it share_memory()
-/// touches no persistent memory of other ranks, and fold_to_live() makes the outboxes small, so
-/// that they stay in the cache, where the parts are of one size.
-/// @throws contract_error where `domains` has not one number per rank.
-[[nodiscard]] inline Schedule copy_out(const Schedule& schedule,
-                                       const std::vector<std::uint32_t>& domains) {
-  expects(domains.size() == static_cast<std::size_t>(schedule.ranks()), [&] {
-    return Complaint{"heddle::copy_out", "every rank is in one domain",
-                     text(domains.size(), " domains for ", schedule.ranks(), " ranks")};
-  });
-  return impl::CopierOut(schedule, domains).run();
-}
+/// Returns `schedule` with a transient buffer of role "outbox" beside every persistent buffer that
+/// is sent within a domain. `domains` has the number of the domain of every rank. The owner of the
+/// buffer copies what it sends to the outbox, in local lane 1. One copy serves all receivers while
+/// the value stays the same.
+///
+/// share_memory() of the result touches no persistent memory of other ranks. fold_to_live() makes
+/// the outboxes small if their parts have one size, so that they stay in the cache.
+/// @throws contract_error if `domains` does not have one number per rank.
+[[nodiscard]] Schedule copy_out(const Schedule& schedule,
+                                const std::vector<std::uint32_t>& domains);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/copy_out.ipp>
+#endif

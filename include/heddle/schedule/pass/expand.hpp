@@ -5,20 +5,20 @@
 /// @file
 /// expand(): replaces every group action by the actions of a collective, in place.
 
-#include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/builder.hpp>
 
 namespace heddle::inline v0 {
 
-/// Generates a collective on given ranges: `parts(members)` says how finely each must be cut,
-/// `generator(builder, members, stage)` appends the actions.
+/// A type that generates a collective on given ranges. `parts(members)` returns the number of parts
+/// into which each range must be cut. `generator(builder, members, stage)` appends the actions.
 template <class G>
 concept CollectiveGenerator = requires(const G& generator, Builder& builder,
                                        std::span<const Use> members, Stage stage) {
@@ -26,48 +26,38 @@ concept CollectiveGenerator = requires(const G& generator, Builder& builder,
   generator(builder, members, stage);
 };
 
-/// `schedule` with its group actions expanded. The buffers that they use are cut more finely; all
-/// other actions use the same ranges as before.
+namespace impl {
+
+/// The parts into which expand() cuts each part of every buffer. `parts` has the number of parts
+/// that each group action needs; those of other actions are not read.
+[[nodiscard]] std::vector<std::uint32_t> cuts_for_groups(const Schedule& schedule,
+                                                         const std::vector<std::uint32_t>& parts);
+/// Returns a Builder with the queues and the finer buffers of `schedule`.
+[[nodiscard]] Builder finer_builder(const Schedule& schedule,
+                                    const std::vector<std::uint32_t>& cuts);
+/// Sets `uses` to the uses of action `id`, in the numbers of the finer parts.
+void finer_uses(const Schedule& schedule, ActionId id, const std::vector<std::uint32_t>& cuts,
+                std::vector<Use>& uses);
+
+}  // namespace impl
+
+/// Returns `schedule` with its group actions expanded by `generator`. The buffers that they use are
+/// cut into more parts. All other actions use the same ranges as before.
 ///
-/// @throws contract_error where two groups of different size share a buffer, or the parts of one
-///         that a group uses differ in size.
+/// @throws contract_error if two groups of different size share a buffer, or if the parts of a
+///         buffer that a group uses differ in size.
 template <CollectiveGenerator G>
 [[nodiscard]] Schedule expand(const Schedule& schedule, const G& generator) {
-  std::vector<std::uint32_t> finer(schedule.buffers().size(), 0);  // 0: in no group
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const auto members = schedule.uses(ActionId{i});
-    if (schedule[ActionId{i}].kind != Kind::group) continue;
-    const std::uint32_t parts = generator.parts(members.size());
-    for (const Use& member : members) {
-      std::uint32_t& cut = finer[+member.buffer];
-      const Buffer& buffer = schedule[member.buffer];
-      expects(buffer.parts == 1 || is_cut_evenly(buffer), [&] {
-        return Complaint{"heddle::expand", "a buffer of uneven parts cannot be cut more finely",
-                         text("buffer ", member.buffer, ": ", buffer.bytes, " bytes in ",
-                              buffer.parts, " parts")};
-      });
-      expects(cut == 0 || cut == parts, [&] {
-        return Complaint{"heddle::expand", "groups of different size share a buffer",
-                         text("buffer ", member.buffer, " is cut in ", cut, " and in ", parts)};
-      });
-      cut = parts;
-    }
-  }
-  for (std::uint32_t& cut : finer) cut = std::max(cut, 1u);
-  std::size_t next = 0;
-  Builder builder = Builder::like(schedule, [&](Buffer buffer) {
-    if (finer[next] > 1) buffer.ends.reset();  // of the one part that it is
-    buffer.parts *= finer[next++];
-    return buffer;
-  });
+  std::vector<std::uint32_t> parts(schedule.size(), 0);
+  for (std::size_t i = 0; i < schedule.size(); ++i)
+    if (schedule[ActionId{i}].kind == Kind::group)
+      parts[i] = generator.parts(schedule.uses(ActionId{i}).size());
+  const std::vector<std::uint32_t> cuts = impl::cuts_for_groups(schedule, parts);
+  Builder builder = impl::finer_builder(schedule, cuts);
   std::vector<Use> uses;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
-    uses.clear();
-    for (const Use& use : schedule.uses(id)) {
-      const std::uint32_t cut = finer[+use.buffer];
-      uses.push_back(schedule::use(use.access(), use.buffer, use.first * cut, use.count * cut));
-    }
+    impl::finer_uses(schedule, id, cuts, uses);
     if (schedule[id].kind == Kind::group)
       generator(builder, uses, schedule[id].stage);
     else
@@ -77,3 +67,7 @@ template <CollectiveGenerator G>
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/expand.ipp>
+#endif

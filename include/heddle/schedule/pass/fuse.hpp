@@ -3,98 +3,35 @@
 #pragma once
 
 /// @file
-/// fuse(): a forward and the backward after it as a pair, which a stage can interleave, so that one
-/// computes while the other communicates. What DualPipe does, for any orders.
+/// fuse(): makes pairs of a forward and the backward after it. A stage can interleave the two, so
+/// that one computes while the other communicates. DualPipe does this for its own order; fuse()
+/// does it for any orders.
 
-#include <cstddef>
-#include <map>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/order/first_fault.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 
-namespace impl {
-
-/// The state of one fuse() call. It fuses all it can, lets the ranks take turns, and where they
-/// wait for each other takes a pair apart again.
-class Fuser {
- public:
-  explicit Fuser(const Orders& orders) : m_given(orders), m_orders(orders) {
-    for (std::size_t rank = 0; rank < m_orders.ranks.size(); ++rank) {
-      auto& list = m_orders.ranks[rank];
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        m_rank_of[{list[i].stage, list[i].item}] = rank;
-        if (list[i].fused) {
-          ++i;  // its partner, of the same rank
-          m_rank_of[{list[i].stage, list[i].item}] = rank;
-          continue;
-        }
-        list[i].fused = i + 1 < list.size() && list[i].kind == Kind::forward &&
-                        list[i + 1].kind == Kind::backward && !list[i + 1].fused;
-      }
-    }
-  }
-
-  Orders run() {
-    heddle::impl::Progress progress(m_orders, heddle::impl::graph_of(m_orders));
-    while (!progress.run([](Rank, std::span<const Order>) {})) take_apart(progress);
-    return std::move(m_orders);
-  }
-
- private:
-  /// Some ranks wait for each other in a circle. As the orders that were given can progress, one of
-  /// them keeps back a forward that it could do.
-  void take_apart(const heddle::impl::Progress& progress) {
-    std::size_t rank = 0;
-    while (progress.heads()[rank] == m_orders.ranks[rank].size()) ++rank;
-    const auto next = [&](std::size_t from) {
-      const Order waits_for = progress.waits_for(from)->lacks;
-      return m_rank_of.at({waits_for.stage, waits_for.item});
-    };
-    for (std::size_t i = 0; i < m_orders.ranks.size(); ++i) rank = next(rank);  // in a circle now
-    for (;; rank = next(rank)) {
-      const std::size_t head = progress.heads()[rank];
-      Order& order = m_orders.ranks[rank][head];
-      if (!order.fused || m_given.ranks[rank][head].fused) continue;
-      order.fused = false;
-      if (!progress.waits_for(rank)) return;
-      order.fused = true;
-    }
-  }
-
-  const Orders& m_given;
-  Orders m_orders;
-  std::map<std::pair<Stage, Item>, std::size_t> m_rank_of;
-};
-
-}  // namespace impl
-
-/// Every F that a B follows on its rank fused with it, unless ranks would then wait for each other:
-/// a pair starts when both of its halves can, and what either makes is seen when both are done. So
-/// a B never goes with a forward that it needs, be it by way of other ranks. Pairs that there are
-/// stay. What a pair takes is up to the costs (FusedCosts); where it takes as long as its halves,
-/// fusing is no gain, and later forwards may cost time: simulate() tells.
+/// Returns `orders` with every F fused with the B that follows it on its rank, unless the ranks
+/// would then wait for each other. A pair starts when both of its halves can start, and its results
+/// are available when both halves are done. A B is therefore never fused with a forward that it
+/// needs, directly or through other ranks. Existing pairs stay.
 ///
-/// An executor calls its handler for one half after the other, each once it can start, and sends
-/// what they made when both are done. Stages that have forward_and_backward() are called
-/// once, for both, where PipelineStage says so.
+/// The costs say how long a pair takes (FusedCosts). If a pair takes as long as its halves
+/// together, fusing has no advantage, and delayed forwards may make the step longer. simulate()
+/// shows the effect.
 ///
-/// Split backwards stay as they are: merge_backward() first, where they are to be fused.
+/// An executor calls its handler for one half after the other, as soon as each half can start. It
+/// sends the results when both halves are done. If a stage has forward_and_backward(), it is called
+/// once for both halves, when PipelineStage says so.
 ///
-/// @throws infeasible for orders with a fault, see first_fault().
-[[nodiscard]] inline Orders fuse(const Orders& orders) {
-  if (const auto fault = first_fault(orders))
-    throw infeasible({text("heddle::schedule::fuse(", orders.name, ")"), fault->what, fault->why});
-  Orders fused = impl::Fuser(orders).run();
-  fused.name += ", fused";
-  return fused;
-}
+/// Split backwards are not fused. Call merge_backward() first to fuse them.
+///
+/// @throws infeasible if the orders have a fault; see first_fault().
+[[nodiscard]] Orders fuse(const Orders& orders);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/fuse.ipp>
+#endif

@@ -3,97 +3,25 @@
 #pragma once
 
 /// @file
-/// eager_sums() and lazy_sums(): when the gradients of replicas are summed, as soon as they are
-/// there or at the end.
+/// eager_sums() and lazy_sums(): sum the gradients of replicas as soon as they exist, or at the
+/// end.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include <heddle/schedule/builder.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
-namespace impl {
+/// Returns `schedule` with every group action as early in the list as its uses allow, in local lane
+/// 1. Sums then run while other stages still compute backward passes. An executor reaches the sums
+/// in list order, so a rank that is ahead of its replicas waits for them at a sum.
+[[nodiscard]] Schedule eager_sums(const Schedule& schedule);
 
-/// `schedule` with its group actions in local queue `lane` and elsewhere in the list: right behind
-/// the last action before that touches what they use (`eager`), or right before the next one that
-/// does. No other order between actions that share storage changes, so all reads see what they saw.
-inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane) {
-  const std::size_t size = schedule.size();
-  const auto together = [&](std::size_t action) {
-    return (schedule[ActionId{action}].flags & flag::with_next) != 0;
-  };
-  const auto is_group = [&](std::size_t action) {
-    return schedule[ActionId{action}].kind == Kind::group;
-  };
-  // Swept from either end, the neighbour of a group is the last that touched any of its parts.
-  std::vector<std::size_t> first_part;
-  std::size_t parts = 0;
-  for (const Buffer& buffer : schedule.buffers()) {
-    first_part.push_back(parts);
-    parts += buffer.parts;
-  }
-  std::vector<std::size_t> touched(parts, size);           // by whom last; size: nobody
-  std::vector<std::vector<std::size_t>> beside(size + 1);  // groups that stand at an action
-  for (std::size_t n = 0; n < size; ++n) {
-    const std::size_t i = eager ? n : size - 1 - n;
-    std::size_t neighbour = size;
-    for (const Use& use : schedule.uses(ActionId{i})) {
-      for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
-        std::size_t& last = touched[first_part[+use.buffer] + part];
-        if (last != size && (neighbour == size || (eager ? last > neighbour : last < neighbour)))
-          neighbour = last;
-        last = i;
-      }
-    }
-    if (!is_group(i)) continue;
-    while (eager && neighbour != size && together(neighbour)) ++neighbour;
-    while (!eager && neighbour != size && neighbour > 0 && together(neighbour - 1)) --neighbour;
-    beside[neighbour].push_back(i);
-  }
-  Builder builder = Builder::like(schedule, [](const Buffer& buffer) { return buffer; });
-  const auto add = [&](auto&& self, std::size_t i) -> void {
-    const ActionId id{i};
-    const auto groups = [&] {
-      for (const std::size_t group : beside[i]) self(self, group);
-    };
-    if (!eager) groups();
-    const Action& action = schedule[id];
-    if (is_group(i))
-      builder.add({action.kind, builder.local(schedule[action.queue].from, lane), action.stage,
-                   action.item, action.flags, action.units},
-                  schedule.uses(id));
-    else
-      builder.add(schedule, id, schedule.uses(id));
-    if (eager) groups();
-  };
-  for (auto& groups : beside) std::sort(groups.begin(), groups.end());
-  const auto alone = [&] {
-    for (const std::size_t group : beside[size]) add(add, group);
-  };
-  if (eager) alone();
-  for (std::size_t i = 0; i < size; ++i)
-    if (!is_group(i)) add(add, i);
-  if (!eager) alone();
-  return std::move(builder).build();
-}
-
-}  // namespace impl
-
-/// Every group action as early in the list as what it uses allows, in local lane 1: sums run while
-/// backward passes of other stages still do. An executor comes to them in the list's order, so a
-/// rank that is ahead of its replicas waits there for them.
-[[nodiscard]] inline Schedule eager_sums(const Schedule& schedule) {
-  return impl::place_groups(schedule, true, Lane{1});
-}
-
-/// Every group action as late as the updates allow, in local lane 0: no backward pass waits for a
-/// sum, and no sum is hidden behind one.
-[[nodiscard]] inline Schedule lazy_sums(const Schedule& schedule) {
-  return impl::place_groups(schedule, false, Lane{0});
-}
+/// Returns `schedule` with every group action as late as the updates allow, in local lane 0. No
+/// backward pass waits for a sum, but no sum overlaps with a backward pass.
+[[nodiscard]] Schedule lazy_sums(const Schedule& schedule);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/gradient_sum.ipp>
+#endif

@@ -3,48 +3,25 @@
 #pragma once
 
 /// @file
-/// group(): every microbatch of some Orders becomes several. For networks that are slow or shared:
-/// the transfer of one microbatch of a group hides behind the work on the next.
+/// group(): turns every microbatch of some Orders into several. For slow or shared networks: the
+/// transfer of one microbatch of a group overlaps with the computation of the next one.
 
-#include <cstdint>
-#include <vector>
-
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// Every entry for microbatch m becomes `size` entries one after the other, for the microbatches
-/// size m to size m + size - 1; fused pairs stay pairs. An update, which follows the backward pass
-/// of a microbatch, follows those of the whole group once. The result has `size` times the
-/// microbatches, and `size` times the live activations.
+/// Returns `orders` with `size` entries, one after the other, for each entry. An entry of
+/// microbatch m becomes entries of the microbatches size m to size m + size - 1. Fused pairs stay
+/// pairs. An update follows the backward passes of its whole group once. The result has `size`
+/// times the microbatches and `size` times the live activations.
 ///
 /// Source of the rule: Ada-Grouper's kFkB (Wang et al., 2023), which applies it to 1F1B.
-[[nodiscard]] inline Orders group(const Orders& orders, int size) {
-  expects(size >= 1, [&] {
-    return Complaint{"heddle::schedule::group", "a group has at least one microbatch",
-                     text("size = ", size)};
-  });
-  if (size == 1) return orders;
-  Orders result{text(orders.name, " in groups of ", size), {}, orders.graph, orders.vertical_sync};
-  const auto nth = [size](Order order, int n) {
-    order.item = Item{static_cast<int>(+order.item) * size + n};
-    return order;
-  };
-  for (const auto& rank : orders.ranks) {
-    auto& list = result.ranks.emplace_back();
-    list.reserve(rank.size() * static_cast<std::size_t>(size));
-    for (std::size_t i = 0; i < rank.size(); ++i) {
-      const bool pair = rank[i].fused && i + 1 < rank.size();
-      for (int n = rank[i].kind == Kind::update ? size - 1 : 0; n < size; ++n) {
-        list.push_back(nth(rank[i], n));
-        if (pair) list.push_back(nth(rank[i + 1], n));
-      }
-      i += pair;
-    }
-  }
-  return result;
-}
+/// @throws contract_error if `size` is below 1.
+[[nodiscard]] Orders group(const Orders& orders, int size);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/group.ipp>
+#endif

@@ -3,49 +3,28 @@
 #pragma once
 
 /// @file
-/// in_time_order: the same actions, listed as they are expected to begin. For schedules whose ranks
-/// walk the list one action after another, and would wait for the late while the early is there.
+/// in_time_order(): sorts the actions of a list by their expected start. For schedules with ranks
+/// that walk the list one action after another: such a rank would wait for a late action while an
+/// earlier one is ready.
 
-#include <algorithm>
-#include <cstddef>
-#include <numeric>
-#include <utility>
-#include <vector>
-
-#include <heddle/schedule/builder.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// The Schedule of `timeline` with its list sorted by the times at which its actions start. The
-/// order within each queue stays, and so does all that an action waits for: every value is made as
-/// before, sums in the same order, and the simulated times are the same.
+/// Returns the Schedule of `timeline` with its list sorted by the start times of the actions. The
+/// order within each queue stays, and every action still has the same dependencies. Every value is
+/// therefore computed as before, sums are formed in the same order, and the simulated times are the
+/// same.
 ///
-/// A generator lists round after round; a rank that walks that list sends nothing of the second
-/// round while it waits for the last message of the first. In the order of time it does.
-[[nodiscard]] inline Schedule in_time_order(const Timeline& timeline) {
-  const Schedule& schedule = timeline.schedule();
-  std::vector<Seconds> begins(schedule.size());
-  std::vector<Seconds> last(schedule.queues().size(), 0);
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    // An eager message starts before its destination is free to take it.
-    Seconds& begin = begins[i];
-    Seconds& before = last[+schedule[ActionId{i}].queue];
-    begin = std::max(timeline[ActionId{i}].start, before);
-    for (const After& after : schedule.after(ActionId{i}))
-      begin = std::max(begin, begins[after.action]);
-    before = begin;
-    // Fused partners stay neighbours.
-    if (i > 0 && (schedule[ActionId{i - 1}].flags & flag::with_next) != 0) begins[i - 1] = begin;
-  }
-  std::vector<std::size_t> order(schedule.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return begins[a] < begins[b]; });
-  Builder builder = Builder::like(schedule, [](const Buffer& buffer) { return buffer; });
-  for (const std::size_t i : order) builder.add(schedule, ActionId{i}, schedule.uses(ActionId{i}));
-  return std::move(builder).build();
-}
+/// A generator lists one round after another. A rank that walks such a list sends nothing of the
+/// second round while it waits for the last message of the first round. In the order of time it
+/// sends earlier.
+[[nodiscard]] Schedule in_time_order(const Timeline& timeline);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/in_time_order.ipp>
+#endif

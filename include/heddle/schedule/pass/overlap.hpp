@@ -3,314 +3,71 @@
 #pragma once
 
 /// @file
-/// overlap(): work done part by part, in the order in which a collective beside it needs the parts
-/// or brings them. What T3 does with counters in hardware; here hazards on parts do it.
+/// overlap(): does the work of an action part by part, in the order in which a collective beside it
+/// needs or delivers the parts. T3 does this with counters in hardware; here it follows from the
+/// dependencies between parts.
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/builder.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// In which order overlap() has the parts of an action done.
+/// The order in which overlap() computes the parts of an action.
 enum class PartOrder : std::uint8_t {
-  as_needed,  ///< as the rest of the list needs them, or brings what they need
+  as_needed,  ///< in the order in which the rest of the list needs them or delivers their inputs
   ascending,  ///< part 0 first, on every rank
 };
 
 namespace impl {
 
-/// The state of one overlap() call. One sweep of the list finds how far pieces may rise, one from
-/// its end how far they may sink.
-class Overlapper {
- public:
-  Overlapper(const Schedule& schedule, PartOrder order)
-      : m_schedule(schedule), m_order(order), m_cut(schedule.size(), false) {
-    for (const Buffer& buffer : schedule.buffers()) {
-      m_first_part.push_back(m_parts);
-      m_parts += buffer.parts;
-    }
-  }
-
-  /// Action `id` is to be done part by part.
-  void choose(ActionId id) {
-    std::uint32_t parts = 0;
-    for (const Use& use : m_schedule.uses(id)) {
-      if (!use.writes()) continue;
-      expects(parts == 0 || use.count == parts, [&] {
-        return Complaint{where, "an action writes as many parts of one buffer as of another",
-                         text(parts, " and ", use.count, " parts of action ", id)};
-      });
-      parts = use.count;
-    }
-    const Kind kind = m_schedule[id].kind;
-    expects(kind != Kind::move && kind != Kind::group && !is_fused(id) && parts != 0, [&] {
-      return Complaint{where, "only local work that writes something is done part by part",
-                       text("action ", id, " is ", kind, is_fused(id) ? ", fused" : "", ", writes ",
-                            parts, " parts")};
-    });
-    if (parts == 1) return;
-    m_cut[+id] = true;
-    for (std::uint32_t part = 0; part < parts; ++part) m_pieces.push_back({id, part, parts});
-  }
-
-  Schedule run() {
-    refuse_dependent();
-    rise();
-    sink();
-    std::ranges::stable_sort(m_pieces, {}, &Piece::slot);
-    Builder builder = Builder::like(m_schedule, [](const Buffer& buffer) { return buffer; });
-    auto piece = m_pieces.begin();
-    std::vector<Use> uses;
-    for (std::size_t i = 0; i <= m_schedule.size(); ++i) {
-      for (; piece != m_pieces.end() && piece->slot == i; ++piece) {
-        uses.clear();
-        std::uint32_t written = 0;
-        for_uses(*piece, [&](const Use& use) {
-          uses.push_back(use);
-          if (use.writes()) written = use.first;
-        });
-        const Action& action = m_schedule[piece->action];
-        builder.add(
-            {action.kind, action.queue, action.stage, Item{written}, action.flags, action.units},
-            uses);
-      }
-      if (i < m_schedule.size() && !m_cut[i])
-        builder.add(m_schedule, ActionId{i}, m_schedule.uses(ActionId{i}));
-    }
-    return std::move(builder).build();
-  }
-
- private:
-  static constexpr const char* where = "heddle::schedule::overlap";
-  static constexpr std::size_t none = ~std::size_t{0};
-
-  /// One part of a chosen action.
-  struct Piece {
-    ActionId action = {};
-    std::uint32_t part = 0;
-    std::uint32_t parts = 1;  ///< of the action
-    std::size_t key = 0;      ///< of its order: when its inputs have come, or its part leaves
-    std::size_t slot = 0;     ///< it is done before the action of this number
-  };
-
-  [[nodiscard]] bool is_fused(ActionId id) const {
-    return (m_schedule[id].flags & flag::with_next) != 0 || splits_pair(+id);
-  }
-
-  /// `visit(use)`: its own part of what is cut as the action is, and all of what it only reads.
-  template <class Visit>
-  void for_uses(const Piece& piece, Visit&& visit) const {
-    for (Use use : m_schedule.uses(piece.action)) {
-      if (use.count == piece.parts) {
-        use.first += piece.part;
-        use.count = 1;
-      }
-      visit(use);
-    }
-  }
-  /// `visit(use, part)` for every part of these uses, counted over all buffers.
-  template <class Visit>
-  void for_parts(std::span<const Use> uses, Visit&& visit) const {
-    for (const Use& use : uses) {
-      const std::size_t first = m_first_part[+use.buffer] + use.first;
-      for (std::size_t part = first; part < first + use.count; ++part) visit(use, part);
-    }
-  }
-  template <class Visit>
-  void for_parts(const Piece& piece, Visit&& visit) const {
-    for_uses(piece, [&](const Use& use) { for_parts(std::span(&use, 1), visit); });
-  }
-
-  /// Pieces are moved past one another, so none may need another.
-  void refuse_dependent() const {
-    std::vector<std::size_t> writer(m_parts, none);
-    const auto check = [&](std::size_t piece, bool writes) {
-      for_parts(m_pieces[piece], [&](const Use& use, std::size_t part) {
-        if (use.writes() != writes) return;
-        expects(writer[part] == none || writer[part] == piece, [&] {
-          return Complaint{where, "pieces depend on one another",
-                           text("a part of buffer ", use.buffer, " in actions ",
-                                m_pieces[writer[part]].action, " and ", m_pieces[piece].action),
-                           "choose actions that do not, one after another"};
-        });
-        if (writes) writer[part] = piece;
-      });
-    };
-    for (const bool writes : {true, false})
-      for (std::size_t piece = 0; piece < m_pieces.size(); ++piece) check(piece, writes);
-  }
-
-  /// Those of the action of which piece `first` is one.
-  [[nodiscard]] std::span<Piece> pieces_from(std::size_t first) {
-    return std::span(m_pieces).subspan(first, m_pieces[first].parts);
-  }
-
-  /// Actions whose inputs arrive one message after another rise to them: a piece is done when its
-  /// inputs are there, and just before its rank reads what arrives later. So a rank that walks the
-  /// list has sent all that it could before it works, and works before it waits.
-  void rise() {
-    struct Wait {
-      std::size_t arrived;  ///< what is read arrived by the action before this number
-      std::size_t action;
-    };
-    std::vector<std::vector<Wait>> waits(static_cast<std::size_t>(m_schedule.ranks()));
-    std::vector<std::size_t> touched(m_parts, 0), written(m_parts, 0), arrived(m_parts, 0);
-    std::vector<std::size_t> in_queue(m_schedule.queues().size(), 0);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      const ActionId id{i};
-      const Queue& queue = m_schedule[m_schedule[id].queue];
-      std::vector<Wait>& of_rank = waits[+queue.from];
-      std::size_t& before = in_queue[+m_schedule[id].queue];
-      if (!m_cut[i]) {
-        Wait wait{0, i};
-        for_parts(m_schedule.uses(id), [&](const Use& use, std::size_t part) {
-          if (use.reads()) wait.arrived = std::max(wait.arrived, arrived[part]);
-          touched[part] = i + 1;
-          if (!use.writes()) return;
-          written[part] = i + 1;
-          arrived[part] = queue.local() ? 0 : i + 1;
-        });
-        if (wait.arrived > (of_rank.empty() ? 0 : of_rank.back().arrived)) of_rank.push_back(wait);
-        before = i + 1;
-        continue;
-      }
-      const std::span<Piece> pieces = pieces_from(next);
-      next += pieces.size();
-      std::vector<std::size_t> arrivals(pieces.size(), 0);
-      for (Piece& piece : pieces)
-        for_parts(piece, [&](const Use& use, std::size_t part) {
-          piece.key = std::max(piece.key, use.writes() ? touched[part] : written[part]);
-          if (use.reads()) arrivals[piece.part] = std::max(arrivals[piece.part], arrived[part]);
-        });
-      m_rises.push_back(std::ranges::adjacent_find(arrivals, std::ranges::not_equal_to{}) !=
-                        arrivals.end());
-      if (!m_rises.back()) continue;
-      arrange(pieces);
-      std::size_t come = before;
-      for (Piece& piece : pieces) {
-        come = std::max(come, piece.key);
-        const auto wait = std::ranges::upper_bound(of_rank, come, {}, &Wait::arrived);
-        piece.slot = wait == of_rank.end() ? i : wait->action;
-        if (splits_pair(piece.slot)) ++piece.slot;
-      }
-    }
-  }
-
-  /// All others sink to those that need their parts: first what is sent first, be it that something
-  /// is added to it before, and then what stays.
-  void sink() {
-    const std::size_t end = m_schedule.size();
-    std::vector<std::size_t> touched(m_parts, end), written(m_parts, end), sent(m_parts, end);
-    std::vector<std::size_t> in_queue(m_schedule.queues().size(), end);
-    std::size_t last = m_pieces.size();
-    for (std::size_t i = end; i-- > 0;) {
-      const ActionId id{i};
-      const bool local = m_schedule[m_schedule[id].queue].local();
-      std::size_t& behind = in_queue[+m_schedule[id].queue];
-      if (!m_cut[i]) {
-        for_parts(m_schedule.uses(id), [&](const Use& use, std::size_t part) {
-          touched[part] = i;
-          if (use.writes()) written[part] = i;
-          if (!use.reads()) sent[part] = end;
-          if (use.reads() && !local) sent[part] = i;
-        });
-        behind = i;
-        continue;
-      }
-      last -= m_pieces[last - 1].parts;
-      const std::span<Piece> pieces = pieces_from(last);
-      const bool rises = m_rises.back();
-      m_rises.pop_back();
-      if (rises) continue;
-      for (Piece& piece : pieces) {
-        std::size_t leaves = end;
-        piece.slot = end;
-        for_parts(piece, [&](const Use& use, std::size_t part) {
-          piece.slot = std::min(piece.slot, use.writes() ? touched[part] : written[part]);
-          if (use.writes()) leaves = std::min(leaves, sent[part]);
-        });
-        piece.key = leaves < end ? leaves : end + piece.slot;
-      }
-      arrange(pieces);
-      std::size_t slot = behind;
-      for (std::size_t k = pieces.size(); k-- > 0;) {
-        slot = std::min(slot, pieces[k].slot);
-        pieces[k].slot = splits_pair(slot) ? slot - 1 : slot;
-      }
-    }
-  }
-
-  /// Whether what is put before action `slot` would come between two that are fused.
-  [[nodiscard]] bool splits_pair(std::size_t slot) const {
-    return slot > 0 && (m_schedule[ActionId{slot - 1}].flags & flag::with_next) != 0;
-  }
-  void arrange(std::span<Piece> pieces) const {
-    if (m_order == PartOrder::as_needed) std::ranges::stable_sort(pieces, {}, &Piece::key);
-  }
-
-  const Schedule& m_schedule;
-  PartOrder m_order;
-  std::vector<bool> m_cut;                ///< of each action: whether it is chosen and in parts
-  std::vector<std::size_t> m_first_part;  ///< of each buffer, counted over all buffers
-  std::size_t m_parts = 0;
-  std::vector<Piece> m_pieces;  ///< of one action after another
-  std::vector<bool> m_rises;    ///< of each action that is cut
-};
+/// Returns the result of overlap() for the actions `chosen`, which are in list order.
+[[nodiscard]] Schedule overlap_parts(const Schedule& schedule, const std::vector<ActionId>& chosen,
+                                     PartOrder order);
 
 }  // namespace impl
 
-/// `schedule` with the actions that `chosen(id)` picks done part by part: each becomes as many as
-/// the parts that it writes, which take its place in its queue. A piece has one of those parts,
-/// whose number becomes its item as it is that of a message, the same one of whatever else the
-/// action has as many parts of, and all of what else it reads. So a product whose rows are parts
-/// reads its rows of one operand and all of the other.
+/// Returns `schedule` with the actions for which `chosen(id)` holds divided into pieces, one for
+/// each part that the action writes. The pieces take the place of the action in its queue. A piece
+/// uses one part of every buffer of which the action uses as many parts as it writes, and all of
+/// the other buffers that the action reads. For example, a matrix product whose rows are parts
+/// reads its rows of one operand and all of the other. The number of the part becomes the item of
+/// the piece, as it is the item of a message.
 ///
-/// A producer's pieces sink in the list, each to the first action that needs its part; those of a
-/// consumer, whose inputs arrive in several messages, rise, each to where its rank would wait for
-/// what arrives later. With PartOrder::as_needed what a message takes away first is done first, or
-/// what is there first, so that every rank begins with another part, as T3 has it (Pati et al.,
-/// ASPLOS 2024): before a ring's reduce-scatter rank r begins with block r - 1. No other action
-/// changes places, and every value is made by the same actions in the same order as before, sums
-/// included.
+/// The pieces of a producer sink in the list, each to the first action that needs its part. If the
+/// inputs of a consumer arrive in several messages, its pieces rise, each to the place where its
+/// rank would wait for a later message. With PartOrder::as_needed a rank first computes the part
+/// that is sent first, or the part whose inputs arrive first. Every rank therefore begins with
+/// another part, as in T3 (Pati et al., ASPLOS 2024): before a ring's reduce-scatter rank r begins
+/// with block r - 1. No other action moves. Every value is computed by the same actions in the same
+/// order as before, also in sums.
 ///
-/// With G the time of a product in P parts, before a ring's reduce-scatter or after its all-gather
-/// of P ranks that takes R: max(G, G/P + R) instead of G + R, which it stays with parts in
-/// ascending order, where rank 0 begins the ring with its last. The messages are the same ones.
+/// Let G be the time of a product in P parts, and R the time of a ring's reduce-scatter after it or
+/// all-gather before it, over P ranks. The two take max(G, G/P + R) instead of G + R. With parts in
+/// ascending order they still take G + R, because rank 0 begins the ring with its last part. The
+/// messages stay the same.
 ///
-/// @throws contract_error where a chosen action is not local work, is fused, or writes not as many
-///         parts of all its buffers; or where the pieces of chosen actions depend on one another.
+/// @throws contract_error if a chosen action is not local work, is fused, or writes different
+///         numbers of parts of its buffers, and if the pieces of chosen actions depend on one
+///         another.
 template <std::predicate<ActionId> Chosen>
 [[nodiscard]] Schedule overlap(const Schedule& schedule, Chosen&& chosen,
                                PartOrder order = PartOrder::as_needed) {
-  impl::Overlapper overlapper(schedule, order);
+  std::vector<ActionId> actions;
   for (std::size_t i = 0; i < schedule.size(); ++i)
-    if (chosen(ActionId{i})) overlapper.choose(ActionId{i});
-  return overlapper.run();
+    if (chosen(ActionId{i})) actions.push_back(ActionId{i});
+  return impl::overlap_parts(schedule, actions, order);
 }
 
-/// The same for all of the model's work that writes several parts.
-[[nodiscard]] inline Schedule overlap(const Schedule& schedule,
-                                      PartOrder order = PartOrder::as_needed) {
-  return overlap(
-      schedule,
-      [&](ActionId id) {
-        return is_work(schedule[id].kind) &&
-               std::ranges::any_of(schedule.uses(id),
-                                   [](const Use& use) { return use.writes() && use.count > 1; });
-      },
-      order);
-}
+/// Returns the result of the overload above for all of the model's work that writes several parts.
+[[nodiscard]] Schedule overlap(const Schedule& schedule, PartOrder order = PartOrder::as_needed);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/overlap.ipp>
+#endif

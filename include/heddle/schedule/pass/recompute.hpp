@@ -3,131 +3,55 @@
 #pragma once
 
 /// @file
-/// recompute(): time for memory. What a backward pass needs is not kept from the forward pass but
-/// made again right before.
+/// recompute(): saves memory at the cost of time. The inputs of a backward pass are not kept from
+/// the forward pass but computed again right before the backward pass.
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/stage_storage.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Which stages recompute() takes where it is not told: all.
+/// The default selection of recompute(): all stages.
 struct EveryStage {
   constexpr bool operator()(Stage) const noexcept { return true; }
 };
 
-/// The state of one recompute() call.
-class Recomputer {
- public:
-  explicit Recomputer(const Schedule& schedule)
-      : m_schedule(schedule),
-        m_builder(Builder::like(schedule, [](const Buffer& buffer) { return buffer; })) {
-    std::size_t parts = 0;
-    for (const Buffer& buffer : schedule.buffers()) {
-      m_first_part.push_back(parts);
-      parts += buffer.parts;
-    }
-    m_writer.assign(parts, nobody);
-  }
-
-  template <class Select>
-  Schedule run(Select&& select) {
-    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      // What is done together stays together.
-      std::size_t end = i;
-      while (m_schedule[ActionId{end}].flags & flag::with_next) ++end;
-      for (std::size_t each = i; each <= end; ++each) {
-        const Action& action = m_schedule[ActionId{each}];
-        const auto forward = m_forward.find({action.stage, action.item});
-        if ((action.kind != Kind::backward && action.kind != Kind::backward_input) ||
-            forward == m_forward.end())
-          continue;
-        again(forward->second, ActionId{each});
-        m_forward.erase(forward);
-      }
-      for (; i <= end; ++i) {
-        const ActionId id{i};
-        const Action& action = m_schedule[id];
-        if (action.kind == Kind::forward && select(action.stage) && saves(id))
-          m_forward[{action.stage, action.item}] = {id, writers(id)};
-        m_builder.add(m_schedule, id, m_schedule.uses(id));
-        for (const Use& use : m_schedule.uses(id))
-          for (std::uint32_t part = 0; use.writes() && part < use.count; ++part)
-            m_writer[m_first_part[+use.buffer] + use.first + part] = id.value;
-      }
-      --i;
-    }
-    return std::move(m_builder).build();
-  }
-
- private:
-  static constexpr std::uint32_t nobody = 0xffffffffu;
-
-  /// A forward action, and who had written what it read.
-  struct Forward {
-    ActionId id;
-    std::vector<std::uint32_t> writers;
-  };
-
-  [[nodiscard]] bool saves(ActionId id) const {
-    for (const Use& use : m_schedule.uses(id))
-      if (use.writes() && m_schedule[m_schedule[use.buffer].label] == role::saved) return true;
-    return false;
-  }
-
-  [[nodiscard]] std::vector<std::uint32_t> writers(ActionId id) const {
-    std::vector<std::uint32_t> found;
-    for (const Use& use : m_schedule.uses(id))
-      for (std::uint32_t part = 0; use.reads() && part < use.count; ++part)
-        found.push_back(m_writer[m_first_part[+use.buffer] + use.first + part]);
-    return found;
-  }
-
-  void again(const Forward& forward, ActionId backward) {
-    if (writers(forward.id) != forward.writers)
-      throw infeasible({"heddle::recompute",
-                        text(action_text(m_schedule, forward.id), " cannot run again before ",
-                             action_text(m_schedule, backward)),
-                        "what it read has been overwritten", "recompute first, then fold"});
-    const Action& action = m_schedule[forward.id];
-    const auto flags = static_cast<std::uint8_t>((action.flags & ~flag::with_next) | flag::again);
-    m_builder.add({action.kind, action.queue, action.stage, action.item, flags, action.units},
-                  m_schedule.uses(forward.id));
-  }
-
-  const Schedule& m_schedule;
-  Builder m_builder;
-  std::vector<std::size_t> m_first_part;  ///< of every buffer
-  std::vector<std::uint32_t> m_writer;    ///< of every part
-  std::map<std::pair<Stage, Item>, Forward> m_forward;
-};
+/// Returns the result of recompute(). `chosen` says of each action whether it is a forward action
+/// of a selected stage.
+[[nodiscard]] Schedule recompute_forwards(const Schedule& schedule,
+                                          const std::vector<bool>& chosen);
 
 }  // namespace impl
 
-/// `schedule` with every forward action of the stages for which `select(stage)` holds run once
-/// more, with flag::again, right before the first half of its backward pass. It does the same as
-/// before, so handlers need to know nothing of it; what it saved the first time is dropped at
-/// once. A rank that had k live activations has one (between I and W more), and its step is longer
-/// by the forward actions that run again.
+/// Returns `schedule` with a second run of every forward action of the stages for which
+/// `select(stage)` holds. The second run has flag::again and stands right before the first half of
+/// the backward pass. It computes the same as the first run, so handlers need no change. The values
+/// that the first run saved are dropped at once.
+///
+/// A rank that had k live activations has one (and one more between I and W). Its step is longer by
+/// the forward actions that run again.
 ///
 /// Source: Chen et al., "Training deep nets with sublinear memory cost" (2016), section 3; here
-/// with a segment for each stage.
-/// @throws infeasible where an action that ran in between has overwritten what the forward read.
+/// with one segment per stage.
+/// @throws infeasible if an action between the two runs has overwritten the inputs of the forward.
 template <std::predicate<Stage> Select = impl::EveryStage>
 [[nodiscard]] Schedule recompute(const Schedule& schedule, Select select = {}) {
-  return impl::Recomputer(schedule).run(select);
+  std::vector<bool> chosen(schedule.size(), false);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    if (action.kind == Kind::forward && select(action.stage)) chosen[i] = true;
+  }
+  return impl::recompute_forwards(schedule, chosen);
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/recompute.ipp>
+#endif

@@ -3,36 +3,21 @@
 #pragma once
 
 /// @file
-/// split_backward(): every backward in its two halves. What zero-bubble schedules start from, for
-/// any orders.
+/// split_backward(): splits every backward into its two halves, for any orders. Zero-bubble
+/// schedules start from such orders.
 
-#include <utility>
-#include <vector>
-
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// Every B as I and W, next to each other; of a pair in which it is fused it leaves I, and W comes
-/// after the pair. Orders that are split already stay as they are. merge_backward() takes it back.
-[[nodiscard]] inline Orders split_backward(Orders orders) {
-  for (auto& list : orders.ranks) {
-    std::vector<Order> split;
-    split.reserve(2 * list.size());
-    std::vector<Order> weights;  // of the pair that is open
-    for (Order order : list) {
-      if (order.kind == Kind::backward) {
-        order.kind = Kind::backward_input;
-        weights.push_back({Kind::backward_weight, order.stage, order.item});
-      }
-      split.push_back(order);
-      if (order.fused) continue;
-      split.insert(split.end(), weights.begin(), weights.end());
-      weights.clear();
-    }
-    list = std::move(split);
-  }
-  return orders;
-}
+/// Returns `orders` with I and W, one after the other, for every B. If the B is in a fused pair, I
+/// stays in the pair and W follows the pair. Existing I and W stay as they are. merge_backward() is
+/// the inverse.
+[[nodiscard]] Orders split_backward(Orders orders);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/split_backward.ipp>
+#endif

@@ -3,26 +3,24 @@
 #pragma once
 
 /// @file
-/// split_moves(): messages in pieces that travel side by side, each in a lane of its own; or whole,
-/// in another lane. How a Schedule chooses its paths, where a Machine gives lanes ways of their
-/// own.
+/// split_moves(): sends messages in pieces side by side, each in its own lane, or as a whole in
+/// another lane. A Schedule chooses its paths this way if the Machine maps lanes to different
+/// paths.
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// A part of a message: units [first, first + count) of those that it is cut in, and its lane.
+/// A piece of a message: the units [first, first + count) of the message, and a lane.
 struct MovePiece {
-  Lane lane = {};           ///< in which it travels
+  Lane lane = {};           ///< the lane that carries the piece
   std::uint32_t first = 0;  ///< the first unit
   std::uint32_t count = 1;  ///< number of units
 
@@ -31,93 +29,35 @@ struct MovePiece {
 
 namespace impl {
 
-/// `buffer` with every part in `units` parts of whole elements; it keeps its own boundaries.
-[[nodiscard]] inline Buffer cut_finer(Buffer buffer, std::uint32_t units) {
-  if (units == 1) return buffer;
-  const Buffer whole = buffer;
-  buffer.parts *= units;
-  if (is_cut_evenly(buffer) || (buffer.parts == units && buffer.ends == nullptr)) return buffer;
-  std::vector<Bytes> sizes;
-  sizes.reserve(buffer.parts);
-  for (std::uint32_t part = 0; part < whole.parts; ++part) {
-    const Buffer alone{.parts = units, .type = whole.type, .bytes = part_bytes(whole, part, 1)};
-    for (std::uint32_t unit = 0; unit < units; ++unit) sizes.push_back(part_bytes(alone, unit, 1));
-  }
-  heddle::impl::cut_in_parts(buffer, std::move(sizes));
-  return buffer;
-}
+/// Returns the result of split_moves() for the pieces of each action.
+[[nodiscard]] Schedule split_moves_at(const Schedule& schedule, std::uint32_t units,
+                                      const std::vector<std::vector<MovePiece>>& pieces);
 
 }  // namespace impl
 
-/// `schedule` with each move in the pieces that `pieces(id)` returns, in their order; a move that
-/// has none stays as it is. Every part of a message is cut in `units` parts, as equal as its
-/// elements allow, and every unit is in one piece. Buffers that these moves touch are cut like
-/// that; all other actions use the same ranges as before.
+/// Returns `schedule` with each move divided into the pieces that `pieces(id)` returns, in their
+/// order. A move without pieces stays as it is. Every part of a message is cut into `units` parts,
+/// as equal as whole elements allow, and every unit belongs to one piece. The buffers of these
+/// moves are cut in the same way. All other actions use the same ranges as before.
 ///
-/// @throws contract_error for no units, pieces that do not follow one another from the first unit
-///         to the last, or buffers whose parts begin with scales.
+/// @throws contract_error if `units` is 0, if the pieces of a move are not consecutive from its
+///         first unit to its last, or if the parts of a buffer begin with scales.
 template <std::invocable<ActionId> Pieces>
 [[nodiscard]] Schedule split_moves(const Schedule& schedule, std::uint32_t units, Pieces&& pieces) {
-  constexpr const char* where = "heddle::schedule::split_moves";
-  expects(units >= 1, [&] { return Complaint{where, "a message has at least one unit", {}}; });
+  expects(units >= 1, [] {
+    return Complaint{"heddle::schedule::split_moves", "a message has at least one unit", {}};
+  });
   std::vector<std::vector<MovePiece>> of(schedule.size());
-  std::vector<std::uint32_t> finer(schedule.buffers().size(), 1);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     if (schedule[id].kind != Kind::move) continue;
     for (const MovePiece& piece : pieces(id)) of[i].push_back(piece);
-    if (of[i].empty()) continue;
-    std::uint64_t end = 0;
-    for (const MovePiece& piece : of[i]) {
-      expects(piece.first == end && piece.count >= 1, [&] {
-        return Complaint{where, "pieces follow one another",
-                         text("a piece of ", piece.count, " units at ", piece.first, " after ", end,
-                              " in action ", id)};
-      });
-      end += piece.count;
-    }
-    expects(end == units, [&] {
-      return Complaint{where, "every unit is in one piece",
-                       text(end, " of ", units, " units of action ", id)};
-    });
-    for (const Use& use : schedule.uses(id)) {
-      expects(units == 1 || schedule[use.buffer].block == 0, [&] {
-        return Complaint{where, "parts that begin with scales cannot be cut",
-                         text("buffer ", use.buffer, " of action ", id)};
-      });
-      finer[+use.buffer] = units;
-    }
   }
-  std::size_t next = 0;
-  Builder builder = Builder::like(
-      schedule, [&](const Buffer& buffer) { return impl::cut_finer(buffer, finer[next++]); });
-  std::vector<Use> uses;
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const ActionId id{i};
-    const Action& action = schedule[id];
-    const auto cut = [&](std::uint32_t first, std::uint32_t count) {
-      uses.clear();
-      for (const Use& use : schedule.uses(id)) {
-        const std::uint32_t each = finer[+use.buffer];
-        const bool piece = count != 0;
-        uses.push_back(schedule::use(use.access(), use.buffer,
-                                     use.first * each + (piece ? use.count * first : 0),
-                                     use.count * (piece ? count : each)));
-      }
-    };
-    if (of[i].empty()) {
-      cut(0, 0);
-      builder.add(schedule, id, uses);
-    }
-    for (const MovePiece& piece : of[i]) {
-      cut(piece.first, piece.count);
-      const Queue& queue = schedule[action.queue];
-      builder.add({action.kind, builder.queue(queue.from, queue.to, piece.lane), action.stage,
-                   action.item, action.flags, action.units},
-                  uses);
-    }
-  }
-  return std::move(builder).build();
+  return impl::split_moves_at(schedule, units, of);
 }
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/pass/split_moves.ipp>
+#endif

@@ -36,8 +36,8 @@ class CutCaster {
     find_last_reads();
   }
 
-  template <class Cut>
-  Schedule run(Cut&& cut) {
+  /// `crosses` says of each action whether it is a message over the cut.
+  Schedule run(const std::vector<bool>& crosses) {
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
       const ActionId id{i};
       // What is done together stays together, with the casts that any of it waits for before.
@@ -46,8 +46,7 @@ class CutCaster {
           widen_for(ActionId{each});
           if (!together(each)) break;
         }
-      const Queue& queue = m_schedule[m_schedule[id].queue];
-      if (m_schedule[id].kind == Kind::move && !queue.local() && cut(queue.from, queue.to))
+      if (crosses[i])
         narrow_move(id);
       else if (takes_message(id))
         combine_message(id);

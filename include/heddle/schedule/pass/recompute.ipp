@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of recompute.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/stage_storage.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// The state of one recompute() call.
+class Recomputer {
+ public:
+  explicit Recomputer(const Schedule& schedule)
+      : m_schedule(schedule),
+        m_builder(Builder::like(schedule, [](const Buffer& buffer) { return buffer; })) {
+    std::size_t parts = 0;
+    for (const Buffer& buffer : schedule.buffers()) {
+      m_first_part.push_back(parts);
+      parts += buffer.parts;
+    }
+    m_writer.assign(parts, nobody);
+  }
+
+  Schedule run(const std::vector<bool>& chosen) {
+    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
+      // What is done together stays together.
+      std::size_t end = i;
+      while (m_schedule[ActionId{end}].flags & flag::with_next) ++end;
+      for (std::size_t each = i; each <= end; ++each) {
+        const Action& action = m_schedule[ActionId{each}];
+        const auto forward = m_forward.find({action.stage, action.item});
+        if ((action.kind != Kind::backward && action.kind != Kind::backward_input) ||
+            forward == m_forward.end())
+          continue;
+        again(forward->second, ActionId{each});
+        m_forward.erase(forward);
+      }
+      for (; i <= end; ++i) {
+        const ActionId id{i};
+        const Action& action = m_schedule[id];
+        if (chosen[i] && saves(id)) m_forward[{action.stage, action.item}] = {id, writers(id)};
+        m_builder.add(m_schedule, id, m_schedule.uses(id));
+        for (const Use& use : m_schedule.uses(id))
+          for (std::uint32_t part = 0; use.writes() && part < use.count; ++part)
+            m_writer[m_first_part[+use.buffer] + use.first + part] = id.value;
+      }
+      --i;
+    }
+    return std::move(m_builder).build();
+  }
+
+ private:
+  static constexpr std::uint32_t nobody = 0xffffffffu;
+
+  /// A forward action, and who had written what it read.
+  struct Forward {
+    ActionId id;
+    std::vector<std::uint32_t> writers;
+  };
+
+  [[nodiscard]] bool saves(ActionId id) const {
+    for (const Use& use : m_schedule.uses(id))
+      if (use.writes() && m_schedule[m_schedule[use.buffer].label] == role::saved) return true;
+    return false;
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> writers(ActionId id) const {
+    std::vector<std::uint32_t> found;
+    for (const Use& use : m_schedule.uses(id))
+      for (std::uint32_t part = 0; use.reads() && part < use.count; ++part)
+        found.push_back(m_writer[m_first_part[+use.buffer] + use.first + part]);
+    return found;
+  }
+
+  void again(const Forward& forward, ActionId backward) {
+    if (writers(forward.id) != forward.writers)
+      throw infeasible({"heddle::recompute",
+                        text(action_text(m_schedule, forward.id), " cannot run again before ",
+                             action_text(m_schedule, backward)),
+                        "what it read has been overwritten", "recompute first, then fold"});
+    const Action& action = m_schedule[forward.id];
+    const auto flags = static_cast<std::uint8_t>((action.flags & ~flag::with_next) | flag::again);
+    m_builder.add({action.kind, action.queue, action.stage, action.item, flags, action.units},
+                  m_schedule.uses(forward.id));
+  }
+
+  const Schedule& m_schedule;
+  Builder m_builder;
+  std::vector<std::size_t> m_first_part;  ///< of every buffer
+  std::vector<std::uint32_t> m_writer;    ///< of every part
+  std::map<std::pair<Stage, Item>, Forward> m_forward;
+};
+
+HEDDLE_INLINE Schedule recompute_forwards(const Schedule& schedule,
+                                          const std::vector<bool>& chosen) {
+  return Recomputer(schedule).run(chosen);
+}
+
+}  // namespace impl
+
+}  // namespace heddle::inline v0
