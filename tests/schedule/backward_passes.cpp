@@ -217,7 +217,7 @@ TEST_CASE("what cannot be filled is refused") {
   CHECK_THAT(said(reversed, {.cap = 9}), ContainsSubstring("the orders cannot progress"));
   Orders fewer = split;
   fewer.ranks[1].pop_back();
-  CHECK_THAT(said(fewer), ContainsSubstring("every I has one W on its rank") &&
+  CHECK_THAT(said(fewer), ContainsSubstring("every I needs exactly one W on its rank") &&
                               ContainsSubstring("1I3 on rank 1 has no W"));
   // As many of the one as of the other, but not of the same microbatches.
   Orders others = split;
@@ -233,10 +233,10 @@ TEST_CASE("what cannot be filled is refused") {
   CHECK_THAT(said(updates), ContainsSubstring("found 2UPDATE0 on rank 2"));
   Orders fused = split;
   fused.ranks[0].back().fused = true;
-  CHECK_THAT(said(fused), ContainsSubstring("a W that is fused has its place"));
+  CHECK_THAT(said(fused), ContainsSubstring("a fused W cannot be moved"));
   fused = schedule::split_backward(schedule::gpipe_orders(1, 1));
   fused.ranks[0][1].fused = true;  // so that its W is the partner
-  CHECK_THAT(said(fused), ContainsSubstring("a W that is fused has its place") &&
+  CHECK_THAT(said(fused), ContainsSubstring("a fused W cannot be moved") &&
                               ContainsSubstring("found 0W0 on rank 0"));
   Orders beyond = split;
   beyond.graph = StageGraph::chain(2);

@@ -269,7 +269,7 @@ TEST_CASE("two layers are overlapped one after another, and each keeps to its co
   CHECK_THAT(test::message_of<contract_error>([&] { (void)overlap(layers); }),
              ContainsSubstring("heddle::schedule::overlap: pieces depend on one another") &&
                  ContainsSubstring("a part of buffer 1 in actions 6 and 9") &&
-                 ContainsSubstring("choose actions that do not, one after another"));
+                 ContainsSubstring("choose independent actions"));
   Schedule list = layers;
   for (const Stage stage : {Stage{0}, Stage{1}})
     list = overlap(list, [&](ActionId id) {
@@ -393,9 +393,10 @@ TEST_CASE("what cannot be done in parts is refused") {
         [&] { (void)overlap(list, [&](ActionId id) { return +id == action; }); });
   };
   CHECK_THAT(refusal(0),
-             ContainsSubstring("heddle::schedule::overlap: an action writes as many parts of one "
-                               "buffer as of another (2 and 3 parts of action 0)"));
-  const std::string local = "only local work that writes something is done part by part (action ";
+             ContainsSubstring("heddle::schedule::overlap: an action must write the same number of "
+                               "parts of every buffer (2 and 3 parts of action 0)"));
+  const std::string local =
+      "only local work that writes something can be divided into parts (action ";
   CHECK_THAT(refusal(1), ContainsSubstring(local + "1 is USER, writes 0 parts)"));
   CHECK_THAT(refusal(2), ContainsSubstring(local + "2 is MOVE, writes 2 parts)"));
   CHECK_THAT(refusal(3), ContainsSubstring(local + "3 is F, fused, writes 2 parts)"));

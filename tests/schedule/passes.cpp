@@ -131,7 +131,7 @@ TEST_CASE("a forward whose input is gone cannot run again") {
   const Schedule schedule = std::move(builder).build();
   const std::string why = message_of<infeasible>([&] { (void)recompute(schedule); });
   CHECK(why.find("0F0 cannot run again before 0B0") != std::string::npos);
-  CHECK(why.find("what it read has been overwritten") != std::string::npos);
+  CHECK(why.find("its input has been overwritten") != std::string::npos);
 }
 
 TEST_CASE("with casts at every cut, every schedule computes the same up to rounding") {

@@ -76,12 +76,14 @@ TEST_CASE("pieces that leave a gap, overlap or do not cover a message are refuse
   CHECK_THAT(refusal(0, {}), ContainsSubstring("heddle::schedule::split_moves: a message has at "
                                                "least one unit"));
   CHECK_THAT(refusal(3, {{Lane{0}, 0, 1}, {Lane{1}, 2, 1}}),
-             ContainsSubstring("pieces follow one another (a piece of 1 units at 2 after 1 in "
-                               "action 0)"));
+             ContainsSubstring(
+                 "the pieces of a move must be consecutive (a piece of 1 units at 2 after 1 in "
+                 "action 0)"));
   CHECK_THAT(refusal(3, {{Lane{0}, 0, 2}, {Lane{1}, 1, 2}}), ContainsSubstring("at 1 after 2"));
   CHECK_THAT(refusal(3, {{Lane{0}, 0, 0}}), ContainsSubstring("a piece of 0 units"));
-  CHECK_THAT(refusal(3, {{Lane{0}, 0, 2}}),
-             ContainsSubstring("every unit is in one piece (2 of 3 units of action 0)"));
+  CHECK_THAT(
+      refusal(3, {{Lane{0}, 0, 2}}),
+      ContainsSubstring("the pieces of a move must cover all units (2 of 3 units of action 0)"));
   CHECK_THAT(refusal(1, {{Lane{0}, 0, 2}}), ContainsSubstring("2 of 1 units"));
   Builder builder("scaled", 2);
   const BufferId from = builder.add_buffer({.transient = false, .bytes = 68, .block = 64});

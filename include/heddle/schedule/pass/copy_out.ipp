@@ -22,7 +22,8 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// The state of one copy_out() call: a first sweep counts the copies, a second makes the list.
+/// The state of one copy_out() call. A first sweep counts the copies and a second one makes the
+/// list.
 class CopierOut {
  public:
   CopierOut(const Schedule& schedule, const std::vector<std::uint32_t>& domains)
@@ -41,7 +42,8 @@ class CopierOut {
   }
 
  private:
-  /// Parts of a buffer that are copied together, and to which part of its outbox.
+  /// The parts of a buffer that are copied together, and the first part of their copy in the
+  /// outbox.
   struct Copy {
     Use source;
     std::uint32_t part;
@@ -66,7 +68,7 @@ class CopierOut {
     const Action& action = m_schedule[id];
     return action.kind == Kind::move && !m_schedule[action.queue].local();
   }
-  /// Whether `id` sends persistent memory to a rank that could read it.
+  /// Returns whether `id` sends persistent memory to a rank that can address it.
   [[nodiscard]] bool is_staged(ActionId id) const {
     if (!travels(id)) return false;
     const Queue& queue = m_schedule[m_schedule[id].queue];
@@ -74,8 +76,9 @@ class CopierOut {
            !m_schedule[m_schedule.uses(id)[0].buffer].transient;
   }
 
-  /// The end of the moves from `first` on of which none sends what one before it brings. All of
-  /// their copies go first: a rank that waits for what it gets would keep others waiting.
+  /// Returns the end of the run of moves that begins at `first`. No move of a run sends the result
+  /// of an earlier move of it. All copies of a run come before its moves, because a rank that waits
+  /// for its own input first would delay the ranks that wait for its copy.
   [[nodiscard]] std::size_t end_of_run(std::size_t first) const {
     std::size_t end = first;
     while (end < m_schedule.size() && travels(ActionId{end})) {
@@ -112,14 +115,14 @@ class CopierOut {
     }
   }
 
-  /// The copy of these parts that there is.
+  /// Returns the existing copy of these parts, or nullptr.
   [[nodiscard]] const Copy* find(const Use& source) const {
     for (const Copy& copy : m_copies[+source.buffer])
       if (copy.is(source)) return &copy;
     return nullptr;
   }
 
-  /// Copies what move `id` sends, unless there is such a copy.
+  /// Copies the parts that move `id` sends, unless such a copy exists.
   void copy(ActionId id, bool makes) {
     const Use source = m_schedule.uses(id)[0];
     if (find(source) != nullptr) return;
@@ -139,10 +142,10 @@ class CopierOut {
   const Schedule& m_schedule;
   const std::vector<std::uint32_t>& m_domains;
   Builder m_builder;
-  std::vector<std::vector<Bytes>> m_sizes;  ///< per buffer: of the parts of its outbox
-  std::vector<BufferId> m_outbox;           ///< per buffer
-  std::vector<std::vector<Copy>> m_copies;  ///< per buffer: those that are as their source is
-  std::vector<std::uint32_t> m_parts;       ///< per buffer: of its outbox, as far as the sweep is
+  std::vector<std::vector<Bytes>> m_sizes;  ///< per buffer: sizes of the parts of its outbox
+  std::vector<BufferId> m_outbox;           ///< per buffer: its outbox
+  std::vector<std::vector<Copy>> m_copies;  ///< per buffer: copies that equal their source
+  std::vector<std::uint32_t> m_parts;       ///< per buffer: parts of its outbox so far
 };
 
 }  // namespace impl

@@ -31,11 +31,11 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, axis '", pipe,
                           "' of the mesh ", mesh, " has ", length)};
   });
-  std::vector<Rank> first;  // of every line
+  std::vector<Rank> first;  // the first rank of every line
   for (int r = 0; r < mesh.size(); ++r)
     if (!mesh.has(pipe) || mesh.coordinate(Rank{r}, mesh.axis(pipe)) == 0) first.push_back(Rank{r});
   if (first.size() == 1) return schedule;
-  // The lines that hold the same, by the first of them.
+  // Groups of lines that hold the same parts of the stages.
   std::vector<std::vector<std::size_t>> replicas;
   for (std::size_t line = 0; line < first.size(); ++line) {
     const auto alike = [&](const std::vector<std::size_t>& others) {
@@ -70,7 +70,7 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
     return BufferId{line * schedule.buffers().size() + +buffer};
   };
   std::vector<Use> uses;
-  std::vector<bool> summed(schedule.buffers().size(), false);  // over its replicas, and the lines
+  std::vector<bool> summed(schedule.buffers().size(), false);  // over its replicas and the lines
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     const Action& action = schedule[id];
@@ -91,7 +91,7 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
       for (const Use& each : schedule.uses(id)) summed[+each.buffer] = true;
       continue;
     }
-    // The gradients are what an update reads first; see weave().
+    // The first use of an update is its gradients; see weave().
     if (action.kind == Kind::update && !summed[+schedule.uses(id).front().buffer])
       sum(schedule.uses(id).first(1));
     const std::size_t fused = (action.flags & flag::with_next) != 0 ? 2 : 1;

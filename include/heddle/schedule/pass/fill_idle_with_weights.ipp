@@ -30,7 +30,8 @@ HEDDLE_INLINE double unit_price(const Order& order) { return order.kind == Kind:
 
 namespace impl {
 
-/// The state of one fill_idle_with_weights() call: every rank's clock, and when everything ended.
+/// The state of one fill_idle_with_weights() call: the clock of every rank and the end times of the
+/// orders.
 class WeightFiller {
  public:
   WeightFiller(const Orders& orders, const FillOptions& options)
@@ -58,8 +59,9 @@ class WeightFiller {
   }
 
   Orders run() {
-    // What a rank does depends on times only, not on whose turn it is: to and fro, because forwards
-    // go up the ranks and backwards down.
+    // The result of a rank depends on times only, not on the order in which the ranks step. They
+    // step in ascending and then in descending order, because forwards go up the ranks and
+    // backwards go down.
     for (bool any = true; any;) {
       any = false;
       const std::size_t ranks = m_ranks.size();
@@ -79,19 +81,19 @@ class WeightFiller {
   using Pass = std::pair<Stage, Item>;
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// When a microbatch was through a stage, and on which rank.
+  /// The times at which a microbatch left a stage, and the rank of the stage.
   struct Done {
     double forward = never;
     double backward = never;
     std::uint32_t rank = 0;
   };
   struct RankState {
-    std::size_t head = 0;        ///< into the list of the orders
-    double clock = 0;            ///< end of what is in `list`
-    std::int64_t live = 0;       ///< activations
-    std::vector<Order> weights;  ///< of every I so far
+    std::size_t head = 0;        ///< index in the list of the orders
+    double clock = 0;            ///< end time of the last entry of `list`
+    std::int64_t live = 0;       ///< live activations
+    std::vector<Order> weights;  ///< the W of every I so far
     std::size_t weights_done = 0;
-    std::vector<Order> list;  ///< the result
+    std::vector<Order> list;  ///< the resulting orders
   };
 
   [[nodiscard]] std::string where() const {
@@ -115,18 +117,18 @@ class WeightFiller {
   void read_orders() {
     for (std::uint32_t rank = 0; rank < m_ranks.size(); ++rank) {
       std::vector<Pass> inputs, weights;
-      bool follows = false;  // the first of a fused pair
+      bool follows = false;  // whether the order is the second of a fused pair
       for (const Order& order : m_orders.ranks[rank]) {
         expects(+order.stage < m_before.size(), [&] {
           return fail("an order names a stage that the graph lacks",
                       text(order, " on rank ", rank, ", stages 0 to ", m_before.size() - 1));
         });
         expects(order.kind <= Kind::backward, [&] {
-          return fail("an update among the orders must not lose sight of its W",
+          return fail("the orders must not contain updates, because a W could move past its update",
                       text("found ", order, " on rank ", rank));
         });
         expects(order.kind != Kind::backward_weight || (!order.fused && !follows), [&] {
-          return fail("a W that is fused has its place", text("found ", order, " on rank ", rank));
+          return fail("a fused W cannot be moved", text("found ", order, " on rank ", rank));
         });
         follows = order.fused;
         if (order.kind == Kind::backward_input) inputs.emplace_back(order.stage, order.item);
@@ -141,7 +143,7 @@ class WeightFiller {
         const bool lacks_weights =
             weight == weights.end() || (input != inputs.end() && *input < *weight);
         const auto [stage, item] = lacks_weights ? *input : *weight;
-        return fail("every I has one W on its rank",
+        return fail("every I needs exactly one W on its rank",
                     text(stage, lacks_weights ? Kind::backward_input : Kind::backward_weight, item,
                          " on rank ", rank, " has no ",
                          lacks_weights ? Kind::backward_weight : Kind::backward_input));
@@ -160,7 +162,8 @@ class WeightFiller {
 
   Done& done(const Order& order) { return m_done[+order.stage * m_items + +order.item]; }
 
-  /// When `rank` can have what `order` takes as input; `never` while that is not computed.
+  /// Returns the time at which `rank` has the inputs of `order`, or `never` if one of them is not
+  /// computed yet.
   double ready(std::uint32_t rank, const Order& order) {
     double latest = 0;
     const auto wait = [&](Stage stage, double Done::*when) {
@@ -192,8 +195,8 @@ class WeightFiller {
     return gap > 0 && gap >= m_options.share * price(weights);
   }
 
-  /// Does the next thing on a rank: a W where memory or a gap asks for it, else the head of its
-  /// list, with its partner. False where that cannot be known yet.
+  /// Appends the next order of a rank: a W if the cap or a gap requires it, otherwise the head of
+  /// its list with its fused partners. Returns false if the next order cannot be decided yet.
   bool step(std::size_t number) {
     RankState& rank = m_ranks[number];
     const auto& list = m_orders.ranks[number];
@@ -228,7 +231,7 @@ class WeightFiller {
       rank.weights.push_back({Kind::backward_weight, order.stage, order.item});
   }
 
-  /// Whether the cap keeps a rank from the head of its list with its partner.
+  /// Returns whether the head of a rank's list, with its fused partners, would exceed the cap.
   [[nodiscard]] bool full(std::size_t number) const {
     const RankState& rank = m_ranks[number];
     const auto& list = m_orders.ranks[number];
@@ -240,7 +243,8 @@ class WeightFiller {
     return m_options.cap > 0 && more > 0 && rank.live + more > m_options.cap;
   }
 
-  /// The wrong entry is the first head that the cap holds back, or, where it holds none, the first.
+  /// Throws blocked_order. It marks the first head that the cap holds back, or the first blocked
+  /// head if the cap holds back none.
   [[noreturn]] void stuck() const {
     Fault first;
     bool capped = false;
@@ -258,15 +262,16 @@ class WeightFiller {
     first.what = capped ? text("a cap of ", m_options.cap, " activations is too small")
                         : "the orders cannot progress";
     throw blocked_order(where(), std::move(first),
-                        capped ? "raise the cap, or make orders that need less" : "", m_orders);
+                        capped ? "raise the cap, or use orders that keep fewer activations" : "",
+                        m_orders);
   }
 
   const Orders& m_orders;
   const FillOptions& m_options;
   std::vector<RankState> m_ranks;
-  std::size_t m_items;                              ///< microbatches
-  std::vector<heddle::impl::StageInputs> m_before;  ///< of each stage
-  std::vector<Done> m_done;                         ///< of each stage and microbatch
+  std::size_t m_items;                              ///< number of microbatches
+  std::vector<heddle::impl::StageInputs> m_before;  ///< per stage
+  std::vector<Done> m_done;                         ///< per stage and microbatch
 };
 
 }  // namespace impl

@@ -21,8 +21,8 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// The state of one fuse() call. It fuses all it can, lets the ranks take turns, and where they
-/// wait for each other takes a pair apart again.
+/// The state of one fuse() call. It first fuses all candidates. Then it lets the ranks progress,
+/// and if they wait for each other, it separates a pair again.
 class Fuser {
  public:
   explicit Fuser(const Orders& orders) : m_given(orders), m_orders(orders) {
@@ -31,7 +31,7 @@ class Fuser {
       for (std::size_t i = 0; i < list.size(); ++i) {
         m_rank_of[{list[i].stage, list[i].item}] = rank;
         if (list[i].fused) {
-          ++i;  // its partner, of the same rank
+          ++i;  // the partner is on the same rank
           m_rank_of[{list[i].stage, list[i].item}] = rank;
           continue;
         }
@@ -48,8 +48,8 @@ class Fuser {
   }
 
  private:
-  /// Some ranks wait for each other in a circle. As the orders that were given can progress, one of
-  /// them keeps back a forward that it could do.
+  /// Separates one pair of a cycle of ranks that wait for each other. Such a pair exists: the given
+  /// orders can progress, so one rank of the cycle holds back a forward that could run.
   void take_apart(const heddle::impl::Progress& progress) {
     std::size_t rank = 0;
     while (progress.heads()[rank] == m_orders.ranks[rank].size()) ++rank;
@@ -57,7 +57,7 @@ class Fuser {
       const Order waits_for = progress.waits_for(from)->lacks;
       return m_rank_of.at({waits_for.stage, waits_for.item});
     };
-    for (std::size_t i = 0; i < m_orders.ranks.size(); ++i) rank = next(rank);  // in a circle now
+    for (std::size_t i = 0; i < m_orders.ranks.size(); ++i) rank = next(rank);  // now in the cycle
     for (;; rank = next(rank)) {
       const std::size_t head = progress.heads()[rank];
       Order& order = m_orders.ranks[rank][head];

@@ -19,9 +19,10 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// `schedule` with its group actions in local queue `lane` and elsewhere in the list: right behind
-/// the last action before that touches what they use (`eager`), or right before the next one that
-/// does. No other order between actions that share storage changes, so all reads see what they saw.
+/// Returns `schedule` with its group actions in local queue `lane` and at other places in the list.
+/// If `eager`, a group action comes right after the previous action that touches the same storage,
+/// otherwise right before the next one. No other order between actions that share storage changes,
+/// so every read sees the same value as before.
 inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane) {
   const std::size_t size = schedule.size();
   const auto together = [&](std::size_t action) {
@@ -30,15 +31,16 @@ inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane) {
   const auto is_group = [&](std::size_t action) {
     return schedule[ActionId{action}].kind == Kind::group;
   };
-  // Swept from either end, the neighbour of a group is the last that touched any of its parts.
+  // The sweep goes from the beginning or from the end. The neighbour of a group is the last action
+  // of the sweep that touched one of its parts.
   std::vector<std::size_t> first_part;
   std::size_t parts = 0;
   for (const Buffer& buffer : schedule.buffers()) {
     first_part.push_back(parts);
     parts += buffer.parts;
   }
-  std::vector<std::size_t> touched(parts, size);           // by whom last; size: nobody
-  std::vector<std::vector<std::size_t>> beside(size + 1);  // groups that stand at an action
+  std::vector<std::size_t> touched(parts, size);           // the last action; size: none
+  std::vector<std::vector<std::size_t>> beside(size + 1);  // groups next to an action
   for (std::size_t n = 0; n < size; ++n) {
     const std::size_t i = eager ? n : size - 1 - n;
     std::size_t neighbour = size;

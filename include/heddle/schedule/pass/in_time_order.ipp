@@ -22,7 +22,7 @@ HEDDLE_INLINE Schedule in_time_order(const Timeline& timeline) {
   std::vector<Seconds> begins(schedule.size());
   std::vector<Seconds> last(schedule.queues().size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
-    // An eager message starts before its destination is free to take it.
+    // An eager message can start before its destination is free.
     Seconds& begin = begins[i];
     Seconds& before = last[+schedule[ActionId{i}].queue];
     begin = std::max(timeline[ActionId{i}].start, before);

@@ -23,8 +23,8 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// The state of one overlap() call. One sweep of the list finds how far pieces may rise, one from
-/// its end how far they may sink.
+/// The state of one overlap() call. A forward sweep of the list finds how far pieces may rise. A
+/// backward sweep finds how far they may sink.
 class Overlapper {
  public:
   Overlapper(const Schedule& schedule, PartOrder order)
@@ -35,20 +35,20 @@ class Overlapper {
     }
   }
 
-  /// Action `id` is to be done part by part.
+  /// Divides action `id` into pieces.
   void choose(ActionId id) {
     std::uint32_t parts = 0;
     for (const Use& use : m_schedule.uses(id)) {
       if (!use.writes()) continue;
       expects(parts == 0 || use.count == parts, [&] {
-        return Complaint{where, "an action writes as many parts of one buffer as of another",
+        return Complaint{where, "an action must write the same number of parts of every buffer",
                          text(parts, " and ", use.count, " parts of action ", id)};
       });
       parts = use.count;
     }
     const Kind kind = m_schedule[id].kind;
     expects(kind != Kind::move && kind != Kind::group && !is_fused(id) && parts != 0, [&] {
-      return Complaint{where, "only local work that writes something is done part by part",
+      return Complaint{where, "only local work that writes something can be divided into parts",
                        text("action ", id, " is ", kind, is_fused(id) ? ", fused" : "", ", writes ",
                             parts, " parts")};
     });
@@ -88,20 +88,21 @@ class Overlapper {
   static constexpr const char* where = "heddle::schedule::overlap";
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// One part of a chosen action.
+  /// One piece of a chosen action.
   struct Piece {
     ActionId action = {};
     std::uint32_t part = 0;
-    std::uint32_t parts = 1;  ///< of the action
-    std::size_t key = 0;      ///< of its order: when its inputs have come, or its part leaves
-    std::size_t slot = 0;     ///< it is done before the action of this number
+    std::uint32_t parts = 1;  ///< number of parts of the action
+    std::size_t key = 0;      ///< sort key: when its inputs arrive, or when its part is sent
+    std::size_t slot = 0;     ///< the piece stands before the action with this number
   };
 
   [[nodiscard]] bool is_fused(ActionId id) const {
     return (m_schedule[id].flags & flag::with_next) != 0 || splits_pair(+id);
   }
 
-  /// `visit(use)`: its own part of what is cut as the action is, and all of what it only reads.
+  /// Calls `visit(use)` for the uses of a piece: its own part of the buffers of which the action
+  /// uses one part per piece, and all of the others.
   template <class Visit>
   void for_uses(const Piece& piece, Visit&& visit) const {
     for (Use use : m_schedule.uses(piece.action)) {
@@ -112,7 +113,7 @@ class Overlapper {
       visit(use);
     }
   }
-  /// `visit(use, part)` for every part of these uses, counted over all buffers.
+  /// Calls `visit(use, part)` for every part of these uses. Parts are counted over all buffers.
   template <class Visit>
   void for_parts(std::span<const Use> uses, Visit&& visit) const {
     for (const Use& use : uses) {
@@ -125,17 +126,18 @@ class Overlapper {
     for_uses(piece, [&](const Use& use) { for_parts(std::span(&use, 1), visit); });
   }
 
-  /// Pieces are moved past one another, so none may need another.
+  /// Throws contract_error if a piece needs another one, because pieces move past one another.
   void refuse_dependent() const {
     std::vector<std::size_t> writer(m_parts, none);
     const auto check = [&](std::size_t piece, bool writes) {
       for_parts(m_pieces[piece], [&](const Use& use, std::size_t part) {
         if (use.writes() != writes) return;
         expects(writer[part] == none || writer[part] == piece, [&] {
-          return Complaint{where, "pieces depend on one another",
-                           text("a part of buffer ", use.buffer, " in actions ",
-                                m_pieces[writer[part]].action, " and ", m_pieces[piece].action),
-                           "choose actions that do not, one after another"};
+          return Complaint{
+              where, "pieces depend on one another",
+              text("a part of buffer ", use.buffer, " in actions ", m_pieces[writer[part]].action,
+                   " and ", m_pieces[piece].action),
+              "choose independent actions, and divide dependent ones by separate calls"};
         });
         if (writes) writer[part] = piece;
       });
@@ -144,17 +146,18 @@ class Overlapper {
       for (std::size_t piece = 0; piece < m_pieces.size(); ++piece) check(piece, writes);
   }
 
-  /// Those of the action of which piece `first` is one.
+  /// Returns the pieces of the action whose first piece is `first`.
   [[nodiscard]] std::span<Piece> pieces_from(std::size_t first) {
     return std::span(m_pieces).subspan(first, m_pieces[first].parts);
   }
 
-  /// Actions whose inputs arrive one message after another rise to them: a piece is done when its
-  /// inputs are there, and just before its rank reads what arrives later. So a rank that walks the
-  /// list has sent all that it could before it works, and works before it waits.
+  /// Moves the pieces of a consumer up in the list if its inputs arrive one message after another.
+  /// A piece stands after its inputs have arrived and just before its rank reads a later message. A
+  /// rank that walks the list then sends all that it can before it computes, and computes before it
+  /// waits.
   void rise() {
     struct Wait {
-      std::size_t arrived;  ///< what is read arrived by the action before this number
+      std::size_t arrived;  ///< the action before this number delivered the value
       std::size_t action;
     };
     std::vector<std::vector<Wait>> waits(static_cast<std::size_t>(m_schedule.ranks()));
@@ -201,8 +204,9 @@ class Overlapper {
     }
   }
 
-  /// All others sink to those that need their parts: first what is sent first, be it that something
-  /// is added to it before, and then what stays.
+  /// Moves all other pieces down, to the actions that need their parts. The piece whose part is
+  /// sent first comes first, also if another value is added to the part before. The pieces whose
+  /// parts are not sent come last.
   void sink() {
     const std::size_t end = m_schedule.size();
     std::vector<std::size_t> touched(m_parts, end), written(m_parts, end), sent(m_parts, end);
@@ -245,7 +249,7 @@ class Overlapper {
     }
   }
 
-  /// Whether what is put before action `slot` would come between two that are fused.
+  /// Returns whether a piece before action `slot` would separate a fused pair.
   [[nodiscard]] bool splits_pair(std::size_t slot) const {
     return slot > 0 && (m_schedule[ActionId{slot - 1}].flags & flag::with_next) != 0;
   }
@@ -255,11 +259,11 @@ class Overlapper {
 
   const Schedule& m_schedule;
   PartOrder m_order;
-  std::vector<bool> m_cut;                ///< of each action: whether it is chosen and in parts
-  std::vector<std::size_t> m_first_part;  ///< of each buffer, counted over all buffers
+  std::vector<bool> m_cut;                ///< per action: whether it is divided into pieces
+  std::vector<std::size_t> m_first_part;  ///< per buffer, counted over all buffers
   std::size_t m_parts = 0;
-  std::vector<Piece> m_pieces;  ///< of one action after another
-  std::vector<bool> m_rises;    ///< of each action that is cut
+  std::vector<Piece> m_pieces;  ///< sorted by action
+  std::vector<bool> m_rises;    ///< per divided action
 };
 
 HEDDLE_INLINE Schedule overlap_parts(const Schedule& schedule, const std::vector<ActionId>& chosen,

@@ -39,7 +39,7 @@ class Recomputer {
 
   Schedule run(const std::vector<bool>& chosen) {
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      // What is done together stays together.
+      // Fused actions stay neighbours.
       std::size_t end = i;
       while (m_schedule[ActionId{end}].flags & flag::with_next) ++end;
       for (std::size_t each = i; each <= end; ++each) {
@@ -68,7 +68,7 @@ class Recomputer {
  private:
   static constexpr std::uint32_t nobody = 0xffffffffu;
 
-  /// A forward action, and who had written what it read.
+  /// A forward action, and the actions that wrote its inputs.
   struct Forward {
     ActionId id;
     std::vector<std::uint32_t> writers;
@@ -93,7 +93,7 @@ class Recomputer {
       throw infeasible({"heddle::recompute",
                         text(action_text(m_schedule, forward.id), " cannot run again before ",
                              action_text(m_schedule, backward)),
-                        "what it read has been overwritten", "recompute first, then fold"});
+                        "its input has been overwritten", "call recompute() before fold()"});
     const Action& action = m_schedule[forward.id];
     const auto flags = static_cast<std::uint8_t>((action.flags & ~flag::with_next) | flag::again);
     m_builder.add({action.kind, action.queue, action.stage, action.item, flags, action.units},
@@ -102,8 +102,8 @@ class Recomputer {
 
   const Schedule& m_schedule;
   Builder m_builder;
-  std::vector<std::size_t> m_first_part;  ///< of every buffer
-  std::vector<std::uint32_t> m_writer;    ///< of every part
+  std::vector<std::size_t> m_first_part;  ///< per buffer, counted over all buffers
+  std::vector<std::uint32_t> m_writer;    ///< per part: the action that wrote it last
   std::map<std::pair<Stage, Item>, Forward> m_forward;
 };
 

@@ -23,8 +23,8 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// The state of one share_memory() call: a first sweep finds the buffers that need a copy of what
-/// is moved to them, a last one makes the list.
+/// The state of one share_memory() call. The first sweeps find the buffers that need a copy of the
+/// values that move to them. The last sweep makes the list.
 class MemorySharer {
  public:
   MemorySharer(const Schedule& schedule, const std::vector<std::uint32_t>& domains, CopiedBy copier)
@@ -59,12 +59,13 @@ class MemorySharer {
   }
 
  private:
-  /// What a part holds: its own value, or that of another part as it was after so many writes.
+  /// The content of a part: its own value, or the value that another part had after a number of
+  /// writes.
   struct Part {
-    std::uint64_t writes = 0;  ///< of this part
-    BufferId source = {};      ///< whose value it stands for ...
-    std::uint32_t part = 0;
-    std::uint64_t version = 0;  ///< ... after so many writes of that; 0: it has its own
+    std::uint64_t writes = 0;   ///< number of writes to this part
+    BufferId source = {};       ///< the buffer that holds the value
+    std::uint32_t part = 0;     ///< the part that holds it
+    std::uint64_t version = 0;  ///< number of writes to that part; 0: this part has its own value
   };
 
   [[nodiscard]] Part& part(BufferId buffer, std::uint32_t number) {
@@ -75,8 +76,8 @@ class MemorySharer {
     return !queue.local() && m_domains[+queue.from] == m_domains[+queue.to];
   }
 
-  /// The range that a read of `use` reads, in whatever buffer it lies; none where the parts lie
-  /// apart, or a value that it wants is no more.
+  /// Returns the range, in any buffer, that holds the value of `use`. Returns nothing if the parts
+  /// are not contiguous, or if one of the values has been overwritten.
   [[nodiscard]] std::optional<Use> resolved(const Use& use) {
     const Part& first = part(use.buffer, use.first);
     Use found = use;
@@ -103,9 +104,9 @@ class MemorySharer {
     }
   }
 
-  /// One pass over the list. Without a builder it only notes the buffers that must be copied to.
+  /// Sweeps the list once. Without a builder it only finds the buffers that need copies.
   void sweep(Builder* builder) {
-    // Every value is the first write of its part: those of persistent parts are there before.
+    // Values of persistent parts exist before the step: they count as the first write.
     std::fill(m_parts.begin(), m_parts.end(), Part{.writes = 1});
     std::vector<Use> uses;
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
@@ -120,8 +121,8 @@ class MemorySharer {
         if (use.access() == Access::write) continue;
         const std::optional<Use> where = resolved(use);
         const bool in_place = where && where->buffer == use.buffer && where->first == use.first;
-        // What continues a value, or sends it to another domain, needs it in its own place; and
-        // what an action reads is not what it writes, unless it was so before.
+        // An action that updates a value, or sends it to another domain, needs it in its own place.
+        // An action must not read a range that it writes, unless it did so before.
         if (in_place ||
             (where && local && use.access() == Access::read && !overwrites(old, *where)))
           use = *where;
@@ -143,7 +144,7 @@ class MemorySharer {
     }
   }
 
-  /// Whether any of `uses` writes parts of `range`.
+  /// Returns whether one of `uses` writes parts of `range`.
   [[nodiscard]] static bool overwrites(std::span<const Use> uses, const Use& range) {
     return std::ranges::any_of(uses, [&](const Use& use) {
       return use.writes() && use.buffer == range.buffer && use.first < range.first + range.count &&
@@ -151,12 +152,12 @@ class MemorySharer {
     });
   }
 
-  /// A later sweep copies what is moved to the parts that `use` reads.
+  /// Requests that a later sweep copies the values that move to the buffer of `use`.
   void copy_into(const Use& use) { m_copied[+use.buffer] = true; }
 
   void stand_for(const Use& use, const Use& source) {
     if (use.count != source.count) return copy_into(use);
-    // Part by part: with other sizes the parts of the two ends are not each other's.
+    // Parts of different sizes at the two ends do not correspond to each other.
     const auto bytes = [&](const Use& range, std::uint32_t i) {
       return part_bytes(m_schedule[range.buffer], range.first + i, 1);
     };

@@ -17,7 +17,7 @@ HEDDLE_INLINE Orders split_backward(Orders orders) {
   for (auto& list : orders.ranks) {
     std::vector<Order> split;
     split.reserve(2 * list.size());
-    std::vector<Order> weights;  // of the pair that is open
+    std::vector<Order> weights;  // the W of the present pair
     for (Order order : list) {
       if (order.kind == Kind::backward) {
         order.kind = Kind::backward_input;

@@ -21,7 +21,8 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// `buffer` with every part in `units` parts of whole elements; it keeps its own boundaries.
+/// Returns `buffer` with every part cut into `units` parts of whole elements. The old boundaries
+/// between parts stay.
 [[nodiscard]] inline Buffer cut_finer(Buffer buffer, std::uint32_t units) {
   if (units == 1) return buffer;
   const Buffer whole = buffer;
@@ -47,14 +48,14 @@ HEDDLE_INLINE Schedule split_moves_at(const Schedule& schedule, std::uint32_t un
     std::uint64_t end = 0;
     for (const MovePiece& piece : pieces[i]) {
       expects(piece.first == end && piece.count >= 1, [&] {
-        return Complaint{where, "pieces follow one another",
+        return Complaint{where, "the pieces of a move must be consecutive",
                          text("a piece of ", piece.count, " units at ", piece.first, " after ", end,
                               " in action ", id)};
       });
       end += piece.count;
     }
     expects(end == units, [&] {
-      return Complaint{where, "every unit is in one piece",
+      return Complaint{where, "the pieces of a move must cover all units",
                        text(end, " of ", units, " units of action ", id)};
     });
     for (const Use& use : schedule.uses(id)) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// CutCaster: how cast_at_cut() rewrites a Schedule.
+/// CutCaster: rewrites a Schedule for cast_at_cut().
 
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +40,7 @@ class CutCaster {
   Schedule run(const std::vector<bool>& crosses) {
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
       const ActionId id{i};
-      // What is done together stays together, with the casts that any of it waits for before.
+      // Fused actions stay neighbours. The casts that any of them needs come before all of them.
       if (i == 0 || !together(i - 1))
         for (std::size_t each = i;; ++each) {
           widen_for(ActionId{each});
@@ -65,13 +65,13 @@ class CutCaster {
     return (m_schedule[ActionId{action}].flags & flag::with_next) != 0;
   }
 
-  /// What a combine adds, which may be its first use or its second; see append().
+  /// Returns the use that a combine adds, which is its first or its second use; see append().
   template <class T>
   [[nodiscard]] static T& added(std::span<T> uses) {
     return uses[0].writes() ? uses[1] : uses[0];
   }
 
-  /// Notes which combine actions are the last to read what they add.
+  /// Finds the combine actions that are the last reader of the range that they add.
   void find_last_reads() {
     m_last_read.resize(m_schedule.size(), false);
     std::vector<std::vector<bool>> read_later;
@@ -92,7 +92,7 @@ class CutCaster {
     }
   }
 
-  /// The buffer of messages that belongs to `wide`.
+  /// Returns the buffer for the messages from and to `wide`.
   BufferId twin(BufferId wide) {
     std::uint32_t& known = m_twin[+wide];
     if (known == none) {
@@ -118,8 +118,8 @@ class CutCaster {
     return BufferId{known};
   }
 
-  /// Where the message of `from` keeps what it loses. A part that is sent several times in a step
-  /// has a place for each.
+  /// Returns the residual of the message of `from`, for error feedback. A part that is sent several
+  /// times in a step has one residual for each time.
   Use residual(const Use& from) {
     auto& sent = m_sent[+from.buffer];
     sent.resize(m_schedule[from.buffer].parts, 0);
@@ -160,7 +160,8 @@ class CutCaster {
       m_arrived[+into.buffer][part] = id.value;
   }
 
-  /// Buffers whose messages are all read as they come keep their numbers, without bytes.
+  /// Returns `made` without the bytes of unused buffers, which keep their numbers. A buffer is
+  /// unused if all messages to it are combined directly.
   [[nodiscard]] Schedule without_unused(const Schedule& made) const {
     std::vector<bool> used(m_twin.size(), false);
     for (const Use& use : made.all_uses())
@@ -174,7 +175,8 @@ class CutCaster {
     });
   }
 
-  /// Whether action `id` adds a whole message that nobody else reads: then it decodes it itself.
+  /// Returns whether action `id` adds a whole message that no other action reads. It then decodes
+  /// the message itself.
   [[nodiscard]] bool takes_message(ActionId id) const {
     if (!m_last_read[+id]) return false;
     const Use& from = added(m_schedule.uses(id));
@@ -199,7 +201,8 @@ class CutCaster {
     m_builder.add(m_schedule, id, uses);
   }
 
-  /// Casts back what action `id` needs, not earlier: its rank would wait for the message there.
+  /// Decodes the messages that action `id` needs. This is not done earlier, because the rank would
+  /// wait for the message at the cast.
   void widen_for(ActionId id) {
     if (takes_message(id)) return;
     for (const Use& use : m_schedule.uses(id))
@@ -208,7 +211,7 @@ class CutCaster {
           widen(use.buffer, part);
   }
 
-  /// Casts back the message of `part`, with all parts that came with it.
+  /// Decodes the message of `part`, with all parts of this message.
   void widen(BufferId buffer, std::uint32_t part) {
     const std::uint32_t move = m_arrived[+buffer][part];
     if (move == none) return;
@@ -223,11 +226,11 @@ class CutCaster {
   const Schedule& m_schedule;
   Codec m_codec;
   Builder m_builder;
-  std::vector<std::uint32_t> m_twin;                  ///< of every buffer
-  std::vector<std::vector<std::uint32_t>> m_arrived;  ///< moves whose messages are still narrow
-  std::vector<std::vector<std::uint32_t>> m_sent;     ///< how often every part was, this step
-  std::vector<std::vector<BufferId>> m_residuals;     ///< of every buffer, for every time
-  std::vector<bool> m_last_read;                      ///< of every action, where it combines
+  std::vector<std::uint32_t> m_twin;                  ///< per buffer: its buffer for messages
+  std::vector<std::vector<std::uint32_t>> m_arrived;  ///< per part: the move of an encoded message
+  std::vector<std::vector<std::uint32_t>> m_sent;     ///< per part: number of sends in this step
+  std::vector<std::vector<BufferId>> m_residuals;     ///< per buffer and send in a step
+  std::vector<bool> m_last_read;                      ///< per action: see find_last_reads()
 };
 
 }  // namespace heddle::inline v0::impl
