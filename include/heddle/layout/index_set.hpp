@@ -5,16 +5,13 @@
 /// @file
 /// IndexSet: which indices of a dimension lie on a rank. For layouts, and for whoever asks one.
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
-#include <ostream>
 #include <span>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
@@ -38,19 +35,7 @@ class IndexSet {
 
   /// Adds indices behind those that are there; an empty interval adds none.
   /// @throws contract_error where it begins before the last one's end.
-  void add(Interval next) {
-    if (next.size() <= 0) return;
-    const std::int64_t last = m_intervals.empty() ? next.begin : m_intervals.back().end;
-    expects(last <= next.begin, [&] {
-      return Complaint{"heddle::IndexSet", "indices are added in ascending order",
-                       text(next.begin, " after ", last - 1)};
-    });
-    if (!m_intervals.empty() && last == next.begin)
-      m_intervals.back().end = next.end;
-    else
-      m_intervals.push_back(next);
-    m_size += next.size();
-  }
+  void add(Interval next);
 
   /// The intervals, ascending, no two of which touch.
   [[nodiscard]] std::span<const Interval> intervals() const noexcept { return m_intervals; }
@@ -60,62 +45,19 @@ class IndexSet {
   [[nodiscard]] bool contiguous() const noexcept { return m_intervals.size() <= 1; }
 
   /// How many of them come before `index`.
-  [[nodiscard]] std::int64_t below(std::int64_t index) const {
-    std::int64_t count = 0;
-    for (const Interval& interval : m_intervals) {
-      if (index <= interval.begin) break;
-      count += std::min(index, interval.end) - interval.begin;
-    }
-    return count;
-  }
+  [[nodiscard]] std::int64_t below(std::int64_t index) const;
   /// Where `index` stands among them; none: it is not one of them.
-  [[nodiscard]] std::optional<std::int64_t> position(std::int64_t index) const {
-    const std::int64_t before = below(index);
-    if (below(index + 1) == before) return std::nullopt;
-    return before;
-  }
+  [[nodiscard]] std::optional<std::int64_t> position(std::int64_t index) const;
   /// The one at `position`. @throws contract_error where there are not so many.
-  [[nodiscard]] std::int64_t operator[](std::int64_t position) const {
-    expects(position >= 0 && position < m_size, [&] {
-      return Complaint{"heddle::IndexSet", "no such position", text(position, " of ", m_size)};
-    });
-    for (const Interval& interval : m_intervals) {
-      if (position < interval.size()) return interval.begin + position;
-      position -= interval.size();
-    }
-    return 0;  // not reached
-  }
+  [[nodiscard]] std::int64_t operator[](std::int64_t position) const;
 
   /// Those at `positions`, which lie below size(): what is left of a share that is dealt out again.
-  [[nodiscard]] IndexSet at(const IndexSet& positions) const {
-    IndexSet chosen;
-    std::size_t next = 0;
-    std::int64_t before = 0;  // positions of the intervals that are past
-    for (Interval wanted : positions.m_intervals) {
-      while (wanted.size() > 0) {
-        while (before + m_intervals[next].size() <= wanted.begin)
-          before += m_intervals[next++].size();
-        const Interval& here = m_intervals[next];
-        const std::int64_t end = std::min(wanted.end, before + here.size());
-        chosen.add({here.begin + wanted.begin - before, here.begin + end - before});
-        wanted.begin = end;
-      }
-    }
-    return chosen;
-  }
+  [[nodiscard]] IndexSet at(const IndexSet& positions) const;
 
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 
   /// As in "0-3, 8-11"; "none".
-  friend std::ostream& operator<<(std::ostream& out, const IndexSet& set) {
-    if (set.m_intervals.empty()) return out << "none";
-    for (std::size_t i = 0; i < set.m_intervals.size(); ++i) {
-      const Interval& interval = set.m_intervals[i];
-      out << (i == 0 ? "" : ", ") << interval.begin;
-      if (interval.size() > 1) out << '-' << interval.end - 1;
-    }
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const IndexSet& set);
 
  private:
   std::vector<Interval> m_intervals;
@@ -123,3 +65,7 @@ class IndexSet {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/layout/index_set.ipp>
+#endif

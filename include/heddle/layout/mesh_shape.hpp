@@ -6,18 +6,14 @@
 /// MeshShape: ranks as a grid with named axes, {"pipe", 2} x {"data", 2}. Arithmetic only; the
 /// communicators of a mesh live in comm/.
 
-#include <cstdint>
 #include <initializer_list>
-#include <limits>
-#include <ostream>
+#include <iosfwd>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
@@ -35,28 +31,7 @@ class MeshShape {
   /// than an int counts.
   MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
   /// As above.
-  explicit MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
-    const auto fail = [](const char* what, std::string why) {
-      return Complaint{"heddle::MeshShape", what, std::move(why)};
-    };
-    expects(!m_axes.empty(), [&] { return fail("a mesh has at least one axis", {}); });
-    std::int64_t ranks = 1;
-    for (std::size_t i = 0; i < m_axes.size(); ++i) {
-      const auto& [name, size] = m_axes[i];
-      expects(size >= 1, [&] {
-        return fail("an axis has at least one rank", text("axis '", name, "' has size ", size));
-      });
-      expects(!name.empty(), [&] { return fail("an axis has no name", text("axis ", i)); });
-      for (std::size_t j = 0; j < i; ++j)
-        expects(m_axes[j].name != name,
-                [&] { return fail("two axes have one name", text("'", name, "'")); });
-      ranks *= size;
-      expects(ranks <= std::numeric_limits<int>::max(), [&] {
-        return fail("the mesh has more ranks than an int counts",
-                    text("axes up to '", name, "' make ", ranks));
-      });
-    }
-  }
+  explicit MeshShape(std::vector<MeshAxis> axes);
 
   /// The axes, the first varying slowest.
   [[nodiscard]] const std::vector<MeshAxis>& axes() const noexcept { return m_axes; }
@@ -70,15 +45,7 @@ class MeshShape {
 
   /// Number of the axis `name`. @throws contract_error where there is none; it lists those there
   /// are.
-  [[nodiscard]] std::size_t axis(std::string_view name) const {
-    std::string known;
-    for (std::size_t i = 0; i < m_axes.size(); ++i) {
-      if (m_axes[i].name == name) return i;
-      known += text(i == 0 ? "" : ", ", m_axes[i].name);
-    }
-    throw contract_error(
-        {"heddle::MeshShape::axis", text("no axis '", name, "'"), text("the mesh has ", known)});
-  }
+  [[nodiscard]] std::size_t axis(std::string_view name) const;
 
   /// True where an axis has this name.
   [[nodiscard]] bool has(std::string_view name) const noexcept {
@@ -96,22 +63,7 @@ class MeshShape {
   }
 
   /// The rank at `coordinates`, one per axis.
-  [[nodiscard]] Rank rank(const std::vector<int>& coordinates) const {
-    expects(coordinates.size() == m_axes.size(), [&] {
-      return Complaint{"heddle::MeshShape::rank", "one coordinate per axis is needed",
-                       text(coordinates.size(), " given, ", m_axes.size(), " axes")};
-    });
-    int number = 0;
-    for (std::size_t i = 0; i < m_axes.size(); ++i) {
-      expects(coordinates[i] >= 0 && coordinates[i] < m_axes[i].size, [&] {
-        return Complaint{
-            "heddle::MeshShape::rank", "a coordinate lies outside its axis",
-            text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ", coordinates[i])};
-      });
-      number = number * m_axes[i].size + coordinates[i];
-    }
-    return Rank{number};
-  }
+  [[nodiscard]] Rank rank(const std::vector<int>& coordinates) const;
 
   /// The rank whose coordinate on `axis` is `coordinate` and that shares all others with `rank`.
   [[nodiscard]] Rank moved(Rank rank, std::size_t axis, int coordinate) const {
@@ -121,11 +73,7 @@ class MeshShape {
 
   friend bool operator==(const MeshShape&, const MeshShape&) = default;
 
-  friend std::ostream& operator<<(std::ostream& out, const MeshShape& shape) {
-    for (std::size_t i = 0; i < shape.m_axes.size(); ++i)
-      out << (i == 0 ? "" : " x ") << shape.m_axes[i].name << "=" << shape.m_axes[i].size;
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const MeshShape& shape);
 
  private:
   [[nodiscard]] int stride(std::size_t axis) const noexcept {
@@ -138,3 +86,7 @@ class MeshShape {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/layout/mesh_shape.ipp>
+#endif

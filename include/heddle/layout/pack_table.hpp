@@ -5,24 +5,11 @@
 /// @file
 /// PackTable: whether strided bytes are better packed before they are sent, as measured.
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
-#include <functional>
-#include <istream>
-#include <ostream>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
+#include <iosfwd>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -35,36 +22,10 @@ class PackTable {
  public:
   /// `gains[s * runs.size() + r]` is that of `sizes[s]` bytes in runs of `runs[r]`, both ascending.
   /// @throws contract_error where these do not fit together.
-  PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains)
-      : m_sizes(std::move(sizes)), m_runs(std::move(runs)), m_gains(std::move(gains)) {
-    const auto ascending = [](const std::vector<Bytes>& values) {
-      return !values.empty() && values.front() > 0 &&
-             std::ranges::adjacent_find(values, std::greater_equal<>()) == values.end();
-    };
-    expects(ascending(m_sizes) && ascending(m_runs), [] {
-      return Complaint{"heddle::PackTable", "sizes and runs must ascend from more than 0"};
-    });
-    expects(m_gains.size() == m_sizes.size() * m_runs.size(), [&] {
-      return Complaint{"heddle::PackTable", "there must be one gain for every size and run",
-                       text(m_gains.size(), " for ", m_sizes.size(), " x ", m_runs.size())};
-    });
-    expects(
-        std::ranges::all_of(m_gains, [](double gain) { return gain > 0 && std::isfinite(gain); }),
-        [] {
-          return Complaint{"heddle::PackTable", "a gain is a ratio of times: more than 0"};
-        });
-  }
+  PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains);
 
   /// How many times as long a message takes that is not packed.
-  [[nodiscard]] double gain(Bytes bytes, Bytes run) const {
-    const Place s = place(m_sizes, bytes);
-    const Place r = place(m_runs, run);
-    const auto in_row = [&](std::size_t size) {
-      const double* const row = m_gains.data() + size * m_runs.size();
-      return std::lerp(std::log(row[r.below]), std::log(row[r.above]), r.share);
-    };
-    return std::exp(std::lerp(in_row(s.below), in_row(s.above), s.share));
-  }
+  [[nodiscard]] double gain(Bytes bytes, Bytes run) const;
   /// Whether to pack for such a gain: for more than noise only, as less can go wrong without.
   [[nodiscard]] static bool packs(double gain) { return gain > noise; }
   /// Whether to pack a message.
@@ -80,21 +41,7 @@ class PackTable {
   friend bool operator==(const PackTable&, const PackTable&) = default;
 
   /// A line of runs, and one for every size, as read_pack_table() reads it, without loss.
-  friend std::ostream& operator<<(std::ostream& out, const PackTable& table) {
-    out << "heddle-pack-table 1\nbytes";
-    for (const Bytes run : table.m_runs) out << ' ' << run;
-    for (std::size_t s = 0; s < table.m_sizes.size(); ++s) {
-      out << '\n' << table.m_sizes[s];
-      for (std::size_t r = 0; r < table.m_runs.size(); ++r) {
-        std::array<char, 32> digits;  // the fewest that are read as the same number
-        const double gain = table.m_gains[s * table.m_runs.size() + r];
-        const char* const end =
-            std::to_chars(digits.data(), digits.data() + digits.size(), gain).ptr;
-        out << ' ' << std::string_view(digits.data(), end);
-      }
-    }
-    return out << '\n';
-  }
+  friend std::ostream& operator<<(std::ostream& out, const PackTable& table);
 
  private:
   /// Between which two of `values`, and how far from the one below.
@@ -103,15 +50,7 @@ class PackTable {
     std::size_t above;
     double share;
   };
-  static Place place(const std::vector<Bytes>& values, Bytes value) {
-    const auto next = std::ranges::upper_bound(values, value);
-    const auto above = static_cast<std::size_t>(next - values.begin());
-    if (above == 0) return {0, 0, 0};
-    if (above == values.size()) return {above - 1, above - 1, 0};
-    const auto logarithm = [](Bytes bytes) { return std::log(static_cast<double>(bytes)); };
-    const double low = logarithm(values[above - 1]);
-    return {above - 1, above, (logarithm(value) - low) / (logarithm(values[above]) - low)};
-  }
+  static Place place(const std::vector<Bytes>& values, Bytes value);
 
   std::vector<Bytes> m_sizes;
   std::vector<Bytes> m_runs;
@@ -119,42 +58,10 @@ class PackTable {
 };
 
 /// What `<<` has written of a table. @throws format_error where it is not one.
-[[nodiscard]] inline PackTable read_pack_table(std::istream& in) {
-  const auto wrong = [](std::string what, std::string why) {
-    return format_error({"heddle::read_pack_table", std::move(what), std::move(why)});
-  };
-  std::string line;
-  std::getline(in, line);
-  if (line != "heddle-pack-table 1")
-    throw wrong("the first line must be \"heddle-pack-table 1\"", '"' + line + '"');
-  std::vector<Bytes> sizes, runs;
-  std::vector<double> gains;
-  for (int number = 2; std::getline(in, line); ++number) {
-    // Whole words only: a stream takes "8.5" for an 8, and "-8" for a size of 2^64 - 8.
-    const auto read = [&](std::string_view word, auto& value) {
-      const char* const end = word.data() + word.size();
-      const auto [at, error] = std::from_chars(word.data(), end, value);
-      if (error == std::errc() && at == end) return;
-      throw wrong(text("line ", number, " must hold bytes as whole numbers, and gains"),
-                  text('"', line, "\", of which ", word, " is none"));
-    };
-    std::istringstream words(line);
-    std::string word;
-    for (bool first = true; words >> word; first = false) {
-      if (number == 2 && first) continue;  // "bytes"
-      if (number == 2)
-        read(word, runs.emplace_back());
-      else if (first)
-        read(word, sizes.emplace_back());
-      else
-        read(word, gains.emplace_back());
-    }
-  }
-  try {
-    return {std::move(sizes), std::move(runs), std::move(gains)};
-  } catch (const contract_error& error) {
-    throw wrong("the numbers are no table", error.what());
-  }
-}
+[[nodiscard]] PackTable read_pack_table(std::istream& in);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/layout/pack_table.ipp>
+#endif

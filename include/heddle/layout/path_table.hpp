@@ -6,20 +6,13 @@
 /// StridedPath and PathTable: how strided bytes travel between memories of ranks, and which way is
 /// the fastest, as measured.
 
-#include <algorithm>
 #include <cstdint>
-#include <istream>
-#include <optional>
-#include <ostream>
-#include <sstream>
-#include <string>
+#include <iosfwd>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/pack_table.hpp>
 
@@ -46,9 +39,7 @@ enum class StridedPath : std::uint8_t {
   return "unknown";
 }
 /// Likewise.
-inline std::ostream& operator<<(std::ostream& out, StridedPath path) {
-  return out << name_of(path);
-}
+std::ostream& operator<<(std::ostream& out, StridedPath path);
 
 /// The fastest path for messages of any size in runs of any length: the one with the largest gain,
 /// of equal ones the first. Of memory of one kind, as measure_paths() measures it, and
@@ -63,17 +54,7 @@ class PathTable {
   };
 
   /// Chooses among these. @throws contract_error where there are none, or one is there twice.
-  explicit PathTable(std::vector<Entry> entries) : m_entries(std::move(entries)) {
-    expects(!m_entries.empty(), [] {
-      return Complaint{"heddle::PathTable", "there must be a path to choose"};
-    });
-    for (auto entry = m_entries.begin(); entry != m_entries.end(); ++entry)
-      expects(std::none_of(m_entries.begin(), entry,
-                           [&](const Entry& other) { return other.path == entry->path; }),
-              [&] {
-                return Complaint{"heddle::PathTable", text(entry->path, " is there twice")};
-              });
-  }
+  explicit PathTable(std::vector<Entry> entries);
   /// Chooses `path` always.
   explicit PathTable(StridedPath path) : PathTable({{path, PackTable({1}, {1}, {1.0})}}) {}
   /// Chooses as `gains.packs()` between the library's datatypes and packing in host memory.
@@ -82,17 +63,7 @@ class PathTable {
                    {StridedPath::direct, std::move(gains)}}) {}
 
   /// How `bytes` in runs of `run` bytes each travel fastest.
-  [[nodiscard]] StridedPath choose(Bytes bytes, Bytes run) const {
-    const Entry* best = &m_entries.front();
-    double most = best->gains.gain(bytes, run);
-    for (const Entry& entry : m_entries) {
-      const double gain = entry.gains.gain(bytes, run);
-      if (gain <= most) continue;
-      most = gain;
-      best = &entry;
-    }
-    return best->path;
-  }
+  [[nodiscard]] StridedPath choose(Bytes bytes, Bytes run) const;
 
   /// As they were given.
   [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return m_entries; }
@@ -100,54 +71,17 @@ class PathTable {
   friend bool operator==(const PathTable&, const PathTable&) = default;
 
   /// A line with the name of each path, then its gains, as read_path_table() reads it.
-  friend std::ostream& operator<<(std::ostream& out, const PathTable& table) {
-    out << "heddle-path-table 1\n";
-    for (const Entry& entry : table.m_entries) out << entry.path << '\n' << entry.gains;
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const PathTable& table);
 
  private:
   std::vector<Entry> m_entries;
 };
 
 /// What `<<` has written of a table. @throws format_error where it is not one.
-[[nodiscard]] inline PathTable read_path_table(std::istream& in) {
-  const auto wrong = [](std::string what, std::string why) {
-    return format_error({"heddle::read_path_table", std::move(what), std::move(why)});
-  };
-  const auto path_of = [](std::string_view name) -> std::optional<StridedPath> {
-    for (const StridedPath path :
-         {StridedPath::datatype, StridedPath::direct, StridedPath::one_shot, StridedPath::staged})
-      if (name == name_of(path)) return path;
-    return {};
-  };
-  std::string line;
-  std::getline(in, line);
-  if (line != "heddle-path-table 1")
-    throw wrong("the first line must be \"heddle-path-table 1\"", '"' + line + '"');
-  std::vector<std::pair<StridedPath, std::string>> tables;  // and their lines
-  while (std::getline(in, line)) {
-    if (const std::optional<StridedPath> path = path_of(line))
-      tables.emplace_back(*path, "");
-    else if (tables.empty())
-      throw wrong("the second line must name a path", '"' + line + '"');
-    else
-      tables.back().second += line + '\n';
-  }
-  std::vector<PathTable::Entry> entries;
-  for (const auto& [path, lines] : tables) {
-    try {
-      std::istringstream gains(lines);
-      entries.push_back({path, read_pack_table(gains)});
-    } catch (const format_error& error) {
-      throw wrong(text("the gains of ", path, " are no table"), error.what());
-    }
-  }
-  try {
-    return PathTable(std::move(entries));
-  } catch (const contract_error& error) {
-    throw wrong("the paths are no table", error.what());
-  }
-}
+[[nodiscard]] PathTable read_path_table(std::istream& in);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/layout/path_table.ipp>
+#endif

@@ -5,12 +5,11 @@
 /// @file
 /// Placements: what becomes of a tensor along one axis of a mesh: Shard, Replicate or Partial.
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <variant>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/layout/shard_order.hpp>
 
 namespace heddle::inline v0 {
@@ -44,27 +43,18 @@ struct Partial {
 using Placement = std::variant<Shard, Replicate, Partial>;
 
 /// As it is written: `sum`.
-inline std::ostream& operator<<(std::ostream& out, Merge merge) {
-  constexpr std::array names = {"sum", "product", "min", "max"};
-  return out << names[static_cast<std::size_t>(merge)];
-}
+std::ostream& operator<<(std::ostream& out, Merge merge);
 /// As in "Shard(0)", "Shard(1, zigzag)", "Shard(0, even, halo 2)".
-inline std::ostream& operator<<(std::ostream& out, const Shard& shard) {
-  out << "Shard(" << shard.dim;
-  if (shard.order != ShardOrder() || shard.halo != 0) out << ", " << shard.order;
-  if (shard.halo != 0) out << ", halo " << shard.halo;
-  return out << ')';
-}
+std::ostream& operator<<(std::ostream& out, const Shard& shard);
 /// "Replicate".
-inline std::ostream& operator<<(std::ostream& out, Replicate) { return out << "Replicate"; }
+std::ostream& operator<<(std::ostream& out, Replicate);
 /// As in "Partial(sum)".
-inline std::ostream& operator<<(std::ostream& out, Partial partial) {
-  return out << "Partial(" << partial.merge << ')';
-}
+std::ostream& operator<<(std::ostream& out, Partial partial);
 /// As the one that it is.
-inline std::ostream& operator<<(std::ostream& out, const Placement& placement) {
-  std::visit([&](const auto& one) { out << one; }, placement);
-  return out;
-}
+std::ostream& operator<<(std::ostream& out, const Placement& placement);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/layout/placement.ipp>
+#endif

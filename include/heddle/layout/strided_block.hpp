@@ -6,44 +6,41 @@
 /// StridedBlock: which bytes of memory, in which order: runs of bytes in nested loops. For packing,
 /// and for whoever asks whether two descriptions are of the same bytes.
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <limits>
-#include <ostream>
+#include <iosfwd>
 #include <span>
-#include <utility>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 
 namespace impl {
 
-[[nodiscard]] inline Complaint too_far(std::string why) {
-  return {"heddle::StridedBlock", "offsets do not fit in 64 bits", std::move(why)};
-}
-/// @throws contract_error where it does not fit.
-[[nodiscard]] inline std::int64_t offset_sum(std::int64_t a, std::int64_t b) {
+/// Returns the error of an offset that does not fit in 64 bits: "offsets do not fit in 64 bits
+/// (why)".
+[[nodiscard]] Complaint too_far(std::string why);
+/// Returns the same error for the product of `a` and `b`.
+[[nodiscard]] Complaint too_far(std::int64_t a, std::int64_t b);
+[[nodiscard]] Complaint too_far(std::int64_t a, std::uint64_t b);
+/// Returns a + b. @throws contract_error if it does not fit in 64 bits.
+[[nodiscard]] std::int64_t offset_sum(std::int64_t a, std::int64_t b);
+/// Returns b - a. @throws contract_error if it does not fit in 64 bits.
+[[nodiscard]] std::int64_t offset_between(std::int64_t a, std::int64_t b);
+/// Returns a * b. @throws contract_error if it does not fit in 64 bits.
+template <std::integral Number>
+[[nodiscard]] std::int64_t offset_product(std::int64_t a, Number b) {
   std::int64_t result = 0;
-  expects(!__builtin_add_overflow(a, b, &result), [&] { return too_far(text(a, " + ", b)); });
-  return result;
-}
-/// From `a` to `b`, likewise.
-[[nodiscard]] inline std::int64_t offset_between(std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  expects(!__builtin_sub_overflow(b, a, &result), [&] { return too_far(text(b, " - ", a)); });
-  return result;
-}
-/// Likewise.
-[[nodiscard]] inline std::int64_t offset_product(std::int64_t a, std::integral auto b) {
-  std::int64_t result = 0;
-  expects(!__builtin_mul_overflow(a, b, &result), [&] { return too_far(text(a, " x ", b)); });
+  expects(!__builtin_mul_overflow(a, b, &result), [&] {
+    using Wide = std::conditional_t<std::is_signed_v<Number>, std::int64_t, std::uint64_t>;
+    return too_far(a, Wide{b});
+  });
   return result;
 }
 
@@ -75,34 +72,11 @@ class StridedBlock {
   explicit StridedBlock(Bytes run) : m_run(run) {}
 
   /// The same, so many bytes further on.
-  [[nodiscard]] StridedBlock shifted(std::int64_t bytes) const {
-    StridedBlock block = *this;
-    if (m_run != 0) block.m_start = impl::offset_sum(m_start, bytes);
-    return block;
-  }
+  [[nodiscard]] StridedBlock shifted(std::int64_t bytes) const;
 
   /// `count` of them, each `stride` bytes after the one before it. @throws contract_error where
   /// offsets do not fit in 64 bits.
-  [[nodiscard]] StridedBlock repeated(std::uint64_t count, std::int64_t stride) const {
-    if (count == 0 || m_run == 0) return {};
-    StridedBlock block = *this;
-    if (count == 1) return block;
-    const auto turns = static_cast<std::int64_t>(count);
-    const auto reach = [](const StridedLoop& loop) {  // where it goes on, if it does
-      return impl::offset_product(loop.stride, loop.count);
-    };
-    expects(turns > 0, [&] { return impl::too_far(text(count, " turns")); });
-    if (!m_loops.empty() && reach(m_loops.front()) == stride)
-      block.m_loops.front().count = static_cast<std::uint64_t>(
-          impl::offset_product(static_cast<std::int64_t>(m_loops.front().count), count));
-    else if (m_loops.empty() && static_cast<std::int64_t>(m_run) == stride)
-      block.m_run = static_cast<Bytes>(impl::offset_product(stride, count));
-    else
-      block.m_loops.insert(block.m_loops.begin(), {count, stride});
-    (void)block.bounds();
-    (void)block.bytes();
-    return block;
-  }
+  [[nodiscard]] StridedBlock repeated(std::uint64_t count, std::int64_t stride) const;
 
   /// Offset of the first byte.
   [[nodiscard]] std::int64_t start() const noexcept { return m_start; }
@@ -126,37 +100,11 @@ class StridedBlock {
     friend bool operator==(const Bounds&, const Bounds&) = default;
   };
   /// Where in memory it lies.
-  [[nodiscard]] Bounds bounds() const {
-    Bounds bounds{m_start, impl::offset_sum(m_start, static_cast<std::int64_t>(m_run))};
-    for (const StridedLoop& loop : m_loops) {
-      const std::int64_t last = impl::offset_product(loop.stride, loop.count - 1);
-      (last < 0 ? bounds.begin : bounds.end) =
-          impl::offset_sum(last < 0 ? bounds.begin : bounds.end, last);
-    }
-    return bounds;
-  }
+  [[nodiscard]] Bounds bounds() const;
 
   /// Parts that follow one another, at most so many, as even as the outermost loop allows, or the
   /// run where there is none.
-  [[nodiscard]] std::vector<StridedBlock> split(std::size_t parts) const {
-    const std::uint64_t turns = m_loops.empty() ? m_run : m_loops.front().count;
-    const std::int64_t stride = m_loops.empty() ? 1 : m_loops.front().stride;
-    StridedBlock inside(1);
-    if (!m_loops.empty()) {
-      inside.m_run = m_run;
-      inside.m_loops.assign(m_loops.begin() + 1, m_loops.end());
-    }
-    std::vector<StridedBlock> split;
-    const std::uint64_t most = std::min<std::uint64_t>(turns, std::max<std::size_t>(1, parts));
-    std::uint64_t begin = 0;
-    for (std::uint64_t part = 0; part < most; ++part) {
-      const std::uint64_t end = begin + turns / most + (part < turns % most ? 1 : 0);
-      split.push_back(inside.repeated(end - begin, stride)
-                          .shifted(m_start + static_cast<std::int64_t>(begin) * stride));
-      begin = end;
-    }
-    return split;
-  }
+  [[nodiscard]] std::vector<StridedBlock> split(std::size_t parts) const;
 
   /// The widest word of 1, 2, 4, 8 or 16 bytes of which runs and strides are multiples, and the
   /// start: what one instruction may copy, where the address is aligned likewise.
@@ -175,12 +123,7 @@ class StridedBlock {
   friend bool operator==(const StridedBlock&, const StridedBlock&) = default;
 
   /// As in "8 B of 256 x 524288, 256 x 2048 at 16".
-  friend std::ostream& operator<<(std::ostream& out, const StridedBlock& block) {
-    out << block.m_run << " B";
-    for (std::size_t l = 0; l < block.m_loops.size(); ++l)
-      out << (l == 0 ? " of " : ", ") << block.m_loops[l].count << " x " << block.m_loops[l].stride;
-    return block.m_start == 0 ? out : out << " at " << block.m_start;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const StridedBlock& block);
 
  private:
   template <class Visit>
@@ -224,3 +167,7 @@ struct hash<heddle::StridedBlock> {
 };
 
 }  // namespace std
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/layout/strided_block.ipp>
+#endif

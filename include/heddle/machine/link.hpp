@@ -5,9 +5,10 @@
 /// @file
 /// Link: what a message pays between two places.
 
+#include <iosfwd>
 #include <limits>
-#include <ostream>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -25,9 +26,11 @@ struct Link {
 
   friend bool operator==(const Link&, const Link&) = default;
   /// "2 us and 5 GB/s"
-  friend std::ostream& operator<<(std::ostream& out, const Link& link) {
-    return out << link.latency * 1e6 << " us and " << link.bandwidth / 1e9 << " GB/s";
-  }
+  friend std::ostream& operator<<(std::ostream& out, const Link& link);
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/machine/link.ipp>
+#endif

@@ -5,19 +5,15 @@
 /// @file
 /// Machine: the devices and links that a Schedule is priced on, as data.
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <functional>
-#include <ostream>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/machine/device.hpp>
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
@@ -42,65 +38,18 @@ class Machine {
   /// `ranks` equal devices, every pair joined by a link of its own in each direction. Its levels
   /// are "rank" and "machine", as are those of from_links().
   /// @throws contract_error for no ranks, or a link of nonsense.
-  [[nodiscard]] static Machine uniform(int ranks, Device device, Link link) {
-    constexpr const char* where = "heddle::Machine::uniform";
-    expects(ranks >= 1, [&] {
-      return Complaint{where, "a machine has at least one rank", text("ranks = ", ranks)};
-    });
-    check(link, where, [] { return "every link"; });
-    Machine machine(std::vector<Device>(static_cast<std::size_t>(ranks), std::move(device)), where);
-    machine.set_levels(
-        {{.name = "rank", .link = link}, {.name = "machine", .ranks = ranks, .link = link}});
-    return machine;
-  }
+  [[nodiscard]] static Machine uniform(int ranks, Device device, Link link);
 
   /// Groups in groups, `levels` from the smallest to the one that holds all ranks. What a level
   /// says can be changed for one of its groups (set_ports) and for one pair of ranks (set_link).
   /// @throws contract_error where groups do not nest or leave ranks out, for links or ports of
   ///         nonsense.
-  [[nodiscard]] static Machine hierarchical(std::vector<Device> devices,
-                                            std::vector<Level> levels) {
-    constexpr const char* where = "heddle::Machine::hierarchical";
-    Machine machine(std::move(devices), where);
-    const int ranks = machine.ranks();
-    for (std::size_t l = 0; l < levels.size(); ++l) {
-      const Level& level = levels[l];
-      const int smaller = l == 0 ? 1 : levels[l - 1].ranks;
-      expects(level.ranks >= smaller && level.ranks % smaller == 0, [&] {
-        return Complaint{
-            where, "the groups of a level are made of whole groups of the one before",
-            text("'", level.name, "' of ", level.ranks, " ranks, the one before of ", smaller)};
-      });
-      const auto whose = [&] { return text("level '", level.name, "'"); };
-      check(level.link, where, whose);
-      check(level.ports, where, whose);
-    }
-    const int largest = levels.empty() ? 0 : levels.back().ranks;
-    expects(largest >= ranks, [&] {
-      return Complaint{where, "the last level holds all ranks",
-                       text("it has ", largest, " of ", ranks)};
-    });
-    machine.set_levels(std::move(levels));
-    return machine;
-  }
+  [[nodiscard]] static Machine hierarchical(std::vector<Device> devices, std::vector<Level> levels);
 
   /// A link of its own for every ordered pair of ranks: `links[from * ranks + to]`, as measured.
   /// That of a rank to itself is for moves within it.
   /// @throws contract_error for another number of links, or one of nonsense.
-  [[nodiscard]] static Machine from_links(std::vector<Device> devices, std::vector<Link> links) {
-    constexpr const char* where = "heddle::Machine::from_links";
-    Machine machine(std::move(devices), where);
-    const std::size_t ranks = machine.m_devices.size();
-    expects(links.size() == ranks * ranks, [&] {
-      return Complaint{where, "there is a link for every ordered pair of ranks",
-                       text(links.size(), " links for ", ranks, " ranks")};
-    });
-    for (std::size_t i = 0; i < links.size(); ++i)
-      check(links[i], where, [&] { return text("link ", i / ranks, " -> ", i % ranks); });
-    machine.set_levels({{.name = "rank"}, {.name = "machine", .ranks = machine.ranks()}});
-    machine.m_links = std::move(links);
-    return machine;
-  }
+  [[nodiscard]] static Machine from_links(std::vector<Device> devices, std::vector<Link> links);
 
   /// Number of ranks.
   [[nodiscard]] int ranks() const noexcept { return static_cast<int>(m_devices.size()); }
@@ -127,90 +76,25 @@ class Machine {
 
   /// Changes the link of one ordered pair of ranks.
   /// @throws contract_error for no such rank, or a link of nonsense.
-  void set_link(Rank from, Rank to, Link link) {
-    constexpr const char* where = "heddle::Machine::set_link";
-    check(from, where);
-    check(to, where);
-    check(link, where, [&] { return text("link ", from, " -> ", to); });
-    const std::size_t count = m_devices.size();
-    if (m_links.empty()) {
-      std::vector<Link> links;
-      links.reserve(count * count);
-      for (std::size_t a = 0; a < count; ++a)
-        for (std::size_t b = 0; b < count; ++b) links.push_back(this->link(Rank{a}, Rank{b}));
-      m_links = std::move(links);
-    }
-    m_links[+from * count + +to] = link;
-  }
+  void set_link(Rank from, Rank to, Link link);
   /// Changes what one group of a level has to the outside.
   /// @throws contract_error for no such group, or ports of nonsense.
-  void set_ports(std::size_t level, std::size_t group, Ports ports) {
-    constexpr const char* where = "heddle::Machine::set_ports";
-    expects(level < m_ports.size() && group < m_ports[level].size(), [&] {
-      return Complaint{where, "no such group", text("group ", group, " of level ", level)};
-    });
-    check(ports, where,
-          [&] { return text("group ", group, " of level '", m_levels[level].name, "'"); });
-    m_ports[level][group] = ports;
-    number();
-  }
+  void set_ports(std::size_t level, std::size_t group, Ports ports);
   /// Lets the messages between some ordered pairs of ranks, whatever their lane, share something
   /// more, such as the one line between two sites: they pass it after the ways out of their groups.
   /// @throws contract_error for no such rank, or no bandwidth.
-  void share(std::string name, double bandwidth, std::vector<std::pair<Rank, Rank>> pairs) {
-    constexpr const char* where = "heddle::Machine::share";
-    check_bandwidth(bandwidth, where, [&] { return text("'", name, "': "); });
-    for (const auto& [from, to] : pairs) {
-      check(from, where);
-      check(to, where);
-    }
-    std::ranges::sort(pairs);
-    m_lines.push_back({{std::move(name), bandwidth}, std::move(pairs)});
-    number();
-  }
+  void share(std::string name, double bandwidth, std::vector<std::pair<Rank, Rank>> pairs);
 
   /// Whether queues wait for each other: at ports, on lines that they share, for a device's units.
   /// Then simulate() keeps the time order; otherwise every queue has what it needs for itself.
-  [[nodiscard]] bool shares() const noexcept {
-    return !m_shared.empty() ||
-           std::ranges::any_of(m_devices, [](const Device& device) { return device.units > 0; });
-  }
+  [[nodiscard]] bool shares() const noexcept;
   /// What messages share, by SharedId.
   [[nodiscard]] std::span<const Shared> shared() const noexcept { return m_shared; }
   /// What a message in this queue shares with others.
-  [[nodiscard]] Route route(Rank from, Rank to, Lane lane) const {
-    Route route;
-    const auto number_of = [&](const Numbers& numbers, std::size_t ways) {
-      return SharedId{numbers.first + +lane % ways};
-    };
-    for (std::size_t l = 0; l < m_levels.size() && group(l, from) != group(l, to); ++l) {
-      const Group& leaves = m_groups[l][group(l, from)];
-      const Group& enters = m_groups[l][group(l, to)];
-      if (leaves.out.count != 0) route.out.push_back(number_of(leaves.out, leaves.out.count));
-      if (enters.in.count != 0) route.in.push_back(number_of(enters.in, enters.in.count));
-    }
-    std::ranges::reverse(route.in);
-    for (std::size_t line = 0; line < m_lines.size(); ++line)
-      if (std::ranges::binary_search(m_lines[line].pairs, std::pair{from, to}))
-        route.out.push_back(SharedId{m_shared.size() - m_lines.size() + line});
-    return route;
-  }
+  [[nodiscard]] Route route(Rank from, Rank to, Lane lane) const;
 
   /// A uniform machine in one line, any other with a line for each level.
-  friend std::ostream& operator<<(std::ostream& out, const Machine& machine) {
-    machine.print_devices(out);
-    if (!machine.shares() && machine.m_links.empty() &&
-        std::ranges::adjacent_find(machine.m_levels, std::ranges::not_equal_to{}, &Level::link) ==
-            machine.m_levels.end())
-      return out << ", links of " << machine.m_levels[0].link;
-    for (std::size_t l = 0; l < machine.m_levels.size(); ++l) machine.print_level(out, l);
-    if (!machine.m_links.empty()) machine.print_links(out);
-    for (const Line& line : machine.m_lines)
-      out << '\n'
-          << line.shared.name << ": " << line.shared.bandwidth / 1e9 << " GB/s, shared by "
-          << line.pairs.size() << " pairs of ranks";
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const Machine& machine);
 
  private:
   struct Line {
@@ -226,119 +110,26 @@ class Machine {
     Numbers out, in;
   };
 
-  Machine(std::vector<Device> devices, const char* where) : m_devices(std::move(devices)) {
-    expects(!m_devices.empty(), [&] {
-      return Complaint{where, "a machine has at least one rank", "there are no devices"};
-    });
-    for (const Device& device : m_devices) {
-      expects(device.speed > 0 && std::isfinite(device.speed) && device.units >= 0, [&] {
-        return Complaint{
-            where, "a device has a finite speed above 0 and no negative number of units",
-            text("'", device.name, "': speed ", device.speed, ", units ", device.units),
-            "speed 1 is that of a device in general, units 0 are not counted"};
-      });
-      for (const Memory& memory : device.memories)
-        check(memory.link, where,
-              [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
-    }
-  }
+  Machine(std::vector<Device> devices, const char* where);
 
   /// `whose()` says in words where the link is.
   template <class Whose>
-  static void check(const Link& link, const char* where, Whose&& whose) {
-    expects(link.latency >= 0 && std::isfinite(link.latency), [&] {
-      return Complaint{where, "a link has a finite latency of at least 0",
-                       text(whose(), ": latency ", link.latency, " s"), "0 is for none"};
-    });
-    check_bandwidth(link.bandwidth, where, [&] { return text(whose(), ": bandwidth "); });
-  }
+  static void check(const Link& link, const char* where, Whose&& whose);
   template <class Whose>
-  static void check(const Ports& ports, const char* where, Whose&& whose) {
-    check_bandwidth(ports.out, where, [&] { return text("ports of ", whose(), ": out "); });
-    check_bandwidth(ports.in, where, [&] { return text("ports of ", whose(), ": in "); });
-    expects(ports.count >= 1, [&] {
-      return Complaint{where, "a group has at least one port in each direction",
-                       text("ports of ", whose(), ": count ", ports.count)};
-    });
-  }
+  static void check(const Ports& ports, const char* where, Whose&& whose);
   template <class Whose>
-  static void check_bandwidth(double bandwidth, const char* where, Whose&& whose) {
-    expects(bandwidth > 0, [&] {
-      return Complaint{where, "a bandwidth is above 0", text(whose(), bandwidth, " B/s"),
-                       "infinity is for messages that take no time by their size"};
-    });
-  }
-  void check(Rank rank, const char* where) const {
-    expects(+rank < m_devices.size(), [&] {
-      return Complaint{where, "no such rank", text("rank ", rank, " of ", m_devices.size())};
-    });
-  }
+  static void check_bandwidth(double bandwidth, const char* where, Whose&& whose);
+  void check(Rank rank, const char* where) const;
 
-  void set_levels(std::vector<Level> levels) {
-    m_levels = std::move(levels);
-    for (const Level& level : m_levels)
-      m_ports.emplace_back((m_devices.size() - 1) / static_cast<std::size_t>(level.ranks) + 1,
-                           level.ports);
-    number();
-  }
+  void set_levels(std::vector<Level> levels);
 
   /// Lists what is shared: the ports of the groups level by level, then the lines.
-  void number() {
-    m_shared.clear();
-    m_groups.clear();
-    for (std::size_t l = 0; l < m_levels.size(); ++l) {
-      std::vector<Group>& groups = m_groups.emplace_back();
-      for (std::size_t g = 0; g < m_ports[l].size(); ++g) {
-        const Ports& ports = m_ports[l][g];
-        const auto list = [&](double bandwidth, const char* direction) -> Numbers {
-          if (bandwidth == Ports::unlimited) return {};
-          const Numbers numbers{m_shared.size(), static_cast<std::size_t>(ports.count)};
-          for (int n = 0; n < ports.count; ++n) {
-            std::string name = text(m_levels[l].name, ' ', g, ' ', direction);
-            if (ports.count > 1) name += text(' ', n);
-            m_shared.push_back({std::move(name), bandwidth});
-          }
-          return numbers;
-        };
-        const Numbers out = list(ports.out, "out");
-        groups.push_back({out, list(ports.in, "in")});
-      }
-    }
-    for (const Line& line : m_lines) m_shared.push_back(line.shared);
-  }
+  void number();
 
   /// "4 x a100, 2 x v100"
-  void print_devices(std::ostream& out) const {
-    for (std::size_t begin = 0; begin < m_devices.size();) {
-      const std::string& name = m_devices[begin].name;
-      std::size_t end = begin + 1;
-      while (end < m_devices.size() && m_devices[end].name == name) ++end;
-      out << (begin == 0 ? "" : ", ") << end - begin << " x " << name;
-      begin = end;
-    }
-  }
-  void print_level(std::ostream& out, std::size_t l) const {
-    const Level& level = m_levels[l];
-    out << '\n' << level.name << " of " << level.ranks;
-    if (m_links.empty()) out << ": links of " << level.link;
-    for (std::size_t g = 0; g < m_ports[l].size(); ++g) {
-      const Ports& ports = m_ports[l][g];
-      if (ports == Ports{} || (g != 0 && ports == m_ports[l][g - 1])) continue;
-      out << "; from group " << g << " on ports of " << ports.out / 1e9 << " GB/s out, "
-          << ports.in / 1e9 << " GB/s in";
-      if (ports.count > 1) out << ", " << ports.count << " each";
-    }
-  }
-  void print_links(std::ostream& out) const {
-    std::vector<Link> links;  // but those within a rank
-    for (std::size_t i = 0; i < m_links.size(); ++i)
-      if (i % (m_devices.size() + 1) != 0) links.push_back(m_links[i]);
-    if (links.empty()) return;
-    const auto [near, far] = std::ranges::minmax(links, {}, &Link::latency);
-    const auto [slow, fast] = std::ranges::minmax(links, {}, &Link::bandwidth);
-    out << "\nlinks of pairs: " << near.latency * 1e6 << " to " << far.latency * 1e6 << " us, "
-        << slow.bandwidth / 1e9 << " to " << fast.bandwidth / 1e9 << " GB/s";
-  }
+  void print_devices(std::ostream& out) const;
+  void print_level(std::ostream& out, std::size_t l) const;
+  void print_links(std::ostream& out) const;
 
   std::vector<Device> m_devices;
   std::vector<Level> m_levels;
@@ -350,3 +141,7 @@ class Machine {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/machine/machine.ipp>
+#endif

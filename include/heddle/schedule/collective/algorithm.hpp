@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <string_view>
+
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -38,9 +40,7 @@ inline constexpr std::size_t collective_count = 11;
   return names[static_cast<std::size_t>(collective)];
 }
 /// As it is written.
-inline std::ostream& operator<<(std::ostream& out, Collective collective) {
-  return out << to_string(collective);
-}
+std::ostream& operator<<(std::ostream& out, Collective collective);
 
 /// Whether every algorithm for it merges ranks in their order.
 [[nodiscard]] constexpr bool is_scan(Collective collective) {
@@ -87,8 +87,10 @@ inline constexpr std::size_t algorithm_count = 10;
   return names[static_cast<std::size_t>(algorithm)];
 }
 /// As it is written.
-inline std::ostream& operator<<(std::ostream& out, Algorithm algorithm) {
-  return out << to_string(algorithm);
-}
+std::ostream& operator<<(std::ostream& out, Algorithm algorithm);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/algorithm.ipp>
+#endif

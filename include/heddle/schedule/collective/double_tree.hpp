@@ -6,85 +6,22 @@
 /// Double trees: two binary trees with half of the data each, in which no member has children in
 /// both. Few steps and full bandwidth, with many chunks.
 
-#include <bit>
-#include <cstdint>
-
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
 
-namespace impl {
-
-/// The edges upwards of one of two binary trees over P members, none of which has children in
-/// both: `pass(child, parent)`; returns the root. In the first tree (i = member + 1, in order) a
-/// member's height is the number of zeros at the end of i; the second is the first mirrored, or
-/// where P is odd shifted by one. Sanders, Speck and Traeff, Parallel Computing 35 (2009).
-struct BinaryTree {
-  std::uint32_t members;
-  bool second;
-
-  [[nodiscard]] std::uint32_t height_of(std::uint32_t place) const {
-    return static_cast<std::uint32_t>(std::countr_zero(place + 1));
-  }
-  [[nodiscard]] std::uint32_t root_place() const { return std::bit_floor(members) - 1; }
-  [[nodiscard]] std::uint32_t parent_place(std::uint32_t place) const {
-    std::uint32_t i = place + 1;
-    do {  // those above that there would be in a greater tree are skipped
-      const std::uint32_t height = static_cast<std::uint32_t>(std::countr_zero(i));
-      i = (i >> (height + 1) & 1) != 0 ? i - (1u << height) : i + (1u << height);
-    } while (i > members);
-    return i - 1;
-  }
-  [[nodiscard]] std::uint32_t at(std::uint32_t place) const {
-    if (!second) return place;
-    return members % 2 == 0 ? members - 1 - place : (place + members - 1) % members;
-  }
-};
-
-/// A round for each height of the children, in both trees: `pass(tree, child, parent)`.
-template <class Pass>
-void for_double_tree_edges(Team& team, std::uint32_t members, bool upwards, Pass&& pass) {
-  const auto rounds = static_cast<std::uint32_t>(std::bit_width(members)) - 1;
-  for (std::uint32_t i = 0; i <= rounds; ++i) {
-    const std::uint32_t height = upwards ? i : rounds - i;
-    team.next_round();
-    for (const std::uint32_t tree : {0u, 1u}) {
-      const BinaryTree binary{members, tree == 1};
-      for (std::uint32_t place = 0; place < members; ++place)
-        if (binary.height_of(place) == height && place != binary.root_place())
-          pass(tree, binary.at(place), binary.at(binary.parent_place(place)));
-    }
-  }
-}
-
-}  // namespace impl
-
 /// Broadcast of half of the data down each of two trees of the others, whose roots the root feeds:
 /// C messages of m / 2 bytes in all over each edge, at most two of them from anybody. Time with x =
 /// m / (2 C b) and P > 2: (1 + floor(log2(P-1)))(a + x) + (C-1) x.
-inline void double_tree_broadcast(Team& team) {
-  const std::uint32_t p = team.size();
-  if (p == 1) return;
-  const auto member = [&](std::uint32_t other) { return (team.root() + 1 + other) % p; };
-  team.next_round();
-  for (const std::uint32_t tree : {0u, 1u}) {
-    const impl::BinaryTree binary{p - 1, tree == 1};
-    team.copy(team.root(), member(binary.at(binary.root_place())), tree, 1);
-  }
-  impl::for_double_tree_edges(team, p - 1, false, [&](auto tree, auto child, auto parent) {
-    team.copy(member(parent), member(child), tree, 1);
-  });
-}
+void double_tree_broadcast(Team& team);
 
 /// All-reduce of half of the data up and down each of two trees: C messages of m / 2 bytes in all
 /// over each edge, up and down. Time with one chunk: 2 floor(log2 P) (a + m / (2 b)).
-inline void double_tree_all_reduce(Team& team) {
-  impl::for_double_tree_edges(team, team.size(), true, [&](auto tree, auto child, auto parent) {
-    team.merge(child, parent, tree, 1);
-  });
-  impl::for_double_tree_edges(team, team.size(), false, [&](auto tree, auto child, auto parent) {
-    team.copy(parent, child, tree, 1);
-  });
-}
+void double_tree_all_reduce(Team& team);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/double_tree.ipp>
+#endif

@@ -6,17 +6,14 @@
 /// play(): a collective over levels of groups, each level by an algorithm of its own. One level is
 /// that algorithm; several are composed of it.
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/recipe.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -31,19 +28,7 @@ struct GroupLevel {
 
   friend bool operator==(const GroupLevel&, const GroupLevel&) = default;
   /// "4 by direct"; "3 by direct in groups 3x0 1", "2 by direct in groups 0 1 0 1"
-  friend std::ostream& operator<<(std::ostream& out, const GroupLevel& level) {
-    out << level.ranks << " by " << level.algorithm;
-    if (!level.groups.empty()) out << " in groups";
-    for (auto at = level.groups.begin(); at != level.groups.end();) {
-      const auto end =
-          std::find_if(at, level.groups.end(), [&](auto group) { return group != *at; });
-      out << ' ';
-      if (end - at > 1) out << end - at << 'x';
-      out << *at;
-      at = end;
-    }
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const GroupLevel& level);
 };
 
 namespace impl {
@@ -52,147 +37,18 @@ namespace impl {
 using Groups = std::vector<std::vector<std::uint32_t>>;
 
 /// Those of a level that why_not() has nothing against.
-[[nodiscard]] inline Groups groups_of(const GroupLevel& level, std::uint32_t members) {
-  Groups found;
-  for (std::uint32_t m = 0; m < members; ++m) {
-    const std::size_t group =
-        level.groups.empty() ? m / static_cast<std::uint32_t>(level.ranks) : level.groups[m];
-    if (group == found.size()) found.emplace_back();
-    found[group].push_back(m);
-  }
-  return found;
-}
-
-/// Members of the smallest group.
-[[nodiscard]] inline std::uint32_t smallest(const Groups& groups) {
-  std::size_t least = groups[0].size();
-  for (const auto& group : groups) least = std::min(least, group.size());
-  return static_cast<std::uint32_t>(least);
-}
-
-/// Why a level of so many members cannot have such groups, after "level 0 "; empty where it can.
-[[nodiscard]] inline std::string why_not(Collective collective, const GroupLevel& level,
-                                         std::uint32_t members) {
-  if (level.groups.empty())
-    return level.ranks > 0 && members % static_cast<std::uint32_t>(level.ranks) == 0
-               ? std::string()
-               : text("has groups of ", level.ranks, ", of ", members, " members");
-  if (level.groups.size() != members)
-    return text("has ", level.groups.size(), " members in groups, of ", members);
-  std::vector<int> sizes;
-  for (const std::uint32_t group : level.groups) {
-    if (group > sizes.size())
-      return text("has a member in group ", group, " before one in group ", sizes.size());
-    if (group == sizes.size()) sizes.push_back(0);
-    ++sizes[group];
-  }
-  const auto [least, most] = std::ranges::minmax(sizes);
-  if (most != level.ranks) return text("has groups of up to ", most, " members, not ", level.ranks);
-  const bool by_rank =
-      collective == Collective::reduce_scatter || collective == Collective::all_gather;
-  if (least != most && by_rank) return text("has groups of several sizes, ", least, " to ", most);
-  return {};
-}
-
-/// Whether a group may share the work of an all-reduce: each of its members takes a block across
-/// the groups. Otherwise one of them takes it all.
-[[nodiscard]] constexpr bool shares_all_reduce(Algorithm algorithm) {
-  return find_recipe(Collective::reduce_scatter, algorithm).play != nullptr &&
-         find_recipe(Collective::all_gather, algorithm).play != nullptr;
-}
-
-/// Whether `algorithm` does its part of the collective inside of groups.
-[[nodiscard]] constexpr bool works_inside(Collective collective, Algorithm algorithm) {
-  const auto does = [algorithm](Collective part) {
-    return find_recipe(part, algorithm).play != nullptr;
-  };
-  switch (collective) {
-    case Collective::all_reduce:
-      return shares_all_reduce(algorithm) ||
-             (does(Collective::reduce) && does(Collective::broadcast));
-    case Collective::reduce_scatter:
-    case Collective::all_gather:
-    case Collective::broadcast:
-    case Collective::reduce: return does(collective);
-    default: return false;
-  }
-}
+[[nodiscard]] Groups groups_of(const GroupLevel& level, std::uint32_t members);
 
 }  // namespace impl
 
 /// Why there is no such hierarchy of so many ranks; empty where there is one. A reduce-scatter and
 /// an all-gather have groups of one size only.
-[[nodiscard]] inline std::string why_not(Collective collective, std::span<const GroupLevel> levels,
-                                         std::uint32_t ranks) {
-  std::uint32_t members = ranks;
-  for (std::size_t i = 0; i < levels.size(); ++i) {
-    const Algorithm algorithm = levels[i].algorithm;
-    const bool outermost = i + 1 == levels.size();
-    if (outermost ? find_recipe(collective, algorithm).play == nullptr
-                  : !impl::works_inside(collective, algorithm))
-      return levels.size() == 1 ? "the algorithm does not perform it"
-                                : text("level ", i, " is ", algorithm, ", which does not perform ",
-                                       outermost ? "it" : "its part of it");
-    if (const std::string why = impl::why_not(collective, levels[i], members); !why.empty())
-      return text("level ", i, ' ', why);
-    members = static_cast<std::uint32_t>(impl::groups_of(levels[i], members).size());
-  }
-  return members == 1 && !levels.empty()
-             ? std::string()
-             : text("its ", levels.size(), " levels leave ", members, " groups");
-}
+[[nodiscard]] std::string why_not(Collective collective, std::span<const GroupLevel> levels,
+                                  std::uint32_t ranks);
 
 /// In how many blocks the data of `ranks` ranks is cut, so that every level can share it.
-[[nodiscard]] inline std::uint32_t blocks_of(Collective collective,
-                                             std::span<const GroupLevel> levels,
-                                             std::uint32_t ranks) {
-  if (levels.size() == 1) return find_recipe(collective, levels[0].algorithm).blocks_of(ranks);
-  if (!why_not(collective, levels, ranks).empty()) return ranks;  // nothing is made of them
-  std::uint32_t halves = 1;  // for those who send half of a block here and half there
-  std::uint32_t shares = 1;
-  std::uint32_t members = ranks;
-  for (const GroupLevel& level : levels) {
-    const Recipe recipe = find_recipe(collective, level.algorithm);
-    if (recipe.per_rank == 2 || recipe.blocks == 2) halves = 2;
-    const impl::Groups groups = impl::groups_of(level, members);
-    shares *= impl::smallest(groups);
-    members = static_cast<std::uint32_t>(groups.size());
-  }
-  const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
-  return rooted ? halves : shares * halves;
-}
-
-namespace impl {
-
-/// How many of a group of `size` are left after each round in which the last ones, at most half,
-/// give what they have to the first ones, until `left` are: size, ..., left.
-[[nodiscard]] inline std::vector<std::uint32_t> halvings(std::uint32_t size, std::uint32_t left) {
-  std::vector<std::uint32_t> sizes{size};
-  while (sizes.back() > left) sizes.push_back(std::max(left, (sizes.back() + 1) / 2));
-  return sizes;
-}
-
-/// Merges what the members of a group have into its first `left` members.
-inline void merge_surplus(Team team, std::uint32_t left) {
-  const std::vector<std::uint32_t> sizes = halvings(team.size(), left);
-  for (std::size_t i = 1; i < sizes.size(); ++i) {
-    team.next_round();
-    for (std::uint32_t m = sizes[i]; m < sizes[i - 1]; ++m)
-      team.merge(m, m - sizes[i], 0, team.blocks());
-  }
-}
-
-/// Gives them what those first ones have, on the same ways.
-inline void serve_surplus(Team team, std::uint32_t left) {
-  const std::vector<std::uint32_t> sizes = halvings(team.size(), left);
-  for (std::size_t i = sizes.size() - 1; i > 0; --i) {
-    team.next_round();
-    for (std::uint32_t m = sizes[i]; m < sizes[i - 1]; ++m)
-      team.copy(m - sizes[i], m, 0, team.blocks());
-  }
-}
-
-}  // namespace impl
+[[nodiscard]] std::uint32_t blocks_of(Collective collective, std::span<const GroupLevel> levels,
+                                      std::uint32_t ranks);
 
 /// Appends the rounds of `collective` on `team`, whose members are those of levels[0], their groups
 /// the members of levels[1], and so on.
@@ -206,64 +62,10 @@ inline void serve_surplus(Team team, std::uint32_t left) {
 /// smallest one has: those that a larger one has more are merged into them before, all m bytes of
 /// half of the members at a time, and get the result from them. One member speaks for its group
 /// from and to a root, and where there is no reduce-scatter: in the root's group the root.
-inline void play(Collective collective, const Team& team, std::span<const GroupLevel> levels) {
-  const std::uint32_t p = team.size();
-  if (levels.size() == 1) {
-    const Recipe recipe = find_recipe(collective, levels[0].algorithm);
-    Team whole = team.cut_in(recipe.blocks_of(p));
-    return recipe.play(whole);
-  }
-  const impl::Groups groups = impl::groups_of(levels[0], p);
-  const std::uint32_t n = impl::smallest(groups);
-  std::uint32_t home = 0, place = 0;  // the root's group, and its number there
-  for (std::uint32_t g = 0; g < groups.size(); ++g)
-    if (const auto found = std::ranges::find(groups[g], team.root()); found != groups[g].end()) {
-      home = g;
-      place = static_cast<std::uint32_t>(found - groups[g].begin());
-    }
-  impl::Groups places;  // who is at one place in the groups: in a smaller one counted around
-  for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(levels[0].ranks); ++k) {
-    places.emplace_back();
-    for (const auto& group : groups) places[k].push_back(group[k % group.size()]);
-  }
-  impl::Groups sharing = groups;  // the first members, as many in all of them
-  for (auto& group : sharing) group.resize(n);
-  const auto inside = [&](Collective part, const Team& blocks, const impl::Groups& among) {
-    for (const auto& group : among)
-      play(part, blocks.some(group, place % static_cast<std::uint32_t>(group.size())),
-           levels.first(1));
-  };
-  const auto across = [&](std::uint32_t at, const Team& blocks) {
-    play(collective, blocks.some(places[at], home), levels.subspan(1));
-  };
-  const auto across_each = [&](const Team& blocks) {
-    for (std::uint32_t at = 0; at < n; ++at) across(at, blocks.only(at));
-  };
-  switch (collective) {
-    case Collective::all_reduce:
-      if (impl::shares_all_reduce(levels[0].algorithm)) {
-        const Team shared = team.cut_in(n);
-        for (const auto& group : groups) impl::merge_surplus(team.some(group, 0), n);
-        inside(Collective::reduce_scatter, shared, sharing);
-        across_each(shared);
-        inside(Collective::all_gather, shared, sharing);
-        for (const auto& group : groups) impl::serve_surplus(team.some(group, 0), n);
-      } else {
-        inside(Collective::reduce, team, groups);
-        across(place, team);
-        inside(Collective::broadcast, team, groups);
-      }
-      return;
-    case Collective::reduce_scatter:
-      inside(collective, team.cut_in(p).joined(places), groups);
-      return across_each(team.cut_in(p).joined(places));
-    case Collective::all_gather:
-      across_each(team.cut_in(p).joined(places));
-      return inside(collective, team.cut_in(p).joined(places), groups);
-    case Collective::broadcast: across(place, team); return inside(collective, team, groups);
-    case Collective::reduce: inside(collective, team, groups); return across(place, team);
-    default: return;  // why_not() says so
-  }
-}
+void play(Collective collective, const Team& team, std::span<const GroupLevel> levels);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/hierarchical.ipp>
+#endif

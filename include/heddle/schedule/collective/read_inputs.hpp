@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -15,20 +16,10 @@ namespace heddle::inline v0::schedule {
 /// the inputs of all ranks and then their outputs. Whoever sends its own blocks only takes them
 /// from its input, which nobody writes: these messages wait for no copy. Own blocks are copied to
 /// the outputs behind what the first round sends.
-inline void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each) {
-  for (Round& round : rounds) {
-    for (Hop& hop : round) {
-      const std::uint32_t own = hop.from.member * each;
-      hop.to.member += ranks;
-      if (hop.from.first >= own && hop.from.first + hop.from.count <= own + each)
-        hop.from.first -= own;
-      else
-        hop.from.member += ranks;
-    }
-  }
-  if (rounds.empty()) rounds.emplace_back();
-  for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    rounds.front().push_back({{rank, 0, each}, {ranks + rank, rank * each, each}});
-}
+void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/read_inputs.ipp>
+#endif

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/action.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/binomial_tree.hpp>
 #include <heddle/schedule/collective/bruck.hpp>
@@ -21,6 +21,12 @@
 #include <heddle/schedule/collective/star.hpp>
 #include <heddle/schedule/collective/store_and_forward.hpp>
 #include <heddle/schedule/collective/team.hpp>
+
+namespace heddle::inline v0 {
+
+class Builder;
+
+}  // namespace heddle::inline v0
 
 namespace heddle::inline v0::schedule {
 

@@ -7,13 +7,17 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/action.hpp>
+
+namespace heddle::inline v0 {
+
+class Builder;
+
+}  // namespace heddle::inline v0
 
 namespace heddle::inline v0::schedule {
 
@@ -38,128 +42,6 @@ using Round = std::vector<Hop>;
 /// An algorithm, played through.
 using Rounds = std::vector<Round>;
 
-namespace impl {
-
-/// Appends Rounds to a Builder.
-class RoundWriter {
- public:
-  RoundWriter(Builder& builder, std::span<const Use> members, Stage stage, std::uint32_t chunks)
-      : m_builder(builder), m_members(members), m_stage(stage), m_chunks(chunks) {}
-
-  void write(const Rounds& rounds) {
-    add_scratch(rounds);
-    for (const Round& round : rounds) {
-      for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
-        for (const Hop& hop : round) send(hop, chunk);
-        // A rank that merged before it sent would keep the next one waiting, and that the one after
-        // it, all around a ring; and partners that exchange send what they had before.
-        merge_arrived();
-      }
-    }
-  }
-
- private:
-  struct Merge {
-    Use from;
-    Use into;
-    bool in_front;
-  };
-
-  /// Chunk `chunk` of some blocks: they are cut in as many messages as one block would be.
-  [[nodiscard]] Use piece(const Blocks& blocks, Access access, std::uint32_t chunk) const {
-    const Use& member = m_members[blocks.member];
-    return use(access, member.buffer, member.first + blocks.first * m_chunks + chunk * blocks.count,
-               blocks.count);
-  }
-
-  /// Whether these parts are known to have no bytes: then nobody sends them.
-  [[nodiscard]] bool is_nothing(const Use& parts) const {
-    const Buffer& buffer = m_builder[parts.buffer];
-    return (buffer.bytes != 0 || buffer.ends != nullptr) &&
-           part_bytes(buffer, parts.first, parts.count) == 0;
-  }
-
-  /// Appends the message; one that is to be merged goes into scratch.
-  void send(const Hop& hop, std::uint32_t chunk) {
-    const Use from = piece(hop.from, Access::read, chunk);
-    Use to = piece(hop.to, Access::write, chunk);
-    if (is_nothing(from)) return;
-    if (hop.merges) {
-      std::uint32_t& filled = m_filled[hop.to.member];
-      const BufferId scratch = m_scratch[hop.to.member];
-      m_arrived.push_back({schedule::read(scratch, filled, to.count),
-                           schedule::update(to.buffer, to.first, to.count), hop.in_front});
-      to = schedule::write(scratch, filled, to.count);
-      filled += to.count;
-    } else if (m_builder[to.buffer].transient) {
-      to = with_empty_neighbours(to);
-    }
-    const Rank sender = m_builder[from.buffer].rank;
-    const Rank receiver = m_builder[to.buffer].rank;
-    const QueueId queue =
-        sender == receiver ? m_builder.local(sender, Lane{1}) : m_builder.queue(sender, receiver);
-    m_builder.add({Kind::move, queue, m_stage, Item{from.first}, m_flags}, {from, to});
-  }
-
-  /// Nobody sends the parts of no bytes beside these; who passes them on must find them written.
-  [[nodiscard]] Use with_empty_neighbours(const Use& parts) const {
-    const Buffer& buffer = m_builder[parts.buffer];
-    const auto is_empty = [&](std::uint32_t part) { return is_nothing(read(parts.buffer, part)); };
-    std::uint32_t first = parts.first, end = parts.first + parts.count;
-    while (first > 0 && is_empty(first - 1)) --first;
-    while (end < buffer.parts && is_empty(end)) ++end;
-    return use(parts.access(), parts.buffer, first, end - first);
-  }
-
-  void merge_arrived() {
-    for (const Merge& merge : m_arrived) {
-      const Rank rank = m_builder[merge.into.buffer].rank;
-      const auto& [from, into, in_front] = merge;
-      m_builder.add({Kind::combine, m_builder.local(rank, Lane{1}), m_stage, Item{into.first}},
-                    {in_front ? into : from, in_front ? from : into});
-    }
-    m_arrived.clear();
-  }
-
-  /// One buffer for each member that merges, with a part for every part that it receives, in order
-  /// of arrival: written once each, so that folding them is fold()'s business.
-  void add_scratch(const Rounds& rounds) {
-    m_filled.assign(m_members.size(), 0);
-    std::vector<std::vector<Bytes>> sizes(m_members.size());
-    for (const Round& round : rounds) {
-      for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
-        for (const Hop& hop : round) {
-          const Use to = piece(hop.to, Access::write, chunk);
-          if (!hop.merges || is_nothing(to)) continue;
-          m_flags = flag::gradient;
-          for (std::uint32_t part = to.first; part < to.first + to.count; ++part)
-            sizes[hop.to.member].push_back(part_bytes(m_builder[to.buffer], part, 1));
-        }
-      }
-    }
-    for (std::size_t member = 0; member < m_members.size(); ++member) {
-      Buffer buffer = m_builder[m_members[member].buffer];
-      buffer.label = m_builder.label("scratch");
-      buffer.transient = true;
-      m_scratch.push_back(m_members[member].buffer);
-      if (sizes[member].empty()) continue;
-      heddle::impl::cut_in_parts(buffer, std::move(sizes[member]), heddle::impl::is_bound(buffer));
-      m_scratch.back() = m_builder.add_buffer(buffer);
-    }
-  }
-
-  Builder& m_builder;
-  std::span<const Use> m_members;
-  Stage m_stage;
-  std::uint32_t m_chunks;
-  std::uint8_t m_flags = 0;             ///< of moves: of gradients, where anything is merged
-  std::vector<BufferId> m_scratch;      ///< of each member
-  std::vector<std::uint32_t> m_filled;  ///< parts of it that have been written
-  std::vector<Merge> m_arrived;         ///< what this chunk of the round brings
-};
-
-}  // namespace impl
-
 /// Appends the actions of `rounds` to `builder`. Member i is the range `members[i]`, every block of
 /// which is `chunks` parts; a hop becomes as many messages, one behind the other. Where all hops
 /// are of single blocks the next round begins with the first while the last is under way.
@@ -169,13 +51,11 @@ class RoundWriter {
 /// transient buffer of role "scratch" first, and a combine in local lane 1 follows: its first use
 /// is merged behind the second, into the one that it updates. Where sizes are known, parts of no
 /// bytes are not sent.
-inline void append(Builder& builder, std::span<const Use> members, Stage stage,
-                   const Rounds& rounds, int chunks) {
-  expects(chunks >= 1, [&] {
-    return Complaint{"heddle::schedule::append", "a block has at least one chunk",
-                     text("chunks = ", chunks)};
-  });
-  impl::RoundWriter(builder, members, stage, static_cast<std::uint32_t>(chunks)).write(rounds);
-}
+void append(Builder& builder, std::span<const Use> members, Stage stage, const Rounds& rounds,
+            int chunks);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/rounds.ipp>
+#endif

@@ -6,96 +6,45 @@
 /// Scans: every member ends with the merge of all members up to it, or before it. By recursive
 /// doubling for little data, down a chain for much. All of them merge members in their order.
 
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
-#include <heddle/schedule/builder.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/action.hpp>
 #include <heddle/schedule/collective/team.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+
+namespace heddle::inline v0 {
+
+class Builder;
+
+}  // namespace heddle::inline v0
 
 namespace heddle::inline v0::schedule {
-
-namespace impl {
-
-/// Members from `first` on: each merges in front of what it has what the one `distance` before it
-/// has.
-inline void scan_at(Team& team, std::uint32_t first, std::uint32_t distance) {
-  team.next_round();
-  for (std::uint32_t m = first + distance; m < team.size(); ++m)
-    team.merge_in_front(m - distance, m, 0, team.blocks());
-}
-
-/// The scan of members `first`, first + 1, ..., in rounds of distance 1, 2, 4, ...
-inline void scan_by_doubling(Team& team, std::uint32_t first) {
-  for (std::uint32_t distance = 1; first + distance < team.size(); distance *= 2)
-    scan_at(team, first, distance);
-}
-
-/// The same from each to the next.
-inline void scan_by_chain(Team& team, std::uint32_t first) {
-  for (std::uint32_t m = first; m + 1 < team.size(); ++m) {
-    team.next_round();
-    team.merge_in_front(m, m + 1, 0, team.blocks());
-  }
-}
-
-/// An exclusive scan is the inclusive one of what the members before have: member r passes it on to
-/// what member r + 1 keeps, which is member P + r + 1, and copies the result from there. Member 0
-/// stays as it is.
-template <void (*scan)(Team&, std::uint32_t)>
-void scan_before(Team& team) {
-  const std::uint32_t p = team.size();
-  const auto all = [&](std::uint32_t member) { return Blocks{member, 0, team.blocks()}; };
-  team.next_round();
-  for (std::uint32_t r = 1; r < p; ++r) team.copy(all(r - 1), all(p + r));
-  Team kept = team.moved_by(p);
-  scan(kept, 1);
-  team.next_round();
-  for (std::uint32_t r = 1; r < p; ++r) team.copy(all(p + r), all(r));
-}
-
-}  // namespace impl
 
 /// Inclusive scan by recursive doubling (Hillis and Steele, CACM 29 (1986)): at distance d = 1, 2,
 /// 4, ... below P all members but the last d send C messages of m bytes in all. Time with one
 /// chunk, where links do not share a port: at most k (a + m / b), with k = ceil(log2 P).
-inline void recursive_doubling_inclusive_scan(Team& team) { impl::scan_by_doubling(team, 0); }
+void recursive_doubling_inclusive_scan(Team& team);
 
 /// Inclusive scan down a chain: all members but the last send C messages, of m bytes in all. Time
 /// with x = m / (C b): (P-1)(a + x) + (C-1) x.
-inline void chain_inclusive_scan(Team& team) { impl::scan_by_chain(team, 0); }
+void chain_inclusive_scan(Team& team);
 
 /// Exclusive scan by recursive doubling: C messages more from everybody but the last, and C copies
 /// of m bytes in all. Time with one chunk, but for the copies: at most (1 + k) (a + m / b), with k
 /// = ceil(log2 (P-1)). Member 0 is not written.
-inline void recursive_doubling_exclusive_scan(Team& team) {
-  impl::scan_before<impl::scan_by_doubling>(team);
-}
+void recursive_doubling_exclusive_scan(Team& team);
 
 /// Exclusive scan down a chain, with as many messages and copies more. Time with one chunk, but for
 /// the copies: (P-1)(a + m / b).
-inline void chain_exclusive_scan(Team& team) { impl::scan_before<impl::scan_by_chain>(team); }
+void chain_exclusive_scan(Team& team);
 
 /// Appends to the members of an exclusive scan what ranks keep on the way: transient storage of
 /// role "scratch".
-inline void keep_scanned(Builder& builder, std::vector<Use>& members, std::uint32_t,
-                         std::uint32_t) {
-  const std::size_t p = members.size();
-  members.push_back(members.front());  // who keeps nothing is not asked
-  for (std::size_t r = 1; r < p; ++r) {
-    const Use data = members[r];
-    const Buffer whole = builder[data.buffer];
-    Buffer buffer = whole;
-    buffer.label = builder.label("scratch");
-    buffer.transient = true;
-    std::vector<Bytes> sizes;
-    for (std::uint32_t part = data.first; part < data.first + data.count; ++part)
-      sizes.push_back(part_bytes(whole, part, 1));
-    heddle::impl::cut_in_parts(buffer, std::move(sizes), heddle::impl::is_bound(whole));
-    members.push_back(update(builder.add_buffer(buffer), 0, buffer.parts));
-  }
-}
+void keep_scanned(Builder& builder, std::vector<Use>& members, std::uint32_t, std::uint32_t);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/scan.ipp>
+#endif

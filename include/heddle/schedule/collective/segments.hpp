@@ -6,57 +6,21 @@
 /// collective_in_segments(): one collective after the other on pieces of the data, so that what one
 /// part of it leaves in the cache the next one finds there. For ranks that share memory.
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/builder.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
-#include <heddle/schedule/collective/rounds.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
 
 /// As collective(), but all is done with the first chunk of every block before the second is begun.
 /// Of collectives in place: all_reduce, reduce_scatter, all_gather, broadcast and reduce.
 /// @throws infeasible for the others; else what collective() throws.
-[[nodiscard]] inline Schedule collective_in_segments(Collective collective, Algorithm algorithm,
-                                                     const CollectiveOptions& options) {
-  if (!schedule::works_in_place(collective) || options.apart)
-    throw infeasible({"heddle::schedule::collective_in_segments",
-                      text("no ", collective, " in segments"), "its ranks have no data in place"});
-  const Schedule plain = schedule::collective(collective, algorithm, options);
-  Builder builder(text(plain.name(), " in segments"), options.ranks);
-  std::vector<Use> members;
-  for (int r = 0; r < options.ranks; ++r) {
-    Buffer buffer = plain[BufferId{r}];
-    buffer.label = builder.label("data");
-    members.push_back(update(builder.add_buffer(buffer), 0, buffer.parts));
-  }
-  const auto p = static_cast<std::uint32_t>(options.ranks);
-  std::vector<GroupLevel> levels{{options.ranks, algorithm}};
-  if (algorithm == Algorithm::hierarchical) levels = options.levels;
-  Rounds rounds;
-  play(collective, Team::of(rounds, p, blocks_of(collective, levels, p), options.root.value),
-       levels);
-  const auto segments = static_cast<std::uint32_t>(options.chunks);
-  for (std::uint32_t segment = 0; segment < segments; ++segment) {
-    Rounds part;
-    for (const Round& round : rounds) {
-      Round& cut = part.emplace_back();
-      for (const Hop& hop : round)
-        for (std::uint32_t i = 0; i < hop.from.count; ++i)
-          cut.push_back({{hop.from.member, (hop.from.first + i) * segments + segment, 1},
-                         {hop.to.member, (hop.to.first + i) * segments + segment, 1},
-                         hop.merges,
-                         hop.in_front});
-    }
-    append(builder, members, Stage{0}, part, 1);
-  }
-  return std::move(builder).build();
-}
+[[nodiscard]] Schedule collective_in_segments(Collective collective, Algorithm algorithm,
+                                              const CollectiveOptions& options);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/segments.ipp>
+#endif

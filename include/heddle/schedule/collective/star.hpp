@@ -6,8 +6,7 @@
 /// Stars: all to one, and one to all. Fewest latencies that a sum can have over slow links
 /// (TPI-LLM, arXiv:2410.00531); but the port of the root carries it all.
 
-#include <cstdint>
-
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -16,19 +15,13 @@ namespace heddle::inline v0::schedule {
 /// ..., around. Time with x = m / (C b): a + C x where links do not share a port, a + (P-1) C x
 /// where the root has one. An all-reduce, which is this and a broadcast, takes 2 a + (C+1) x, or
 /// with one port and one chunk 2 (a + (P-1) m / b).
-inline void star_reduce(Team& team) {
-  const std::uint32_t p = team.size();
-  team.next_round();
-  for (std::uint32_t d = 1; d < p; ++d)
-    team.merge((team.root() + d) % p, team.root(), 0, team.blocks());
-}
+void star_reduce(Team& team);
 
 /// One to all; as the reduction, backwards.
-inline void star_broadcast(Team& team) {
-  const std::uint32_t p = team.size();
-  team.next_round();
-  for (std::uint32_t d = 1; d < p; ++d)
-    team.copy(team.root(), (team.root() + d) % p, 0, team.blocks());
-}
+void star_broadcast(Team& team);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/star.ipp>
+#endif

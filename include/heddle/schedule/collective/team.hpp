@@ -6,12 +6,11 @@
 /// Team: those that perform an algorithm, and the blocks that it is about. All algorithms are
 /// written on it, so that each runs on all ranks, in a group of them, or across groups.
 
-#include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -34,13 +33,7 @@ class Team {
 
   /// The members 0 to `members - 1` of a collective, with `blocks` blocks.
   [[nodiscard]] static Team of(Rounds& rounds, std::uint32_t members, std::uint32_t blocks,
-                               std::uint32_t root) {
-    std::vector<std::uint32_t> all(members);
-    std::iota(all.begin(), all.end(), 0u);
-    std::vector<Block> each;
-    for (std::uint32_t b = 0; b < blocks; ++b) each.push_back({b});
-    return {rounds, std::move(all), std::move(each), root};
-  }
+                               std::uint32_t root);
 
   /// Number of members.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(m_members.size()); }
@@ -52,72 +45,31 @@ class Team {
   /// Hops from now on may need what those so far bring.
   void next_round() { m_rounds->emplace_back(); }
   /// Blocks [first, first + count), counted around, of `to` become those of `from`.
-  void copy(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count) {
-    hop(from, to, first, count, false);
-  }
+  void copy(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count);
   /// Blocks [first, first + count), counted around, of `from` are merged into those of `to`: to =
   /// to + from.
-  void merge(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count) {
-    hop(from, to, first, count, true);
-  }
+  void merge(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count);
   /// Likewise, in front of those of `to`: to = from + to.
   void merge_in_front(std::uint32_t from, std::uint32_t to, std::uint32_t first,
-                      std::uint32_t count) {
-    hop(from, to, first, count, true, true);
-  }
+                      std::uint32_t count);
   /// Blocks become others, of any member of the collective: for what is not in place.
   void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
 
   /// Some of its members, in this order: a team whose root is the `root`-th of them.
-  [[nodiscard]] Team some(const std::vector<std::uint32_t>& of, std::uint32_t root) const {
-    std::vector<std::uint32_t> members;
-    for (const std::uint32_t member : of) members.push_back(m_members[member]);
-    return {*m_rounds, std::move(members), m_blocks, root};
-  }
+  [[nodiscard]] Team some(const std::vector<std::uint32_t>& of, std::uint32_t root) const;
   /// The same team of those that are `count` members of the collective further on.
-  [[nodiscard]] Team moved_by(std::uint32_t count) const {
-    Team moved = *this;
-    for (std::uint32_t& member : moved.m_members) member += count;
-    return moved;
-  }
+  [[nodiscard]] Team moved_by(std::uint32_t count) const;
   /// The same team with one of its blocks only.
-  [[nodiscard]] Team only(std::uint32_t block) const {
-    return {*m_rounds, m_members, {m_blocks[block]}, m_root};
-  }
+  [[nodiscard]] Team only(std::uint32_t block) const;
   /// The same team with blocks that are made of these of its blocks each.
-  [[nodiscard]] Team joined(const std::vector<std::vector<std::uint32_t>>& each) const {
-    std::vector<Block> blocks(each.size());
-    for (std::size_t i = 0; i < each.size(); ++i)
-      for (const std::uint32_t b : each[i])
-        blocks[i].insert(blocks[i].end(), m_blocks[b].begin(), m_blocks[b].end());
-    return {*m_rounds, m_members, std::move(blocks), m_root};
-  }
+  [[nodiscard]] Team joined(const std::vector<std::vector<std::uint32_t>>& each) const;
   /// The same team with its blocks seen as `count` blocks: neighbours joined, or each divided.
-  [[nodiscard]] Team cut_in(std::uint32_t count) const {
-    Block all;
-    for (const Block& block : m_blocks) all.insert(all.end(), block.begin(), block.end());
-    std::vector<Block> blocks(count);
-    for (std::size_t i = 0; i < all.size(); ++i) blocks[i * count / all.size()].push_back(all[i]);
-    return {*m_rounds, m_members, std::move(blocks), m_root};
-  }
+  [[nodiscard]] Team cut_in(std::uint32_t count) const;
 
  private:
   /// One message for each run of adjacent blocks.
   void hop(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count,
-           bool merges, bool in_front = false) {
-    Block all;
-    for (std::uint32_t b = first; b < first + count; ++b) {
-      const Block& some = m_blocks[b % blocks()];
-      all.insert(all.end(), some.begin(), some.end());
-    }
-    std::sort(all.begin(), all.end());
-    for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
-      for (end = i + 1; end < all.size() && all[end] == all[end - 1] + 1;) ++end;
-      const auto run = static_cast<std::uint32_t>(end - i);
-      m_rounds->back().push_back(
-          {{m_members[from], all[i], run}, {m_members[to], all[i], run}, merges, in_front});
-    }
-  }
+           bool merges, bool in_front = false);
 
   Rounds* m_rounds;
   std::vector<std::uint32_t> m_members;
@@ -126,3 +78,7 @@ class Team {
 };
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/collective/team.ipp>
+#endif

@@ -6,15 +6,13 @@
 /// BlockExchange: which blocks of bytes go from arrays of ranks into arrays of ranks: what a
 /// redistribution and a halo exchange come to, before they are a Schedule.
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/strided_block.hpp>
 
@@ -63,12 +61,7 @@ struct BlockExchange {
   }
 
   /// Appends a delivery to the last step.
-  void deliver(Piece target, std::vector<Piece> sources, Bytes bytes) {
-    steps.back().deliveries.push_back({static_cast<std::uint32_t>(pieces.size()),
-                                       static_cast<std::uint32_t>(sources.size()), bytes});
-    pieces.push_back(std::move(target));
-    for (Piece& source : sources) pieces.push_back(std::move(source));
-  }
+  void deliver(Piece target, std::vector<Piece> sources, Bytes bytes);
 
   /// Calls `visit(from, to, bytes)` for all that goes from one rank to another.
   template <class Visit>
@@ -80,11 +73,11 @@ struct BlockExchange {
             visit(source.rank, target(delivery).rank, delivery.bytes);
   }
   /// Bytes that leave a rank for another one, all ranks together.
-  [[nodiscard]] Bytes bytes() const {
-    Bytes sum = 0;
-    for_each_message([&](Rank, Rank, Bytes bytes) { sum += bytes; });
-    return sum;
-  }
+  [[nodiscard]] Bytes bytes() const;
 };
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/redistribution/block_exchange.ipp>
+#endif

@@ -6,19 +6,10 @@
 /// exchanged_steps(): steps of a computation on parts of a field, with an exchange between them
 /// that may be used when it is some steps old.
 
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include <heddle/core/contract.hpp>
-#include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/core/units.hpp>
-#include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -30,88 +21,11 @@ namespace heddle::inline v0::schedule {
 /// The pattern of DistriFusion (Li et al., 2024).
 /// @throws contract_error for a negative number of steps, an exchange in several steps or one that
 ///         merges, or what expect_valid() refuses.
-[[nodiscard]] inline Schedule exchanged_steps(const BlockExchange& exchange, int steps,
-                                              const Freshness& freshness = {}) {
-  constexpr const char* where = "heddle::schedule::exchanged_steps";
-  expects(steps >= 0, [&] {
-    return Complaint{where, "the number of steps is at least 0", text("steps = ", steps)};
-  });
-  expect_valid(freshness, where);
-  expects(exchange.steps.size() <= 1, [&] {
-    return Complaint{where, "the exchange is one in several steps", text(exchange.steps.size())};
-  });
-  for (const ExchangeStep& only : exchange.steps)
-    for (const Delivery& delivery : only.deliveries)
-      expects(delivery.parts == 1, [&] {
-        return Complaint{where, "the exchange merges", text(delivery.parts, " parts")};
-      });
-  struct Message {
-    Rank from, to;
-    std::uint32_t packed, arrived;  ///< the first of its parts
-  };
-  const std::size_t ranks = exchange.to.size();
-  const int slots = freshness.age + 1;
-  std::vector<Message> messages;
-  std::vector<std::vector<Bytes>> packed(ranks), arrived(ranks);
-  exchange.for_each_message([&](Rank from, Rank to, Bytes bytes) {
-    const auto next = [](const std::vector<Bytes>& parts) {
-      return static_cast<std::uint32_t>(parts.size());
-    };
-    messages.push_back({from, to, next(packed[+from]), next(arrived[+to])});
-    for (int slot = 0; slot < slots; ++slot) {
-      packed[+from].push_back(bytes);
-      arrived[+to].push_back(bytes);
-    }
-  });
-
-  Builder builder(text(steps, " steps, ", freshness), static_cast<int>(ranks));
-  std::vector<BufferId> field, sent, received;
-  const auto add = [&](std::size_t rank, const char* label, std::vector<Bytes> parts,
-                       bool transient = true) {
-    Buffer buffer{.rank = Rank{rank},
-                  .stage = Stage{rank},
-                  .label = builder.label(label),
-                  .transient = transient};
-    heddle::impl::cut_in_parts(buffer, std::move(parts));
-    return builder.add_buffer(buffer);
-  };
-  for (std::size_t r = 0; r < ranks; ++r) {
-    field.push_back(add(r, "field", {exchange.to[r]}, false));
-    sent.push_back(packed[r].empty() ? field[r] : add(r, "packed", std::move(packed[r])));
-    received.push_back(arrived[r].empty() ? field[r] : add(r, "arrived", std::move(arrived[r])));
-  }
-
-  std::vector<Use> uses;
-  for (int step = 0; step < steps; ++step) {
-    for (std::size_t r = 0; r < ranks; ++r) {
-      uses.assign(1, update(field[r]));
-      if (step > 0) {
-        const auto slot = static_cast<std::uint32_t>((step - 1 - freshness.of_call(step)) % slots);
-        for (const Message& message : messages)
-          if (+message.to == r) uses.push_back(read(received[r], message.arrived + slot));
-      }
-      builder.add({.kind = Kind::forward,
-                   .queue = builder.local(Rank{r}),
-                   .stage = Stage{r},
-                   .item = Item{step}},
-                  uses);
-    }
-    if (step + 1 == steps) break;
-    const auto slot = static_cast<std::uint32_t>(step % slots);
-    for (const Message& message : messages) {
-      const Use pack = write(sent[+message.from], message.packed + slot);
-      const ActionSpec spec{.stage = Stage{+message.from}, .item = Item{step}};
-      ActionSpec packs = spec, moves = spec;
-      packs.kind = Kind::cast;
-      packs.queue = builder.local(message.from);
-      builder.add(packs, {pack, read(field[+message.from])});
-      moves.kind = Kind::move;
-      moves.queue = builder.queue(message.from, message.to);
-      builder.add(moves, {read(pack.buffer, pack.first),
-                          write(received[+message.to], message.arrived + slot)});
-    }
-  }
-  return std::move(builder).build();
-}
+[[nodiscard]] Schedule exchanged_steps(const BlockExchange& exchange, int steps,
+                                       const Freshness& freshness = {});
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/redistribution/exchanged_steps.ipp>
+#endif

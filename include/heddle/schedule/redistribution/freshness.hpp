@@ -6,10 +6,9 @@
 /// Freshness: how old what other ranks sent may be when it is used.
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -26,23 +25,14 @@ struct Freshness {
 
   friend constexpr bool operator==(const Freshness&, const Freshness&) = default;
   /// As in "age 1 after 4".
-  friend std::ostream& operator<<(std::ostream& out, const Freshness& freshness) {
-    out << "age " << freshness.age;
-    if (freshness.warmup > 0) out << " after " << freshness.warmup;
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const Freshness& freshness);
 };
 
 /// @throws contract_error, from `where`, for an age or a warm-up below 0.
-inline void expect_valid(const Freshness& freshness, const char* where) {
-  expects(freshness.age >= 0, [&] {
-    return Complaint{where, "an age is at least 0", text("age = ", freshness.age),
-                     "use 0 to wait for what is new"};
-  });
-  expects(freshness.warmup >= 0, [&] {
-    return Complaint{where, "a warm-up is at least 0 calls", text("warmup = ", freshness.warmup),
-                     "use 0 for no more than the age takes"};
-  });
-}
+void expect_valid(const Freshness& freshness, const char* where);
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/redistribution/freshness.ipp>
+#endif

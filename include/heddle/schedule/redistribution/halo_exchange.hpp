@@ -6,19 +6,11 @@
 /// halo_exchange(): which blocks go between neighbours so that every rank's halo holds what they
 /// own.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <variant>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layout.hpp>
-#include <heddle/layout/shared_region.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -33,134 +25,6 @@ struct HaloOptions {
   bool corners = true;
 };
 
-namespace impl {
-
-/// Finds the deliveries of a halo exchange.
-class HaloPlanner {
- public:
-  HaloPlanner(const Layout& layout, Bytes element, const HaloOptions& options)
-      : m_layout(layout), m_element(element), m_corners(options.corners) {
-    m_periodic.assign(layout.dims(), false);
-    expects(options.periodic.empty() || options.periodic.size() == layout.dims(), [&] {
-      return Complaint{"heddle::schedule::halo_exchange",
-                       "each dimension is said to be periodic, or not",
-                       text(options.periodic.size(), " given, ", layout.dims(), " dimensions")};
-    });
-    if (!options.periodic.empty()) m_periodic = options.periodic;
-    for (int r = 0; r < layout.mesh().size(); ++r) {
-      Holder holder;
-      for (std::size_t dim = 0; dim < layout.dims(); ++dim) {
-        holder.indices.push_back(layout.indices(Rank{r}, dim));
-        holder.array.first.push_back(layout.halo(dim));
-        holder.array.extents.push_back(holder.indices[dim].size() + 2 * layout.halo(dim));
-      }
-      for (std::size_t axis = 0; axis < layout.placements().size(); ++axis)
-        if (!std::holds_alternative<Shard>(layout.placements()[axis]))
-          holder.copy.push_back(layout.mesh().coordinate(Rank{r}, axis));
-      m_holders.push_back(std::move(holder));
-    }
-  }
-
-  [[nodiscard]] BlockExchange run(int ranks) && {
-    m_plan.from.assign(static_cast<std::size_t>(ranks), 0);
-    m_plan.to = m_plan.from;
-    for (std::size_t r = 0; r < m_holders.size(); ++r)
-      m_plan.to[+m_layout.ranks()[r]] = m_holders[r].array.bytes(m_element);
-    m_plan.steps.push_back({"halo", true, {}});
-    for (std::size_t to = 0; to < m_holders.size(); ++to)
-      for (std::size_t from = 0; from < m_holders.size(); ++from)
-        if (m_holders[from].copy == m_holders[to].copy) deliver(from, to);
-    if (m_plan.steps.front().deliveries.empty()) m_plan.steps.clear();
-    return std::move(m_plan);
-  }
-
- private:
-  /// What a rank of the mesh has.
-  struct Holder {
-    std::vector<IndexSet> indices;
-    ArrayShape array;
-    std::vector<int> copy;  ///< which of several ranks with the same elements it is
-  };
-  enum Zone : std::size_t { before, inside, behind, zones };
-
-  /// All that rank `from` of the mesh has of the halo of rank `to`: one message.
-  void deliver(std::size_t from, std::size_t to) {
-    const Holder& source = m_holders[from];
-    const Holder& target = m_holders[to];
-    for (const IndexSet& indices : target.indices)
-      if (indices.size() == 0) return;
-    Piece give{m_layout.ranks()[from], {}};
-    Piece take{m_layout.ranks()[to], {}};
-    std::int64_t elements = 0;
-    std::vector<std::size_t> zone(m_layout.dims(), before);
-    do {
-      const auto outside = static_cast<std::size_t>(
-          std::ranges::count_if(zone, [](std::size_t z) { return z != inside; }));
-      if (outside == 0 || (outside > 1 && !m_corners)) continue;
-      std::vector<std::vector<SharedRun>> runs;
-      for (std::size_t dim = 0; dim < m_layout.dims(); ++dim)
-        runs.push_back(shared(source.indices[dim], target.indices[dim], dim, zone[dim]));
-      const SharedRegion region(std::move(runs));
-      if (region.elements() == 0) continue;
-      elements += region.elements();
-      append(give.blocks, region.blocks(SharedRegion::Side::a, source.array, m_element));
-      append(take.blocks, region.blocks(SharedRegion::Side::b, target.array, m_element));
-    } while (next(zone));
-    if (elements > 0)
-      m_plan.deliver(std::move(take), {std::move(give)}, static_cast<Bytes>(elements) * m_element);
-  }
-
-  /// What of `zone` of dimension `dim` around `target`, by the place in its array counted from its
-  /// first index, is among `source`.
-  [[nodiscard]] std::vector<SharedRun> shared(const IndexSet& source, const IndexSet& target,
-                                              std::size_t dim, std::size_t zone) const {
-    const std::int64_t halo = m_layout.halo(dim);
-    if (zone == inside) return shared_runs(source, target);
-    if (halo == 0 || source.size() == 0) return {};
-    // A halo is around one block of neighbours.
-    const Interval block = target.intervals().front();
-    const Interval wanted = zone == before ? Interval{block.begin - halo, block.begin}
-                                           : Interval{block.end, block.end + halo};
-    const Interval given = source.intervals().front();
-    const std::int64_t size = m_layout.sizes()[dim];
-    std::vector<SharedRun> runs;
-    // Of a periodic dimension as often as it goes around; of another one once.
-    const std::int64_t first = m_periodic[dim] ? floor_of(wanted.begin, size) : 0;
-    const std::int64_t last = m_periodic[dim] ? floor_of(wanted.end - 1, size) : 0;
-    for (std::int64_t turn = first; turn <= last; ++turn) {
-      const std::int64_t moved = turn * size;
-      const Interval both{std::max(wanted.begin, given.begin + moved),
-                          std::min(wanted.end, given.end + moved)};
-      if (both.size() > 0)
-        runs.push_back({both.begin - moved - given.begin, both.begin - block.begin, both.size()});
-    }
-    return runs;
-  }
-
-  [[nodiscard]] static std::int64_t floor_of(std::int64_t index, std::int64_t size) {
-    return index >= 0 ? index / size : -((-index + size - 1) / size);
-  }
-  [[nodiscard]] static bool next(std::vector<std::size_t>& zone) {
-    for (std::size_t dim = zone.size(); dim-- > 0;) {
-      if (++zone[dim] < zones) return true;
-      zone[dim] = before;
-    }
-    return false;
-  }
-  static void append(std::vector<StridedBlock>& all, std::vector<StridedBlock> more) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-
-  const Layout& m_layout;
-  Bytes m_element;
-  bool m_corners;
-  std::vector<bool> m_periodic;
-  std::vector<Holder> m_holders;
-  BlockExchange m_plan;
-};
-
-}  // namespace impl
-
 /// The exchange after which the halo of every rank holds what others own, or the rank itself on
 /// the other side of a periodic dimension: at most one message from any rank to another, of any
 /// width, also where it takes more than the next neighbour has. A rank without elements has no halo
@@ -169,9 +33,11 @@ class HaloPlanner {
 /// communicator. Beyond the ends of a dimension that is not periodic nothing is written.
 /// @throws contract_error where not each dimension is said to be periodic, or not; or where 63 bits
 /// do not hold the bytes of a rank's array.
-[[nodiscard]] inline BlockExchange halo_exchange(const Layout& layout, int ranks, Bytes element,
-                                                 const HaloOptions& options = {}) {
-  return impl::HaloPlanner(layout, element, options).run(ranks);
-}
+[[nodiscard]] BlockExchange halo_exchange(const Layout& layout, int ranks, Bytes element,
+                                          const HaloOptions& options = {});
 
 }  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/redistribution/halo_exchange.ipp>
+#endif

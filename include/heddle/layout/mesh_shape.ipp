@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of mesh_shape.hpp.
+
+#include <cstdint>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/mesh_shape.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
+  const auto fail = [](const char* what, std::string why) {
+    return Complaint{"heddle::MeshShape", what, std::move(why)};
+  };
+  expects(!m_axes.empty(), [&] { return fail("a mesh has at least one axis", {}); });
+  std::int64_t ranks = 1;
+  for (std::size_t i = 0; i < m_axes.size(); ++i) {
+    const auto& [name, size] = m_axes[i];
+    expects(size >= 1, [&] {
+      return fail("an axis has at least one rank", text("axis '", name, "' has size ", size));
+    });
+    expects(!name.empty(), [&] { return fail("an axis has no name", text("axis ", i)); });
+    for (std::size_t j = 0; j < i; ++j)
+      expects(m_axes[j].name != name,
+              [&] { return fail("two axes have one name", text("'", name, "'")); });
+    ranks *= size;
+    expects(ranks <= std::numeric_limits<int>::max(), [&] {
+      return fail("the mesh has more ranks than an int counts",
+                  text("axes up to '", name, "' make ", ranks));
+    });
+  }
+}
+
+HEDDLE_INLINE std::size_t MeshShape::axis(std::string_view name) const {
+  std::string known;
+  for (std::size_t i = 0; i < m_axes.size(); ++i) {
+    if (m_axes[i].name == name) return i;
+    known += text(i == 0 ? "" : ", ", m_axes[i].name);
+  }
+  throw contract_error(
+      {"heddle::MeshShape::axis", text("no axis '", name, "'"), text("the mesh has ", known)});
+}
+
+HEDDLE_INLINE Rank MeshShape::rank(const std::vector<int>& coordinates) const {
+  expects(coordinates.size() == m_axes.size(), [&] {
+    return Complaint{"heddle::MeshShape::rank", "one coordinate per axis is needed",
+                     text(coordinates.size(), " given, ", m_axes.size(), " axes")};
+  });
+  int number = 0;
+  for (std::size_t i = 0; i < m_axes.size(); ++i) {
+    expects(coordinates[i] >= 0 && coordinates[i] < m_axes[i].size, [&] {
+      return Complaint{
+          "heddle::MeshShape::rank", "a coordinate lies outside its axis",
+          text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ", coordinates[i])};
+    });
+    number = number * m_axes[i].size + coordinates[i];
+  }
+  return Rank{number};
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const MeshShape& shape) {
+  for (std::size_t i = 0; i < shape.m_axes.size(); ++i)
+    out << (i == 0 ? "" : " x ") << shape.m_axes[i].name << "=" << shape.m_axes[i].size;
+  return out;
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of form.hpp.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/collective/read_inputs.hpp>
+#include <heddle/schedule/collective/recipe.hpp>
+#include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/team.hpp>
+
+namespace heddle::inline v0::schedule {
+
+HEDDLE_INLINE std::size_t CollectiveForm::members(std::size_t ranks) const {
+  switch (collective) {
+    case Collective::all_to_all: return 2 * ranks;
+    case Collective::all_gather: return apart ? 2 * ranks : ranks;
+    case Collective::gather:
+    case Collective::scatter: return ranks + 1;
+    default: return ranks;
+  }
+}
+
+HEDDLE_INLINE std::size_t CollectiveForm::ranks(std::size_t members) const {
+  switch (collective) {
+    case Collective::all_to_all: return members / 2;
+    case Collective::all_gather: return apart ? members / 2 : members;
+    case Collective::gather:
+    case Collective::scatter: return members - 1;
+    default: return members;
+  }
+}
+
+HEDDLE_INLINE std::uint32_t CollectiveForm::parts(std::size_t members) const {
+  expects(chunks >= 1, [&] {
+    return Complaint{"heddle::schedule::CollectiveForm", "a block has at least one chunk",
+                     text("chunks = ", chunks)};
+  });
+  return blocks(static_cast<std::uint32_t>(ranks(members))) * static_cast<std::uint32_t>(chunks);
+}
+
+HEDDLE_INLINE void CollectiveForm::operator()(Builder& builder, std::span<const Use> members,
+                                              Stage stage) const {
+  const auto p = static_cast<std::uint32_t>(ranks(members.size()));
+  if (const std::string why = why_not(p); !why.empty())
+    throw infeasible({"heddle::schedule::CollectiveForm",
+                      text("no ", collective, " of ", p, " ranks by ", algorithm), why});
+  const std::uint32_t cut = parts(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::uint32_t expected = has_all_blocks(i, p) ? cut * p : apart && i < p ? cut / p : cut;
+    expects(members[i].count == expected, [&] {
+      return Complaint{"heddle::schedule::CollectiveForm", "a member is cut otherwise",
+                       text("member ", i, " of ", members.size(), " has ", members[i].count,
+                            " parts, expected ", expected)};
+    });
+  }
+  Rounds rounds;
+  play(collective, Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
+  if (apart) read_inputs(rounds, p, blocks(p) / p);
+  std::vector<Use> all(members.begin(), members.end());
+  const std::vector<GroupLevel> played = hierarchy(p);
+  if (played.size() == 1)
+    if (const Recipe recipe = find_recipe(collective, played[0].algorithm); recipe.keep != nullptr)
+      recipe.keep(builder, all, root.value, cut);
+  append(builder, all, stage, rounds, chunks);
+}
+
+HEDDLE_INLINE std::string CollectiveForm::why_not(std::uint32_t ranks) const {
+  if (root.value >= ranks) return text("the root is rank ", root);
+  if (collective == Collective::barrier && chunks > 1) return "nothing is cut in chunks";
+  if (collective != Collective::all_gather && apart) return "its inputs do not lie apart";
+  return schedule::why_not(collective, hierarchy(ranks), ranks);
+}
+
+HEDDLE_INLINE bool CollectiveForm::has_all_blocks(std::size_t i, std::size_t ranks) const {
+  return collective == Collective::all_to_all || (collective == Collective::gather && i == ranks) ||
+         (collective == Collective::scatter && i == 0);
+}
+
+HEDDLE_INLINE std::vector<GroupLevel> CollectiveForm::hierarchy(std::uint32_t ranks) const {
+  if (algorithm == Algorithm::hierarchical) return levels;
+  return {{static_cast<int>(ranks), algorithm}};
+}
+
+HEDDLE_INLINE std::uint32_t CollectiveForm::blocks(std::uint32_t ranks) const {
+  return blocks_of(collective, hierarchy(ranks), ranks);
+}
+
+}  // namespace heddle::inline v0::schedule

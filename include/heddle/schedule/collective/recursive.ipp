@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of recursive.hpp.
+
+#include <bit>
+#include <cstdint>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/collective/recursive.hpp>
+#include <heddle/schedule/collective/team.hpp>
+
+namespace heddle::inline v0::schedule {
+
+namespace impl {
+
+/// A team as a hypercube: the greatest power of two of its members are its corners. The others,
+/// the second of each of the first pairs, give what they have to their neighbour and get the result
+/// from it. Blocks are those of members, so that corner v has those from first(v) on.
+class Cube {
+ public:
+  explicit Cube(Team& team)
+      : m_team(team), m_corners(std::bit_floor(team.size())), m_surplus(team.size() - m_corners) {}
+
+  [[nodiscard]] std::uint32_t corners() const { return m_corners; }
+  [[nodiscard]] std::uint32_t first(std::uint32_t corner) const {
+    return corner < m_surplus ? 2 * corner : corner + m_surplus;
+  }
+
+  /// Calls `pass(corner, surplus)` for each pair, in a round of its own.
+  template <class Pass>
+  void fold(Pass&& pass) {
+    if (m_surplus == 0) return;
+    m_team.next_round();
+    for (std::uint32_t v = 0; v < m_surplus; ++v) pass(2 * v, 2 * v + 1);
+  }
+
+  /// A round in which all corners exchange with their partners at `distance`: `pass(from, to,
+  /// begin, end)`, where [begin, end) are the blocks of those corners that differ from `of` in what
+  /// is below `distance` only; `of` is the receiver when halving, the sender when doubling.
+  template <class Pass>
+  void exchange(std::uint32_t distance, bool halving, Pass&& pass) {
+    m_team.next_round();
+    for (std::uint32_t v = 0; v < m_corners; ++v) {
+      const std::uint32_t partner = v ^ distance;
+      const std::uint32_t of = (halving ? partner : v) & ~(distance - 1);
+      pass(first(v), first(partner), first(of), first(of + distance));
+    }
+  }
+
+ private:
+  Team& m_team;
+  std::uint32_t m_corners;
+  std::uint32_t m_surplus;
+};
+
+/// The reduce-scatter among the corners of a cube, and what they gather from each other.
+inline void halve(Team& team, Cube& cube) {
+  cube.fold([&](auto corner, auto surplus) { team.merge(surplus, corner, 0, team.blocks()); });
+  for (std::uint32_t distance = cube.corners() / 2; distance > 0; distance /= 2)
+    cube.exchange(distance, true, [&](auto from, auto to, auto begin, auto end) {
+      team.merge(from, to, begin, end - begin);
+    });
+}
+inline void redouble(Team& team, Cube& cube) {
+  for (std::uint32_t distance = 1; distance < cube.corners(); distance *= 2)
+    cube.exchange(distance, false, [&](auto from, auto to, auto begin, auto end) {
+      team.copy(from, to, begin, end - begin);
+    });
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE void recursive_doubling_all_reduce(Team& team) {
+  impl::Cube cube(team);
+  cube.fold([&](auto corner, auto surplus) { team.merge(surplus, corner, 0, team.blocks()); });
+  for (std::uint32_t distance = 1; distance < cube.corners(); distance *= 2)
+    cube.exchange(distance, false, [&](auto from, auto to, auto, auto) {
+      from < to ? team.merge_in_front(from, to, 0, team.blocks())
+                : team.merge(from, to, 0, team.blocks());
+    });
+  cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, 0, team.blocks()); });
+}
+
+HEDDLE_INLINE void recursive_doubling_all_gather(Team& team) {
+  impl::Cube cube(team);
+  cube.fold([&](auto corner, auto surplus) { team.copy(surplus, corner, surplus, 1); });
+  impl::redouble(team, cube);
+  cube.fold([&](auto corner, auto surplus) {
+    team.copy(corner, surplus, surplus + 1, team.blocks() - 1);
+  });
+}
+
+HEDDLE_INLINE void recursive_halving_reduce_scatter(Team& team) {
+  impl::Cube cube(team);
+  impl::halve(team, cube);
+  cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, surplus, 1); });
+}
+
+HEDDLE_INLINE void recursive_halving_all_reduce(Team& team) {
+  impl::Cube cube(team);
+  impl::halve(team, cube);
+  impl::redouble(team, cube);
+  cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, 0, team.blocks()); });
+}
+
+}  // namespace heddle::inline v0::schedule
