@@ -5,7 +5,6 @@
 /// @file
 /// pack() and unpack(): the bytes of a StridedBlock into one piece and back, in host memory.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -14,8 +13,10 @@
 #include <span>
 #include <type_traits>
 
-#if defined(__SSE2__)
+#if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #include <heddle/core/units.hpp>
@@ -81,7 +82,7 @@ struct StreamedRun {
     if (!asks(bytes)) return copy_part(to, from, bytes);
     // By lines of what is written: memory takes whole ones at once.
     const Bytes to_line = -reinterpret_cast<std::uintptr_t>(to) % cache_line;
-    Bytes at = std::min(to_line, bytes);
+    Bytes at = to_line < bytes ? to_line : bytes;
     if (at > 0) {
       ask(from, 0);
       copy_part(to, from, at);
