@@ -130,62 +130,65 @@ TEST_CASE("a machine of nonsense is refused with its numbers") {
   const auto refusal = [](auto&& call) { return test::message_of<contract_error>(call); };
   const std::vector<Device> four(4);
   CHECK_THAT(refusal([] { (void)Machine::hierarchical({}, {{.name = "a"}}); }),
-             ContainsSubstring("heddle::Machine::hierarchical: a machine has at least one rank "
+             ContainsSubstring("heddle::Machine::hierarchical: a machine needs at least one rank "
                                "(there are no devices)"));
   CHECK_THAT(refusal([&] { (void)Machine::hierarchical(four, {}); }),
-             ContainsSubstring("the last level holds all ranks (it has 0 of 4)"));
+             ContainsSubstring("the last level must hold all ranks (it has 0 of 4)"));
   CHECK_THAT(refusal([&] { (void)Machine::hierarchical(four, {{.name = "a", .ranks = 2}}); }),
-             ContainsSubstring("the last level holds all ranks (it has 2 of 4)"));
+             ContainsSubstring("the last level must hold all ranks (it has 2 of 4)"));
   for (const int ranks : {3, 1, 0, -4})
     CHECK_THAT(refusal([&] {
                  (void)Machine::hierarchical(
                      four, {{.name = "a", .ranks = 2}, {.name = "b", .ranks = ranks}});
                }),
-               ContainsSubstring(text("made of whole groups of the one before ('b' of ", ranks,
-                                      " ranks, the one before of 2)")));
+               ContainsSubstring(text("whole groups of the level below ('b' has groups of ", ranks,
+                                      " ranks, the level below of 2)")));
   CHECK_THAT(refusal([&] { (void)Machine::hierarchical(four, {{.name = "a", .ranks = 0}}); }),
-             ContainsSubstring("'a' of 0 ranks, the one before of 1"));
+             ContainsSubstring("'a' has groups of 0 ranks, the level below of 1"));
   const double nan = std::nan("");
   for (const Ports ports : {Ports{.out = 0}, Ports{.in = -1}, Ports{.out = nan}})
     CHECK_THAT(refusal([&] {
                  (void)Machine::hierarchical(four, {{.name = "a", .ranks = 4, .ports = ports}});
                }),
-               ContainsSubstring("a bandwidth is above 0 (ports of level 'a': "));
+               ContainsSubstring("a bandwidth must be above 0 (ports of level 'a': "));
   CHECK_THAT(refusal([&] {
                (void)Machine::hierarchical(four,
                                            {{.name = "a", .ranks = 4, .ports = {.count = 0}}});
              }),
-             ContainsSubstring("a group has at least one port in each direction"));
+             ContainsSubstring("a group needs at least one port in each direction"));
   CHECK_THAT(refusal([&] {
                (void)Machine::hierarchical(four, {{.name = "a", .ranks = 4, .link = {-1, 1}}});
              }),
-             ContainsSubstring("a link has a finite latency of at least 0"));
+             ContainsSubstring("the latency of a link must be finite and at least 0"));
   for (const Device& device : {Device{.speed = 0}, Device{.speed = nan}, Device{.units = -1}})
-    CHECK_THAT(
-        refusal([&] { (void)Machine::uniform(2, device, {}); }),
-        ContainsSubstring("a device has a finite speed above 0 and no negative number of units"));
-  CHECK_THAT(refusal([&] {
-               (void)Machine::uniform(1, {.memories = {{.name = "hbm", .link = {0, 0}}}}, {});
-             }),
-             ContainsSubstring("a bandwidth is above 0 (memory 'hbm' of 'device': bandwidth 0"));
-  CHECK_THAT(refusal([&] { (void)Machine::from_links(four, std::vector<Link>(15)); }),
-             ContainsSubstring("there is a link for every ordered pair of ranks (15 links for 4 "
-                               "ranks)"));
+    CHECK_THAT(refusal([&] { (void)Machine::uniform(2, device, {}); }),
+               ContainsSubstring("a device needs a finite speed above 0 and at least 0 units"));
+  CHECK_THAT(
+      refusal([&] {
+        (void)Machine::uniform(1, {.memories = {{.name = "hbm", .link = {0, 0}}}}, {});
+      }),
+      ContainsSubstring("a bandwidth must be above 0 (memory 'hbm' of 'device': bandwidth 0"));
+  CHECK_THAT(
+      refusal([&] { (void)Machine::from_links(four, std::vector<Link>(15)); }),
+      ContainsSubstring("every ordered pair of ranks needs one link (expected 16 links for 4 "
+                        "ranks, got 15)"));
   CHECK_THAT(refusal([&] { (void)Machine::from_links({{}}, {{.latency = nan}}); }),
-             ContainsSubstring("heddle::Machine::from_links: a link has"));
+             ContainsSubstring("heddle::Machine::from_links: the latency"));
   Machine machine = Machine::uniform(4, {}, {});
   CHECK_THAT(refusal([&] { machine.set_link(Rank{1}, Rank{4}, {}); }),
              ContainsSubstring("heddle::Machine::set_link: no such rank (rank 4 of 4)"));
-  CHECK_THAT(refusal([&] { machine.set_link(Rank{1}, Rank{2}, {.bandwidth = 0}); }),
-             ContainsSubstring("heddle::Machine::set_link: a bandwidth is above 0 (link 1 -> 2: "));
+  CHECK_THAT(
+      refusal([&] { machine.set_link(Rank{1}, Rank{2}, {.bandwidth = 0}); }),
+      ContainsSubstring("heddle::Machine::set_link: a bandwidth must be above 0 (link 1 -> 2: "));
   CHECK_THAT(refusal([&] { machine.set_ports(0, 4, {}); }),
              ContainsSubstring("heddle::Machine::set_ports: no such group (group 4 of level 0)"));
   CHECK_THAT(refusal([&] { machine.set_ports(2, 0, {}); }), ContainsSubstring("level 2"));
+  CHECK_THAT(refusal([&] { machine.set_ports(0, 0, {.in = 0}); }),
+             ContainsSubstring(
+                 "heddle::Machine::set_ports: a bandwidth must be above 0 (ports of group 0"));
   CHECK_THAT(
-      refusal([&] { machine.set_ports(0, 0, {.in = 0}); }),
-      ContainsSubstring("heddle::Machine::set_ports: a bandwidth is above 0 (ports of group 0"));
-  CHECK_THAT(refusal([&] { machine.share("wan", 0, {}); }),
-             ContainsSubstring("heddle::Machine::share: a bandwidth is above 0 ('wan': 0 B/s)"));
+      refusal([&] { machine.share("wan", 0, {}); }),
+      ContainsSubstring("heddle::Machine::share: a bandwidth must be above 0 ('wan': 0 B/s)"));
   CHECK_THAT(refusal([&] {
                machine.share("wan", 1, {{Rank{0}, Rank{9}}});
              }),

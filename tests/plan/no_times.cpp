@@ -189,7 +189,7 @@ TEST_CASE("a machine's numbers are refused at its doors and named") {
     const std::string number = text(bad, " B/s");
     const auto bandwidth = [&](auto&& call) {
       CHECK_THAT(said(call),
-                 ContainsSubstring("a bandwidth is above 0") && ContainsSubstring(number));
+                 ContainsSubstring("a bandwidth must be above 0") && ContainsSubstring(number));
     };
     const Link link{.bandwidth = bad};
     bandwidth([&] { (void)Machine::uniform(2, {}, link); });

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Device: where one rank computes, and the memory it has.
+/// Device: the processor of one rank, and its memories.
 
 #include <string>
 #include <vector>
@@ -13,19 +13,19 @@
 
 namespace heddle::inline v0 {
 
-/// A level of memory of a device.
+/// A memory level of a device.
 struct Memory {
-  std::string name;    ///< for people to read
-  Bytes capacity = 0;  ///< 0: not said
-  Link link = {};      ///< which moves between it and the levels before it take
+  std::string name;    ///< shown to people
+  Bytes capacity = 0;  ///< bytes; 0 if unknown
+  Link link = {};      ///< the link of moves between this level and the levels before it
 };
 
-/// Where one rank computes.
+/// The processor of one rank.
 struct Device {
-  std::string name = "device";  ///< for people to read
-  double speed = 1;             ///< relative; costs of no device in particular are divided by it
-  int units = 0;                ///< that actions share (Action::units); 0: they share nothing
-  std::vector<Memory> memories = {};  ///< by Tier; the first is where kernels compute
+  std::string name = "device";  ///< shown to people
+  double speed = 1;             ///< relative; divides costs that are not measured on this device
+  int units = 0;                ///< units that actions share (Action::units); 0: not counted
+  std::vector<Memory> memories = {};  ///< by Tier; kernels compute in the first one
 };
 
 }  // namespace heddle::inline v0

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Level: ranks in nodes, nodes in racks, and what they share on the way out.
+/// Level: ranks in nodes, nodes in racks, and the ports that a group shares.
 
 #include <limits>
 #include <string>
@@ -13,40 +13,40 @@
 
 namespace heddle::inline v0 {
 
-/// What joins a group of ranks to the rest of the machine. All messages that leave the group share
-/// its ways out, all that enter it share its ways in.
+/// The ports that join a group of ranks to the rest of the machine. All messages that leave the
+/// group share its outgoing ports. All messages that enter it share its incoming ports.
 struct Ports {
-  static constexpr double unlimited = std::numeric_limits<double>::infinity();  ///< nothing shared
+  static constexpr double unlimited = std::numeric_limits<double>::infinity();  ///< no limit
 
-  double out = unlimited;  ///< bytes per second of each way out
-  double in = unlimited;   ///< bytes per second of each way in
-  int count = 1;           ///< ways in each direction; those of lane l take number l % count
+  double out = unlimited;  ///< bytes per second of each outgoing port
+  double in = unlimited;   ///< bytes per second of each incoming port
+  int count = 1;           ///< ports in each direction; messages of lane l use port l % count
 
   friend bool operator==(const Ports&, const Ports&) = default;
 };
 
-/// Ranks in consecutive groups of `ranks`; the last group may have fewer. Groups of one level lie
-/// in groups of the next. A level of groups of one says what a rank itself has: the link of moves
-/// within it, and its own ports.
+/// A level of the machine's hierarchy: consecutive groups of `ranks` ranks. The last group may be
+/// smaller. The groups of one level lie in the groups of the next level. A level with groups of one
+/// rank describes the rank itself: the link of moves within it, and its own ports.
 struct Level {
-  std::string name;  ///< of a group, "node"
-  int ranks = 1;     ///< in a group
-  Link link = {};    ///< between two ranks of one group that no smaller group holds both
-  Ports ports = {};  ///< of every group
+  std::string name;  ///< name of a group: "node"
+  int ranks = 1;     ///< ranks in a group
+  Link link = {};    ///< between two ranks whose smallest common group is of this level
+  Ports ports = {};  ///< ports of every group
 };
 
-/// Something that messages of several queues pass one at a time, first come, first served.
+/// A shared resource that messages of several queues pass one at a time, in order of arrival.
 struct Shared {
-  std::string name;      ///< for people to read, "node 3 out"
+  std::string name;      ///< shown to people: "node 3 out"
   double bandwidth = 0;  ///< bytes per second
 
-  /// Time for which a message keeps the next one waiting.
+  /// Time in seconds for which a message of `bytes` bytes delays the next one.
   [[nodiscard]] Seconds occupancy(Bytes bytes) const noexcept {
     return static_cast<double>(bytes) / bandwidth;
   }
 };
 
-/// One of the Shared of a Machine, in the order of its list.
+/// The position of a Shared in Machine::shared().
 using SharedId = Index<struct SharedTag>;
 
 }  // namespace heddle::inline v0

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Link: what a message pays between two places.
+/// Link: the latency and bandwidth between two places.
 
 #include <iosfwd>
 #include <limits>
@@ -13,19 +13,19 @@
 
 namespace heddle::inline v0 {
 
-/// A directed connection of two ranks. A message of n bytes occupies it for n / bandwidth and is
-/// there `latency` later.
+/// A directed connection of two ranks. A message of n bytes occupies it for n / bandwidth seconds.
+/// It arrives `latency` seconds after that.
 struct Link {
-  Seconds latency = 0;  ///< from the end of the occupancy to the arrival
+  Seconds latency = 0;  ///< seconds from the end of the occupancy to the arrival
   double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per second
 
-  /// Time for which a message keeps the link from carrying the next one.
+  /// Time in seconds for which a message of `bytes` bytes occupies the link.
   [[nodiscard]] Seconds occupancy(Bytes bytes) const noexcept {
     return static_cast<double>(bytes) / bandwidth;
   }
 
   friend bool operator==(const Link&, const Link&) = default;
-  /// "2 us and 5 GB/s"
+  /// Prints "2 us and 5 GB/s".
   friend std::ostream& operator<<(std::ostream& out, const Link& link);
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Machine: the devices and links that a Schedule is priced on, as data.
+/// Machine: the devices and links on which a Schedule is simulated, as data.
 
 #include <cstddef>
 #include <iosfwd>
@@ -20,14 +20,15 @@
 
 namespace heddle::inline v0 {
 
-/// What a message passes that it shares with others, in this order, the latency of the link between
+/// The shared resources that a message passes, in this order. The latency of the link comes between
 /// the two lists.
 struct Route {
-  std::vector<SharedId> out;  ///< the ways out of the sender's groups, the smallest first
-  std::vector<SharedId> in;   ///< the ways into the receiver's groups, the largest first
+  std::vector<SharedId> out;  ///< outgoing ports of the sender's groups, the smallest group first
+  std::vector<SharedId> in;   ///< incoming ports of the receiver's groups, the largest first
 };
 
-/// The ranks' devices, the links between any two of them, and what their messages share. A value.
+/// A machine: the device of each rank, the link between any two ranks, and the resources that their
+/// messages share. A value type.
 ///
 ///     Machine cluster = Machine::hierarchical(
 ///         std::vector<Device>(16, {"gpu"}),
@@ -35,27 +36,28 @@ struct Route {
 ///          {.name = "cluster", .ranks = 16, .link = {3e-6, 25e9}}});
 class Machine {
  public:
-  /// `ranks` equal devices, every pair joined by a link of its own in each direction. Its levels
-  /// are "rank" and "machine", as are those of from_links().
-  /// @throws contract_error for no ranks, or a link of nonsense.
+  /// Returns a machine of `ranks` equal devices. Every pair of ranks has a link of its own in each
+  /// direction. The levels are named "rank" and "machine", as in from_links().
+  /// @throws contract_error if `ranks` is below 1, or if the latency or bandwidth is invalid.
   [[nodiscard]] static Machine uniform(int ranks, Device device, Link link);
 
-  /// Groups in groups, `levels` from the smallest to the one that holds all ranks. What a level
-  /// says can be changed for one of its groups (set_ports) and for one pair of ranks (set_link).
-  /// @throws contract_error where groups do not nest or leave ranks out, for links or ports of
-  ///         nonsense.
+  /// Returns a machine of nested groups: `levels` from the smallest groups to the one that holds
+  /// all ranks. set_ports() changes the ports of one group, set_link() the link of one pair of
+  /// ranks.
+  /// @throws contract_error if the groups do not nest or do not hold all ranks, or if a link or
+  ///         ports are invalid.
   [[nodiscard]] static Machine hierarchical(std::vector<Device> devices, std::vector<Level> levels);
 
-  /// A link of its own for every ordered pair of ranks: `links[from * ranks + to]`, as measured.
-  /// That of a rank to itself is for moves within it.
-  /// @throws contract_error for another number of links, or one of nonsense.
+  /// Returns a machine with a link of its own for every ordered pair of ranks, such as measured
+  /// ones: `links[from * ranks + to]`. The link of a rank to itself is used by moves within it.
+  /// @throws contract_error if there are not ranks * ranks links, or if one is invalid.
   [[nodiscard]] static Machine from_links(std::vector<Device> devices, std::vector<Link> links);
 
   /// Number of ranks.
   [[nodiscard]] int ranks() const noexcept { return static_cast<int>(m_devices.size()); }
-  /// Where a rank computes.
+  /// The device of a rank.
   [[nodiscard]] const Device& device(Rank rank) const noexcept { return m_devices[+rank]; }
-  /// The link from one rank to another, or of moves within one.
+  /// The link from one rank to another. If they are the same, the link of moves within the rank.
   [[nodiscard]] const Link& link(Rank from, Rank to) const noexcept {
     if (!m_links.empty()) return m_links[+from * m_devices.size() + +to];
     for (std::size_t l = 0; l + 1 < m_levels.size(); ++l)
@@ -64,36 +66,37 @@ class Machine {
   }
   /// The levels, from the smallest groups to the one that holds all ranks.
   [[nodiscard]] std::span<const Level> levels() const noexcept { return m_levels; }
-  /// The group of level `level` in which `rank` lies.
+  /// The group of level `level` that holds `rank`.
   [[nodiscard]] std::size_t group(std::size_t level, Rank rank) const noexcept {
     const auto ranks = static_cast<std::size_t>(m_levels[level].ranks);
-    return ranks == 1 ? +rank : +rank / ranks;  // a division is what a link costs to find
+    return ranks == 1 ? +rank : +rank / ranks;  // because the division dominates the cost of link()
   }
-  /// What a group of a level has to the outside.
+  /// The ports of a group of a level.
   [[nodiscard]] const Ports& ports(std::size_t level, std::size_t group) const noexcept {
     return m_ports[level][group];
   }
 
   /// Changes the link of one ordered pair of ranks.
-  /// @throws contract_error for no such rank, or a link of nonsense.
+  /// @throws contract_error if there is no such rank, or if the link is invalid.
   void set_link(Rank from, Rank to, Link link);
-  /// Changes what one group of a level has to the outside.
-  /// @throws contract_error for no such group, or ports of nonsense.
+  /// Changes the ports of one group of a level.
+  /// @throws contract_error if there is no such group, or if the ports are invalid.
   void set_ports(std::size_t level, std::size_t group, Ports ports);
-  /// Lets the messages between some ordered pairs of ranks, whatever their lane, share something
-  /// more, such as the one line between two sites: they pass it after the ways out of their groups.
-  /// @throws contract_error for no such rank, or no bandwidth.
+  /// Adds a resource that all messages between the given ordered pairs of ranks share, such as the
+  /// line between two sites. Messages of all lanes pass it, after the outgoing ports of their
+  /// groups. `bandwidth` is in bytes per second.
+  /// @throws contract_error if there is no such rank, or if the bandwidth is not above 0.
   void share(std::string name, double bandwidth, std::vector<std::pair<Rank, Rank>> pairs);
 
-  /// Whether queues wait for each other: at ports, on lines that they share, for a device's units.
-  /// Then simulate() keeps the time order; otherwise every queue has what it needs for itself.
+  /// Whether queues can delay each other: at ports, on shared lines, or for the units of a device.
+  /// If so, simulate() processes events in time order. Otherwise queues are independent.
   [[nodiscard]] bool shares() const noexcept;
-  /// What messages share, by SharedId.
+  /// The shared resources, by SharedId.
   [[nodiscard]] std::span<const Shared> shared() const noexcept { return m_shared; }
-  /// What a message in this queue shares with others.
+  /// The shared resources that a message of this queue passes.
   [[nodiscard]] Route route(Rank from, Rank to, Lane lane) const;
 
-  /// A uniform machine in one line, any other with a line for each level.
+  /// Prints a uniform machine in one line, any other machine with one line for each level.
   friend std::ostream& operator<<(std::ostream& out, const Machine& machine);
 
  private:
@@ -101,7 +104,7 @@ class Machine {
     Shared shared;
     std::vector<std::pair<Rank, Rank>> pairs;
   };
-  /// Consecutive SharedIds of ways in one direction; none where they are unlimited.
+  /// Consecutive SharedIds of the ports in one direction. `count` is 0 if they have no limit.
   struct Numbers {
     std::size_t first = 0;
     std::size_t count = 0;
@@ -112,7 +115,7 @@ class Machine {
 
   Machine(std::vector<Device> devices, const char* where);
 
-  /// `whose()` says in words where the link is.
+  /// Checks a link. `whose()` returns its name for the error message.
   template <class Whose>
   static void check(const Link& link, const char* where, Whose&& whose);
   template <class Whose>
@@ -123,21 +126,21 @@ class Machine {
 
   void set_levels(std::vector<Level> levels);
 
-  /// Lists what is shared: the ports of the groups level by level, then the lines.
+  /// Numbers the shared resources: the ports of the groups level by level, then the lines.
   void number();
 
-  /// "4 x a100, 2 x v100"
+  /// Prints "4 x a100, 2 x v100".
   void print_devices(std::ostream& out) const;
   void print_level(std::ostream& out, std::size_t l) const;
   void print_links(std::ostream& out) const;
 
   std::vector<Device> m_devices;
   std::vector<Level> m_levels;
-  std::vector<Link> m_links;                ///< of all ordered pairs; none: as the levels say
+  std::vector<Link> m_links;                ///< of all ordered pairs; empty if the levels give them
   std::vector<std::vector<Ports>> m_ports;  ///< by level and group
   std::vector<Line> m_lines;
-  std::vector<Shared> m_shared;              ///< what of that is limited
-  std::vector<std::vector<Group>> m_groups;  ///< its numbers, by level and group
+  std::vector<Shared> m_shared;              ///< ports and lines that have a limit
+  std::vector<std::vector<Group>> m_groups;  ///< their numbers, by level and group
 };
 
 }  // namespace heddle::inline v0

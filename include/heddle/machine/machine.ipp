@@ -25,7 +25,7 @@ namespace heddle::inline v0 {
 HEDDLE_INLINE Machine Machine::uniform(int ranks, Device device, Link link) {
   constexpr const char* where = "heddle::Machine::uniform";
   expects(ranks >= 1, [&] {
-    return Complaint{where, "a machine has at least one rank", text("ranks = ", ranks)};
+    return Complaint{where, "a machine needs at least one rank", text("ranks = ", ranks)};
   });
   check(link, where, [] { return "every link"; });
   Machine machine(std::vector<Device>(static_cast<std::size_t>(ranks), std::move(device)), where);
@@ -43,9 +43,10 @@ HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices,
     const Level& level = levels[l];
     const int smaller = l == 0 ? 1 : levels[l - 1].ranks;
     expects(level.ranks >= smaller && level.ranks % smaller == 0, [&] {
-      return Complaint{
-          where, "the groups of a level are made of whole groups of the one before",
-          text("'", level.name, "' of ", level.ranks, " ranks, the one before of ", smaller)};
+      return Complaint{where,
+                       "the groups of a level must consist of whole groups of the level below",
+                       text("'", level.name, "' has groups of ", level.ranks,
+                            " ranks, the level below of ", smaller)};
     });
     const auto whose = [&] { return text("level '", level.name, "'"); };
     check(level.link, where, whose);
@@ -53,7 +54,7 @@ HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices,
   }
   const int largest = levels.empty() ? 0 : levels.back().ranks;
   expects(largest >= ranks, [&] {
-    return Complaint{where, "the last level holds all ranks",
+    return Complaint{where, "the last level must hold all ranks",
                      text("it has ", largest, " of ", ranks)};
   });
   machine.set_levels(std::move(levels));
@@ -65,8 +66,9 @@ HEDDLE_INLINE Machine Machine::from_links(std::vector<Device> devices, std::vect
   Machine machine(std::move(devices), where);
   const std::size_t ranks = machine.m_devices.size();
   expects(links.size() == ranks * ranks, [&] {
-    return Complaint{where, "there is a link for every ordered pair of ranks",
-                     text(links.size(), " links for ", ranks, " ranks")};
+    return Complaint{
+        where, "every ordered pair of ranks needs one link",
+        text("expected ", ranks * ranks, " links for ", ranks, " ranks, got ", links.size())};
   });
   for (std::size_t i = 0; i < links.size(); ++i)
     check(links[i], where, [&] { return text("link ", i / ranks, " -> ", i % ranks); });
@@ -156,13 +158,13 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Machine& machine
 HEDDLE_INLINE Machine::Machine(std::vector<Device> devices, const char* where)
     : m_devices(std::move(devices)) {
   expects(!m_devices.empty(), [&] {
-    return Complaint{where, "a machine has at least one rank", "there are no devices"};
+    return Complaint{where, "a machine needs at least one rank", "there are no devices"};
   });
   for (const Device& device : m_devices) {
     expects(device.speed > 0 && std::isfinite(device.speed) && device.units >= 0, [&] {
-      return Complaint{where, "a device has a finite speed above 0 and no negative number of units",
+      return Complaint{where, "a device needs a finite speed above 0 and at least 0 units",
                        text("'", device.name, "': speed ", device.speed, ", units ", device.units),
-                       "speed 1 is that of a device in general, units 0 are not counted"};
+                       "use speed 1 and 0 units if they do not matter"};
     });
     for (const Memory& memory : device.memories)
       check(memory.link, where,
@@ -173,8 +175,8 @@ HEDDLE_INLINE Machine::Machine(std::vector<Device> devices, const char* where)
 template <class Whose>
 void Machine::check(const Link& link, const char* where, Whose&& whose) {
   expects(link.latency >= 0 && std::isfinite(link.latency), [&] {
-    return Complaint{where, "a link has a finite latency of at least 0",
-                     text(whose(), ": latency ", link.latency, " s"), "0 is for none"};
+    return Complaint{where, "the latency of a link must be finite and at least 0",
+                     text(whose(), ": latency ", link.latency, " s"), "use 0 for no latency"};
   });
   check_bandwidth(link.bandwidth, where, [&] { return text(whose(), ": bandwidth "); });
 }
@@ -184,7 +186,7 @@ void Machine::check(const Ports& ports, const char* where, Whose&& whose) {
   check_bandwidth(ports.out, where, [&] { return text("ports of ", whose(), ": out "); });
   check_bandwidth(ports.in, where, [&] { return text("ports of ", whose(), ": in "); });
   expects(ports.count >= 1, [&] {
-    return Complaint{where, "a group has at least one port in each direction",
+    return Complaint{where, "a group needs at least one port in each direction",
                      text("ports of ", whose(), ": count ", ports.count)};
   });
 }
@@ -192,8 +194,8 @@ void Machine::check(const Ports& ports, const char* where, Whose&& whose) {
 template <class Whose>
 void Machine::check_bandwidth(double bandwidth, const char* where, Whose&& whose) {
   expects(bandwidth > 0, [&] {
-    return Complaint{where, "a bandwidth is above 0", text(whose(), bandwidth, " B/s"),
-                     "infinity is for messages that take no time by their size"};
+    return Complaint{where, "a bandwidth must be above 0", text(whose(), bandwidth, " B/s"),
+                     "use infinity if the size of messages must not matter"};
   });
 }
 
@@ -259,7 +261,7 @@ HEDDLE_INLINE void Machine::print_level(std::ostream& out, std::size_t l) const 
 }
 
 HEDDLE_INLINE void Machine::print_links(std::ostream& out) const {
-  std::vector<Link> links;  // but those within a rank
+  std::vector<Link> links;  // except the links within a rank
   for (std::size_t i = 0; i < m_links.size(); ++i)
     if (i % (m_devices.size() + 1) != 0) links.push_back(m_links[i]);
   if (links.empty()) return;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// near_groups(): which ranks of a Machine are near each other.
+/// near_groups(): finds groups of ranks with fast links among them.
 
 #include <cstdint>
 #include <vector>
@@ -13,13 +13,15 @@
 #include <heddle/machine/machine.hpp>
 
 namespace heddle::inline v0 {
-/// The groups of ranks that are near each other, of the first `ranks` ranks of `machine`: the group
-/// of each rank, numbered from 0 in the order of their first ranks. Several such where they nest,
-/// the smallest groups first; in each there are more than one group, and fewer than ranks. They are
-/// those of a level of the machine, or such that a message of `bytes` takes less time over each
-/// link inside of groups than over any between them. Groups that are not of one size, or whose
-/// ranks do not follow one another, must be twice as near: noise makes such groups of ranks that
-/// are alike.
+/// Finds groups of near ranks among the first `ranks` ranks of `machine`. Returns one partition for
+/// each level of nested groups, the smallest groups first. A partition holds the group of each
+/// rank; groups are numbered from 0 in the order of their first ranks. Each partition has more than
+/// one group, and fewer groups than ranks.
+///
+/// The groups are those of a level of the machine, or follow from its links: a message of `bytes`
+/// bytes takes less time over every link inside of a group than over any link between groups. If
+/// the groups differ in size, or their ranks are not consecutive, it must take less than half of
+/// that time, because noise in measured links makes such groups among equal ranks.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> near_groups(const Machine& machine, int ranks,
                                                                   Bytes bytes);
 

@@ -23,15 +23,15 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// The group of each rank, numbered from 0 in the order of their first ranks.
+/// A partition: the group of each rank, numbered from 0 in the order of their first ranks.
 using RankGroups = std::vector<std::uint32_t>;
 
-/// Number of groups.
+/// Returns the number of groups.
 [[nodiscard]] inline std::size_t count_of(const RankGroups& groups) {
   return groups.empty() ? 0 : std::ranges::max(groups) + std::size_t{1};
 }
 
-/// Whether the groups are of one size, of ranks that follow one another.
+/// Returns whether all groups have one size and consecutive ranks.
 [[nodiscard]] inline bool are_alike(const RankGroups& groups) {
   const std::size_t size = groups.size() / count_of(groups);
   for (std::size_t r = 0; r < groups.size(); ++r)
@@ -39,7 +39,7 @@ using RankGroups = std::vector<std::uint32_t>;
   return true;
 }
 
-/// Whether each group of `small` lies in one of `large`, and they are not the same.
+/// Returns whether each group of `small` lies in a group of `large`, and `large` has fewer groups.
 [[nodiscard]] inline bool lie_in(const RankGroups& small, const RankGroups& large) {
   std::vector<std::uint32_t> in(count_of(small));
   for (std::size_t r = 0; r < small.size(); ++r) in[small[r]] = large[r];
@@ -48,13 +48,13 @@ using RankGroups = std::vector<std::uint32_t>;
   return count_of(large) < count_of(small);
 }
 
-/// All groups such that a message of `bytes` takes less time over each link inside of them than
-/// over any between, the smallest first: of groups that are alike any less, of others less than
-/// half.
+/// Returns all partitions in which a message of `bytes` bytes takes less time over each link inside
+/// of groups than over any link between them, the smallest groups first. If the groups are not
+/// alike, it must take less than half of that time.
 [[nodiscard]] inline std::vector<RankGroups> linked_groups(const Machine& machine, int ranks,
                                                            Bytes bytes) {
   std::vector<std::tuple<Seconds, std::size_t, std::size_t>> links;
-  RankGroups first;  // the first rank of each rank's group
+  RankGroups first;  // of each rank, the first rank of its group
   for (int from = 0; from < ranks; ++from) {
     first.push_back(static_cast<std::uint32_t>(from));
     for (int to = 0; to < ranks; ++to) {

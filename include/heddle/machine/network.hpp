@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// network(): the Machine of links that were measured one pair at a time.
+/// network(): builds a Machine from links that were measured one pair at a time.
 
 #include <vector>
 
@@ -12,11 +12,13 @@
 
 namespace heddle::inline v0 {
 
-/// Ranks on a network, joined by links of these latencies and bandwidths: `links[from][to]`; a
-/// rank's link to itself is for moves within it. Each rank has a port, which all messages that
-/// leave it share, and one for all that enter it, as fast as the fastest of its links: alone on
-/// the network it reaches nobody at a higher rate.
-/// @throws contract_error for no ranks, not a link for every ordered pair, or one of nonsense.
+/// Returns a Machine of ranks on a network, each with the device `device`. `links[from][to]` is the
+/// link between two ranks; a rank's link to itself is used by moves within it. Each rank has one
+/// outgoing and one incoming port, shared by all of its messages in that direction. A port is as
+/// fast as the fastest link of the rank in that direction, because a rank that is alone on the
+/// network reaches no peer at a higher rate.
+/// @throws contract_error if there are no ranks, if a link is missing for an ordered pair, or if a
+///         latency or bandwidth is invalid.
 [[nodiscard]] Machine network(const std::vector<std::vector<Link>>& links, Device device);
 
 }  // namespace heddle::inline v0

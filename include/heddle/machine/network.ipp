@@ -22,8 +22,8 @@ HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links, Devic
   const std::size_t ranks = links.size();
   for (const auto& row : links)
     expects(row.size() == ranks, [&] {
-      return Complaint{"heddle::network", "there is a link for every ordered pair of ranks",
-                       text(row.size(), " links of a rank, of ", ranks, " ranks")};
+      return Complaint{"heddle::network", "a link is missing for an ordered pair of ranks",
+                       text("expected ", ranks, " links in each row, got ", row.size())};
     });
   Machine machine = Machine::hierarchical(
       std::vector<Device>(ranks, std::move(device)),
