@@ -32,7 +32,7 @@ refuses "$folder/empty.txt" "${pipe[@]}" --text "$folder/empty.txt"
 refuses "is too short" "${pipe[@]}" --text "$folder/short.txt"
 refuses "the mesh does not fit the ranks" --pipe 2 --data 2
 refuses "the mesh does not fit the ranks" --pipe 1
-refuses "an axis has at least one rank" --pipe 0
+refuses "an axis needs at least one rank" --pipe 0
 refuses "there are more stages than layers" "${pipe[@]}" --layers 1
 refuses "a step has at least one microbatch" "${pipe[@]}" --microbatches 0
 refuses "8 samples do not divide into 3 microbatches; use 2 or 4 microbatches, or 6 or 9 samples" \

@@ -153,45 +153,51 @@ TEST_CASE("what does not fit together is refused by name") {
   };
   const Placement whole = Replicate{};
   CHECK_THAT(refusal({}, {whole, whole}),
-             ContainsSubstring("1 to 8 dimensions (0 sizes); give a single number the size 1"));
+             ContainsSubstring("1 to 8 dimensions (0 sizes); use one dimension of size 1"));
   CHECK_THAT(refusal(Indices(9, 1), {whole, whole}), ContainsSubstring("(9 sizes)"));
   CHECK_THAT(refusal({4, -1}, {whole, whole}), ContainsSubstring("size -1"));
   CHECK_THAT(refusal(Indices(3, std::int64_t{1} << 30), {whole, whole}),
-             ContainsSubstring("64 bits hold their product"));
+             ContainsSubstring("their product must fit in 64 bits"));
   for (const std::int64_t halo : {std::int64_t{1} << 60, std::int64_t{1} << 62})
     CHECK_THAT(refusal({4, 16}, {whole, Shard{0, {}, halo}}),
                ContainsSubstring(
                    "heddle::Layout: 64 bits hold the product of sizes with their halos (size "));
-  CHECK_THAT(refusal({4}, {whole}),
-             ContainsSubstring("one placement for each axis of the mesh (1 placements, the mesh is "
-                               "data=2 x tensor=3); give Replicate where an axis has no other"));
+  CHECK_THAT(
+      refusal({4}, {whole}),
+      ContainsSubstring("each axis of the mesh needs one placement (1 placements, the mesh is "
+                        "data=2 x tensor=3); give Replicate for an axis"));
   CHECK_THAT(refusal({4}, {whole, Shard{1}}),
              ContainsSubstring("heddle::Layout, axis 'tensor': no such dimension (Shard(1) of a "
                                "tensor of 1 dimensions); count from 0"));
   CHECK_THAT(refusal({4}, {Shard{-1}, whole}), ContainsSubstring("Shard(-1)"));
-  CHECK_THAT(refusal({4}, {whole, Shard{0, ShardOrder::weighted({1, 2})}}),
-             ContainsSubstring("one weight for each rank (Shard(0, weighted(1, 2)) on an axis of 3 "
-                               "ranks)"));
+  CHECK_THAT(
+      refusal({4}, {whole, Shard{0, ShardOrder::weighted({1, 2})}}),
+      ContainsSubstring("each rank needs one weight (Shard(0, weighted(1, 2)) on an axis of 3 "
+                        "ranks)"));
   CHECK_THAT(
       refusal({4}, {Shard{0, {}, -1}, whole}),
-      ContainsSubstring("a halo is at least 0 wide (Shard(0, even, halo -1)); leave it out"));
-  CHECK_THAT(refusal({4}, {Shard{0, ShardOrder::zigzag(), 1}, whole}),
-             ContainsSubstring("a halo is around one block of neighbours (Shard(0, zigzag, halo 1) "
-                               "deals out many, and dimension 0 has a halo of 1); take the order "
-                               "even or weighted"));
-  CHECK_THAT(refusal({4}, {Shard{0, ShardOrder::cyclic()}, Shard{0, {}, 1}}),
-             ContainsSubstring("Shard(0, cyclic(1)) deals out many"));
-  CHECK_THAT(refusal({4}, {Partial{}, Partial{Merge::max}}),
-             ContainsSubstring("axis 'tensor': all Partial placements merge alike (Partial(max), "
-                               "after Partial(sum))"));
-  CHECK_THAT(refusal({4}, {whole, whole}, {Rank{0}}),
-             ContainsSubstring("every rank of the mesh is one of the communicator's (1 ranks"));
+      ContainsSubstring("the width of a halo must be at least 0 (Shard(0, even, halo -1)); use 0"));
   CHECK_THAT(
-      refusal({4}, {whole, whole}, {Rank{0}, Rank{1}, Rank{2}, Rank{3}, Rank{1}, Rank{5}}),
-      ContainsSubstring("a rank stands for one place of the mesh (rank 1); give every rank once"));
+      refusal({4}, {Shard{0, ShardOrder::zigzag(), 1}, whole}),
+      ContainsSubstring("a dimension with a halo needs one block of indices on each rank (Shard(0, "
+                        "zigzag, halo 1) "
+                        "gives a rank several, and dimension 0 has a halo of 1); use the order "
+                        "even or weighted"));
+  CHECK_THAT(refusal({4}, {Shard{0, ShardOrder::cyclic()}, Shard{0, {}, 1}}),
+             ContainsSubstring("Shard(0, cyclic(1)) gives a rank several"));
+  CHECK_THAT(
+      refusal({4}, {Partial{}, Partial{Merge::max}}),
+      ContainsSubstring(
+          "axis 'tensor': all Partial placements must merge by the same operation (Partial(max), "
+          "after Partial(sum))"));
+  CHECK_THAT(
+      refusal({4}, {whole, whole}, {Rank{0}}),
+      ContainsSubstring("each rank of the mesh needs one rank of the communicator (1 ranks"));
+  CHECK_THAT(refusal({4}, {whole, whole}, {Rank{0}, Rank{1}, Rank{2}, Rank{3}, Rank{1}, Rank{5}}),
+             ContainsSubstring("a rank appears twice in the mesh (rank 1); give every rank once"));
   const Layout layout(mesh, {4, 4}, {Shard{0}, Shard{1}});
   CHECK_THAT(test::message_of<contract_error>([&] { (void)layout.to_local(Rank{0}, Indices{1}); }),
-             ContainsSubstring("heddle::Layout::to_local: there is one index for each dimension (1 "
+             ContainsSubstring("heddle::Layout::to_local: each dimension needs one index (1 "
                                "given, 2 dimensions)"));
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)layout.to_global(Rank{0}, Indices{2, 0});

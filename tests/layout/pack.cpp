@@ -185,28 +185,30 @@ TEST_CASE("what is no table is refused") {
   CHECK_THAT(refusal(""), ContainsSubstring("the first line must be \"heddle-pack-table 1\""));
   CHECK_THAT(refusal("heddle-pack-table 2\nbytes 8\n8 1\n"), ContainsSubstring("first line"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8 32\n256 1.5 x\n"),
-             ContainsSubstring("line 3 must hold bytes as whole numbers, and gains (\"256 1.5 x\", "
-                               "of which x is none)"));
+             ContainsSubstring("line 3 must hold whole numbers of bytes, and gains (\"256 1.5 x\", "
+                               "where x is neither)"));
   CHECK_THAT(
       refusal("heddle-pack-table 1\nbytes 8 -32\n256 1 1\n"),
-      ContainsSubstring("line 2 must hold bytes as whole numbers, and gains (\"bytes 8 -32\", "
-                        "of which -32 is none)"));
-  CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8.5\n256 1\n"), ContainsSubstring("8.5 is none"));
-  CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n-256 1\n"), ContainsSubstring("-256 is none"));
+      ContainsSubstring("line 2 must hold whole numbers of bytes, and gains (\"bytes 8 -32\", "
+                        "where -32 is neither)"));
+  CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8.5\n256 1\n"),
+             ContainsSubstring("8.5 is neither"));
+  CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n-256 1\n"),
+             ContainsSubstring("-256 is neither"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n256.5 1\n"),
-             ContainsSubstring("256.5 is none"));
+             ContainsSubstring("256.5 is neither"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n99999999999999999999 1\n"),
-             ContainsSubstring("99999999999999999999 is none"));
+             ContainsSubstring("99999999999999999999 is neither"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n256 1.5x\n"),
-             ContainsSubstring("1.5x is none"));
+             ContainsSubstring("1.5x is neither"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n256 inf\n"),
-             ContainsSubstring("a gain is a ratio of times: more than 0"));
+             ContainsSubstring("a gain is a ratio of times, and must be finite and more than 0"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8 32\n256 1.5\n"),
              ContainsSubstring("one gain for every size and run (1 for 1 x 2)"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 32 8\n256 1 1\n"),
              ContainsSubstring("sizes and runs must ascend from more than 0"));
   CHECK_THAT(refusal("heddle-pack-table 1\nbytes 8\n256 0\n"),
-             ContainsSubstring("a gain is a ratio of times: more than 0"));
+             ContainsSubstring("a gain is a ratio of times, and must be finite and more than 0"));
   CHECK_THAT(refusal("heddle-pack-table 1\n"), ContainsSubstring("must ascend"));
 }
 

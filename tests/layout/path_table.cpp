@@ -65,17 +65,17 @@ TEST_CASE("what is no table of paths is refused") {
   CHECK_THAT(refusal(""), ContainsSubstring("heddle::read_path_table: the first line must be "
                                             "\"heddle-path-table 1\" (\"\")"));
   CHECK_THAT(refusal("heddle-path-table 2\ndirect\n" + gains), ContainsSubstring("first line"));
-  CHECK_THAT(refusal(head), ContainsSubstring("there must be a path to choose"));
+  CHECK_THAT(refusal(head), ContainsSubstring("a table needs at least one path"));
   CHECK_THAT(refusal(head + gains), ContainsSubstring("the second line must name a path "
                                                       "(\"heddle-pack-table 1\")"));
   CHECK_THAT(refusal(head + "direct\n" + gains + "sideways\n" + gains),
-             ContainsSubstring("the gains of direct are no table"));
+             ContainsSubstring("the gains of direct do not make a table"));
   CHECK_THAT(refusal(head + "staged\n" + gains + "direct\n"),
-             ContainsSubstring("the gains of direct are no table") &&
+             ContainsSubstring("the gains of direct do not make a table") &&
                  ContainsSubstring("the first line must be \"heddle-pack-table 1\""));
-  CHECK_THAT(
-      refusal(head + "direct\n" + gains + "direct\n" + gains),
-      ContainsSubstring("the paths are no table") && ContainsSubstring("direct is there twice"));
+  CHECK_THAT(refusal(head + "direct\n" + gains + "direct\n" + gains),
+             ContainsSubstring("the paths do not make a table") &&
+                 ContainsSubstring("path direct appears twice"));
 }
 
 TEST_CASE("a table of no path or of one twice is refused") {
@@ -83,12 +83,12 @@ TEST_CASE("a table of no path or of one twice is refused") {
         "datatype direct one_shot");
   CHECK(name_of(StridedPath(9)) == "unknown");
   CHECK_THAT(test::message_of<contract_error>([] { PathTable(std::vector<PathTable::Entry>()); }),
-             ContainsSubstring("heddle::PathTable: there must be a path to choose"));
+             ContainsSubstring("heddle::PathTable: a table needs at least one path"));
   const PathTable::Entry entry{StridedPath::direct, PackTable({1}, {1}, {1.0})};
   CHECK_THAT(test::message_of<contract_error>([&] {
                PathTable({entry, entry});
              }),
-             ContainsSubstring("direct is there twice"));
+             ContainsSubstring("path direct appears twice"));
 }
 
 }  // namespace test_path_table

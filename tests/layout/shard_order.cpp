@@ -75,7 +75,7 @@ TEST_CASE("a set of indices is the fewest intervals, and knows where each of the
   CHECK_THAT(test::message_of<contract_error>([&] {
                set.add({11, 13});
              }),
-             ContainsSubstring("indices are added in ascending order (11 after 11)"));
+             ContainsSubstring("indices must be added in ascending order (11 after 11)"));
 }
 
 TEST_CASE("the indices at positions are those one by one") {
@@ -147,18 +147,18 @@ TEST_CASE("orders print, compare, and refuse numbers that mean nothing") {
   CHECK_FALSE(ShardOrder::cyclic(5).in_blocks());
   const auto refusal = [](auto&& call) { return test::message_of<contract_error>(call); };
   CHECK_THAT(refusal([] { (void)ShardOrder::cyclic(0); }),
-             ContainsSubstring("heddle::ShardOrder::cyclic: 'block' is at least 1 (0)"));
+             ContainsSubstring("heddle::ShardOrder::cyclic: 'block' must be at least 1 (0)"));
   CHECK_THAT(refusal([] { (void)ShardOrder::strided(-1); }),
-             ContainsSubstring("'pieces' is at least 1 (-1)"));
+             ContainsSubstring("'pieces' must be at least 1 (-1)"));
   CHECK_THAT(refusal([] {
                (void)ShardOrder::weighted({1, -1});
              }),
-             ContainsSubstring("weights are at least 0, and one of them is more (1, -1)"));
+             ContainsSubstring("weights must be at least 0, and one of them above 0 (1, -1)"));
   CHECK_THAT(refusal([] { (void)ShardOrder::weighted({0, 0}); }), ContainsSubstring("(0, 0)"));
   CHECK_THAT(refusal([] {
                (void)ShardOrder::weighted({1, 1}).share(4, 3, 0);
              }),
-             ContainsSubstring("there is one weight for each rank (2 weights, 3 ranks)"));
+             ContainsSubstring("each rank needs one weight (2 weights, 3 ranks)"));
 }
 
 TEST_CASE("blocks of any length, and what is no rank") {
@@ -171,9 +171,10 @@ TEST_CASE("blocks of any length, and what is no rank") {
   const auto refusal = [](std::int64_t n_of, std::int64_t ranks, std::int64_t rank) {
     return test::message_of<contract_error>([=] { (void)ShardOrder().share(n_of, ranks, rank); });
   };
-  CHECK_THAT(refusal(4, 2, 2),
-             ContainsSubstring("heddle::ShardOrder::share: one of the ranks has a share of n "
-                               "indices (rank 2 of 2, n = 4)"));
+  CHECK_THAT(
+      refusal(4, 2, 2),
+      ContainsSubstring("heddle::ShardOrder::share: n must be at least 0, and the rank one of "
+                        "the ranks (rank 2 of 2, n = 4)"));
   CHECK_THAT(refusal(4, 2, -1), ContainsSubstring("(rank -1 of 2, n = 4)"));
   CHECK_THAT(refusal(4, 0, 0), ContainsSubstring("(rank 0 of 0, n = 4)"));
   CHECK_THAT(refusal(-1, 2, 0), ContainsSubstring("(rank 0 of 2, n = -1)"));

@@ -40,7 +40,7 @@ TEST_CASE("a machine without ranks and a link of nonsense are refused with their
   const auto refusal = [](int ranks, Link link) {
     return test::message_of<contract_error>([&] { (void)Machine::uniform(ranks, {}, link); });
   };
-  CHECK_THAT(refusal(0, {}), ContainsSubstring("heddle::Machine::uniform: a machine has at least "
+  CHECK_THAT(refusal(0, {}), ContainsSubstring("heddle::Machine::uniform: a machine needs at least "
                                                "one rank (ranks = 0)"));
   CHECK_THAT(refusal(-2, {}), ContainsSubstring("ranks = -2"));
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// IndexSet: which indices of a dimension lie on a rank. For layouts, and for whoever asks one.
+/// IndexSet: the indices of a dimension that lie on a rank.
 
 #include <cstdint>
 #include <iosfwd>
@@ -15,48 +15,49 @@
 
 namespace heddle::inline v0 {
 
-/// The indices from `begin` on, below `end`.
+/// The indices [begin, end).
 struct Interval {
-  std::int64_t begin = 0;  ///< the first one
-  std::int64_t end = 0;    ///< the one after the last
+  std::int64_t begin = 0;  ///< the first index
+  std::int64_t end = 0;    ///< one past the last index
   /// Number of indices.
   [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// Indices in ascending order, as the fewest intervals that hold them. Where they are a rank's
-/// share of a dimension, the index at position l has the local index l there.
+/// A set of indices in ascending order, stored as the fewest intervals that hold them. If the set
+/// is a rank's share of a dimension, the index at position l has the local index l on that rank.
 class IndexSet {
  public:
-  /// None.
+  /// Constructs the empty set.
   IndexSet() = default;
-  /// 0 to n - 1.
+  /// Constructs the indices 0 to n - 1.
   explicit IndexSet(std::int64_t n) { add({0, n}); }
 
-  /// Adds indices behind those that are there; an empty interval adds none.
-  /// @throws contract_error where it begins before the last one's end.
+  /// Appends an interval of indices. An empty interval adds none.
+  /// @throws contract_error if it begins before the end of the last interval.
   void add(Interval next);
 
-  /// The intervals, ascending, no two of which touch.
+  /// The intervals in ascending order. No two of them touch.
   [[nodiscard]] std::span<const Interval> intervals() const noexcept { return m_intervals; }
   /// Number of indices.
   [[nodiscard]] std::int64_t size() const noexcept { return m_size; }
-  /// Whether they follow one another; also where there are none.
+  /// Whether the indices are consecutive. True for the empty set.
   [[nodiscard]] bool contiguous() const noexcept { return m_intervals.size() <= 1; }
 
-  /// How many of them come before `index`.
+  /// The number of indices of the set that are below `index`.
   [[nodiscard]] std::int64_t below(std::int64_t index) const;
-  /// Where `index` stands among them; none: it is not one of them.
+  /// The position of `index` in the set, or nullopt if it is not in the set.
   [[nodiscard]] std::optional<std::int64_t> position(std::int64_t index) const;
-  /// The one at `position`. @throws contract_error where there are not so many.
+  /// The index at `position`. @throws contract_error unless 0 <= position < size().
   [[nodiscard]] std::int64_t operator[](std::int64_t position) const;
 
-  /// Those at `positions`, which lie below size(): what is left of a share that is dealt out again.
+  /// The subset at `positions`, which must be below size(). Used to distribute a rank's share again
+  /// over another mesh axis.
   [[nodiscard]] IndexSet at(const IndexSet& positions) const;
 
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 
-  /// As in "0-3, 8-11"; "none".
+  /// Prints "0-3, 8-11", or "none".
   friend std::ostream& operator<<(std::ostream& out, const IndexSet& set);
 
  private:

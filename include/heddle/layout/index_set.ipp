@@ -22,7 +22,7 @@ HEDDLE_INLINE void IndexSet::add(Interval next) {
   if (next.size() <= 0) return;
   const std::int64_t last = m_intervals.empty() ? next.begin : m_intervals.back().end;
   expects(last <= next.begin, [&] {
-    return Complaint{"heddle::IndexSet", "indices are added in ascending order",
+    return Complaint{"heddle::IndexSet", "indices must be added in ascending order",
                      text(next.begin, " after ", last - 1)};
   });
   if (!m_intervals.empty() && last == next.begin)
@@ -61,7 +61,7 @@ HEDDLE_INLINE std::int64_t IndexSet::operator[](std::int64_t position) const {
 HEDDLE_INLINE IndexSet IndexSet::at(const IndexSet& positions) const {
   IndexSet chosen;
   std::size_t next = 0;
-  std::int64_t before = 0;  // positions of the intervals that are past
+  std::int64_t before = 0;  // positions in the intervals before `next`
   for (Interval wanted : positions.m_intervals) {
     while (wanted.size() > 0) {
       while (before + m_intervals[next].size() <= wanted.begin)

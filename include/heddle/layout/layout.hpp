@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Layout: which elements of a tensor lie on which rank of a mesh, and where there. Arithmetic on
-/// indices only; the elements are Sharded's, in tensor/.
+/// Layout: which elements of a tensor lie on which rank of a mesh, and at which position. It holds
+/// no elements, only index arithmetic. Sharded, in tensor/, holds the elements.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,78 +22,84 @@
 
 namespace heddle::inline v0 {
 
-/// The sizes of a tensor of 1 to 8 dimensions, and one placement for each axis of a mesh.
+/// The distribution of a tensor over a mesh: the sizes of a tensor of 1 to 8 dimensions, and one
+/// placement for each axis of the mesh.
 ///
-/// What a rank has is a range of indices of each dimension, dealt out by the axes that shard it,
-/// and in its memory a dense array of them, in ascending order, the last dimension fastest; with
-/// `halo` elements more at both ends of a dimension that has one. Sizes need not divide: they may
-/// be 0, or fewer than ranks, some of which have no elements then.
+/// A rank owns a set of indices of each dimension, as the axes that shard the dimension distribute
+/// it. In memory it has a dense array of these elements, in ascending order, the last dimension
+/// fastest. If a dimension has a halo, the array has `halo` more elements at both of its ends.
+/// Sizes need not be multiples of the number of ranks. They may be 0 or below the number of ranks,
+/// and then some ranks have no elements.
 ///
-/// The ranks of a mesh are those of a communicator, or some of them: rank r of the mesh is its
-/// ranks()[r]. Immutable; copies share what it is made of.
+/// The ranks of a mesh are all or some ranks of a communicator: rank r of the mesh is rank
+/// ranks()[r] of the communicator. A Layout is immutable, and copies share its data.
 class Layout {
  public:
-  /// The most dimensions of a tensor.
+  /// The largest number of dimensions of a tensor.
   static constexpr std::size_t max_dims = 8;
 
-  /// `Layout({{"data", 2}}, {rows, columns}, {Shard{0}})`. Without `ranks`, rank r of the mesh is
-  /// the communicator's rank r.
-  /// @throws contract_error for sizes, placements or ranks that do not fit together.
+  /// Constructs a layout: `Layout({{"data", 2}}, {rows, columns}, {Shard{0}})`. If `ranks` is
+  /// empty, rank r of the mesh is rank r of the communicator.
+  /// @throws contract_error if sizes, placements and ranks do not fit together.
   Layout(MeshShape mesh, std::vector<std::int64_t> sizes, std::vector<Placement> placements,
          std::vector<Rank> ranks = {});
 
   /// The mesh.
   [[nodiscard]] const MeshShape& mesh() const noexcept { return m_body->mesh; }
-  /// Elements along each dimension.
+  /// Number of elements along each dimension.
   [[nodiscard]] const std::vector<std::int64_t>& sizes() const noexcept { return m_body->sizes; }
-  /// One for each axis of the mesh.
+  /// The placements, one for each axis of the mesh.
   [[nodiscard]] const std::vector<Placement>& placements() const noexcept {
     return m_body->placements;
   }
-  /// The communicator's rank of each rank of the mesh.
+  /// The rank in the communicator of each rank of the mesh.
   [[nodiscard]] const std::vector<Rank>& ranks() const noexcept { return m_body->ranks; }
   /// Number of dimensions.
   [[nodiscard]] std::size_t dims() const noexcept { return m_body->sizes.size(); }
-  /// Elements of the tensor.
+  /// Number of elements of the tensor.
   [[nodiscard]] std::int64_t elements() const noexcept {
     std::int64_t product = 1;
     for (const std::int64_t size : m_body->sizes) product *= size;
     return product;
   }
-  /// Elements more at each end of dimension `dim`: the most that one of its Shards has.
+  /// Width of the halo at each end of dimension `dim`, in elements: the largest of its Shards.
   [[nodiscard]] std::int64_t halo(std::size_t dim) const { return m_body->halos[dim]; }
-  /// What its parts are merged with; none: it has values.
+  /// The operation that merges the parts of a Partial tensor, or nullopt if no axis is Partial.
   [[nodiscard]] std::optional<Merge> partial() const noexcept { return m_body->partial; }
 
-  /// Which rank of the mesh the communicator's rank `of_all` is; none: it has no elements.
+  /// The rank of the mesh that is rank `of_all` of the communicator, or nullopt if it is not in the
+  /// mesh and has no elements.
   [[nodiscard]] std::optional<Rank> rank_here(Rank of_all) const;
 
-  /// The indices of dimension `dim` that rank `rank` of the mesh has, without a halo.
+  /// The indices of dimension `dim` that rank `rank` of the mesh owns, without the halo.
   [[nodiscard]] IndexSet indices(Rank rank, std::size_t dim) const;
-  /// Elements that rank `rank` of the mesh has along each dimension, without a halo.
+  /// Number of elements that rank `rank` of the mesh owns along each dimension, without the halo.
   [[nodiscard]] std::vector<std::int64_t> local_sizes(Rank rank) const;
-  /// The same with the halo at both ends: extents of its array.
+  /// The extents of the array of rank `rank`: local_sizes() with the halo at both ends.
   [[nodiscard]] std::vector<std::int64_t> extents(Rank rank) const;
 
-  /// The element at `local`, positions without a halo, of rank `rank` of the mesh.
-  /// @throws contract_error where there is none.
+  /// The global indices of the element at `local` on rank `rank` of the mesh. Positions in `local`
+  /// do not count the halo.
+  /// @throws contract_error if there is no such element.
   [[nodiscard]] std::vector<std::int64_t> to_global(Rank rank,
                                                     std::span<const std::int64_t> local) const;
-  /// Where rank `rank` of the mesh has the element at `global`, without a halo; none: it has not.
+  /// The position of the element at `global` on rank `rank` of the mesh, not counting the halo, or
+  /// nullopt if the rank does not own it.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> to_local(
       Rank rank, std::span<const std::int64_t> global) const;
-  /// The ranks of the mesh that have the element at `global`, or a part of it, ascending.
+  /// The ranks of the mesh that own the element at `global`, or a part of it, in ascending order.
   [[nodiscard]] std::vector<Rank> owners(std::span<const std::int64_t> global) const;
 
-  /// The same mesh, ranks and sizes with other placements. @throws as the constructor does.
+  /// Returns the layout with the same mesh, ranks and sizes, but other placements.
+  /// @throws contract_error as the constructor does.
   [[nodiscard]] Layout with(std::vector<Placement> placements) const;
 
   friend bool operator==(const Layout& a, const Layout& b) {
     return a.m_body == b.m_body || *a.m_body == *b.m_body;
   }
 
-  /// As in "6 x 5 on data=2 x tensor=2 as Shard(0), Replicate"; with "(ranks 3, 1)" where the ranks
-  /// are not the communicator's first ones in their order.
+  /// Prints "6 x 5 on data=2 x tensor=2 as Shard(0), Replicate". It adds "(ranks 3, 1)" unless rank
+  /// r of the mesh is rank r of the communicator.
   friend std::ostream& operator<<(std::ostream& out, const Layout& layout);
 
  private:

@@ -31,9 +31,9 @@ HEDDLE_INLINE Layout::Layout(MeshShape mesh, std::vector<std::int64_t> sizes,
   check_sizes(body);
   body.halos.assign(body.sizes.size(), 0);
   expects(body.placements.size() == body.mesh.axes().size(), [&] {
-    return Complaint{where, "there is one placement for each axis of the mesh",
+    return Complaint{where, "each axis of the mesh needs one placement",
                      text(body.placements.size(), " placements, the mesh is ", body.mesh),
-                     "give Replicate where an axis has no other"};
+                     "give Replicate for an axis that does not divide the tensor"};
   });
   for (std::size_t axis = 0; axis < body.placements.size(); ++axis) check_placement(body, axis);
   check_halos(body);
@@ -118,15 +118,16 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Layout& layout) 
 
 HEDDLE_INLINE void Layout::check_sizes(const Body& body) {
   expects(!body.sizes.empty() && body.sizes.size() <= max_dims, [&] {
-    return Complaint{where, "a tensor has 1 to 8 dimensions", text(body.sizes.size(), " sizes"),
-                     "give a single number the size 1, and join dimensions where there are more"};
+    return Complaint{
+        where, "a tensor must have 1 to 8 dimensions", text(body.sizes.size(), " sizes"),
+        "use one dimension of size 1 for a scalar, and join dimensions if there are more than 8"};
   });
   std::int64_t elements = 1;
   for (const std::int64_t size : body.sizes)
     expects(
         size >= 0 && !__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements),
         [&] {
-          return Complaint{where, "sizes are at least 0, and 64 bits hold their product",
+          return Complaint{where, "sizes must be at least 0, and their product must fit in 64 bits",
                            text("size ", size)};
         });
 }
@@ -139,9 +140,9 @@ HEDDLE_INLINE void Layout::check_placement(Body& body, std::size_t axis) {
   };
   if (const Partial* partial = std::get_if<Partial>(&body.placements[axis])) {
     expects(!body.partial || *body.partial == partial->merge, [&] {
-      return fail("all Partial placements merge alike",
+      return fail("all Partial placements must merge by the same operation",
                   text(*partial, ", after ", Partial{*body.partial}),
-                  "redistribute one of them before");
+                  "redistribute one of them first");
     });
     body.partial = partial->merge;
   }
@@ -150,25 +151,25 @@ HEDDLE_INLINE void Layout::check_placement(Body& body, std::size_t axis) {
   expects(shard->dim >= 0 && static_cast<std::size_t>(shard->dim) < body.sizes.size(), [&] {
     return fail("no such dimension",
                 text(*shard, " of a tensor of ", body.sizes.size(), " dimensions"),
-                "count from 0, the outermost");
+                "number dimensions from 0, the outermost one");
   });
   expects(shard->order.fits(static_cast<std::size_t>(along.size)), [&] {
-    return fail("there is one weight for each rank",
-                text(*shard, " on an axis of ", along.size, " ranks"),
+    return fail("each rank needs one weight", text(*shard, " on an axis of ", along.size, " ranks"),
                 text("give ", along.size, " weights, 0 for a rank without elements"));
   });
   std::int64_t& halo = body.halos[static_cast<std::size_t>(shard->dim)];
   halo = std::max(halo, shard->halo);
-  expects(shard->halo >= 0,
-          [&] { return fail("a halo is at least 0 wide", text(*shard), "leave it out for none"); });
+  expects(shard->halo >= 0, [&] {
+    return fail("the width of a halo must be at least 0", text(*shard), "use 0 for no halo");
+  });
   for (std::size_t other = 0; other <= axis; ++other) {
     const Shard* same = std::get_if<Shard>(&body.placements[other]);
     if (same == nullptr || same->dim != shard->dim) continue;
     expects(halo == 0 || same->order.in_blocks(), [&] {
       return fail(
-          "a halo is around one block of neighbours",
-          text(*same, " deals out many, and dimension ", shard->dim, " has a halo of ", halo),
-          "take the order even or weighted, or leave the halo out");
+          "a dimension with a halo needs one block of indices on each rank",
+          text(*same, " gives a rank several, and dimension ", shard->dim, " has a halo of ", halo),
+          "use the order even or weighted, or no halo");
     });
   }
 }
@@ -181,9 +182,9 @@ HEDDLE_INLINE void Layout::check_halos(const Body& body) {
                 !__builtin_add_overflow(extent, body.sizes[dim], &extent) &&
                 !__builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 1), &elements),
             [&] {
-              return Complaint{where, "64 bits hold the product of sizes with their halos",
+              return Complaint{where, "the product of sizes with their halos must fit in 64 bits",
                                text("size ", body.sizes[dim], ", halo ", body.halos[dim]),
-                               "make the halo narrower"};
+                               "use a narrower halo"};
             });
   }
 }
@@ -193,24 +194,24 @@ HEDDLE_INLINE void Layout::check_ranks(Body& body) {
   if (body.ranks.empty())
     for (std::size_t r = 0; r < size; ++r) body.ranks.emplace_back(r);
   expects(body.ranks.size() == size, [&] {
-    return Complaint{where, "every rank of the mesh is one of the communicator's",
+    return Complaint{where, "each rank of the mesh needs one rank of the communicator",
                      text(body.ranks.size(), " ranks, the mesh is ", body.mesh),
-                     text("give ", size, " ranks, or none for the first ones in their order")};
+                     text("give ", size, " ranks, or none for ranks 0, 1, ...")};
   });
   std::vector<Rank> sorted = body.ranks;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
   expects(twice == sorted.end(), [&] {
-    return Complaint{where, "a rank stands for one place of the mesh", text("rank ", *twice),
-                     "give every rank once, on a smaller mesh where there are too few"};
+    return Complaint{where, "a rank appears twice in the mesh", text("rank ", *twice),
+                     "give every rank once, or use a smaller mesh"};
   });
 }
 
 HEDDLE_INLINE void Layout::expect_dims(const char* what, std::size_t given) const {
   expects(given == dims(), [&] {
-    return Complaint{text(where, "::", what), "there is one index for each dimension",
+    return Complaint{text(where, "::", what), "each dimension needs one index",
                      text(given, " given, ", dims(), " dimensions"),
-                     "give all of them, the outermost first"};
+                     "give all indices, the outermost first"};
   });
 }
 

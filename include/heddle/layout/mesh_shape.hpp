@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// MeshShape: ranks as a grid with named axes, {"pipe", 2} x {"data", 2}. Arithmetic only; the
-/// communicators of a mesh live in comm/.
+/// MeshShape: a grid of ranks with named axes, {"pipe", 2} x {"data", 2}. It does arithmetic only.
+/// The communicators of a mesh are in comm/.
 
 #include <initializer_list>
 #include <iosfwd>
@@ -17,23 +17,25 @@
 
 namespace heddle::inline v0 {
 
-/// One named dimension of a mesh.
+/// A named axis of a mesh.
 struct MeshAxis {
   std::string name;  ///< "pipe", "data", ...; unique in its mesh
-  int size = 1;      ///< number of ranks along it
+  int size = 1;      ///< number of ranks along the axis
   friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
 };
 
-/// The shape of a device mesh. Ranks are numbered with the last axis fastest.
+/// The shape of a mesh of ranks. Ranks are numbered with the last axis fastest.
 class MeshShape {
  public:
-  /// @throws contract_error for no axes, a size below 1, an empty or repeated name, or more ranks
-  /// than an int counts.
+  /// Constructs a mesh from its axes, the slowest first.
+  /// @throws contract_error if there are no axes, a size is below 1, a name is empty or repeated,
+  /// or
+  ///         the number of ranks does not fit in an int.
   MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
-  /// As above.
+  /// Constructs a mesh from its axes, as above.
   explicit MeshShape(std::vector<MeshAxis> axes);
 
-  /// The axes, the first varying slowest.
+  /// The axes, the slowest first.
   [[nodiscard]] const std::vector<MeshAxis>& axes() const noexcept { return m_axes; }
 
   /// Number of ranks in the mesh.
@@ -43,29 +45,31 @@ class MeshShape {
     return product;
   }
 
-  /// Number of the axis `name`. @throws contract_error where there is none; it lists those there
-  /// are.
+  /// The number of the axis `name`.
+  /// @throws contract_error if there is no such axis. The message lists the axes of the mesh.
   [[nodiscard]] std::size_t axis(std::string_view name) const;
 
-  /// True where an axis has this name.
+  /// Whether an axis has this name.
   [[nodiscard]] bool has(std::string_view name) const noexcept {
     for (const MeshAxis& axis : m_axes)
       if (axis.name == name) return true;
     return false;
   }
 
-  /// Size of the axis `name`.
+  /// Number of ranks along the axis `name`. @throws contract_error if there is no such axis.
   [[nodiscard]] int size(std::string_view name) const { return m_axes[axis(name)].size; }
 
-  /// Coordinate of `rank` on axis number `axis`.
+  /// The coordinate of `rank` on axis number `axis`.
   [[nodiscard]] int coordinate(Rank rank, std::size_t axis) const {
     return static_cast<int>(+rank) / stride(axis) % m_axes[axis].size;
   }
 
-  /// The rank at `coordinates`, one per axis.
+  /// The rank at `coordinates`, one for each axis.
+  /// @throws contract_error if their number is wrong, or one lies outside of its axis.
   [[nodiscard]] Rank rank(const std::vector<int>& coordinates) const;
 
-  /// The rank whose coordinate on `axis` is `coordinate` and that shares all others with `rank`.
+  /// The rank with coordinate `coordinate` on axis number `axis`, and the coordinates of `rank` on
+  /// all other axes.
   [[nodiscard]] Rank moved(Rank rank, std::size_t axis, int coordinate) const {
     return Rank{static_cast<int>(+rank) +
                 (coordinate - this->coordinate(rank, axis)) * stride(axis)};
@@ -73,6 +77,7 @@ class MeshShape {
 
   friend bool operator==(const MeshShape&, const MeshShape&) = default;
 
+  /// Prints "pipe=2 x data=2".
   friend std::ostream& operator<<(std::ostream& out, const MeshShape& shape);
 
  private:

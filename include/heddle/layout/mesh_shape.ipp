@@ -25,21 +25,21 @@ HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::mov
   const auto fail = [](const char* what, std::string why) {
     return Complaint{"heddle::MeshShape", what, std::move(why)};
   };
-  expects(!m_axes.empty(), [&] { return fail("a mesh has at least one axis", {}); });
+  expects(!m_axes.empty(), [&] { return fail("a mesh needs at least one axis", {}); });
   std::int64_t ranks = 1;
   for (std::size_t i = 0; i < m_axes.size(); ++i) {
     const auto& [name, size] = m_axes[i];
     expects(size >= 1, [&] {
-      return fail("an axis has at least one rank", text("axis '", name, "' has size ", size));
+      return fail("an axis needs at least one rank", text("axis '", name, "' has size ", size));
     });
     expects(!name.empty(), [&] { return fail("an axis has no name", text("axis ", i)); });
     for (std::size_t j = 0; j < i; ++j)
       expects(m_axes[j].name != name,
-              [&] { return fail("two axes have one name", text("'", name, "'")); });
+              [&] { return fail("two axes have the same name", text("'", name, "'")); });
     ranks *= size;
     expects(ranks <= std::numeric_limits<int>::max(), [&] {
-      return fail("the mesh has more ranks than an int counts",
-                  text("axes up to '", name, "' make ", ranks));
+      return fail("the number of ranks of the mesh does not fit in an int",
+                  text("axes up to '", name, "' have ", ranks));
     });
   }
 }
@@ -56,14 +56,14 @@ HEDDLE_INLINE std::size_t MeshShape::axis(std::string_view name) const {
 
 HEDDLE_INLINE Rank MeshShape::rank(const std::vector<int>& coordinates) const {
   expects(coordinates.size() == m_axes.size(), [&] {
-    return Complaint{"heddle::MeshShape::rank", "one coordinate per axis is needed",
+    return Complaint{"heddle::MeshShape::rank", "each axis needs one coordinate",
                      text(coordinates.size(), " given, ", m_axes.size(), " axes")};
   });
   int number = 0;
   for (std::size_t i = 0; i < m_axes.size(); ++i) {
     expects(coordinates[i] >= 0 && coordinates[i] < m_axes[i].size, [&] {
       return Complaint{
-          "heddle::MeshShape::rank", "a coordinate lies outside its axis",
+          "heddle::MeshShape::rank", "a coordinate lies outside of its axis",
           text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ", coordinates[i])};
     });
     number = number * m_axes[i].size + coordinates[i];

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// pack() and unpack(): the bytes of a StridedBlock into one piece and back, in host memory.
+/// pack() and unpack(): copy the bytes of a StridedBlock to contiguous host memory and back.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,21 +26,21 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// A run whose length the compiler knows: one instruction, or a few.
+/// Copies a run whose length is known at compile time, with one or a few instructions.
 template <Bytes length>
 struct FixedRun {
   static constexpr Bytes bytes = length;
   void operator()(std::byte* to, const std::byte* from) const { std::memcpy(to, from, length); }
 };
 
-/// The length of a run that is shorter than what one instruction could copy, or 0.
+/// The length of a run that is shorter than one instruction could copy, or 0.
 template <class Run>
 inline constexpr Bytes word_of = 0;
 template <Bytes length>
 inline constexpr Bytes word_of<FixedRun<length>> = length <= 8 ? length : 0;
 
-/// A short run of more than `piece` bytes: by pieces of that length, the last of which begins
-/// before the end of the one before it.
+/// Copies a short run of more than `piece` bytes in pieces of that length. The last piece overlaps
+/// the one before it.
 template <Bytes piece>
 struct RunInPieces {
   Bytes bytes;
@@ -51,21 +51,21 @@ struct RunInPieces {
   }
 };
 
-/// A run of any length, by the library's memcpy.
+/// Copies a run of any length with the library's memcpy.
 struct AnyRun {
   Bytes bytes;
   void operator()(std::byte* to, const std::byte* from) const { std::memcpy(to, from, bytes); }
 };
 
 inline constexpr Bytes cache_line = 64;
-/// So many bytes are asked for before their turn, of lines where runs are short. From 3 to 5 KiB
-/// all is equally fast where it was measured.
+/// The distance of software prefetches, in bytes of the lines that are read. Distances from 3 to
+/// 5 KiB were equally fast in measurements.
 inline constexpr Bytes bytes_ahead = 4096;
 
 #if defined(__SSE2__)
-/// A run of 16-byte words that is written past the caches: it need not be read into them first, and
-/// puts nothing else out. What is read is asked for ahead, line by line, also of the runs that
-/// follow `stride` bytes after one another: the processor's own prefetching begins anew with each.
+/// Copies a run of 16-byte words with non-temporal stores. They need not read the target into the
+/// caches first, and evict nothing from them. The source is prefetched line by line, also across
+/// runs, which are `stride` bytes apart, because the hardware prefetcher starts anew with each run.
 template <bool packs>
 struct StreamedRun {
   StreamedRun(Bytes length, std::int64_t stride)
@@ -75,12 +75,12 @@ struct StreamedRun {
         m_wrap(static_cast<Bytes>(stride) - length),
         m_crowded(bytes_ahead / length * std::gcd(static_cast<Bytes>(stride), way) > 8 * way) {}
 
-  /// Whether it does so: a line has several of those that are shorter.
+  /// Whether runs of this length are prefetched. Several shorter runs share a cache line.
   [[nodiscard]] static constexpr bool asks(Bytes length) { return length >= cache_line; }
 
   void operator()(std::byte* to, const std::byte* from) const {
     if (!asks(bytes)) return copy_part(to, from, bytes);
-    // By lines of what is written: memory takes whole ones at once.
+    // By lines of the target, because memory takes whole lines at once.
     const Bytes to_line = -reinterpret_cast<std::uintptr_t>(to) % cache_line;
     Bytes at = to_line < bytes ? to_line : bytes;
     if (at > 0) {
@@ -100,9 +100,9 @@ struct StreamedRun {
   Bytes bytes;
 
  private:
-  /// Asks for what is to be read `bytes_ahead` after what lies `at` in this run.
+  /// Prefetches the line that is read `bytes_ahead` bytes after the one at offset `at` of this run.
   void ask(const std::byte* from, Bytes at) const {
-    // As a number: it may lie behind the end of all memory.
+    // An integer, because the address may lie past the end of memory.
     const std::uintptr_t ahead =
         reinterpret_cast<std::uintptr_t>(from) + at + m_ahead + (at + m_rest < bytes ? 0 : m_wrap);
     if (m_crowded)
@@ -110,7 +110,7 @@ struct StreamedRun {
     else
       __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 0);
   }
-  /// A line, by the widest words that the compiler may use.
+  /// Copies a line with the widest words that the compiler may use.
   static void copy_line(std::byte* to, const std::byte* from) {
 #if defined(__AVX512F__)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
@@ -122,8 +122,9 @@ struct StreamedRun {
     for (Bytes at = 0; at < cache_line; at += sizeof(__m128i)) copy_word<true>(to + at, from + at);
 #endif
   }
-  /// A part of a line. Of what is packed, the run beside it has the rest of the line; where a line
-  /// is not written as a whole, memory would have to read it first, and a cache does so sooner.
+  /// Copies a part of a line. In packed memory, the neighbouring run fills the rest of the line. In
+  /// strided memory it stays partial, and a partial line must be read before it is written, which a
+  /// cache does faster than memory.
   static void copy_part(std::byte* to, const std::byte* from, Bytes length) {
     for (Bytes at = 0; at < length; at += sizeof(__m128i)) copy_word<packs>(to + at, from + at);
   }
@@ -136,18 +137,19 @@ struct StreamedRun {
       _mm_store_si128(reinterpret_cast<__m128i*>(to), word);
   }
 
-  static constexpr Bytes way = 4096;  ///< lines as far apart share their place in the first cache
+  static constexpr Bytes way =
+      4096;  ///< lines at this distance map to the same set of the L1 cache
 
-  Bytes m_rest;    ///< how far in a run the line lies that is asked for with its first one
-  Bytes m_ahead;   ///< where that is, from the one that is copied
-  Bytes m_wrap;    ///< from the end of a run to the begin of the next one
-  bool m_crowded;  ///< whether the first cache does not hold all lines that are asked for
+  Bytes m_rest;    ///< offset in a run of the line that is prefetched with the first line
+  Bytes m_ahead;   ///< its distance from the line that is copied
+  Bytes m_wrap;    ///< from the end of a run to the beginning of the next run
+  bool m_crowded;  ///< whether the L1 cache cannot hold all prefetched lines
 };
 
-/// Whether a block is to be copied so: it is large enough (as measured on an EPYC of the fifth
-/// generation, 32 MiB of last cache: whoever reads the copy next takes as long as after others),
-/// all of it lies on 16-byte words, and what is written is long pieces, of which few lines are
-/// written in part.
+/// Returns whether to copy a block with non-temporal stores. It must be large (threshold measured
+/// on a fifth-generation EPYC with 32 MiB of last-level cache, such that reading the copy
+/// afterwards takes no longer than after ordinary stores), it must consist of aligned 16-byte
+/// words, and the written pieces must be long, so that few lines are written partially.
 template <bool packs>
 [[nodiscard]] bool streams(const StridedBlock& block, const std::byte* strided,
                            const std::byte* packed) {
@@ -165,7 +167,7 @@ template <bool packs>
 }
 #endif
 
-/// Calls `visit` with the kind of run that copies `bytes` fastest.
+/// Calls `visit` with the run type that copies `bytes` bytes fastest.
 template <class Visit>
 void with_run(Bytes bytes, Visit&& visit) {
   switch (bytes) {
@@ -200,9 +202,8 @@ void copy_run(const Run& run, StridedPointer<packs> strided, PackedPointer<packs
     run(strided, packed);
 }
 
-/// Whether short runs are to be asked for before their turn: each lies in a cache line of its own,
-/// and all of these lines together do not stay in a core's second cache. The processor's own
-/// prefetching sees no line of another page.
+/// Returns whether to prefetch short runs: if each of them lies in a cache line of its own, and all
+/// of these lines together exceed a core's L2 cache. The hardware prefetcher does not cross pages.
 [[nodiscard]] inline bool asks_ahead(const StridedBlock& block) {
   constexpr Bytes second_cache = Bytes{512} << 10;
   if (block.contiguous() || block.run() > 2 * cache_line) return false;
@@ -211,7 +212,7 @@ void copy_run(const Run& run, StridedPointer<packs> strided, PackedPointer<packs
          block.bytes() / block.run() > second_cache / cache_line;
 }
 
-/// Four words at once: packed, they are what one instruction writes or reads.
+/// Copies four words at once. One instruction writes or reads them in packed memory.
 template <bool packs, Bytes word>
 void copy_four(std::int64_t stride, StridedPointer<packs> strided, PackedPointer<packs> packed) {
   std::byte four[4 * word];
@@ -225,18 +226,18 @@ void copy_four(std::int64_t stride, StridedPointer<packs> strided, PackedPointer
   }
 }
 
-/// The runs of one loop. Few instructions for each: a core looks only so many ahead, and the more
-/// runs there are among them, the more lines are under way.
+/// Copies the runs of one loop, with few instructions for each run. The reorder window of a core
+/// holds a fixed number of instructions, so fewer instructions a run mean more lines in flight.
 template <bool packs, bool asks, class Run>
 void copy_loop(const StridedLoop& loop, const Run& run, StridedPointer<packs> strided,
                PackedPointer<packs> packed) {
-  // Of its own: bytes that are written might be the loop's, for all that a compiler knows.
+  // Local copies, because the compiler must assume that written bytes alias the loop.
   const auto [count, stride] = loop;
   const Bytes length = run.bytes;
-  // As numbers: what is asked for may lie behind the end of all memory.
+  // Integers, because a prefetched address may lie past the end of memory.
   const std::uintptr_t ahead =
       static_cast<std::uintptr_t>(stride) * (bytes_ahead / (length + cache_line - 1));
-  // Into the second cache: of strides that are powers of two the first one holds but a few lines.
+  // To the L2 cache: if strides are powers of two, the L1 cache holds only a few of the lines.
   const auto ask = [&](StridedPointer<packs> now) {
     if constexpr (asks) {
       const std::uintptr_t far = reinterpret_cast<std::uintptr_t>(now) + ahead;
@@ -256,7 +257,7 @@ void copy_loop(const StridedLoop& loop, const Run& run, StridedPointer<packs> st
   }
 }
 
-/// Copies between `strided` memory and what is `packed`. @returns where that goes on.
+/// Copies between `strided` and `packed` memory. Returns where the packed memory continues.
 template <bool packs, bool asks, class Run>
 PackedPointer<packs> copy_loops(std::span<const StridedLoop> loops, const Run& run,
                                 StridedPointer<packs> strided, PackedPointer<packs> packed) {
@@ -274,7 +275,7 @@ PackedPointer<packs> copy_loops(std::span<const StridedLoop> loops, const Run& r
   return packed;
 }
 
-/// All of a block, which begins at `strided`, or a part of one that `streamed` as a whole.
+/// Copies a block that begins at `strided`. `streamed` selects non-temporal stores.
 template <bool packs>
 void copy_block(const StridedBlock& block, StridedPointer<packs> strided,
                 PackedPointer<packs> packed, [[maybe_unused]] bool streamed) {
@@ -291,7 +292,7 @@ void copy_block(const StridedBlock& block, StridedPointer<packs> strided,
     const auto run = static_cast<std::int64_t>(block.run());
     copy(StreamedRun<packs>(block.run(), packs ? block.loops().back().stride : run),
          asks && !StreamedRun<packs>::asks(block.run()));
-    _mm_sfence();  // for whoever is told next that it is there
+    _mm_sfence();  // makes the stores visible before a later signal to another thread
     return;
   }
 #endif
@@ -300,25 +301,27 @@ void copy_block(const StridedBlock& block, StridedPointer<packs> strided,
 
 }  // namespace impl
 
-/// Copies the bytes of `block`, which lie around `base`, to `packed`, in order: block.bytes() of
-/// them.
+/// Copies the bytes of `block`, whose offsets are relative to `base`, to `packed`, in order. It
+/// writes block.bytes() bytes.
 inline void pack(const StridedBlock& block, const std::byte* base, std::byte* packed) {
   const std::byte* const first = base + block.start();
   impl::copy_block<true>(block, first, packed, impl::streams<true>(block, first, packed));
 }
 
-/// Copies block.bytes() bytes from `packed` to where the block's lie around `base`, in order.
+/// Copies block.bytes() bytes from `packed` to the bytes of `block`, whose offsets are relative to
+/// `base`, in order.
 inline void unpack(const StridedBlock& block, const std::byte* packed, std::byte* base) {
   std::byte* const first = base + block.start();
   impl::copy_block<false>(block, first, packed, impl::streams<false>(block, first, packed));
 }
 
-/// The same for the first `bytes` of them alone: of a message that is shorter than it may be.
+/// Copies only the first `bytes` bytes as unpack() does: for a message that is shorter than the
+/// block.
 inline void unpack_first(Bytes bytes, const StridedBlock& block, const std::byte* packed,
                          std::byte* base) {
   if (bytes >= block.bytes()) return unpack(block, packed, base);
   impl::with_run(block.run(), [&](const auto& run) {
-    // Of each loop the turns that are there as a whole; what is left lies in the next one.
+    // Copies the complete turns of each loop. The rest lies in the next inner loop.
     std::byte* to = base + block.start();
     Bytes turn = block.bytes();
     for (auto loops = block.loops(); !loops.empty(); loops = loops.subspan(1)) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// PackTable: whether strided bytes are better packed before they are sent, as measured.
+/// PackTable: measurements that tell whether to pack strided bytes before sending them.
 
 #include <cstddef>
 #include <iosfwd>
@@ -14,37 +14,41 @@
 
 namespace heddle::inline v0 {
 
-/// What packing gains: the time of a message whose bytes the library gathers itself over the time
-/// of packing, sending one piece and unpacking, for some sizes and lengths of runs. In between it
-/// is interpolated in the logarithms of both; outside, the nearest one holds. (As TEMPI's tables,
-/// Pearson et al., HPDC 2021.)
+/// The gain of packing, by the size of a message and the length of its runs. The gain is the time
+/// of a message that the MPI library gathers itself, divided by the time to pack it, send it in one
+/// piece and unpack it. Between the measured sizes and lengths the table interpolates in
+/// logarithms. Outside of them it takes the nearest value. (As TEMPI's tables, Pearson et al., HPDC
+/// 2021.)
 class PackTable {
  public:
-  /// `gains[s * runs.size() + r]` is that of `sizes[s]` bytes in runs of `runs[r]`, both ascending.
-  /// @throws contract_error where these do not fit together.
+  /// Constructs a table: `gains[s * runs.size() + r]` is the gain of `sizes[s]` bytes in runs of
+  /// `runs[r]` bytes.
+  /// @throws contract_error unless sizes and runs ascend from above 0, there is a gain for each
+  /// pair,
+  ///         and every gain is finite and above 0.
   PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains);
 
-  /// How many times as long a message takes that is not packed.
+  /// The gain for `bytes` bytes in runs of `run` bytes: time unpacked over time packed.
   [[nodiscard]] double gain(Bytes bytes, Bytes run) const;
-  /// Whether to pack for such a gain: for more than noise only, as less can go wrong without.
+  /// Whether to pack for such a gain: only if it exceeds `noise`.
   [[nodiscard]] static bool packs(double gain) { return gain > noise; }
-  /// Whether to pack a message.
+  /// Whether to pack a message of `bytes` bytes in runs of `run` bytes.
   [[nodiscard]] bool packs(Bytes bytes, Bytes run) const { return packs(gain(bytes, run)); }
-  /// A gain that may be none.
+  /// The largest gain that may be measurement noise.
   static constexpr double noise = 1.05;
 
-  /// Ascending.
+  /// The measured sizes in bytes, ascending.
   [[nodiscard]] const std::vector<Bytes>& sizes() const noexcept { return m_sizes; }
-  /// Ascending.
+  /// The measured run lengths in bytes, ascending.
   [[nodiscard]] const std::vector<Bytes>& runs() const noexcept { return m_runs; }
 
   friend bool operator==(const PackTable&, const PackTable&) = default;
 
-  /// A line of runs, and one for every size, as read_pack_table() reads it, without loss.
+  /// Writes a line of runs and a line for every size. read_pack_table() reads it without loss.
   friend std::ostream& operator<<(std::ostream& out, const PackTable& table);
 
  private:
-  /// Between which two of `values`, and how far from the one below.
+  /// A position between two values: their indices, and the distance from the lower one, 0 to 1.
   struct Place {
     std::size_t below;
     std::size_t above;
@@ -57,7 +61,7 @@ class PackTable {
   std::vector<double> m_gains;
 };
 
-/// What `<<` has written of a table. @throws format_error where it is not one.
+/// Reads a table that `<<` has written. @throws format_error if the text is not a table.
 [[nodiscard]] PackTable read_pack_table(std::istream& in);
 
 }  // namespace heddle::inline v0

@@ -45,7 +45,8 @@ HEDDLE_INLINE PackTable::PackTable(std::vector<Bytes> sizes, std::vector<Bytes> 
   });
   expects(std::ranges::all_of(m_gains, [](double gain) { return gain > 0 && std::isfinite(gain); }),
           [] {
-            return Complaint{"heddle::PackTable", "a gain is a ratio of times: more than 0"};
+            return Complaint{"heddle::PackTable",
+                             "a gain is a ratio of times, and must be finite and more than 0"};
           });
 }
 
@@ -65,7 +66,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PackTable& table
   for (std::size_t s = 0; s < table.m_sizes.size(); ++s) {
     out << '\n' << table.m_sizes[s];
     for (std::size_t r = 0; r < table.m_runs.size(); ++r) {
-      std::array<char, 32> digits;  // the fewest that are read as the same number
+      std::array<char, 32> digits;  // the fewest digits that read back as the same number
       const double gain = table.m_gains[s * table.m_runs.size() + r];
       const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), gain).ptr;
       out << ' ' << std::string_view(digits.data(), end);
@@ -95,13 +96,13 @@ HEDDLE_INLINE PackTable read_pack_table(std::istream& in) {
   std::vector<Bytes> sizes, runs;
   std::vector<double> gains;
   for (int number = 2; std::getline(in, line); ++number) {
-    // Whole words only: a stream takes "8.5" for an 8, and "-8" for a size of 2^64 - 8.
+    // Whole words only, because a stream reads "8.5" as 8, and "-8" as a size of 2^64 - 8.
     const auto read = [&](std::string_view word, auto& value) {
       const char* const end = word.data() + word.size();
       const auto [at, error] = std::from_chars(word.data(), end, value);
       if (error == std::errc() && at == end) return;
-      throw wrong(text("line ", number, " must hold bytes as whole numbers, and gains"),
-                  text('"', line, "\", of which ", word, " is none"));
+      throw wrong(text("line ", number, " must hold whole numbers of bytes, and gains"),
+                  text('"', line, "\", where ", word, " is neither"));
     };
     std::istringstream words(line);
     std::string word;
@@ -118,7 +119,7 @@ HEDDLE_INLINE PackTable read_pack_table(std::istream& in) {
   try {
     return {std::move(sizes), std::move(runs), std::move(gains)};
   } catch (const contract_error& error) {
-    throw wrong("the numbers are no table", error.what());
+    throw wrong("the numbers do not make a table", error.what());
   }
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// StridedPath and PathTable: how strided bytes travel between memories of ranks, and which way is
-/// the fastest, as measured.
+/// StridedPath and PathTable: the ways in which strided bytes travel between the memories of ranks,
+/// and measurements that tell which way is the fastest.
 
 #include <cstdint>
 #include <iosfwd>
@@ -18,17 +18,17 @@
 
 namespace heddle::inline v0 {
 
-/// How a strided message leaves the memory that it lies in, and how it reaches it. The bytes that
-/// travel are the same, so that the two ranks need not choose alike. (The ways of TEMPI, Pearson et
-/// al., HPDC 2021, where `direct` is called device.)
+/// The way in which a strided message leaves the sender's memory, or reaches the receiver's. All
+/// ways transfer the same bytes, so the two ranks may choose differently. (The ways of TEMPI,
+/// Pearson et al., HPDC 2021, where `direct` is called device.)
 enum class StridedPath : std::uint8_t {
-  datatype,  ///< the MPI library gathers and scatters them itself
-  direct,    ///< packed in the memory where they lie, of which MPI is given a pointer
-  one_shot,  ///< packed by a kernel right into memory of the host
-  staged,    ///< packed where they lie, and the piece copied to memory of the host
+  datatype,  ///< the MPI library gathers and scatters the bytes itself
+  direct,    ///< packed in the memory of the data; MPI gets a pointer to that memory
+  one_shot,  ///< packed by a kernel directly into host memory
+  staged,    ///< packed in the memory of the data, then copied to host memory
 };
 
-/// As in the enumeration.
+/// Returns the name of the enumerator: "datatype".
 [[nodiscard]] constexpr std::string_view name_of(StridedPath path) noexcept {
   switch (path) {
     case StridedPath::datatype: return "datatype";
@@ -38,46 +38,48 @@ enum class StridedPath : std::uint8_t {
   }
   return "unknown";
 }
-/// Likewise.
+/// Prints the name of the enumerator.
 std::ostream& operator<<(std::ostream& out, StridedPath path);
 
-/// The fastest path for messages of any size in runs of any length: the one with the largest gain,
-/// of equal ones the first. Of memory of one kind, as measure_paths() measures it, and
-/// tools/measure writes it to a file.
+/// The fastest path for messages of any size in runs of any length. It is the path with the largest
+/// gain, or the first of several. A table is about one kind of memory. measure_paths() measures it,
+/// and tools/measure writes it to a file.
 class PathTable {
  public:
-  /// A path and its gains over any way to send, the same for all paths of a table.
+  /// A path and its gains. The gains of all paths of a table are relative to the same way to send.
   struct Entry {
-    StridedPath path;  ///< which
-    PackTable gains;   ///< what it gains
+    StridedPath path;  ///< the path
+    PackTable gains;   ///< its gains
     friend bool operator==(const Entry&, const Entry&) = default;
   };
 
-  /// Chooses among these. @throws contract_error where there are none, or one is there twice.
+  /// Constructs a table that chooses among `entries`.
+  /// @throws contract_error if there are none, or if a path appears twice.
   explicit PathTable(std::vector<Entry> entries);
-  /// Chooses `path` always.
+  /// Constructs a table that always chooses `path`.
   explicit PathTable(StridedPath path) : PathTable({{path, PackTable({1}, {1}, {1.0})}}) {}
-  /// Chooses as `gains.packs()` between the library's datatypes and packing in host memory.
+  /// Constructs a table that chooses packing in host memory if `gains.packs()`, or else the MPI
+  /// library's datatypes.
   explicit PathTable(PackTable gains)
       : PathTable({{StridedPath::datatype, PackTable({1}, {1}, {PackTable::noise})},
                    {StridedPath::direct, std::move(gains)}}) {}
 
-  /// How `bytes` in runs of `run` bytes each travel fastest.
+  /// The fastest path for `bytes` bytes in runs of `run` bytes.
   [[nodiscard]] StridedPath choose(Bytes bytes, Bytes run) const;
 
-  /// As they were given.
+  /// The entries, in the order of construction.
   [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return m_entries; }
 
   friend bool operator==(const PathTable&, const PathTable&) = default;
 
-  /// A line with the name of each path, then its gains, as read_path_table() reads it.
+  /// Writes for each path a line with its name, then its gains. read_path_table() reads it.
   friend std::ostream& operator<<(std::ostream& out, const PathTable& table);
 
  private:
   std::vector<Entry> m_entries;
 };
 
-/// What `<<` has written of a table. @throws format_error where it is not one.
+/// Reads a table that `<<` has written. @throws format_error if the text is not a table.
 [[nodiscard]] PathTable read_path_table(std::istream& in);
 
 }  // namespace heddle::inline v0

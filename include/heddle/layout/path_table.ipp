@@ -30,13 +30,13 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, StridedPath path) {
 
 HEDDLE_INLINE PathTable::PathTable(std::vector<Entry> entries) : m_entries(std::move(entries)) {
   expects(!m_entries.empty(), [] {
-    return Complaint{"heddle::PathTable", "there must be a path to choose"};
+    return Complaint{"heddle::PathTable", "a table needs at least one path"};
   });
   for (auto entry = m_entries.begin(); entry != m_entries.end(); ++entry)
     expects(std::none_of(m_entries.begin(), entry,
                          [&](const Entry& other) { return other.path == entry->path; }),
             [&] {
-              return Complaint{"heddle::PathTable", text(entry->path, " is there twice")};
+              return Complaint{"heddle::PathTable", text("path ", entry->path, " appears twice")};
             });
 }
 
@@ -72,7 +72,7 @@ HEDDLE_INLINE PathTable read_path_table(std::istream& in) {
   std::getline(in, line);
   if (line != "heddle-path-table 1")
     throw wrong("the first line must be \"heddle-path-table 1\"", '"' + line + '"');
-  std::vector<std::pair<StridedPath, std::string>> tables;  // and their lines
+  std::vector<std::pair<StridedPath, std::string>> tables;  // with their lines
   while (std::getline(in, line)) {
     if (const std::optional<StridedPath> path = path_of(line))
       tables.emplace_back(*path, "");
@@ -87,13 +87,13 @@ HEDDLE_INLINE PathTable read_path_table(std::istream& in) {
       std::istringstream gains(lines);
       entries.push_back({path, read_pack_table(gains)});
     } catch (const format_error& error) {
-      throw wrong(text("the gains of ", path, " are no table"), error.what());
+      throw wrong(text("the gains of ", path, " do not make a table"), error.what());
     }
   }
   try {
     return PathTable(std::move(entries));
   } catch (const contract_error& error) {
-    throw wrong("the paths are no table", error.what());
+    throw wrong("the paths do not make a table", error.what());
   }
 }
 

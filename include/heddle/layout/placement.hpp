@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Placements: what becomes of a tensor along one axis of a mesh: Shard, Replicate or Partial.
+/// Placement: how a tensor is distributed along one axis of a mesh: Shard, Replicate or Partial.
 
 #include <cstdint>
 #include <iosfwd>
@@ -14,43 +14,43 @@
 
 namespace heddle::inline v0 {
 
-/// Dimension `dim` is dealt out to the ranks of the axis. Where several axes deal out one
-/// dimension, each deals out what the axes before it have left to a rank.
+/// A placement that divides dimension `dim` among the ranks of the axis. If several axes divide one
+/// dimension, each of them divides the indices that the axes before it gave to a rank.
 struct Shard {
-  int dim = 0;            ///< 0 is the outermost
-  ShardOrder order = {};  ///< which indices go to which rank
-  /// So many elements more at both ends of a rank's block, which hold copies of its neighbours'.
+  int dim = 0;            ///< the dimension; 0 is the outermost
+  ShardOrder order = {};  ///< which rank gets which indices
+  /// Width of the halo in elements: copies of neighbours' elements at both ends of a rank's block.
   std::int64_t halo = 0;
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-/// Every rank of the axis has the same.
+/// A placement that gives every rank of the axis a copy of the same elements.
 struct Replicate {
   friend bool operator==(Replicate, Replicate) = default;
 };
 
-/// What elements are merged with.
+/// The operation that merges the parts of a Partial tensor.
 enum class Merge : std::uint8_t { sum, product, min, max };
 
-/// Every rank of the axis has a part of each element: their sum, or what `merge` makes of them, is
-/// its value.
+/// A placement that gives every rank of the axis a part of each element. The value of the element
+/// is the sum of its parts, or the result of another `merge`.
 struct Partial {
-  Merge merge = Merge::sum;  ///< what makes a value of the parts
+  Merge merge = Merge::sum;  ///< the operation that merges the parts
   friend bool operator==(Partial, Partial) = default;
 };
 
-/// One of the three.
+/// The placement of a tensor along one mesh axis.
 using Placement = std::variant<Shard, Replicate, Partial>;
 
-/// As it is written: `sum`.
+/// Prints the name of the operation: `sum`.
 std::ostream& operator<<(std::ostream& out, Merge merge);
-/// As in "Shard(0)", "Shard(1, zigzag)", "Shard(0, even, halo 2)".
+/// Prints "Shard(0)", "Shard(1, zigzag)" or "Shard(0, even, halo 2)".
 std::ostream& operator<<(std::ostream& out, const Shard& shard);
-/// "Replicate".
+/// Prints "Replicate".
 std::ostream& operator<<(std::ostream& out, Replicate);
-/// As in "Partial(sum)".
+/// Prints "Partial(sum)".
 std::ostream& operator<<(std::ostream& out, Partial partial);
-/// As the one that it is.
+/// Prints the alternative that the variant holds.
 std::ostream& operator<<(std::ostream& out, const Placement& placement);
 
 }  // namespace heddle::inline v0

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ShardOrder: how a dimension is dealt out to the ranks of a mesh axis.
+/// ShardOrder: how a dimension is divided among the ranks of a mesh axis.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,51 +18,56 @@
 
 namespace heddle::inline v0 {
 
-/// Which of n indices go to which of P ranks, for any n: nothing is padded, and a rank may have
-/// none. Each rank keeps its indices in ascending order.
+/// A rule that divides n indices among P ranks, for any n. It adds no padding, and a rank may get
+/// no indices. Each rank keeps its indices in ascending order.
 class ShardOrder {
  public:
-  /// As even(): blocks of n / P, of which the first n % P have one more.
+  /// Constructs the order even().
   ShardOrder() = default;
 
-  /// One block for each rank, of n / P indices; the first n % P blocks have one more.
+  /// Returns the order with one block of n / P indices for each rank. The first n % P blocks have
+  /// one index more.
   [[nodiscard]] static ShardOrder even() { return {}; }
-  /// One block for each rank: that of rank r ends at n (w[0] + ... + w[r]) / (w[0] + ... + w[P-1]),
-  /// rounded down. Weights that sum up to n are the sizes of the blocks.
-  /// @throws contract_error for a weight below 0, or none above.
+  /// Returns the order with one block for each rank in proportion to its weight. The block of rank
+  /// r ends at n (w[0] + ... + w[r]) / (w[0] + ... + w[P-1]), rounded down. If the weights sum up
+  /// to n, they are the sizes of the blocks.
+  /// @throws contract_error if a weight is below 0, or if no weight is above 0.
   [[nodiscard]] static ShardOrder weighted(std::vector<std::int64_t> weights);
-  /// Blocks of `block` indices in turn: block k goes to rank k % P. The last one may be shorter.
-  /// @throws contract_error for blocks of less than one index.
+  /// Returns the block-cyclic order: block k of `block` indices goes to rank k % P. The last block
+  /// may be shorter.
+  /// @throws contract_error if `block` is below 1.
   [[nodiscard]] static ShardOrder cyclic(std::int64_t block = 1);
-  /// In `pieces` pieces as even as even() makes them, each of which is dealt out evenly: rank r has
-  /// the r-th block of every piece.
-  /// @throws contract_error for less than one piece.
+  /// Returns the order that divides the indices into `pieces` pieces as even() does, and then each
+  /// piece among the ranks as even() does. Rank r gets the r-th block of every piece.
+  /// @throws contract_error if `pieces` is below 1.
   [[nodiscard]] static ShardOrder strided(std::int64_t pieces);
-  /// In 2 P blocks as even as even() makes them: rank r has block r and block 2 P - 1 - r. Where
-  /// work grows along the dimension, as it does under a causal mask, every rank has as much of it.
+  /// Returns the order that divides the indices into 2 P blocks as even() does, and gives rank r
+  /// the blocks r and 2 P - 1 - r. It balances work that grows along the dimension, as under a
+  /// causal mask.
   [[nodiscard]] static ShardOrder zigzag() { return ShardOrder(Kind::zigzag, 1); }
 
-  /// The indices of `rank`, one of `ranks`, out of n. @throws contract_error for an n below 0, a
-  /// rank that is none of them, or weights of another number of ranks.
+  /// Returns the share of rank `rank` of `ranks` ranks in the indices 0 to n - 1.
+  /// @throws contract_error if n is below 0, if `rank` is not below `ranks`, or if the number of
+  ///         weights is not `ranks`.
   [[nodiscard]] IndexSet share(std::int64_t n, std::int64_t ranks, std::int64_t rank) const;
 
-  /// Whether every rank has one block of neighbours, whatever n is.
+  /// Whether the share of every rank is one interval, for any n.
   [[nodiscard]] bool in_blocks() const noexcept {
     return m_kind == Kind::even || m_kind == Kind::weighted;
   }
-  /// Whether it can deal out to so many.
+  /// Whether the order can divide among `ranks` ranks.
   [[nodiscard]] bool fits(std::size_t ranks) const noexcept {
     return m_kind != Kind::weighted || m_weights.size() == ranks;
   }
 
-  /// It as numbers, for a message: of_numbers() makes it of them.
+  /// Encodes the order as numbers, for a message. of_numbers() decodes them.
   [[nodiscard]] std::vector<std::int64_t> numbers() const;
-  /// What numbers() of the same version of the library returned.
+  /// Decodes an order from the result of numbers() of the same version of the library.
   [[nodiscard]] static ShardOrder of_numbers(std::span<const std::int64_t> numbers);
 
   friend bool operator==(const ShardOrder&, const ShardOrder&) = default;
 
-  /// As in "even", "cyclic(2)", "weighted(3, 1)".
+  /// Prints "even", "cyclic(2)" or "weighted(3, 1)".
   friend std::ostream& operator<<(std::ostream& out, const ShardOrder& order);
 
  private:
@@ -78,7 +83,7 @@ class ShardOrder {
                                         std::int64_t rank) const;
 
   Kind m_kind = Kind::even;
-  std::int64_t m_number = 1;  ///< the block of cyclic, the pieces of strided
+  std::int64_t m_number = 1;  ///< block of cyclic, or pieces of strided
   std::vector<std::int64_t> m_weights;
 };
 

@@ -28,7 +28,7 @@ HEDDLE_INLINE ShardOrder ShardOrder::weighted(std::vector<std::int64_t> weights)
               std::ranges::any_of(weights, [](std::int64_t w) { return w > 0; }),
           [&] {
             return Complaint{"heddle::ShardOrder::weighted",
-                             "weights are at least 0, and one of them is more", list(weights)};
+                             "weights must be at least 0, and one of them above 0", list(weights)};
           });
   ShardOrder order(Kind::weighted, 1);
   order.m_weights = std::move(weights);
@@ -46,7 +46,8 @@ HEDDLE_INLINE ShardOrder ShardOrder::strided(std::int64_t pieces) {
 HEDDLE_INLINE IndexSet ShardOrder::share(std::int64_t n, std::int64_t ranks,
                                          std::int64_t rank) const {
   expects(n >= 0 && rank >= 0 && rank < ranks, [&] {
-    return Complaint{"heddle::ShardOrder::share", "one of the ranks has a share of n indices",
+    return Complaint{"heddle::ShardOrder::share",
+                     "n must be at least 0, and the rank one of the ranks",
                      text("rank ", rank, " of ", ranks, ", n = ", n)};
   });
   IndexSet share;
@@ -55,7 +56,7 @@ HEDDLE_INLINE IndexSet ShardOrder::share(std::int64_t n, std::int64_t ranks,
     case Kind::weighted: share.add(weighted_block(n, ranks, rank)); break;
     case Kind::cyclic: {
       const std::int64_t each = std::min(m_number, n);
-      __extension__ using Wide = __int128;  // blocks times ranks may be more than n, and 64 bits
+      __extension__ using Wide = __int128;  // block times ranks may exceed 64 bits
       for (Wide begin = Wide{rank} * each; begin < n; begin += Wide{ranks} * each)
         share.add({static_cast<std::int64_t>(begin),
                    static_cast<std::int64_t>(std::min<Wide>(begin + each, n))});
@@ -101,7 +102,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const ShardOrder& orde
 HEDDLE_INLINE std::int64_t ShardOrder::at_least_one(const char* order, const char* what,
                                                     std::int64_t number) {
   expects(number >= 1, [&] {
-    return Complaint{text("heddle::ShardOrder::", order), text("'", what, "' is at least 1"),
+    return Complaint{text("heddle::ShardOrder::", order), text("'", what, "' must be at least 1"),
                      text(number)};
   });
   return number;
@@ -122,10 +123,10 @@ HEDDLE_INLINE Interval ShardOrder::block(std::int64_t n, std::int64_t blocks, st
 HEDDLE_INLINE Interval ShardOrder::weighted_block(std::int64_t n, std::int64_t ranks,
                                                   std::int64_t rank) const {
   expects(fits(static_cast<std::size_t>(ranks)), [&] {
-    return Complaint{"heddle::ShardOrder::share", "there is one weight for each rank",
+    return Complaint{"heddle::ShardOrder::share", "each rank needs one weight",
                      text(m_weights.size(), " weights, ", ranks, " ranks")};
   });
-  __extension__ using Wide = __int128;  // n times a sum of weights
+  __extension__ using Wide = __int128;  // n times a sum of weights may exceed 64 bits
   const auto sum = [&](std::int64_t first) {
     return std::accumulate(m_weights.begin(), m_weights.begin() + first, Wide{0});
   };

@@ -3,25 +3,26 @@
 #pragma once
 
 /// @file
-/// Share: which of some things one rank of several has, where they are dealt out evenly and in
-/// order. Collective calls deal out blocks in the same way.
+/// even_share(): the share of one rank if things are divided evenly and in order. Collective calls
+/// divide blocks in the same way.
 
 #include <cstddef>
 
 namespace heddle::inline v0 {
 
-/// The things [first, first + count).
+/// A share: the things [first, first + count).
 struct Share {
-  std::size_t first = 0;  ///< the first of them
-  std::size_t count = 0;  ///< how many they are
+  std::size_t first = 0;  ///< the first thing
+  std::size_t count = 0;  ///< number of things
 
-  /// One past the last.
+  /// One past the last thing.
   [[nodiscard]] constexpr std::size_t end() const noexcept { return first + count; }
   friend constexpr bool operator==(const Share&, const Share&) = default;
 };
 
-/// What rank `rank` of `ranks` has of `count` things: the first count % ranks of them have one
-/// more, and the last ones none where there are fewer things than ranks.
+/// Returns the share of rank `rank` of `ranks` ranks in `count` things. The first count % ranks
+/// ranks have one thing more than the others. If there are fewer things than ranks, the last ranks
+/// have none.
 [[nodiscard]] constexpr Share even_share(std::size_t count, std::size_t ranks,
                                          std::size_t rank) noexcept {
   const std::size_t each = count / ranks, extra = count % ranks;

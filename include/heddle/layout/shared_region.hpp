@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// SharedRegion: the elements that two arrays of one tensor have in common, and which bytes they
-/// are in either: what a rank sends, and where another one puts it.
+/// SharedRegion: the elements that two arrays of one tensor have in common, and their bytes in each
+/// array. A rank sends these bytes from one array, and another rank stores them in the other.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,11 @@
 
 namespace heddle::inline v0 {
 
-/// A dense array, the last dimension fastest, some of whose elements stand for indices.
+/// The shape of a dense array, the last dimension fastest, with room around the elements that it
+/// holds.
 struct ArrayShape {
-  std::vector<std::int64_t> extents;  ///< of each dimension, with what is around
-  std::vector<std::int64_t> first;    ///< where the first index of each dimension stands
+  std::vector<std::int64_t> extents;  ///< extent of each dimension, with the halo
+  std::vector<std::int64_t> first;    ///< position of the first index of each dimension
 
   /// Number of elements.
   [[nodiscard]] std::int64_t elements() const noexcept {
@@ -30,18 +31,19 @@ struct ArrayShape {
     for (const std::int64_t extent : extents) product *= extent;
     return product;
   }
-  /// Bytes of elements of so many. @throws contract_error where 63 bits do not hold them.
+  /// Size of the array in bytes, for elements of `element` bytes.
+  /// @throws contract_error if it does not fit in 63 bits.
   [[nodiscard]] Bytes bytes(Bytes element) const;
 };
 
-/// `size` indices in a row, at the positions from `a` on in one set and from `b` on in another.
+/// A run of `size` common indices: positions [a, a + size) in one set, [b, b + size) in another.
 struct SharedRun {
-  std::int64_t a = 0;     ///< the first position in one
-  std::int64_t b = 0;     ///< and in the other
+  std::int64_t a = 0;     ///< the first position in the first set
+  std::int64_t b = 0;     ///< the first position in the second set
   std::int64_t size = 0;  ///< number of indices
 };
 
-/// The indices of both sets, ascending, in runs as long as can be.
+/// Returns the common indices of two sets in ascending order, as the longest runs possible.
 [[nodiscard]] std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexSet& b);
 
 /// A product of indices, one list of runs for each dimension, that two arrays have.

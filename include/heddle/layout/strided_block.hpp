@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// StridedBlock: which bytes of memory, in which order: runs of bytes in nested loops. For packing,
-/// and for whoever asks whether two descriptions are of the same bytes.
+/// StridedBlock: a sequence of bytes in memory, described as runs of bytes in nested loops. Used
+/// for packing, and to find out whether two descriptions mean the same bytes.
 
 #include <concepts>
 #include <cstddef>
@@ -46,47 +46,48 @@ template <std::integral Number>
 
 }  // namespace impl
 
-/// What repeats what is inside of it.
+/// A loop that repeats the inner loops and the run.
 struct StridedLoop {
-  std::uint64_t count = 1;  ///< times
-  std::int64_t stride = 0;  ///< bytes from one to the next, of either sign
+  std::uint64_t count = 1;  ///< number of turns
+  std::int64_t stride = 0;  ///< bytes from one turn to the next, of either sign
   friend bool operator==(const StridedLoop&, const StridedLoop&) = default;
 };
 
 /// A sequence of bytes in memory, as offsets from an address: run() bytes from start() on, for
-/// every turn of loops(). Made from a contiguous one by shifted() and repeated():
+/// every turn of loops(). It is built from a contiguous block with shifted() and repeated():
 ///
 ///     StridedBlock(8).repeated(256, 2048).repeated(256, 524288)  // the k-face of doubles 256^3
 ///
-/// It is always in the one form that has the longest run and the fewest loops, so that two blocks
-/// are equal just when they are the same bytes in the same order. (The canonical form of TEMPI,
-/// Pearson et al., HPDC 2021, but for the order, which stays: MPI packs by it.) A loop of one turn
-/// leaves none; one that goes on where the loop or the run inside of it ends makes that longer.
-/// Each of these rules takes a loop away, and what is inside is in that form before: no rule is
-/// tried twice.
+/// A block is always in its canonical form, with the longest run and the fewest loops. Therefore
+/// two blocks are equal if and only if they are the same bytes in the same order. (This is the
+/// canonical form of TEMPI, Pearson et al., HPDC 2021, except that the order of bytes stays,
+/// because MPI packs in that order.) A loop of one turn disappears. A loop that continues where the
+/// inner loop or the run ends makes the inner one longer. Each rule removes a loop, and the inner
+/// loops are already in canonical form, so no rule is tried twice.
 class StridedBlock {
  public:
-  /// No bytes.
+  /// Constructs a block of no bytes.
   StridedBlock() = default;
-  /// So many bytes, one after the other.
+  /// Constructs a contiguous block of `run` bytes.
   explicit StridedBlock(Bytes run) : m_run(run) {}
 
-  /// The same, so many bytes further on.
+  /// Returns the block moved by `bytes` bytes. @throws contract_error if an offset does not fit in
+  /// 64 bits.
   [[nodiscard]] StridedBlock shifted(std::int64_t bytes) const;
 
-  /// `count` of them, each `stride` bytes after the one before it. @throws contract_error where
-  /// offsets do not fit in 64 bits.
+  /// Returns `count` copies of the block, each `stride` bytes after the one before it.
+  /// @throws contract_error if an offset does not fit in 64 bits.
   [[nodiscard]] StridedBlock repeated(std::uint64_t count, std::int64_t stride) const;
 
-  /// Offset of the first byte.
+  /// The offset of the first byte.
   [[nodiscard]] std::int64_t start() const noexcept { return m_start; }
-  /// Bytes one after the other; 0: there are no bytes at all.
+  /// Number of bytes in a run. It is 0 if and only if the block has no bytes.
   [[nodiscard]] Bytes run() const noexcept { return m_run; }
-  /// The first one is the outermost.
+  /// The loops, the outermost first.
   [[nodiscard]] std::span<const StridedLoop> loops() const noexcept { return m_loops; }
-  /// Whether all bytes follow one another.
+  /// Whether all bytes are adjacent, in ascending order.
   [[nodiscard]] bool contiguous() const noexcept { return m_loops.empty(); }
-  /// All of its bytes; those that it has twice count twice.
+  /// Number of bytes of all runs. A byte that occurs twice counts twice.
   [[nodiscard]] Bytes bytes() const {
     std::int64_t bytes = static_cast<std::int64_t>(m_run);
     for (const StridedLoop& loop : m_loops) bytes = impl::offset_product(bytes, loop.count);
@@ -95,19 +96,19 @@ class StridedBlock {
 
   /// A range of offsets.
   struct Bounds {
-    std::int64_t begin = 0;  ///< of the lowest byte
-    std::int64_t end = 0;    ///< of the one after the highest
+    std::int64_t begin = 0;  ///< offset of the lowest byte
+    std::int64_t end = 0;    ///< one past the offset of the highest byte
     friend bool operator==(const Bounds&, const Bounds&) = default;
   };
-  /// Where in memory it lies.
+  /// The range of offsets that holds the block.
   [[nodiscard]] Bounds bounds() const;
 
-  /// Parts that follow one another, at most so many, as even as the outermost loop allows, or the
-  /// run where there is none.
+  /// Divides the block into at most `parts` consecutive parts. They are turns of the outermost
+  /// loop, or pieces of the run if there is no loop, and as even as that allows.
   [[nodiscard]] std::vector<StridedBlock> split(std::size_t parts) const;
 
-  /// The widest word of 1, 2, 4, 8 or 16 bytes of which runs and strides are multiples, and the
-  /// start: what one instruction may copy, where the address is aligned likewise.
+  /// The widest word of 1, 2, 4, 8 or 16 bytes that divides the run, the strides and the start. One
+  /// instruction can copy such a word if the base address has the same alignment.
   [[nodiscard]] std::size_t word() const noexcept {
     auto all = static_cast<std::uint64_t>(m_start) | m_run | 16;
     for (const StridedLoop& loop : m_loops) all |= static_cast<std::uint64_t>(loop.stride);
@@ -122,7 +123,7 @@ class StridedBlock {
 
   friend bool operator==(const StridedBlock&, const StridedBlock&) = default;
 
-  /// As in "8 B of 256 x 524288, 256 x 2048 at 16".
+  /// Prints "8 B of 256 x 524288, 256 x 2048 at 16".
   friend std::ostream& operator<<(std::ostream& out, const StridedBlock& block);
 
  private:
@@ -144,15 +145,15 @@ class StridedBlock {
 
 }  // namespace heddle::inline v0
 
-namespace std {  // `struct std::hash<...>` says the same, but doxygen does not find its scope
+namespace std {  // doxygen does not find the scope of `struct std::hash<...>`
 
 /// Equal blocks have equal hashes.
 template <>
 struct hash<heddle::StridedBlock> {
-  /// Of the start, the run and the loops.
+  /// Hashes the start, the run and the loops.
   std::size_t operator()(const heddle::StridedBlock& block) const noexcept {
     std::uint64_t mixed = 0;
-    const auto mix = [&](std::uint64_t value) {  // of Fibonacci hashing: 2^64 / golden ratio
+    const auto mix = [&](std::uint64_t value) {  // Fibonacci hashing: 2^64 / golden ratio
       mixed = (mixed ^ value) * 0x9e3779b97f4a7c15u;
       mixed ^= mixed >> 32;
     };

@@ -59,9 +59,10 @@ HEDDLE_INLINE StridedBlock StridedBlock::repeated(std::uint64_t count, std::int6
   StridedBlock block = *this;
   if (count == 1) return block;
   const auto turns = static_cast<std::int64_t>(count);
-  const auto reach = [](const StridedLoop& loop) {  // where it goes on, if it does
-    return impl::offset_product(loop.stride, loop.count);
-  };
+  const auto reach =
+      [](const StridedLoop& loop) {  // the stride with which an outer loop would continue it
+        return impl::offset_product(loop.stride, loop.count);
+      };
   expects(turns > 0, [&] { return impl::too_far(text(count, " turns")); });
   if (!m_loops.empty() && reach(m_loops.front()) == stride)
     block.m_loops.front().count = static_cast<std::uint64_t>(

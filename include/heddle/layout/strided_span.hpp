@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// strided_block_of(): which bytes an mdspan stands for. For std::mdspan, the one that Kokkos has
-/// before C++23, and all that have their members.
+/// strided_block_of(): the bytes of an mdspan. It takes std::mdspan, the mdspan that Kokkos has
+/// before C++23, and every type with their members.
 
 #include <concepts>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace heddle::inline v0 {
 
-/// What has the members of an mdspan, of elements in memory.
+/// A type with the members of an mdspan whose elements are in memory.
 template <class Span>
 concept StridedSpan = requires(const Span& span, typename Span::rank_type axis) {
   typename Span::element_type;
@@ -26,13 +26,14 @@ concept StridedSpan = requires(const Span& span, typename Span::rank_type axis) 
   span.data_handle();
 };
 
-/// The elements of an mdspan as bytes around that of index 0, the last index fastest, whatever
-/// its layout. @throws contract_error for a layout that has no strides.
+/// Returns the elements of an mdspan as bytes, with offsets from the element of index 0. The last
+/// index is the fastest one, whatever the layout of the span.
+/// @throws contract_error if the layout has no strides.
 template <StridedSpan Span>
 [[nodiscard]] StridedBlock strided_block_of(const Span& span) {
   expects(span.is_strided(), [] {
     return Complaint{"heddle::strided_block_of", "the layout has no strides",
-                     "its elements are no nested loops", "copy them to a layout that has"};
+                     "its elements are not nested loops", "copy them to a layout with strides"};
   });
   using Axis = typename Span::rank_type;
   constexpr std::size_t size = sizeof(typename Span::element_type);
