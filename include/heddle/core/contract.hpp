@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The check at the door: bad input becomes a contract_error that names the culprit.
+/// expects(): checks the arguments of a call and throws a contract_error that names the wrong one.
 
 #include <concepts>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Out of line and out of the way: what a failed check says is not worth the compiler's effort.
+/// Throws the complaint. It is not inlined, so that a check adds little code to its caller.
 template <class Complain>
 [[noreturn, gnu::noinline, gnu::cold]] void violated(Complain& complain) {
   throw contract_error(complain());
@@ -22,22 +22,22 @@ template <class Complain>
 
 }  // namespace impl
 
-/// Throws contract_error with the complaint that `complain()` returns, unless `ok`.
-/// The complaint is built only when it is needed, so a passed check costs one branch.
+/// Throws contract_error with the Complaint that `complain()` returns if `ok` is false.
+/// The Complaint is built only if the check fails, so a passed check costs one branch.
 template <std::invocable Complain>
 constexpr void expects(bool ok, Complain&& complain) {
   if (!ok) [[unlikely]]
     impl::violated(complain);
 }
 
-/// How much a call of several ranks checks of what it was given.
+/// How much a call that several ranks make together checks its arguments.
 enum class ContractLevel : std::uint8_t {
-  local,          ///< what a rank sees by itself
-  communication,  ///< also that all ranks make the same call, which costs messages every time
+  local,          ///< checks what one rank knows
+  communication,  ///< also checks that all ranks make the same call; every call then sends messages
 };
 
-/// The level of calls that are given none: `local`, or `communication` where the macro
-/// HEDDLE_CHECK_COMMUNICATION is defined, as it then must be in all sources of a program.
+/// The default level: `communication` if the macro HEDDLE_CHECK_COMMUNICATION is defined, else
+/// `local`. Define the macro in all sources of a program or in none.
 #if defined(HEDDLE_CHECK_COMMUNICATION)
 inline constexpr ContractLevel contract_level = ContractLevel::communication;
 #else

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The errors that Heddle throws, and the four clauses each of them says.
-/// Catch `heddle::error` for all of them, or the derived class for one cause. Each is a
-/// `std::runtime_error` too, but `out_of_memory`, which is a `std::bad_alloc`.
+/// The errors that Heddle throws, and the four clauses of their messages.
+/// Catch `heddle::error` for all of them, or a derived class for one cause. `out_of_memory` is also
+/// a `std::bad_alloc`; the others are also a `std::runtime_error`.
 
 #if !defined(__cpp_exceptions) || !defined(__cpp_rtti)
 #error "Heddle needs exceptions and RTTI: compile without -fno-exceptions and -fno-rtti"
@@ -18,40 +18,35 @@
 #include <type_traits>
 #include <utility>
 
+#include <heddle/core/linkage.hpp>
+
 namespace heddle::inline v0 {
 
-/// What an error says. `where` names the function or object, `what` the problem, `why` the numbers
-/// behind it, `fix` what to do. `why` and `fix` may be empty.
+/// The four clauses of an error's message. `why` and `fix` may be empty.
 struct Complaint {
   std::string where;     ///< the function or object
   std::string what;      ///< the problem
-  std::string why = {};  ///< the numbers behind it
-  std::string fix = {};  ///< what to do
+  std::string why = {};  ///< the numbers behind the problem
+  std::string fix = {};  ///< what the caller can do
 };
 
-/// "where: what (why); fix", without the empty clauses.
-[[nodiscard]] inline std::string to_string(const Complaint& complaint) {
-  std::string line = complaint.where + ": " + complaint.what;
-  if (!complaint.why.empty()) line += " (" + complaint.why + ")";
-  if (!complaint.fix.empty()) line += "; " + complaint.fix;
-  return line;
-}
+/// Returns "where: what (why); fix", without the empty clauses.
+[[nodiscard]] std::string to_string(const Complaint& complaint);
 
-/// What every error that Heddle throws is, besides one of the standard library's exceptions. Errors
-/// of your own derive from one of those below.
+/// The common base class of all errors that Heddle throws. It is not a standard exception itself,
+/// but each class derived from it is. Derive your own errors from one of the classes below.
 class error {
  public:
-  virtual ~error() = default;
+  virtual ~error();
 
-  /// The complaint in one line.
+  /// Returns the message in one line.
   [[nodiscard]] const char* what() const noexcept { return m_line.c_str(); }
-  /// The clauses, apart.
+  /// Returns the clauses of the message.
   [[nodiscard]] const Complaint& complaint() const noexcept { return m_complaint; }
 
  protected:
-  /// Of what it says.
-  explicit error(Complaint complaint)
-      : m_complaint(std::move(complaint)), m_line(to_string(m_complaint)) {}
+  /// Constructs the error from the clauses of its message.
+  explicit error(Complaint complaint);
 
  private:
   Complaint m_complaint;
@@ -60,8 +55,8 @@ class error {
 
 namespace impl {
 
-/// An error that is a `Standard` too. `error` itself is none: what derives from two exceptions of
-/// the standard library, `catch (const std::exception&)` lets pass.
+/// An error that is also a `Standard`. The class `error` is not a standard exception itself,
+/// because `catch (const std::exception&)` does not catch a class that has two such base classes.
 template <class Standard>
 class Error : public error, public Standard {
  public:
@@ -80,29 +75,33 @@ class Error : public error, public Standard {
 
 }  // namespace impl
 
-/// The caller passed something that the function's contract excludes.
+/// The caller broke a function's contract: an argument or a call is not valid.
 class contract_error : public impl::Error<std::runtime_error> {
   using Error::Error;
 };
 
-/// A peer or a device failed, stopped answering or disagrees about what is being said.
+/// A peer or a device failed, stopped answering, or does not agree about the communication.
 class communication_error : public impl::Error<std::runtime_error> {
   using Error::Error;
 };
 
-/// The request is well formed, but nothing fulfils it: no such schedule, mesh or plan exists.
+/// The request is well formed, but no schedule, mesh or plan can fulfil it.
 class infeasible : public impl::Error<std::runtime_error> {
   using Error::Error;
 };
 
-/// A file or text is not in the form that its reader expects, or cannot be read at all.
+/// A file or text cannot be read or written, or its content does not have the expected format.
 class format_error : public impl::Error<std::runtime_error> {
   using Error::Error;
 };
 
-/// A memory resource could not supply what was asked of it.
+/// A memory resource could not allocate the requested memory.
 class out_of_memory : public impl::Error<std::bad_alloc> {
   using Error::Error;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/core/error.ipp>
+#endif

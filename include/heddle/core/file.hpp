@@ -3,108 +3,28 @@
 #pragma once
 
 /// @file
-/// write_file(): how every file of ours reaches the disk. A reader sees the old content or the new
-/// one, never a part, whatever happens to the writer.
+/// write_file(): replaces a file in one step. A reader sees the old content or the new content,
+/// never a part of it, even if the writer is killed.
 
-#include <cerrno>
-#include <cstdio>
-#include <fcntl.h>
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <sys/stat.h>
-#include <system_error>
-#include <unistd.h>
-#include <utility>
 
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
-namespace impl {
-
-/// A temporary file beside its target; removed again unless it was renamed to it.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::filesystem::path target) : m_target(std::move(target)) {
-    // O_EXCL finds a free name whoever else writes here; the name is short whatever the target's
-    // is.
-    for (int number = 0; m_file < 0; ++number) {
-      m_path = m_target.parent_path() / text(".heddle-", ::getpid(), "-", number, ".tmp");
-      m_file = ::open(m_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (m_file < 0 && errno != EEXIST && errno != EINTR) fail("open");
-    }
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (m_file >= 0) ::close(m_file);
-    if (!m_path.empty()) ::unlink(m_path.c_str());
-  }
-
-  void write(std::string_view content) {
-    while (!content.empty()) {
-      const ::ssize_t done = ::write(m_file, content.data(), content.size());
-      if (done >= 0)
-        content.remove_prefix(static_cast<std::size_t>(done));
-      else if (errno != EINTR)
-        fail("write");
-    }
-  }
-
-  /// The file takes the target's name once its bytes are on the disk.
-  void publish() {
-    // Some file systems have nothing to synchronise and say EINVAL.
-    if (::fsync(m_file) != 0 && errno != EINVAL) fail("fsync");
-    if (::close(std::exchange(m_file, -1)) != 0) fail("close");
-    if (std::rename(m_path.c_str(), m_target.c_str()) != 0) fail("rename");
-    m_path.clear();
-    // The name is on the disk with its folder. Where folders cannot be opened or synchronised, the
-    // file is whole all the same.
-    const std::filesystem::path folder = m_target.parent_path();
-    const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
-    if (opened < 0) return;
-    ::fsync(opened);
-    ::close(opened);
-  }
-
- private:
-  [[noreturn]] void fail(const char* call) const {
-    const std::string cause = std::generic_category().message(errno);
-    throw format_error({"heddle::write_file", "cannot write '" + m_target.string() + "'",
-                        text(call, ": ", cause)});
-  }
-
-  std::filesystem::path m_target;
-  std::filesystem::path m_path;
-  int m_file = -1;
-};
-
-}  // namespace impl
-
-/// Writes `content` to `path`, replacing a file of that name in one step: a temporary in the same
-/// folder, flushed to the disk, then renamed. A symbolic link keeps pointing to its target, which
-/// is replaced. A writer that is killed leaves its temporary behind, `.heddle-PID-N.tmp`; nobody
-/// reads it, and it may be removed.
+/// Writes `content` to `path` and replaces an existing file in one step: it writes a temporary file
+/// in the same folder, flushes it to the disk and renames it. If `path` is a symbolic link, the
+/// link stays and its target is replaced. A writer that is killed leaves its temporary file
+/// `.heddle-PID-N.tmp` behind. Nothing reads this file, and it may be removed.
 ///
-/// @throws format_error naming the path and the system's reason; nothing is left behind then. Also
-///         where `path` is a device, pipe or folder, which a rename would destroy or not replace.
-inline void write_file(const std::filesystem::path& path, std::string_view content) {
-  const auto refuse = [&](std::string why) {
-    throw format_error({"heddle::write_file", "cannot write '" + path.string() + "'",
-                        std::move(why), "name a regular file in a folder that exists"});
-  };
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (path.empty() || path.filename().empty()) refuse("the path names no file");
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    refuse("it exists and is not a regular file");
-  const auto target = std::filesystem::weakly_canonical(path, error);
-  if (error) refuse(error.message());
-  impl::TemporaryFile file(target);
-  file.write(content);
-  file.publish();
-}
+/// @throws format_error if the file cannot be written, with the path and the system's reason; then
+///         nothing is left behind. Also if `path` is a device, a pipe or a folder, because a rename
+///         would destroy it or would fail.
+void write_file(const std::string& path, std::string_view content);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/core/file.ipp>
+#endif

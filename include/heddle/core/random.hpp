@@ -3,19 +3,20 @@
 #pragma once
 
 /// @file
-/// Counter-based random numbers: every number is f(seed, name, index), so nothing depends on the
-/// rank, thread or schedule that asks for it, and no generator has to be carried around.
-/// Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
+/// Counter-based random numbers. Each number is a function of (seed, name, index). It therefore
+/// does not depend on the rank, thread or schedule that computes it, and there is no generator
+/// state. Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+/// SC'11).
 
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <numbers>
 #include <string_view>
+
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
-/// 64-bit FNV-1a hash: names to keys, and checksums of the files we write.
+/// Returns the 64-bit FNV-1a hash of `bytes`. It makes keys from names and checksums of text files.
 [[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view bytes,
                                             std::uint64_t hash = 0xcbf29ce484222325u) noexcept {
   for (const char byte : bytes) {
@@ -25,7 +26,7 @@ namespace heddle::inline v0 {
   return hash;
 }
 
-/// Ten rounds of Philox on a 128-bit counter and a 64-bit key.
+/// Applies ten rounds of Philox to a 128-bit counter with a 64-bit key.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                                             std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -41,14 +42,14 @@ namespace heddle::inline v0 {
   return counter;
 }
 
-/// The random stream that belongs to a seed and a name. Copies are free; calls do not change it.
+/// The random stream of a seed and a name. It has no state: calls do not change it.
 class Random {
  public:
-  /// The stream `name` of a seed; streams of other names are independent of it.
+  /// Constructs the stream `name` of a seed. Streams with different names are independent.
   constexpr Random(std::uint64_t seed, std::string_view name) noexcept
       : m_seed(seed), m_name(fnv1a(name)) {}
 
-  /// 64 uniform bits for `index`.
+  /// Returns 64 uniform random bits for `index`.
   [[nodiscard]] constexpr std::uint64_t bits(std::uint64_t index) const noexcept {
     const auto word =
         philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
@@ -57,25 +58,20 @@ class Random {
     return (std::uint64_t{word[1]} << 32) | word[0];
   }
 
-  /// Uniform in [0, 1), 53 random bits.
+  /// Returns a number that is uniform in [0, 1), with 53 random bits.
   [[nodiscard]] constexpr double uniform(std::uint64_t index) const noexcept {
     return static_cast<double>(bits(index) >> 11) * 0x1p-53;
   }
 
-  /// Uniform in [0, bound) for bound > 0; the bias is below bound / 2^64.
+  /// Returns a number that is uniform in [0, bound), bound > 0. The bias is below bound / 2^64.
   [[nodiscard]] constexpr std::uint64_t below(std::uint64_t index,
                                               std::uint64_t bound) const noexcept {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((Wide{bits(index)} * bound) >> 64);
   }
 
-  /// Standard normal (Box-Muller on the two halves of `index`'s bits).
-  [[nodiscard]] double normal(std::uint64_t index) const noexcept {
-    const std::uint64_t word = bits(index);
-    const double radius = (static_cast<double>(word >> 32) + 1.0) * 0x1p-32;  // (0, 1]
-    const double angle = static_cast<double>(word & 0xffffffffu) * 0x1p-32;
-    return std::sqrt(-2.0 * std::log(radius)) * std::cos(2.0 * std::numbers::pi * angle);
-  }
+  /// Returns a standard normal number, by Box-Muller from the two halves of bits(index).
+  [[nodiscard]] double normal(std::uint64_t index) const noexcept;
 
  private:
   std::uint64_t m_seed;
@@ -83,3 +79,7 @@ class Random {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/core/random.ipp>
+#endif

@@ -3,19 +3,62 @@
 #pragma once
 
 /// @file
-/// Builds the text of messages. Everything that prints with `<<` can be a piece.
+/// text(): builds the text of messages from pieces.
 
-#include <sstream>
+#include <iosfwd>
 #include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
-/// The pieces, printed one after another. For people to read, so it is kept small, not fast.
+namespace impl {
+
+/// Appends a piece to `out` in the form in which `std::ostream << piece` prints it, but independent
+/// of the locale. Other arithmetic types are promoted to one of these.
+void append_piece(std::string& out, std::string_view piece);
+void append_piece(std::string& out, char piece);
+void append_piece(std::string& out, signed char piece);
+void append_piece(std::string& out, unsigned char piece);
+void append_piece(std::string& out, int piece);
+void append_piece(std::string& out, unsigned piece);
+void append_piece(std::string& out, long piece);
+void append_piece(std::string& out, unsigned long piece);
+void append_piece(std::string& out, long long piece);
+void append_piece(std::string& out, unsigned long long piece);
+void append_piece(std::string& out, double piece);
+void append_piece(std::string& out, long double piece);
+
+/// Appends what `print(stream, piece)` writes to a stream.
+void append_printed(std::string& out, const void* piece, void (*print)(std::ostream&, const void*));
+
+/// Appends a piece of any type that has an `operator<<` for streams.
+template <class Piece>
+void append_any(std::string& out, const Piece& piece) {
+  if constexpr (std::is_arithmetic_v<Piece> ||
+                std::is_convertible_v<const Piece&, std::string_view>)
+    append_piece(out, piece);
+  else
+    append_printed(out, &piece, [](std::ostream& stream, const void* printed) {
+      stream << *static_cast<const Piece*>(printed);
+    });
+}
+
+}  // namespace impl
+
+/// Returns the pieces as text, one after another. A piece is anything that prints with `<<`. The
+/// function is meant for messages, so its code is small rather than fast.
 template <class... Pieces>
 [[nodiscard, gnu::noinline, gnu::cold]] std::string text(const Pieces&... pieces) {
-  std::ostringstream out;
-  (out << ... << pieces);
-  return std::move(out).str();
+  std::string out;
+  (impl::append_any(out, pieces), ...);
+  return out;
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/core/text.ipp>
+#endif

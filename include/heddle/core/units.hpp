@@ -3,29 +3,31 @@
 #pragma once
 
 /// @file
-/// Units and element types. Times are seconds unless a docstring says otherwise; where formulas
-/// must hold exactly the time type is a template parameter, `Seconds` by default.
+/// Units and element types. Times are in seconds unless a docstring says otherwise. If formulas
+/// must hold exactly, the type of times is a template parameter, which is `Seconds` by default.
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
+
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
 using Seconds = double;       ///< a time or a duration
 using Bytes = std::uint64_t;  ///< a size in memory or of a message
 
-/// The element type of a buffer: what a reduction adds, and the unit in which a buffer is cut.
-/// Those from f16 on are for storage and messages; nothing is computed in them.
+/// The element type of a buffer. Reductions add elements, and buffers are cut between elements.
+/// The types from f16 on are for storage and messages; nothing is computed in them.
 enum class Scalar : std::uint8_t { byte, i32, i64, f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 };
 
-/// Size of one element.
+/// Returns the size of one element in bytes.
 [[nodiscard]] constexpr Bytes size_of(Scalar scalar) noexcept {
   constexpr Bytes sizes[] = {1, 4, 8, 4, 8, 2, 2, 1, 1, 1};
   return sizes[static_cast<int>(scalar)];
 }
 
-/// The Scalar of a C++ type; `Scalar::byte` for a type that is none of them. Those of the small
-/// floats stand in small_float.hpp.
+/// The Scalar of a C++ type, or `Scalar::byte` if there is none for it. small_float.hpp defines it
+/// for small floats.
 template <class T>
 inline constexpr Scalar scalar_of = Scalar::byte;
 template <>
@@ -39,11 +41,11 @@ inline constexpr Scalar scalar_of<float> = Scalar::f32;  ///< IEEE single
 template <>
 inline constexpr Scalar scalar_of<double> = Scalar::f64;  ///< IEEE double
 
-/// The element type's name, `f32`.
-inline std::ostream& operator<<(std::ostream& out, Scalar scalar) {
-  constexpr const char* names[] = {"byte", "i32",  "i64",    "f32",    "f64",
-                                   "f16",  "bf16", "f8e4m3", "f8e5m2", "i8"};
-  return out << names[static_cast<int>(scalar)];
-}
+/// Prints the name of the element type, such as `f32`.
+std::ostream& operator<<(std::ostream& out, Scalar scalar);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/core/units.ipp>
+#endif

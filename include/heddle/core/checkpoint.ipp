@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of checkpoint.hpp.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/checkpoint.hpp>
+#include <heddle/core/checksum.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+
+static_assert(std::endian::native == std::endian::little,
+              "heddle::Checkpoint: numbers are written in the byte order of memory");
+
+namespace impl {
+
+inline constexpr std::string_view checkpoint_magic = "HEDDLEcp";
+inline constexpr std::uint32_t checkpoint_version = 1;
+
+[[nodiscard]] inline std::uint32_t checkpoint_sum(std::string_view bytes) {
+  return crc32c(std::as_bytes(std::span(bytes)));
+}
+template <class Number>
+void append_bytes(std::string& out, Number number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+// Reads a checkpoint's bytes number by number. Its errors name the wrong byte.
+class CheckpointReader {
+ public:
+  CheckpointReader(std::string_view bytes, std::string name)
+      : m_bytes(bytes), m_name(std::move(name)) {}
+
+  // Names the field of later errors.
+  void enter(std::string field) { m_field = std::move(field); }
+  [[nodiscard]] std::size_t offset() const { return m_offset; }
+  [[nodiscard]] bool ended() const { return m_offset == m_bytes.size(); }
+
+  // Takes `count` elements of `size` bytes each.
+  [[nodiscard]] std::string_view take(std::uint64_t count, std::uint64_t size = 1) {
+    const std::size_t left = m_bytes.size() - m_offset;
+    if (count > left / size)
+      fail("ends too early", text(left, " bytes are left of ", m_bytes.size()));
+    const std::string_view taken = m_bytes.substr(m_offset, static_cast<std::size_t>(count * size));
+    m_offset += taken.size();
+    return taken;
+  }
+  template <class Number>
+  [[nodiscard]] Number number() {
+    Number value = 0;
+    std::memcpy(&value, take(sizeof(Number)).data(), sizeof(Number));
+    return value;
+  }
+  // Reads a checksum and fails if it is not the checksum of the bytes from `begin` to here.
+  void check(std::size_t begin) {
+    const std::string_view covered = m_bytes.substr(begin, m_offset - begin);
+    if (number<std::uint32_t>() != crc32c(std::as_bytes(std::span(covered)))) damaged(begin);
+  }
+  [[noreturn]] void damaged(std::size_t begin) {
+    const std::size_t count = m_offset - begin;
+    m_offset = begin;
+    fail("is damaged", text(count, " bytes from there have another checksum"));
+  }
+  [[noreturn]] void fail(const char* what, std::string why) const {
+    throw format_error(
+        {"heddle::Checkpoint",
+         text("cannot load '", m_name, "': ", m_field, " ", what, " at byte ", m_offset),
+         std::move(why), "go back to an older checkpoint"});
+  }
+
+ private:
+  std::string_view m_bytes;
+  std::string m_name;
+  std::string m_field = "the header";
+  std::size_t m_offset = 0;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE Checkpoint Checkpoint::load(const std::string& file) {
+  const std::filesystem::path path(file);
+  std::error_code failed;
+  const bool regular = std::filesystem::is_regular_file(path, failed);
+  std::ifstream in(path, std::ios::binary);
+  std::string content;
+  if (regular && in) {
+    const auto bytes = std::filesystem::file_size(path, failed);
+    if (!failed) content.resize(bytes);
+    in.read(content.data(), static_cast<std::streamsize>(content.size()));
+  }
+  if (!regular || failed || !in)
+    throw format_error({"heddle::Checkpoint", text("cannot load '", file, "'"),
+                        failed ? failed.message() : std::string("it is no file to be read")});
+  return parse(content, file);
+}
+
+HEDDLE_INLINE bool Checkpoint::has(std::string_view name) const { return find(name) != nullptr; }
+
+HEDDLE_INLINE void Checkpoint::save(const std::string& path) const { write_file(path, content()); }
+
+HEDDLE_INLINE std::string Checkpoint::content() const {
+  std::string out(impl::checkpoint_magic);
+  impl::append_bytes(out, impl::checkpoint_version);
+  impl::append_bytes(out, static_cast<std::uint32_t>(m_fields.size()));
+  impl::append_bytes(out, std::uint64_t{0});
+  impl::append_bytes(out, std::uint32_t{0});
+  for (const Field& field : m_fields) {
+    const std::size_t begin = out.size();
+    impl::append_bytes(out, static_cast<std::uint32_t>(field.name.size()));
+    impl::append_bytes(out, static_cast<std::uint32_t>(field.type));
+    impl::append_bytes(out, static_cast<std::uint64_t>(field.bytes.size() / size_of(field.type)));
+    impl::append_bytes(out, impl::checkpoint_sum(field.bytes));
+    out += field.name;
+    impl::append_bytes(out, impl::checkpoint_sum(std::string_view(out).substr(begin)));
+    out += field.bytes;
+  }
+  const std::uint64_t bytes = out.size();
+  std::memcpy(out.data() + 16, &bytes, sizeof(bytes));
+  const std::uint32_t of_header = impl::checkpoint_sum(std::string_view(out).substr(0, 24));
+  std::memcpy(out.data() + 24, &of_header, sizeof(of_header));
+  return out;
+}
+
+HEDDLE_INLINE Checkpoint Checkpoint::parse(std::string_view content, const std::string& name) {
+  impl::CheckpointReader in(content, name);
+  if (!content.starts_with(impl::checkpoint_magic))
+    in.fail("is not that of a checkpoint", "it begins otherwise");
+  static_cast<void>(in.take(impl::checkpoint_magic.size()));
+  const auto found = in.number<std::uint32_t>();
+  const auto fields = in.number<std::uint32_t>();
+  const auto bytes = in.number<std::uint64_t>();
+  in.check(0);
+  if (found != impl::checkpoint_version)
+    in.fail("has another version", text(found, ", this library reads ", impl::checkpoint_version));
+  if (bytes != content.size())
+    in.fail("tells another length", text(bytes, " bytes, there are ", content.size()));
+  Checkpoint made;
+  for (std::uint32_t f = 0; f < fields; ++f) {
+    Field next = field(in, f);
+    if (made.has(next.name)) in.fail("is there twice", "a field has one name");
+    made.m_fields.push_back(std::move(next));
+  }
+  if (!in.ended()) in.fail("is followed by something else", "after the last field");
+  return made;
+}
+
+HEDDLE_INLINE Checkpoint::Field Checkpoint::field(impl::CheckpointReader& in,
+                                                  std::uint32_t number) {
+  in.enter(text("field ", number));
+  const std::size_t begin = in.offset();
+  const auto length = in.number<std::uint32_t>();
+  const auto type = in.number<std::uint32_t>();
+  const auto count = in.number<std::uint64_t>();
+  const auto sum = in.number<std::uint32_t>();
+  Field made{std::string(in.take(length)), {}, {}};
+  in.check(begin);
+  in.enter(text("field '", made.name, "'"));
+  if (type > static_cast<std::uint32_t>(Scalar::i8)) in.fail("is of an unknown type", text(type));
+  made.type = static_cast<Scalar>(type);
+  const std::size_t elements = in.offset();
+  made.bytes = in.take(count, size_of(made.type));
+  if (impl::checkpoint_sum(made.bytes) != sum) in.damaged(elements);
+  return made;
+}
+
+HEDDLE_INLINE const Checkpoint::Field* Checkpoint::find(std::string_view name) const {
+  for (const Field& field : m_fields)
+    if (field.name == name) return &field;
+  return nullptr;
+}
+
+HEDDLE_INLINE void Checkpoint::set_bytes(std::string_view name, Scalar type,
+                                         std::string_view bytes) {
+  for (Field& field : m_fields) {
+    if (field.name != name) continue;
+    field.type = type;
+    field.bytes = bytes;
+    return;
+  }
+  m_fields.push_back({std::string(name), type, std::string(bytes)});
+}
+
+HEDDLE_INLINE const std::string& Checkpoint::bytes_of(std::string_view name, Scalar type) const {
+  const Field* const found = find(name);
+  if (found == nullptr) refuse(name, "is missing", text(m_fields.size(), " others are there"));
+  if (found->type != type)
+    refuse(name, "is of another type", text("its elements are ", found->type, ", not ", type));
+  return found->bytes;
+}
+
+HEDDLE_INLINE void Checkpoint::refuse_size(std::string_view name, std::size_t size,
+                                           std::size_t count) {
+  refuse(name, "has another size", text(size, " elements, expected ", count));
+}
+
+HEDDLE_INLINE void Checkpoint::refuse(std::string_view name, const char* what, std::string why) {
+  throw format_error({"heddle::Checkpoint", text("field '", name, "' ", what), std::move(why),
+                      "it may be a checkpoint of something else"});
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of codec.hpp.
+
+#include <ostream>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Codec& codec) {
+  out << codec.type;
+  if (codec.block != 0) out << '/' << codec.block;
+  return out << (codec.feedback ? " with feedback" : "") << (codec.agree ? " in agreement" : "");
+}
+
+HEDDLE_INLINE void check(const Codec& codec) {
+  expects(codec.type != Scalar::byte, [] {
+    return Complaint{"heddle::Codec", "bytes have no values to encode", {}, "name a number type"};
+  });
+  expects(codec.block == 0 || codec.type == Scalar::i8 || codec.type == Scalar::f8e4m3 ||
+              codec.type == Scalar::f8e5m2,
+          [&] {
+            return Complaint{"heddle::Codec", "only types of one byte have scales",
+                             text("type ", codec.type, ", blocks of ", codec.block),
+                             "use i8, f8e4m3 or f8e5m2, or no blocks"};
+          });
+}
+
+}  // namespace heddle::inline v0

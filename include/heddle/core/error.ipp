@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of error.hpp.
+
+#include <string>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_INLINE std::string to_string(const Complaint& complaint) {
+  std::string line = complaint.where + ": " + complaint.what;
+  if (!complaint.why.empty()) line += " (" + complaint.why + ")";
+  if (!complaint.fix.empty()) line += "; " + complaint.fix;
+  return line;
+}
+
+HEDDLE_INLINE error::error(Complaint complaint)
+    : m_complaint(std::move(complaint)), m_line(to_string(m_complaint)) {}
+
+HEDDLE_INLINE error::~error() = default;
+
+}  // namespace heddle::inline v0
