@@ -6,75 +6,20 @@
 /// to_dot(): a schedule as a graph, for Graphviz.
 
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include <heddle/core/text.hpp>
-#include <heddle/schedule/action_text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/trace/grid.hpp>
-#include <heddle/trace/impl/kind_style.hpp>
-#include <heddle/trace/impl/shades.hpp>
 
 namespace heddle::inline v0::trace {
-
-namespace impl {
-
-/// `raw` between quotes, as DOT wants it.
-[[nodiscard]] inline std::string dot_text(std::string_view raw) {
-  std::string out = "\"";
-  for (const char c : raw) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + '"';
-}
-
-}  // namespace impl
 
 /// A directed graph in the DOT language; `dot -Tsvg` draws it. A node for each action, those of a
 /// rank in a box, messages outside; a solid edge for each derived dependency (dashed where the
 /// destination of a message waits for its storage), a dotted one from each action to the next of
 /// its queue, and a double one between the two of a fused pair.
-[[nodiscard]] inline std::string to_dot(const Schedule& schedule) {
-  const impl::Shades shades(schedule);
-  std::string out = "digraph " + impl::dot_text(impl::name_or(schedule, "schedule")) +
-                    " {\n  rankdir=LR;\n  node [shape=box, style=filled, fontname=\"Helvetica\", "
-                    "fontcolor=white, height=0.3];\n";
-  const auto node = [&](std::size_t i, const char* margin) {
-    const Action& action = schedule[ActionId{i}];
-    const bool message = !schedule[action.queue].local();
-    out += text(margin, "a", i, " [label=", impl::dot_text(action_text(schedule, ActionId{i})),
-                ", fillcolor=\"",
-                impl::darker(impl::style(action.kind).fill, shades.brightness(ActionId{i})), "\"",
-                message ? ", shape=ellipse" : "", "];\n");
-  };
-  std::vector<std::vector<std::size_t>> of_rank(static_cast<std::size_t>(schedule.ranks()));
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const Queue& queue = schedule[schedule[ActionId{i}].queue];
-    if (queue.local())
-      of_rank[+queue.from].push_back(i);
-    else
-      node(i, "  ");
-  }
-  for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
-    out += text("  subgraph cluster_", rank, " {\n    label=\"rank ", rank, "\";\n");
-    for (const std::size_t i : of_rank[rank]) node(i, "    ");
-    out += "  }\n";
-  }
-  std::vector<std::size_t> latest(schedule.queues().size(), schedule.size());
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    std::size_t& before = latest[+schedule[ActionId{i}].queue];
-    if (before < schedule.size()) {
-      const bool pair = schedule[ActionId{before}].flags & flag::with_next;
-      out += text("  a", before, " -> a", i,
-                  pair ? " [dir=none, color=\"black:black\"];\n" : " [style=dotted];\n");
-    }
-    before = i;
-    for (const After& after : schedule.after(ActionId{i}))
-      out += text("  a", after.action, " -> a", i, after.mine ? " [style=dashed];\n" : ";\n");
-  }
-  return out + "}\n";
-}
+[[nodiscard]] std::string to_dot(const Schedule& schedule);
 
 }  // namespace heddle::inline v0::trace
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/trace/dot.ipp>
+#endif
