@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// Sending: how transfers meet their receiver.
+/// Sending: when transfers start relative to their receiver.
 
 #include <cstdint>
 
 namespace heddle::inline v0 {
 
-/// How transfers meet their receiver.
+/// When transfers start relative to their receiver.
 enum class Sending : std::uint8_t {
-  eager,       ///< a message travels as soon as its value exists; the destination may be free later
-  rendezvous,  ///< it starts only when the destination is free to take it
+  eager,       ///< a message starts when its value exists; its destination may be free later
+  rendezvous,  ///< a message starts only when its destination is free
 };
 
 }  // namespace heddle::inline v0

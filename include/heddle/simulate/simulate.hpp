@@ -3,18 +3,21 @@
 #pragma once
 
 /// @file
-/// simulate(): a Schedule and its Costs to the Timeline it would have. One sweep of the list, no
-/// heap and no graph: every dependency points backwards. On a Machine whose queues share something,
-/// events in the order of time.
+/// simulate(): predicts the Timeline of a Schedule from Costs. It sweeps once over the list of
+/// actions and needs neither a heap nor a graph, because every dependency points backwards. If
+/// queues share resources of a Machine, it handles events in the order of time instead.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/event_engine.hpp>
@@ -23,27 +26,28 @@
 
 namespace heddle::inline v0 {
 
-/// Fills `timeline` with the times of `schedule`: every action starts when its queue is free and
-/// everything it waits for has ended, which is the longest path through the list.
+/// Fills `timeline` with the times of `schedule`. An action starts when its queue is free and all
+/// actions that it waits for have ended; this is the longest path through the list.
 ///
-/// A move occupies its channel for transfer().occupancy, arrives latency later, and ends at the
-/// destination when it has arrived, its storage there is free and the message before it is
-/// delivered. With Sending::rendezvous it also starts only when that storage is free.
+/// A move occupies its channel for transfer().occupancy and arrives transfer().latency later. It
+/// ends at the destination when it has arrived, its storage there is free and the message before it
+/// is delivered. With Sending::rendezvous it also starts only when that storage is free.
 ///
-/// Where the costs have a Machine that says that queues share ports, lines or units, these serve
-/// one message after another, first come, first served in time; at equal times the first in the
-/// list comes first. A message passes them in the order of Machine::route and keeps each for its
-/// own occupancy; it enters the next as soon as it is served by the one before (its bytes follow),
-/// and the latency lies between the ways out and the ways in. Its channel is free when the last way
-/// out is done with it; what waits at a way in is under way. Nothing is shared fluidly.
+/// If the costs have a Machine on which queues share ports, lines or units, each of these serves
+/// one message after another, in the order in which they come; at equal times the order of the list
+/// decides. A message passes them in the order of Machine::route and keeps each for its own
+/// occupancy. It enters the next as soon as the one before serves it, because its bytes follow each
+/// other. The latency lies between the ways out and the ways in. The channel of the message is free
+/// when the last way out has served it. Bandwidth is never divided between messages.
 ///
-/// A fused pair starts when both of its actions could, and what either made is seen when both are
-/// done; the span of the first ends where its own cost does, within that of the pair.
+/// A fused pair starts when both of its actions could start. Others see the results of both when
+/// both are done. The span of the first action ends after its own cost, within the span of the
+/// pair.
 ///
-/// @throws contract_error for a cost that is negative, infinite or not a number. It names the cost
+/// @throws contract_error if a cost is negative, infinite or not a number. The error names the cost
 ///         if the costs can check themselves (see CheckedCosts), else the first such action. Also
-///         for costs that add up to infinity.
-/// @throws contract_error for a machine with fewer ranks than the schedule, or an action that needs
+///         if costs add up to infinity.
+/// @throws contract_error if the machine has fewer ranks than the schedule, or if an action needs
 ///         more units than its device has.
 template <Costs C>
 void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C::Time>& timeline,
@@ -62,8 +66,8 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   }
   BasicSpan<Time>* const spans = timeline.spans().data();
   struct QueueState {
-    Time free = {};       ///< at the source, or of local work
-    Time delivered = {};  ///< at the destination
+    Time free = {};       ///< when the source is free, or the queue if it is local
+    Time delivered = {};  ///< when the last message is delivered at the destination
   };
   std::vector<QueueState> queues(schedule.queues().size());
   const Action* const actions = schedule.actions().data();
@@ -72,7 +76,7 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     QueueState& queue = queues[+actions[i].queue];
     Time ready[2] = {queue.free, queue.delivered};  // at the source, at the destination
-    Time storage = queue.free;                      // when that of the destination is free
+    Time storage = queue.free;                      // when the storage at the destination is free
     for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
       const After after = all_after[a];
       const auto& on = spans[after.action];
@@ -84,7 +88,7 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
     span.start = ready[0];
     if (actions[i].kind == Kind::move) {
       const Transfer<Time> transfer = impl::transfer_time(schedule, costs, ActionId{i});
-      // Waits for the storage, but not for the previous delivery: latencies overlap.
+      // A rendezvous waits for the storage, but not for the previous delivery: latencies overlap.
       if (sending == Sending::rendezvous) span.start = std::max(span.start, storage);
       span.end = span.start + transfer.occupancy;
       span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
@@ -112,7 +116,7 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
     });
 }
 
-/// The Timeline that `schedule` would have.
+/// Returns the predicted Timeline of `schedule`.
 template <Costs C>
 [[nodiscard]] BasicTimeline<typename C::Time> simulate(const Schedule& schedule, const C& costs,
                                                        Sending sending = Sending::eager) {
@@ -121,23 +125,23 @@ template <Costs C>
   return timeline;
 }
 
-/// The same with the transfers priced by `machine`, which may also say what they share.
-/// @throws contract_error for a machine with fewer ranks than the schedule.
-[[nodiscard]] inline Timeline simulate(const Schedule& schedule, TableCosts costs, Machine machine,
-                                       Sending sending = Sending::eager) {
-  costs.set_machine(std::move(machine));
-  return simulate<TableCosts>(schedule, costs, sending);
-}
-/// The same with local work at `costs` over the speed of its device: `simulate(ring, {}, machine)`.
-[[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs,
-                                       Machine machine, Sending sending = Sending::eager) {
-  return simulate(schedule, MachineCosts(costs, std::move(machine)), sending);
-}
+/// Returns the predicted Timeline if `machine` prices the transfers. Its queues may share
+/// resources.
+/// @throws contract_error if the machine has fewer ranks than the schedule.
+[[nodiscard]] Timeline simulate(const Schedule& schedule, TableCosts costs, Machine machine,
+                                Sending sending = Sending::eager);
+/// Returns the predicted Timeline under MachineCosts(costs, machine): `simulate(ring, {},
+/// machine)`.
+[[nodiscard]] Timeline simulate(const Schedule& schedule, const StageCosts& costs, Machine machine,
+                                Sending sending = Sending::eager);
 
-/// The same, written with a braced list: `simulate(schedule, {.forward = 1, .backward = 2})`.
-[[nodiscard]] inline Timeline simulate(const Schedule& schedule, const StageCosts& costs,
-                                       Sending sending = Sending::eager) {
-  return simulate<StageCosts>(schedule, costs, sending);
-}
+/// Returns the predicted Timeline under costs that are written as a braced list:
+/// `simulate(schedule, {.forward = 1, .backward = 2})`.
+[[nodiscard]] Timeline simulate(const Schedule& schedule, const StageCosts& costs,
+                                Sending sending = Sending::eager);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/simulate/simulate.ipp>
+#endif

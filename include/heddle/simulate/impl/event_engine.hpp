@@ -9,11 +9,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/timeline.hpp>
@@ -26,17 +25,7 @@ namespace heddle::inline v0::impl {
 /// What the messages of each queue share, one list after another.
 class Routes {
  public:
-  Routes(const Schedule& schedule, const Machine& machine) {
-    m_begin.reserve(2 * schedule.queues().size() + 1);
-    for (const Queue& queue : schedule.queues()) {
-      const Route route = machine.route(queue.from, queue.to, queue.lane);
-      m_begin.push_back(m_ids.size());
-      m_ids.insert(m_ids.end(), route.out.begin(), route.out.end());
-      m_begin.push_back(m_ids.size());
-      m_ids.insert(m_ids.end(), route.in.begin(), route.in.end());
-    }
-    m_begin.push_back(m_ids.size());
-  }
+  Routes(const Schedule& schedule, const Machine& machine);
 
   /// Number of those on the way out, and of all.
   [[nodiscard]] std::size_t outs(QueueId queue) const {
@@ -341,3 +330,7 @@ class EventEngine {
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/simulate/impl/event_engine.ipp>
+#endif

@@ -3,30 +3,41 @@
 #pragma once
 
 /// @file
-/// What Costs say of an action, for all that ask them. A cost that is no time is an error. Costs
-/// that check themselves (CheckedCosts) are not checked again for every action.
+/// Asks Costs for the time of an action and checks it. A negative, infinite or undefined cost is an
+/// error. Costs that check themselves (CheckedCosts) are not checked again for every action.
 
-#include <heddle/core/text.hpp>
+#include <string>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/machine/level.hpp>
-#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 
 namespace heddle::inline v0::impl {
 
+/// The place and the name of a cost, as no_time() needs them.
+struct CostPlace {
+  std::string where;
+  std::string name;
+};
+/// Returns the place and the name of what `function` of some Costs returned for an action.
+[[nodiscard]] CostPlace cost_place(const Schedule& schedule, ActionId id, const char* function);
+
 /// Throws the contract_error for `value`, which `function` of some Costs returned for an action.
-/// Takes it by value, so that the caller can keep it in a register.
+/// `value` is passed by value, so that the caller can keep it in a register.
 template <class Time>
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_cost(Time value, const Schedule& schedule,
                                                         ActionId id, const char* function) {
-  throw contract_error(no_time(text("heddle::Costs of '", schedule.name(), "'"),
-                               text(function, " of ", action_text(schedule, id), " on rank ",
-                                    schedule[schedule[id].queue].from),
-                               value));
+  CostPlace place = cost_place(schedule, id, function);
+  throw contract_error(no_time(std::move(place.where), place.name, value));
 }
 
-/// `value`, which `function` of C returned for an action.
-/// @throws contract_error unless it is a time; names function, action, rank and value.
+/// Returns `value`, which `function` of C returned for an action.
+/// @throws contract_error if it is not a time. The error names function, action, rank and value.
 template <Costs C>
 [[nodiscard]] typename C::Time checked_time(typename C::Time value, const Schedule& schedule,
                                             ActionId id, const char* function) {
@@ -36,13 +47,13 @@ template <Costs C>
   return value;
 }
 
-/// What an action that is not a move takes.
+/// Returns the time of an action that is not a move.
 template <Costs C>
 [[nodiscard]] typename C::Time work_time(const Schedule& schedule, const C& costs, ActionId id) {
   return checked_time<C>(costs.time(schedule, id), schedule, id, "time()");
 }
 
-/// What the fused pair (id, id + 1) takes.
+/// Returns the time of the fused pair (id, id + 1).
 template <Costs C>
 [[nodiscard]] typename C::Time fused_time(const Schedule& schedule, const C& costs, ActionId id) {
   if constexpr (FusedCosts<C>)
@@ -51,7 +62,7 @@ template <Costs C>
     return work_time(schedule, costs, id) + work_time(schedule, costs, ActionId{+id + 1});
 }
 
-/// What a move takes.
+/// Returns the times of a move.
 template <Costs C>
 [[nodiscard]] Transfer<typename C::Time> transfer_time(const Schedule& schedule, const C& costs,
                                                        ActionId id) {
@@ -60,7 +71,7 @@ template <Costs C>
           checked_time<C>(transfer.latency, schedule, id, "transfer().latency")};
 }
 
-/// How long a move keeps what it shares.
+/// Returns the time for which a move keeps a shared resource.
 template <SharingCosts C>
 [[nodiscard]] typename C::Time shared_time(const Schedule& schedule, const C& costs, ActionId id,
                                            const Shared& shared) {
@@ -68,3 +79,7 @@ template <SharingCosts C>
 }
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/simulate/impl/priced.ipp>
+#endif
