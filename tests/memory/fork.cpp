@@ -84,14 +84,30 @@ class Busy {
   std::vector<std::thread> m_threads;
 };
 
+/// A memory space without locks. The spaces of Kokkos fence when they deallocate, and a child of
+/// fork() may find the mutexes of the fence locked; see FromSpace.
+struct Plain {
+  using memory_space = Plain;
+  using execution_space = Host;
+  using device_type = Kokkos::Device<Host, Plain>;
+  using size_type = std::size_t;
+  static constexpr const char* name() { return "Plain"; }
+  static void* allocate(const char*, std::size_t bytes) {
+    return ::operator new(bytes, std::align_val_t{64});
+  }
+  static void deallocate(const char*, void* block, std::size_t) noexcept {
+    ::operator delete(block, std::align_val_t{64});
+  }
+};
+
 /// Every resource that locks, some on top of others.
 struct All {
   explicit All(const std::filesystem::path& file) : mapped(file, std::size_t{1} << 20) {}
 
   hm::Pool<hm::Pages> pool;
   hm::Pool<hm::Ref<hm::Pool<hm::Pages>>> second{pool, {.least_chunk = 1 << 16, .cached = 1 << 12}};
-  hm::FromSpace<> space;
-  hm::Pool<hm::Ref<hm::FromSpace<>>> heap{space};
+  hm::FromSpace<Plain> space;
+  hm::Pool<hm::Ref<hm::FromSpace<Plain>>> heap{space};
   hm::Stats<hm::Ref<hm::Pool<hm::Pages>>> stats{pool};
   hm::Tracking<hm::Ref<hm::Stats<hm::Ref<hm::Pool<hm::Pages>>>>> tracking{stats};
   hm::Recorder<hm::Ref<hm::Pool<hm::Pages>>> recorder{pool};

@@ -57,8 +57,8 @@ namespace heddle::inline v0::memory {
 /// can back: a pool over pages throws out_of_memory instead of giving out what the system does not
 /// have. Other pools and other processes are not counted.
 ///
-/// A child of fork() uses the pool as its parent does. The blocks that other threads of the parent
-/// had at hand are lost to the child.
+/// A child of fork() uses the pool as its parent does, if the upstream works in a child (FromSpace
+/// may not). The blocks that other threads of the parent had at hand are lost to the child.
 template <Resource Up>
 class Pool {
  public:

@@ -24,7 +24,8 @@ namespace heddle::inline v0::memory {
 ///   null pointer is nothing to take back.
 ///
 /// Threads may call both at once, but where a resource says otherwise. Heddle's resources of host
-/// memory work in a child of fork(), whatever other threads do at that moment; Mapped throws there.
+/// memory work in a child of fork(), whatever other threads do at that moment. There are two
+/// exceptions: Mapped throws there, and FromSpace calls Kokkos, whose mutexes may stay locked.
 template <class R>
 concept Resource = requires(R& resource, void* block, std::size_t bytes, std::size_t alignment) {
   { resource.allocate(bytes, alignment) } -> std::same_as<void*>;

@@ -32,6 +32,11 @@ namespace heddle::inline v0::memory {
 /// where it began is noted beside it, not in it. Copies are one resource.
 ///
 /// Kokkos is initialised when a block is taken, and not finalised before all are back.
+///
+/// A child of fork() may hang when it deallocates a block, because Kokkos locks mutexes to fence
+/// its execution spaces and does not release them in the child. The child is safe if no other
+/// thread of the parent is inside Kokkos at the time of the fork: in a kernel, in a fence, or in
+/// the deallocation of a View or of a block of this resource. Pages do not call Kokkos.
 template <class MemorySpace = Kokkos::HostSpace>
 requires Kokkos::is_memory_space_v<MemorySpace>
 class FromSpace {
