@@ -36,6 +36,7 @@ for shard in zero1 zero2 zero3; do
 done
 trains "sharding: zeropp, nodes of 1, pairs of 1" --data 2 --shard zeropp
 trains "sharding: three-level, nodes of 2, pairs of 2" --data 2 --shard three-level --node 2
+trains "matrix products: " --pipe 2 --report
 # What a pipeline has saved, replicas and a divided layer go on with.
 trains "mesh: pipe=2 x data=1 x tensor=1" --pipe 2 --save "$folder/checkpoint"
 trains "resumed before step 2" --pipe 2 --resume "$folder/checkpoint"

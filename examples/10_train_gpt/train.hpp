@@ -52,6 +52,8 @@ void train(const Settings& s, MPI_Comm comm) {
     std::cout << "text: " << text.description() << '\n';
     print(schedule);
     std::cout << "mesh: " << mesh.shape() << '\n';
+    if (s.report)
+      std::cout << "matrix products: " << heddle::kernel::blas_library<Space>() << '\n';
   }
 
   const typename GptStage<Real>::Line line(mesh["tensor"]);

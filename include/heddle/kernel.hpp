@@ -9,6 +9,7 @@
 
 #include <heddle/kernel/adam.hpp>
 #include <heddle/kernel/attention.hpp>
+#include <heddle/kernel/blas_library.hpp>
 #include <heddle/kernel/cross_entropy.hpp>
 #include <heddle/kernel/embedding.hpp>
 #include <heddle/kernel/gelu.hpp>

@@ -93,6 +93,9 @@ TEST_CASE("messages go the way that is chosen, which is told, and bring the same
     hd::Runner run(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 5}), mesh,
                    options);
     CHECK_THAT(told, ContainsSubstring("heddle::Stages: ") && ContainsSubstring(way));
+    CHECK_THAT(told, ContainsSubstring(hd::text(
+                         "heddle::kernel::gemm: ",
+                         hd::kernel::blas_library<Kokkos::DefaultHostExecutionSpace>())));
     for (int step = 0; step < 3; ++step) static_cast<void>(run.step());
     run.drain();
     // 1 + 2 + ... is added to the last element of each microbatch, and back again from the last on.

@@ -17,6 +17,7 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/device.hpp>
+#include <heddle/kernel/blas_library.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/tensor.hpp>
@@ -74,6 +75,12 @@ TEST_CASE("the guide's tensors are moved, and have neighbours that may be a step
     halo.exchange(exec, u);
     halo.advance(exec);
   }
+}
+
+TEST_CASE("the guide's library of matrix products has a name") {
+  std::ostringstream out;
+  out << hd::kernel::blas_library<Space>() << '\n';
+  CHECK(out.str().size() > 1);
 }
 
 TEST_CASE("the guide's batch divides") {

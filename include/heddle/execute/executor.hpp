@@ -33,7 +33,8 @@ struct ExecuteOptions {
   Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
   bool record = false;      ///< stamp every action; costs about 10 ns each
   Seconds watchdog = 120;   ///< longest wait for one message; 0: for ever
-  /// Told of aborts, and by which way messages leave a device's memory; may be empty.
+  /// Receives a line for each abort, and what a model tells when its Runner is made, such as the
+  /// path of messages and the BLAS library (see Stages); may be empty.
   std::function<void(std::string_view)> log = {};
 };
 

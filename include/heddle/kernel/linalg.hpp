@@ -5,6 +5,7 @@
 /// @file
 /// The matrix product, as a thin adaptor: Kokkos Kernels where the build found it
 /// (HEDDLE_HAS_KOKKOSKERNELS), else CBLAS for host spaces (HEDDLE_HAS_CBLAS), else `team_gemm`.
+/// blas_library() names the library.
 
 #include <cstddef>
 #include <limits>
@@ -19,6 +20,7 @@
 #include <cblas.h>
 #endif
 
+#include <heddle/kernel/blas_library.hpp>
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>

@@ -32,6 +32,7 @@
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/kernel/blas_library.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
@@ -93,6 +94,15 @@ concept HasLoss = requires(const S& stage) {
   stage.loss(Item{});
 };
 
+/// Returns the library that multiplies matrices where a stage computes.
+template <class S>
+[[nodiscard]] kernel::BlasLibrary blas_of() {
+  if constexpr (requires { typename S::execution_space; })
+    return kernel::blas_library<typename S::execution_space>();
+  else
+    return kernel::blas_library<typename S::memory_space::execution_space>();
+}
+
 }  // namespace impl
 
 /// The stages of one model, those of this rank alive. A Model for Runner.
@@ -114,8 +124,9 @@ concept HasLoss = requires(const S& stage) {
 /// their schedules give this rank the same layers and weights of one version.
 ///
 /// Arguments of Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)`
-/// contributes to the StepResult. Buffers lie in the stages' memory space; which way messages go
-/// from there is told to ExecuteOptions::log when a Runner is made.
+/// contributes to the StepResult. Buffers lie in the stages' memory space. When a Runner is made,
+/// ExecuteOptions::log receives two lines: the path of messages from that memory, and the library
+/// that kernel::gemm() calls there (see kernel::BlasLibrary).
 template <PipelineStage S>
 class Stages {
  public:
@@ -177,7 +188,10 @@ class Stages {
   template <Transport T>
   [[nodiscard]] auto carrier(T& transport, const ExecuteOptions& options) const {
     DeviceTransport<T, memory_space> carrier(transport, m_options.path);
-    if (options.log) options.log(text("heddle::Stages: ", carrier));
+    if (options.log) {
+      options.log(text("heddle::Stages: ", carrier));
+      options.log(text("heddle::kernel::gemm: ", impl::blas_of<S>()));
+    }
     return carrier;
   }
 
