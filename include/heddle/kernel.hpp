@@ -9,7 +9,9 @@
 
 #include <heddle/kernel/adam.hpp>
 #include <heddle/kernel/attention.hpp>
+#include <heddle/kernel/attention_state.hpp>
 #include <heddle/kernel/blas_library.hpp>
+#include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/cross_entropy.hpp>
 #include <heddle/kernel/embedding.hpp>
 #include <heddle/kernel/gelu.hpp>
@@ -25,3 +27,4 @@
 #include <heddle/kernel/transpose.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
+#include <heddle/kernel/visible_keys.hpp>

@@ -6,6 +6,7 @@
 /// Everything of layout/: mesh shapes, shares, placements and layouts, strided blocks and packing
 /// them.
 
+#include <heddle/layout/attention_mask.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/mesh_shape.hpp>

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <heddle/kernel.hpp>
+#include <heddle/layout/index_set.hpp>
 
 #include "support.hpp"
 
@@ -32,6 +33,14 @@ void layers(const gate::Exec& exec) {
   hk::linear_backward_weight(exec, a, b, c, u);
   hk::attention_forward(exec, attention, a, b, c);
   hk::attention_backward_input(exec, attention, a, b, c, d, d);
+  const hk::AttentionHeads heads{2, 1, 4};
+  const hk::VisibleKeys<gate::Exec> visible(heddle::IndexSet(8), heddle::IndexSet(8), {});
+  const hk::AttentionState<Real, gate::Exec> state{a, b};
+  hk::clear_attention(exec, state);
+  hk::block_attention_forward(exec, heads, visible, {a, b, c}, d, state);
+  hk::block_attention_backward(exec, heads, visible, {a, b, c}, state, c, d,
+                               hk::AttentionInputGrad<Real, gate::Exec>{a, b, c});
+  hk::join_attention(exec, heads, state, hk::AttentionState<Real, gate::Exec>{c, d});
   hk::gelu_forward(exec, a, b);
   hk::gelu_backward_input(exec, a, b, c);
   hk::residual_add(exec, a, b);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// AttentionState: the attention of queries over the keys that they have met so far, and the join
+/// of two such states. States under join are a commutative monoid up to rounding. For row and head,
+///
+///     log_sum = log(exp(log_sum_a) + exp(log_sum_b))
+///     output = exp(log_sum_a - log_sum) output_a + exp(log_sum_b - log_sum) output_b
+
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/vector_math.hpp>
+#include <heddle/kernel/view.hpp>
+
+namespace heddle::inline v0::kernel {
+
+/// The heads of an attention. Each head of K and V serves heads / kv_heads neighbouring heads of Q
+/// (grouped-query attention, Ainslie et al., 2023).
+struct AttentionHeads {
+  std::size_t heads;       ///< of Q and of the output
+  std::size_t kv_heads;    ///< of K and of V; a divisor of `heads`
+  std::size_t head_width;  ///< columns of one head
+
+  /// Columns of Q and of the output.
+  [[nodiscard]] std::size_t query_columns() const { return heads * head_width; }
+  /// Columns of K, and of V.
+  [[nodiscard]] std::size_t kv_columns() const { return kv_heads * head_width; }
+  /// The head of K and V that serves `head`.
+  [[nodiscard]] std::size_t kv_head(std::size_t head) const { return head / (heads / kv_heads); }
+  /// The first column of a head, and one past its last column.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> columns(std::size_t head) const {
+    return {head * head_width, (head + 1) * head_width};
+  }
+
+  friend bool operator==(const AttentionHeads&, const AttentionHeads&) = default;
+};
+
+/// Throws an error that names `where` if `heads` is not the shape of an attention.
+/// @throws contract_error if a number is 0, or the heads of K and V do not divide those of Q.
+inline void expect_attention_heads(const char* where, const AttentionHeads& heads) {
+  expects(heads.head_width > 0 && heads.heads > 0 && heads.kv_heads > 0 &&
+              heads.heads % heads.kv_heads == 0,
+          [&] {
+            return Complaint{where, "the K,V heads do not divide the heads",
+                             text("heads ", heads.heads, ", kv_heads ", heads.kv_heads,
+                                  ", head_width ", heads.head_width,
+                                  "; expected positive numbers")};
+          });
+}
+
+/// The attention of each query over the keys that it has met. A query that has seen no key has the
+/// output 0 and the log-sum -inf, the identity of join_attention(). Real may be const.
+template <class Real, ExecutionSpace Exec>
+struct AttentionState {
+  Matrix<Real, Exec> output;   ///< queries x heads * head width: the weighted means of the values
+  Matrix<Real, Exec> log_sum;  ///< queries x heads: log of the sum of exp(score)
+
+  /// The same state, to be read.
+  operator AttentionState<const Real, Exec>() const requires(!std::is_const_v<Real>) {
+    return {output, log_sum};
+  }
+};
+
+/// Elements of a state in one piece: for each query and head its output and one log-sum.
+[[nodiscard]] inline std::size_t attention_state_size(const AttentionHeads& heads,
+                                                      std::size_t queries) {
+  return queries * heads.heads * (heads.head_width + 1);
+}
+
+/// Returns the state that lies in attention_state_size() elements from `data` on: all outputs, then
+/// all log-sums.
+template <ExecutionSpace Exec, class Real>
+[[nodiscard]] AttentionState<Real, Exec> attention_state_at(Real* data, const AttentionHeads& heads,
+                                                            std::size_t queries) {
+  const std::size_t columns = heads.query_columns();
+  return {Matrix<Real, Exec>(data, queries, columns),
+          Matrix<Real, Exec>(data + queries * columns, queries, heads.heads)};
+}
+
+/// Throws an error that names `where` if `state` is not that of `queries` queries.
+template <class Real, ExecutionSpace Exec>
+void expect_attention_state(const char* where, const AttentionHeads& heads, std::size_t queries,
+                            const AttentionState<Real, Exec>& state) {
+  expect_shape(where, "output", state.output, queries, heads.query_columns());
+  expect_shape(where, "log_sum", state.log_sum, queries, heads.heads);
+}
+
+namespace impl {
+
+/// Sets an element of a matrix.
+template <ExecutionSpace Exec, class Real>
+struct SetElement {
+  Matrix<Real, Exec> matrix;
+  Real value;
+  KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t column) const {
+    matrix(row, column) = value;
+  }
+};
+
+/// Joins one row and head of a state into another. A side that has seen nothing is left out, so the
+/// identity changes no bit, and no difference of infinities is taken.
+template <ExecutionSpace Exec, class Real>
+struct JoinStates {
+  AttentionState<const Real, Exec> from;
+  AttentionState<Real, Exec> into;
+  std::size_t head_width;
+
+  KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t head) const {
+    const Real a = into.log_sum(row, head), b = from.log_sum(row, head);
+    const Real nothing = -Kokkos::Experimental::infinity_v<Real>;
+    if (b == nothing) return;
+    Real* const to = &into.output(row, head * head_width);
+    const Real* const other = &from.output(row, head * head_width);
+    if (a == nothing) {
+      for (std::size_t d = 0; d < head_width; ++d) to[d] = other[d];
+      into.log_sum(row, head) = b;
+      return;
+    }
+    const Real top = a > b ? a : b;
+    const Real weight_a = vector_exp(a - top), weight_b = vector_exp(b - top);
+    const Real sum = weight_a + weight_b;
+    const Real share_a = weight_a / sum, share_b = weight_b / sum;
+    for (std::size_t d = 0; d < head_width; ++d) to[d] = share_a * to[d] + share_b * other[d];
+    into.log_sum(row, head) = top + Kokkos::log(sum);
+  }
+};
+
+}  // namespace impl
+
+/// Sets `state` to the identity: no query has seen a key. In the order of `exec`.
+template <ExecutionSpace Exec, class Real>
+void clear_attention(const Exec& exec, const AttentionState<Real, Exec>& state) {
+  impl::for_each_element("heddle::kernel::clear_attention_output", exec, state.output.extent(0),
+                         state.output.extent(1), impl::SetElement<Exec, Real>{state.output, 0});
+  impl::for_each_element(
+      "heddle::kernel::clear_attention_log_sum", exec, state.log_sum.extent(0),
+      state.log_sum.extent(1),
+      impl::SetElement<Exec, Real>{state.log_sum, -Kokkos::Experimental::infinity_v<Real>});
+}
+
+/// Joins the state `from` into the state `into` of the same queries and heads, row by row and head
+/// by head. In the order of `exec`.
+template <ExecutionSpace Exec, class Real>
+void join_attention(const Exec& exec, const AttentionHeads& heads,
+                    const std::type_identity_t<AttentionState<const Real, Exec>>& from,
+                    const AttentionState<Real, Exec>& into) {
+  constexpr const char* where = "heddle::kernel::join_attention";
+  expect_attention_heads(where, heads);
+  expect_attention_state(where, heads, from.log_sum.extent(0), from);
+  expect_attention_state(where, heads, from.log_sum.extent(0), into);
+  impl::for_each_element("heddle::kernel::join_attention", exec, into.log_sum.extent(0),
+                         heads.heads,
+                         impl::JoinStates<Exec, Real>{from, into, heads.head_width});
+}
+
+}  // namespace heddle::inline v0::kernel
