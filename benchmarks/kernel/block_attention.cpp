@@ -49,7 +49,7 @@ struct Competitors {
   hk::AttentionHeads heads;
   hk::VisibleKeys<Exec> visible;
   Numbers qkv, output_grad, output, grad;
-  Numbers probabilities, scratch;       // of the form that keeps them
+  Numbers probabilities, scratch;               // of the form that keeps them
   Numbers own_output, log_sum, own_grad, tile;  // of the form that does not
 
   explicit Competitors(std::size_t context)
@@ -85,10 +85,9 @@ struct Competitors {
     hk::clear_attention(Exec{}, state);
     hk::block_attention_forward(Exec{}, heads, visible, input, tile, state);
     Kokkos::deep_copy(Exec{}, own_grad, 0.0f);  // it adds, the other writes
-    hk::block_attention_backward(
-        Exec{}, heads, visible, input, state, output_grad, tile,
-        hk::AttentionInputGrad<float, Exec>{part(own_grad, 0), part(own_grad, 1),
-                                            part(own_grad, 2)});
+    hk::block_attention_backward(Exec{}, heads, visible, input, state, output_grad, tile,
+                                 hk::AttentionInputGrad<float, Exec>{
+                                     part(own_grad, 0), part(own_grad, 1), part(own_grad, 2)});
   }
 };
 
@@ -132,8 +131,7 @@ void run(std::size_t context) {
     recomputing.push_back(sample([&] { all.recomputing(); }));
     if (i % 2 != 0) keeping.push_back(sample([&] { all.keeping(); }));
   }
-  bench::print_ratio(name, heddle::text("keeping_", context),
-                     bench::ratios(keeping, recomputing));
+  bench::print_ratio(name, heddle::text("keeping_", context), bench::ratios(keeping, recomputing));
 }
 
 }  // namespace

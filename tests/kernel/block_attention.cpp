@@ -137,11 +137,11 @@ Result<Real> by_blocks(const Sequence<Real>& s, const AttentionMask& mask,
                                   {q.view(), block.k.view(), block.v.view()}, scratch.view(),
                                   state);
     for (const Block& block : blocks)
-      hk::block_attention_backward(
-          Exec{}, s.heads, hk::VisibleKeys<Exec>(set, block.set, mask),
-          {q.view(), block.k.view(), block.v.view()}, state, output_grad.view(), scratch.view(),
-          hk::AttentionInputGrad<Real, Exec>{q_grad.view(), block.k_grad.view(),
-                                             block.v_grad.view()});
+      hk::block_attention_backward(Exec{}, s.heads, hk::VisibleKeys<Exec>(set, block.set, mask),
+                                   {q.view(), block.k.view(), block.v.view()}, state,
+                                   output_grad.view(), scratch.view(),
+                                   hk::AttentionInputGrad<Real, Exec>{
+                                       q_grad.view(), block.k_grad.view(), block.v_grad.view()});
     put_rows(all.output, set, output.pull());
     put_rows(all.log_sum, set, log_sum.pull());
     put_rows(all.q_grad, set, q_grad.pull());
@@ -299,10 +299,10 @@ TEMPLATE_TEST_CASE("block attention: every mask and number of K,V heads, by the 
                  << mask.segments.size() << ", heads " << heads.heads << " / " << heads.kv_heads
                  << " of " << heads.head_width);
     const Sequence<TestType> s(n, heads);
-    check_close(by_blocks(s, mask, random_blocks(Random(c, "queries"), n, 1 + random.below(4, 3)),
-                          random_blocks(Random(c, "keys"), n, 1 + random.below(5, 5)),
-                          random_tile(random)),
-                by_definition(s, mask));
+    check_close(
+        by_blocks(s, mask, random_blocks(Random(c, "queries"), n, 1 + random.below(4, 3)),
+                  random_blocks(Random(c, "keys"), n, 1 + random.below(5, 5)), random_tile(random)),
+        by_definition(s, mask));
   }
 }
 

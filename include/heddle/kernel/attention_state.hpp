@@ -51,10 +51,10 @@ inline void expect_attention_heads(const char* where, const AttentionHeads& head
   expects(heads.head_width > 0 && heads.heads > 0 && heads.kv_heads > 0 &&
               heads.heads % heads.kv_heads == 0,
           [&] {
-            return Complaint{where, "the K,V heads do not divide the heads",
-                             text("heads ", heads.heads, ", kv_heads ", heads.kv_heads,
-                                  ", head_width ", heads.head_width,
-                                  "; expected positive numbers")};
+            return Complaint{
+                where, "the K,V heads do not divide the heads",
+                text("heads ", heads.heads, ", kv_heads ", heads.kv_heads, ", head_width ",
+                     heads.head_width, "; expected positive numbers")};
           });
 }
 
@@ -66,7 +66,9 @@ struct AttentionState {
   Matrix<Real, Exec> log_sum;  ///< queries x heads: log of the sum of exp(score)
 
   /// The same state, to be read.
-  operator AttentionState<const Real, Exec>() const requires(!std::is_const_v<Real>) {
+  template <class Read>
+  requires(!std::is_const_v<Real> && std::is_same_v<Read, const Real>)
+  operator AttentionState<Read, Exec>() const {
     return {output, log_sum};
   }
 };
@@ -159,8 +161,7 @@ void join_attention(const Exec& exec, const AttentionHeads& heads,
   expect_attention_state(where, heads, from.log_sum.extent(0), from);
   expect_attention_state(where, heads, from.log_sum.extent(0), into);
   impl::for_each_element("heddle::kernel::join_attention", exec, into.log_sum.extent(0),
-                         heads.heads,
-                         impl::JoinStates<Exec, Real>{from, into, heads.head_width});
+                         heads.heads, impl::JoinStates<Exec, Real>{from, into, heads.head_width});
 }
 
 }  // namespace heddle::inline v0::kernel

@@ -66,8 +66,8 @@ struct AttentionTile {
 /// The tile that suits an execution space: on the host it stays in the cache; on a device it is
 /// large, because each tile is several launches.
 template <ExecutionSpace Exec>
-inline constexpr AttentionTile attention_tile = runs_on_host<Exec> ? AttentionTile{64, 256}
-                                                                   : AttentionTile{1024, 1024};
+inline constexpr AttentionTile attention_tile =
+    runs_on_host<Exec> ? AttentionTile{64, 256} : AttentionTile{1024, 1024};
 
 namespace impl {
 
@@ -142,8 +142,8 @@ struct RecomputeSoftmax {
     if (seen.empty()) return;
     const Real* const o = &state.output(row, 0);
     const Real* const go = &output_grad(row, 0);
-    const Real along = ordered_sum<Real>(state.output.extent(1),
-                                         [=](std::size_t d) { return o[d] * go[d]; });
+    const Real along =
+        ordered_sum<Real>(state.output.extent(1), [=](std::size_t d) { return o[d] * go[d]; });
     const Real log_sum = state.log_sum(row, 0);
     for (std::size_t j = seen.begin; j < seen.end; ++j) {
       p[j] = vector_exp(p[j] - log_sum);
