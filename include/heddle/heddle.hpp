@@ -13,4 +13,5 @@
 #include <heddle/memory.hpp>
 #include <heddle/pattern.hpp>
 #include <heddle/pipeline.hpp>
+#include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Multi-head attention over a sequence that is sharded over the ranks of a SequenceLine. A stage
+/// calls it where it would call kernel/attention.hpp, beside layers that need no other rank's rows.
+///
+/// Bytes that a rank sends with the method ulysses, in units of context * columns / U elements,
+/// when U divides positions and heads: forward 3 (U - 1) / U for Q, K and V and (U - 1) / U for the
+/// output; backward the same. With G heads of Q for each K,V head: (2 + 2 / G) (U - 1) / U.
+
+#include <cstddef>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/kernel/block_attention.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/layout/index_set.hpp>
+#include <heddle/sequence/sequence_line.hpp>
+#include <heddle/sequence/sequence_shape.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+/// Where the parts of `saved` are, and the heads and rows that they are of.
+template <class Real, class Exec>
+struct SavedAttention {
+  kernel::AttentionHeads heads;
+  std::size_t rows;
+  Real* qkv;  // Q | K | V after the exchange; if there is none, they are the caller's
+  kernel::AttentionState<Real, Exec> state;
+
+  SavedAttention(const SequenceLine<Real, Exec>& line, const SequenceShape& shape,
+                 const kernel::Vector<Real, Exec>& saved)
+      : heads(line.own_heads(shape.heads)),
+        rows(line.ring_rows(shape)),
+        qkv(saved.data()),
+        state(kernel::attention_state_at<Exec>(saved.data() + line.saved_qkv_size(shape), heads,
+                                               rows)) {}
+};
+
+/// Checks a matrix that travels as bytes.
+template <class View>
+void expect_dense(const char* where, const char* name, const View& view, std::size_t rows,
+                  std::size_t columns) {
+  kernel::expect_shape(where, name, view, rows, columns);
+  expects(view.size() == 0 || view.span_is_contiguous(), [&] {
+    return Complaint{where, text("the rows of ", name, " lie apart"),
+                     text("it is a block of a matrix with rows of ", view.stride(0), " elements"),
+                     "copy it into a matrix of its own"};
+  });
+}
+
+/// The rows of sequence `sequence` and some columns of a matrix of `sequences` sequences.
+template <class View>
+[[nodiscard]] auto sequence_rows(const View& all, std::size_t sequences, std::size_t sequence,
+                                 std::size_t begin, std::size_t columns) {
+  using Range = std::pair<std::size_t, std::size_t>;
+  const std::size_t rows = all.extent(0) / sequences;
+  return Kokkos::subview(all, Range(sequence * rows, (sequence + 1) * rows),
+                         Range(begin, begin + columns));
+}
+
+/// Q, K and V of one sequence, as Views into Q | K | V.
+template <class Into, class View>
+[[nodiscard]] Into sequence_qkv(const View& qkv, const kernel::AttentionHeads& heads,
+                                std::size_t sequences, std::size_t sequence) {
+  const std::size_t q = heads.query_columns(), kv = heads.kv_columns();
+  return {sequence_rows(qkv, sequences, sequence, 0, q),
+          sequence_rows(qkv, sequences, sequence, q, kv),
+          sequence_rows(qkv, sequences, sequence, q + kv, kv)};
+}
+
+/// One sequence of a state.
+template <class Real, class Exec>
+[[nodiscard]] kernel::AttentionState<Real, Exec> sequence_state(
+    const kernel::AttentionState<Real, Exec>& state, std::size_t sequences, std::size_t sequence) {
+  return {sequence_rows(state.output, sequences, sequence, 0, state.output.extent(1)),
+          sequence_rows(state.log_sum, sequences, sequence, 0, state.log_sum.extent(1))};
+}
+
+}  // namespace impl
+
+/// Computes attention over all positions of each sequence for this rank's rows: `qkv` (rows x Q | K
+/// | V) to `output` (rows x heads * head width), with line.rows(shape) rows. `saved`, of
+/// line.saved_size(shape) elements, is kept for backward. Returns when this rank may write `qkv`;
+/// the last kernels may still be queued in `exec`.
+/// @throws contract_error if the shapes do not fit, if the matrices are not dense, or as
+///         SequenceLine::own_heads(). communication_error if another rank fails, or does not come
+///         within the watchdog's time.
+template <class Real, class Exec>
+void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec& exec,
+                                const SequenceShape& shape,
+                                const typename SequenceLine<Real, Exec>::Input& qkv,
+                                const typename SequenceLine<Real, Exec>::Vector& saved,
+                                const typename SequenceLine<Real, Exec>::Matrix& output) {
+  constexpr const char* where = "heddle::sequence_attention_forward";
+  impl::expect_dense(where, "qkv", qkv, line.rows(shape), shape.qkv_columns());
+  impl::expect_dense(where, "output", output, line.rows(shape), shape.heads.query_columns());
+  kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
+  shape.mask.expect_valid(where);
+  line.check_call(where, shape);
+  const impl::SavedAttention<Real, Exec> own(line, shape, saved);
+  const bool exchanges = line.heads_size() > 1;
+  if (exchanges) line.exchange(exec, shape, true, false, qkv.data(), own.qkv);
+  const typename SequenceLine<Real, Exec>::Input own_qkv(
+      exchanges ? own.qkv : qkv.data(), own.rows,
+      own.heads.query_columns() + 2 * own.heads.kv_columns());
+
+  const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
+  const auto visible = line.workspace().visible(positions, positions, shape.mask);
+  kernel::clear_attention(exec, own.state);
+  for (std::size_t s = 0; s < shape.sequences; ++s)
+    kernel::block_attention_forward(exec, own.heads, visible,
+                                    impl::sequence_qkv<kernel::AttentionInput<Real, Exec>>(
+                                        own_qkv, own.heads, shape.sequences, s),
+                                    line.workspace().tile(),
+                                    impl::sequence_state(own.state, shape.sequences, s));
+
+  if (exchanges)
+    line.exchange(exec, shape, false, true, own.state.output.data(), output.data());
+  else
+    Kokkos::deep_copy(exec, output, own.state.output);
+}
+
+/// Writes `qkv_grad` (rows x Q | K | V) from `output_grad` (rows x heads * head width). `qkv` and
+/// `saved` are those of sequence_attention_forward(); `qkv` is not read if the heads axis has
+/// several ranks. Returns as forward does.
+/// @throws as above.
+template <class Real, class Exec>
+void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
+                                 const SequenceShape& shape,
+                                 const typename SequenceLine<Real, Exec>::Input& qkv,
+                                 const typename SequenceLine<Real, Exec>::Vector& saved,
+                                 const typename SequenceLine<Real, Exec>::Input& output_grad,
+                                 const typename SequenceLine<Real, Exec>::Matrix& qkv_grad) {
+  using Line = SequenceLine<Real, Exec>;
+  constexpr const char* where = "heddle::sequence_attention_backward";
+  const std::size_t rows = line.rows(shape);
+  impl::expect_dense(where, "qkv", qkv, rows, shape.qkv_columns());
+  impl::expect_dense(where, "output_grad", output_grad, rows, shape.heads.query_columns());
+  impl::expect_dense(where, "qkv_grad", qkv_grad, rows, shape.qkv_columns());
+  kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
+  line.check_call(where, shape);
+  const impl::SavedAttention<Real, Exec> own(line, shape, saved);
+  const bool exchanges = line.heads_size() > 1;
+  const std::size_t columns = own.heads.query_columns();
+  const std::size_t qkv_columns = columns + 2 * own.heads.kv_columns();
+  // Of this rank's heads: the gradient of the output, then that of Q | K | V.
+  Real* const scratch =
+      exchanges ? line.workspace().elements(own.rows * (columns + qkv_columns)) : nullptr;
+  if (exchanges) line.exchange(exec, shape, false, false, output_grad.data(), scratch);
+  const typename Line::Input own_qkv(exchanges ? own.qkv : qkv.data(), own.rows, qkv_columns);
+  const typename Line::Input own_output_grad(exchanges ? scratch : output_grad.data(), own.rows,
+                                             columns);
+  const typename Line::Matrix own_grad(exchanges ? scratch + own.rows * columns : qkv_grad.data(),
+                                       own.rows, qkv_columns);
+
+  const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
+  const auto visible = line.workspace().visible(positions, positions, shape.mask);
+  Kokkos::deep_copy(exec, own_grad, Real(0));
+  for (std::size_t s = 0; s < shape.sequences; ++s)
+    kernel::block_attention_backward(
+        exec, own.heads, visible,
+        impl::sequence_qkv<kernel::AttentionInput<Real, Exec>>(own_qkv, own.heads, shape.sequences,
+                                                               s),
+        impl::sequence_state(own.state, shape.sequences, s),
+        impl::sequence_rows(own_output_grad, shape.sequences, s, 0, columns),
+        line.workspace().tile(),
+        impl::sequence_qkv<kernel::AttentionInputGrad<Real, Exec>>(own_grad, own.heads,
+                                                                   shape.sequences, s));
+
+  if (exchanges) line.exchange(exec, shape, true, true, own_grad.data(), qkv_grad.data());
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SequenceLine: the ranks that a sequence is sharded over, and the method of their attention. It
+/// is for contexts that do not fit one device. Compare TensorLine, whose ranks divide the layers.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/kernel/block_attention.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/layout/index_set.hpp>
+#include <heddle/layout/shard_order.hpp>
+#include <heddle/sequence/impl/head_exchange.hpp>
+#include <heddle/sequence/impl/sequence_workspace.hpp>
+#include <heddle/sequence/sequence_method.hpp>
+#include <heddle/sequence/sequence_shape.hpp>
+
+namespace heddle::inline v0 {
+
+/// The choices of a SequenceLine. All ranks make the same, but for `execute`.
+struct SequenceOptions {
+  SequenceMethod method = SequenceMethod::ulysses;  ///< of the attention
+  /// Which positions go to which rank of the ring axis. A zigzag balances causal attention; without
+  /// a causal mask it is correct, but useless.
+  ShardOrder order = {};
+  ExecuteOptions execute = {};  ///< of the messages: among others the watchdog
+};
+
+/// The ranks that attention over a sharded sequence is computed by: U ranks of a heads axis times R
+/// ranks of a ring axis. The ring axis deals the positions out by the order, and the heads axis
+/// deals each of these shares out in even blocks; neither need divide. Every rank has the rows of
+/// its positions, in ascending order.
+///
+/// All ranks make the same calls in the same order. Copies share their scratch, so calls through
+/// one line and its copies follow one another. A line that is made without communicators is of one
+/// rank: nothing travels, and no call of MPI is made.
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+class SequenceLine {
+ public:
+  using Matrix = kernel::Matrix<Real, Exec>;       ///< a matrix that is written
+  using Input = kernel::Matrix<const Real, Exec>;  ///< a matrix that is read
+  using Vector = kernel::Vector<Real, Exec>;       ///< a vector that is written
+
+  /// Makes a line of one rank.
+  SequenceLine() = default;
+
+  /// Makes a line of the ranks of a mesh that differ on these two axes, see
+  /// DeviceMesh::operator[]. The communicators outlive the line. All of these ranks make it
+  /// together, and compare their options by a few short messages.
+  /// @throws contract_error on every rank if methods or orders differ between ranks, or if the
+  ///         method cannot use the axes.
+  SequenceLine(const Communicator& heads, const Communicator& ring, SequenceOptions options = {})
+      : m_heads(&heads), m_ring(&ring), m_options(std::move(options)) {
+    expect_agreement();
+    expect_axes();
+  }
+
+  /// Number of ranks of the heads axis, U.
+  [[nodiscard]] std::size_t heads_size() const { return size_of(m_heads); }
+  /// This rank's number on the heads axis.
+  [[nodiscard]] std::size_t heads_rank() const { return rank_of(m_heads); }
+  /// Number of ranks of the ring axis, R.
+  [[nodiscard]] std::size_t ring_size() const { return size_of(m_ring); }
+  /// This rank's number on the ring axis.
+  [[nodiscard]] std::size_t ring_rank() const { return rank_of(m_ring); }
+  /// Number of ranks, U R.
+  [[nodiscard]] std::size_t size() const { return heads_size() * ring_size(); }
+  /// The method of the attention.
+  [[nodiscard]] SequenceMethod method() const { return m_options.method; }
+  /// How the ring axis deals out positions.
+  [[nodiscard]] const ShardOrder& order() const { return m_options.order; }
+  /// How messages are executed.
+  [[nodiscard]] const ExecuteOptions& execute() const { return m_options.execute; }
+
+  /// The positions of rank `rank` of the ring axis, out of `context`: those of all its ranks of the
+  /// heads axis together.
+  [[nodiscard]] IndexSet ring_positions(std::int64_t context, std::size_t rank) const {
+    return order().share(context, static_cast<std::int64_t>(ring_size()),
+                         static_cast<std::int64_t>(rank));
+  }
+  /// The positions of this rank, out of `context`.
+  [[nodiscard]] IndexSet positions(std::int64_t context) const {
+    const IndexSet of_ring = ring_positions(context, ring_rank());
+    return of_ring.at(ShardOrder().share(of_ring.size(), static_cast<std::int64_t>(heads_size()),
+                                         static_cast<std::int64_t>(heads_rank())));
+  }
+  /// Rows of this rank's matrices.
+  [[nodiscard]] std::size_t rows(const SequenceShape& shape) const {
+    return shape.sequences * static_cast<std::size_t>(positions(shape.context).size());
+  }
+  /// Rows of a matrix that is sharded by heads: those of this rank's share of the ring axis.
+  [[nodiscard]] std::size_t ring_rows(const SequenceShape& shape) const {
+    return shape.sequences *
+           static_cast<std::size_t>(ring_positions(shape.context, ring_rank()).size());
+  }
+
+  /// The heads that this rank computes: an even share of the K,V heads, and the heads of Q that
+  /// these serve.
+  /// @throws contract_error if there are more heads ranks than K,V heads.
+  [[nodiscard]] kernel::AttentionHeads own_heads(const kernel::AttentionHeads& heads) const {
+    kernel::expect_attention_heads(where, heads);
+    expects(heads_size() <= heads.kv_heads, [&] {
+      return Complaint{where, "there are more heads ranks than K,V heads",
+                       text(heads_size(), " heads ranks; expected at most ", heads.kv_heads),
+                       "take the ring axis for the other ranks"};
+    });
+    return impl::share_of_heads(heads, heads_size(), heads_rank());
+  }
+
+  /// Elements that forward leaves for backward: the output and log-sum of each row and head and, if
+  /// the heads axis has several ranks, Q | K | V as they are after the exchange. At a fixed number
+  /// of rows a rank, this does not grow with the context.
+  /// @throws contract_error as own_heads().
+  [[nodiscard]] std::size_t saved_size(const SequenceShape& shape) const {
+    const kernel::AttentionHeads own = own_heads(shape.heads);
+    return saved_qkv_size(shape) + kernel::attention_state_size(own, ring_rows(shape));
+  }
+  /// Elements of Q | K | V among those.
+  [[nodiscard]] std::size_t saved_qkv_size(const SequenceShape& shape) const {
+    if (heads_size() == 1) return 0;
+    const kernel::AttentionHeads own = own_heads(shape.heads);
+    return ring_rows(shape) * (own.query_columns() + 2 * own.kv_columns());
+  }
+
+  /// Moves a matrix of all heads and this rank's rows to one of own_heads() and ring_rows(), or
+  /// back if `to_tokens`. The columns are Q | K | V if `qkv`, and otherwise the heads of Q. Both
+  /// matrices are dense. With several ranks on the heads axis only.
+  void exchange(const Exec& exec, const SequenceShape& shape, bool qkv, bool to_tokens,
+                const Real* from, Real* to) const {
+    const impl::HeadExchange wanted{shape.sequences,
+                                    ring_positions(shape.context, ring_rank()).size(), shape.heads,
+                                    qkv, to_tokens};
+    m_heads->template attached<impl::HeadExchanges>().template run<Real>(exec, wanted, from, to,
+                                                                         execute());
+  }
+
+  /// Compares a call between the ranks, at the contract level "communication".
+  void check_call(const char* call, const SequenceShape& shape) const {
+    const auto described = [&] { return CollectiveCall{call, {{"shape", text(shape)}}}; };
+    if (m_heads != nullptr) check_agreement(*m_heads, described);
+    if (m_ring != nullptr) check_agreement(*m_ring, described);
+  }
+
+  /// The scratch of this line and its copies.
+  [[nodiscard]] impl::SequenceWorkspace<Real, Exec>& workspace() const { return *m_workspace; }
+
+ private:
+  static constexpr const char* where = "heddle::SequenceLine";
+
+  [[nodiscard]] static std::size_t size_of(const Communicator* axis) {
+    return axis == nullptr ? 1 : static_cast<std::size_t>(axis->size());
+  }
+  [[nodiscard]] static std::size_t rank_of(const Communicator* axis) {
+    return axis == nullptr ? 0 : +axis->rank();
+  }
+
+  /// Compares along the heads axis, then along the ring axis, also if the first has failed: the
+  /// other ranks of the ring wait for this one, and hear of it.
+  void expect_agreement() const {
+    const auto described = [&](std::string heads) {
+      return CollectiveCall{
+          where,
+          {{"method", text(method())}, {"order", text(order())}, {"heads axis", std::move(heads)}}};
+    };
+    std::optional<contract_error> differ;
+    try {
+      check_agreement(
+          *m_heads, [&] { return described("compared"); }, ContractLevel::communication,
+          execute().watchdog);
+    } catch (const contract_error& error) {
+      differ = error;
+    }
+    check_agreement(
+        *m_ring, [&] { return described(differ ? "with ranks that differ" : "alike"); },
+        ContractLevel::communication, execute().watchdog);
+    if (differ) throw contract_error(*differ);
+  }
+
+  void expect_axes() const {
+    const auto refuse = [&](const char* what, const char* remedy) {
+      return Complaint{where, what,
+                       text("method ", method(), ", ", heads_size(), " heads ranks, ", ring_size(),
+                            " ring ranks"),
+                       remedy};
+    };
+    expects(method() != SequenceMethod::ulysses || ring_size() == 1, [&] {
+      return refuse("ulysses uses no ring axis",
+                    "choose the method usp, or a ring axis of one rank");
+    });
+    expects(
+        method() == SequenceMethod::ulysses || method() == SequenceMethod::usp || heads_size() == 1,
+        [&] {
+          return refuse("the method uses no heads axis",
+                        "choose the method usp, or a heads axis of one rank");
+        });
+    expects(ring_size() == 1, [&] {
+      return refuse("attention around a ring is not available",
+                    "choose the method ulysses and a ring axis of one rank");
+    });
+  }
+
+  const Communicator* m_heads = nullptr;
+  const Communicator* m_ring = nullptr;
+  SequenceOptions m_options = {};
+  std::shared_ptr<impl::SequenceWorkspace<Real, Exec>> m_workspace =
+      std::make_shared<impl::SequenceWorkspace<Real, Exec>>();
+};
+
+}  // namespace heddle::inline v0
