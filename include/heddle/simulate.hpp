@@ -5,6 +5,7 @@
 /// @file
 /// Everything of simulate/: costs and the simulator.
 
+#include <heddle/simulate/attention_costs.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/sending.hpp>
 #include <heddle/simulate/simulate.hpp>

@@ -3,12 +3,14 @@
 #pragma once
 
 /// @file
-/// What a combine action does: sums of buffers, in the element type that the Schedule states.
+/// What a combine action does: sums of buffers in the element type that the Schedule states, and
+/// joins of records.
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -20,12 +22,19 @@ namespace heddle::inline v0 {
 /// Calls `add(from, into, count)` with the memory of a combine task as elements of its buffers'
 /// type: `from[i]` is to be added to `into[i]`, i < count. `into` is the one of its two uses that
 /// is updated.
-/// @throws contract_error for bytes and for types of storage only, which cannot be added.
+/// @throws contract_error for bytes and for types of storage only, which cannot be added, and for
+///         records, which combine_records() joins.
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
   const BoundUse& from = task.uses()[merged_use(task)];
   const BoundUse& into = task.uses()[1 - merged_use(task)];
+  expects(task.schedule()[into.buffer].record == 0, [&] {
+    return Complaint{text("heddle::combine, ", task.stage(), task.kind(), task.item()),
+                     "the values are records, which are not added number by number",
+                     text("records of ", task.schedule()[into.buffer].record, " elements"),
+                     "call combine_records() in the handler"};
+  });
   const auto as = [&]<class T>(T) {
     add(reinterpret_cast<const T*>(from.data), reinterpret_cast<T*>(into.data),
         static_cast<std::size_t>(into.bytes / sizeof(T)));
@@ -40,6 +49,46 @@ void combine(const Task& task, Add&& add) {
   }
   throw contract_error({text("heddle::combine, ", task.stage(), task.kind(), task.item()),
                         "the buffer's elements cannot be added", text("type ", type)});
+}
+
+/// True for a combine task whose values are records: Buffer::record elements each.
+[[nodiscard]] inline bool combines_records(const Task& task) {
+  return task.kind() == Kind::combine &&
+         task.schedule()[task.uses()[1 - merged_use(task)].buffer].record != 0;
+}
+
+/// Calls `join(from, into, length)` for every record of a combine task, in the order of the memory:
+/// it replaces the `length` elements at `into` by the join of these with the `length` elements at
+/// `from`. `join` is associative. The task states whose operand comes first: `from` does if it is
+/// the second use of the task, see Rounds; a commutative join need not know. T is the element type.
+/// @throws contract_error if the two buffers do not have records of one length and elements of type
+///         T, or the ranges have different numbers of records.
+template <class T, class Join>
+requires std::invocable<Join&, const T*, T*, std::size_t>
+void combine_records(const Task& task, Join&& join) {
+  const BoundUse& from = task.uses()[merged_use(task)];
+  const BoundUse& into = task.uses()[1 - merged_use(task)];
+  const Buffer& source = task.schedule()[from.buffer];
+  const Buffer& target = task.schedule()[into.buffer];
+  const std::size_t length = target.record;
+  const Bytes bytes = length * sizeof(T);
+  const auto is_of = [](const Buffer& buffer) {
+    return scalar_of<T> != Scalar::byte && buffer.type == scalar_of<T>;
+  };
+  expects(length != 0 && source.record == target.record && is_of(source) && is_of(target) &&
+              from.bytes == into.bytes && into.bytes % bytes == 0,
+          [&] {
+            return Complaint{
+                text("heddle::combine_records, ", task.stage(), task.kind(), task.item()),
+                "the two ranges are not records of one kind",
+                text(from.bytes, " bytes in records of ", source.record, ' ', source.type, ", ",
+                     into.bytes, " bytes in records of ", target.record, ' ', target.type,
+                     "; expected elements of ", scalar_of<T>)};
+          });
+  const auto* next = reinterpret_cast<const T*>(from.data);
+  auto* joined = reinterpret_cast<T*>(into.data);
+  for (Bytes record = 0; record < into.bytes / bytes; ++record, next += length, joined += length)
+    join(next, joined, length);
 }
 
 /// Performs a combine task by a plain loop. For handlers whose buffers are host memory. A message

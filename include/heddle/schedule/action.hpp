@@ -74,11 +74,19 @@ struct Buffer {
   /// The number of elements that share a scale. The bytes of the scales stand at the begin of every
   /// part. 0: there are no scales. See Codec.
   std::uint32_t block = 0;
+  /// The number of elements that a combine action joins as one value, a record. Parts hold whole
+  /// records. 0: every element is a value. See combine_records().
+  std::uint32_t record = 0;
 };
 
+/// Returns the bytes of one value of a buffer: an element, or a record.
+[[nodiscard]] inline Bytes value_bytes(const Buffer& buffer) noexcept {
+  return size_of(buffer.type) * (buffer.record == 0 ? 1 : buffer.record);
+}
+
 /// Returns the bytes of the parts [first, first + count). If the buffer does not say where its
-/// parts end, the elements are divided evenly. If the division has a remainder, each of the first
-/// parts has one element more.
+/// parts end, its elements or records are divided evenly. If the division has a remainder, each of
+/// the first parts has one more.
 [[nodiscard]] inline Bytes part_bytes(const Buffer& buffer, std::uint32_t first,
                                       std::uint32_t count) noexcept {
   if (buffer.bytes == 0) return 0;
@@ -88,7 +96,7 @@ struct Buffer {
     };
     return end_of(first + count) - end_of(first);
   }
-  const Bytes element = size_of(buffer.type);
+  const Bytes element = value_bytes(buffer);
   const Bytes elements = buffer.bytes / element;
   const Bytes each = elements / buffer.parts;
   const Bytes extra = elements - each * buffer.parts;
@@ -104,7 +112,7 @@ struct Buffer {
 
 /// Returns true if all parts have the same size, so that one part can replace another.
 [[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) noexcept {
-  return buffer.ends == nullptr && buffer.bytes % (buffer.parts * size_of(buffer.type)) == 0;
+  return buffer.ends == nullptr && buffer.bytes % (buffer.parts * value_bytes(buffer)) == 0;
 }
 
 /// The limit of parts: a buffer has fewer parts than this, because a Use counts them in 30 bits.

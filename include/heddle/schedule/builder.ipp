@@ -66,6 +66,7 @@ HEDDLE_INLINE BufferId Builder::add_buffer(const Buffer& buffer) {
                      "make it with Builder::label"};
   });
   if (buffer.ends != nullptr) check_ends(buffer);
+  if (buffer.record != 0) check_records(buffer);
   m_body.buffers.push_back(buffer);
   m_hazards.add_buffer(buffer.parts);
   return BufferId{m_body.buffers.size() - 1};
@@ -136,6 +137,19 @@ HEDDLE_INLINE Builder Builder::without_buffers(const Schedule& schedule) {
 
 HEDDLE_INLINE bool Builder::awaits_partner() const {
   return !m_body.actions.empty() && (m_body.actions.back().flags & flag::with_next) != 0;
+}
+
+HEDDLE_INLINE void Builder::check_records(const Buffer& buffer) {
+  const Bytes record = value_bytes(buffer);
+  bool whole = buffer.block == 0 && buffer.bytes % record == 0;
+  if (buffer.ends != nullptr)
+    for (const Bytes end : *buffer.ends) whole = whole && end % record == 0;
+  expects(whole, [&] {
+    return Complaint{
+        "heddle::Builder::add_buffer", "parts hold whole records, without scales",
+        text("records of ", buffer.record, ' ', buffer.type, ", ", buffer.bytes, " bytes in ",
+             buffer.parts, " parts, scales for blocks of ", buffer.block)};
+  });
 }
 
 HEDDLE_INLINE void Builder::check_ends(const Buffer& buffer) {

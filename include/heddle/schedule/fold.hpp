@@ -15,7 +15,8 @@
 namespace heddle::inline v0 {
 
 /// Returns `schedule` with one buffer reduced to `slots` parts: part p becomes part p mod `slots`.
-/// The buffer must be transient, its parts must have equal sizes, and each use must be of one part.
+/// The buffer must be transient, and its parts must have equal sizes. If an action uses several
+/// parts at once, their slots must be consecutive, too.
 ///
 /// @throws contract_error if the buffer cannot be folded to `slots` parts.
 /// @throws infeasible if a read would see another value. It names the read and the two parts.

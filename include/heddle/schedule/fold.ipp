@@ -97,9 +97,12 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
   });
   const auto touched = impl::uses_by_buffer(schedule)[+buffer];
   for (const auto& [id, use] : touched)
-    expects(use.count == 1, [&] {
-      return Complaint{"heddle::fold", text(action_text(schedule, id), " uses several parts of ",
-                                            describe(), " at once")};
+    expects(use.first % slots + use.count <= slots, [&] {
+      return Complaint{
+          "heddle::fold",
+          text(action_text(schedule, id), " uses several parts of ", describe(), " at once"),
+          text("parts ", use.first, " to ", use.first + use.count - 1,
+               " are not consecutive in ", slots, " slots")};
     });
   impl::FoldConflict conflict;
   if (slots < old.parts && impl::find_conflict(touched, slots, &conflict))

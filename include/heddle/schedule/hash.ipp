@@ -29,6 +29,7 @@ HEDDLE_INLINE std::uint64_t hash(const Schedule& schedule) {
     if (buffer.ends != nullptr)
       for (const Bytes end : *buffer.ends) mix(end);
     if (buffer.block != 0) mix(buffer.block);
+    if (buffer.record != 0) mix(fnv1a("record"), buffer.record);
   }
   for (const Queue& queue : schedule.queues()) mix(+queue.from, +queue.to, +queue.lane);
   for (const Action& action : schedule.actions())

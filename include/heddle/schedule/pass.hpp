@@ -8,6 +8,7 @@
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
+#include <heddle/schedule/pass/drop_unread.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 #include <heddle/schedule/pass/fuse.hpp>

@@ -31,7 +31,10 @@ namespace impl {
   std::vector<Bytes> sizes;
   sizes.reserve(buffer.parts);
   for (std::uint32_t part = 0; part < whole.parts; ++part) {
-    const Buffer alone{.parts = units, .type = whole.type, .bytes = part_bytes(whole, part, 1)};
+    const Buffer alone{.parts = units,
+                       .type = whole.type,
+                       .bytes = part_bytes(whole, part, 1),
+                       .record = whole.record};
     for (std::uint32_t unit = 0; unit < units; ++unit) sizes.push_back(part_bytes(alone, unit, 1));
   }
   heddle::impl::cut_in_parts(buffer, std::move(sizes));

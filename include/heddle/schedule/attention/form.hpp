@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// AttentionForm: what the generators of schedule/attention/ are told. AttentionPieces: the tokens
+/// behind the parts of their buffers, and the (query, key) pairs of every action.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/attention_mask.hpp>
+#include <heddle/layout/index_set.hpp>
+#include <heddle/layout/shard_order.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// An attention over a sequence that is sharded over ranks. Every rank has the queries, the keys
+/// and the values of the tokens that `order` gives to it: its block.
+///
+/// In the closed forms of this room P is the number of ranks, N the tokens, d the columns of Q, H
+/// the heads, and a unit is N d / P elements.
+struct AttentionForm {
+  int ranks = 1;             ///< number of ranks, P
+  ShardOrder order = {};     ///< which tokens each rank has
+  int ways = 1;              ///< 1: one ring; 2: each half of K,V goes around in its own direction
+  AttentionMask mask = {};   ///< which keys a query sees; causal unless it says otherwise
+  bool backward = false;     ///< the gradients instead of the output
+  std::int64_t tokens = 0;   ///< of the whole sequence, N; 0: two for each rank
+  int heads = 1;             ///< heads of Q, H
+  int kv_heads = 0;          ///< heads of K and V, a divisor of `heads`; 0: as many as `heads`
+  int head_width = 1;        ///< columns of one head
+  Scalar type = Scalar::f64; ///< of all elements
+  bool rows_first = true;    ///< rsa(): no rank sends V before its rows of scores are complete
+
+  /// The tokens of the whole sequence: `tokens`, or two for each rank.
+  [[nodiscard]] std::int64_t all_tokens() const noexcept {
+    return tokens == 0 ? 2 * std::int64_t{ranks} : tokens;
+  }
+  /// Bytes of one token of Q, of the output, or of a gradient of either.
+  [[nodiscard]] Bytes query_bytes() const noexcept {
+    return static_cast<Bytes>(heads) * static_cast<Bytes>(head_width) * size_of(type);
+  }
+  /// Bytes of one token of K, or of V.
+  [[nodiscard]] Bytes key_bytes() const noexcept {
+    return static_cast<Bytes>(kv_heads == 0 ? heads : kv_heads) * static_cast<Bytes>(head_width) *
+           size_of(type);
+  }
+  /// Bytes of one query of a state: an output and a log-sum for every head.
+  [[nodiscard]] Bytes state_bytes() const noexcept {
+    return static_cast<Bytes>(heads) * (static_cast<Bytes>(head_width) + 1) * size_of(type);
+  }
+
+  /// Throws an error that names `where` if no schedule has this form.
+  /// @throws contract_error if there is no rank, `ways` is neither 1 nor 2, a number of tokens,
+  ///         heads or columns is out of range, the K,V heads do not divide the heads, the weights
+  ///         of `order` are those of another number of ranks, or the segments do not ascend.
+  void expect_valid(const char* where) const;
+};
+
+/// The pairs that one action computes: pieces of one block of queries with pieces of one block of
+/// keys. Blocks are named by the ranks that own them.
+struct AttentionBlock {
+  std::uint32_t queries = 0;      ///< the owner of the queries
+  std::uint32_t keys = 0;         ///< the owner of the keys and values
+  std::uint32_t first_query = 0;  ///< the first piece of the queries
+  std::uint32_t query_count = 1;  ///< number of their pieces; 0: no pair is visible
+  std::uint32_t first_key = 0;    ///< the first piece of the keys
+  std::uint32_t key_count = 1;    ///< number of their pieces
+
+  friend bool operator==(const AttentionBlock&, const AttentionBlock&) = default;
+};
+
+/// How much of a pair of blocks the mask leaves.
+enum class PairShape : std::uint8_t {
+  empty,     ///< no pair: there is no action
+  full,      ///< all pairs of the two blocks
+  half,      ///< all pairs of some pieces of them
+  diagonal,  ///< some pairs of the pieces that the action uses are masked
+};
+
+/// The tokens of an AttentionForm, block by block and piece by piece. A block is one piece, or two
+/// in zigzag order (its two chunks) and for two ways (the halves of its tokens).
+///
+/// All pieces of a buffer have room for capacity() tokens, so that messages can take each other's
+/// slots. A piece with fewer tokens leaves its last rows unused. Where the tokens divide evenly,
+/// every piece is full.
+class AttentionPieces {
+ public:
+  /// Divides the tokens of `form`. @throws contract_error as AttentionForm::expect_valid().
+  explicit AttentionPieces(const AttentionForm& form);
+
+  /// Pieces of a block, 1 or 2.
+  [[nodiscard]] std::uint32_t pieces() const noexcept { return m_pieces; }
+  /// Tokens that a piece has room for.
+  [[nodiscard]] std::int64_t capacity() const noexcept { return m_capacity; }
+  /// The most tokens that a whole block has.
+  [[nodiscard]] std::int64_t block_capacity() const noexcept { return m_block_capacity; }
+  /// The positions of piece `piece` of block `block` in the whole sequence.
+  [[nodiscard]] const IndexSet& positions(std::uint32_t block, std::uint32_t piece) const {
+    return m_positions[std::size_t{block} * m_pieces + piece];
+  }
+  /// The positions of pieces [first, first + count) of a block, ascending.
+  [[nodiscard]] IndexSet positions(std::uint32_t block, std::uint32_t first,
+                                   std::uint32_t count) const;
+
+  /// The fewest pieces that have all visible pairs of block `queries` with the pieces [first,
+  /// first + count) of block `keys`.
+  [[nodiscard]] AttentionBlock visible(std::uint32_t queries, std::uint32_t keys,
+                                       std::uint32_t first, std::uint32_t count) const;
+  /// The number of (query, key) pairs of `block` that the mask leaves. Exact; the time grows with
+  /// the intervals of the two blocks and the number of segments.
+  [[nodiscard]] std::int64_t pairs(const AttentionBlock& block) const;
+  /// How much of `block` the mask leaves.
+  [[nodiscard]] PairShape shape(const AttentionBlock& block) const;
+
+  /// What action `id` of a schedule of this form computes: a forward or backward action. Its stage
+  /// is the owner of the queries and its item that of the keys; its uses say which pieces.
+  /// @throws contract_error for an action of another kind.
+  [[nodiscard]] AttentionBlock block(const Schedule& schedule, ActionId id) const;
+
+ private:
+  AttentionMask m_mask;
+  std::uint32_t m_pieces = 1;
+  std::int64_t m_capacity = 0;
+  std::int64_t m_block_capacity = 0;
+  std::vector<IndexSet> m_positions;  ///< of every piece of every block
+};
+
+/// `schedule`, made of `form` by a generator of this room, with `slots` slots instead of one for
+/// each step in the buffers through which blocks pass. Two let a rank receive a block while it
+/// computes with the one before. Apply drop_unread() first.
+/// @throws infeasible if some action would find another value than before, as fold() does.
+[[nodiscard]] Schedule fold_attention(const Schedule& schedule, const AttentionForm& form,
+                                      std::uint32_t slots = 2);
+
+}  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/attention/form.ipp>
+#endif
