@@ -37,7 +37,6 @@ struct AttentionForm {
   int kv_heads = 0;          ///< heads of K and V, a divisor of `heads`; 0: as many as `heads`
   int head_width = 1;        ///< columns of one head
   Scalar type = Scalar::f64; ///< of all elements
-  bool rows_first = true;    ///< rsa(): no rank sends V before its rows of scores are complete
 
   /// The tokens of the whole sequence: `tokens`, or two for each rank.
   [[nodiscard]] std::int64_t all_tokens() const noexcept {

@@ -16,13 +16,14 @@ namespace heddle::inline v0::schedule {
 /// each rank finishes its rows (the softmax), and pass 2 sends the values around: 2 (P - 1) moves
 /// of 1 unit. The scores are P times those of one pair of blocks. As published, no rank sends V
 /// before its rows are complete, so that the latencies of both passes add up: twice those of
-/// ring_attention(). With `form.rows_first` off, V follows K at once, and the latencies are equal.
+/// ring_attention().
 ///
 /// Buffers, for each rank: persistent "queries", "keys", "values" and "output" of one part,
 /// "scores" with a part for each block of keys, and transient "ring_rows" (the blocks that arrive).
 /// Actions F of stage q and item k have the uses [queries, keys or ring_rows, scores] in pass 1 and
 /// [scores, values or ring_rows, output] in pass 2. An action USER between the two has the uses
-/// [scores (each run of parts)..., values if rows_first] and replaces scores by probabilities.
+/// [scores (each run of parts)..., values] and replaces scores by probabilities. It does not change
+/// the values: to update them is what keeps a rank from sending them earlier.
 ///
 /// With `form.backward` V goes around again, then K, and the gradients of the whole K and V, which
 /// every rank has formed, are summed up by two ring reduce-scatters: 4 (P - 1) units in all. Further

@@ -51,7 +51,7 @@ class TwoPassRing {
     for (std::uint32_t r = 0; r < m_w.p; ++r) {
       std::vector<Use> uses = runs(r, true, Access::update, m_scores[r]);
       if (uses.empty()) continue;
-      if (m_w.form.rows_first) uses.push_back(update(m_values[r]));
+      uses.push_back(update(m_values[r]));
       m_w.work(Kind::user, r, r, 0, uses);
     }
     go_round(m_values, m_w.p - 1, [&](std::uint32_t r, std::uint32_t k, Use block) {

@@ -102,6 +102,7 @@ class CutCaster {
                          text("'", m_schedule[buffer.label], "' of stage ", buffer.stage,
                               " has elements of ", buffer.type, ", the cut of ", m_codec.type)};
       };
+      expects(buffer.record == 0, [&] { return refuse("records are not numbers to be cast"); });
       const bool bound = is_bound(buffer);
       expects(!bound || size_of(m_codec.type) < size_of(buffer.type),
               [&] { return refuse("a cast at a cut makes elements smaller"); });
