@@ -22,3 +22,4 @@
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/plan/speed_ratios.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
+#include <heddle/plan/switches.hpp>
