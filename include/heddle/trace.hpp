@@ -12,4 +12,5 @@
 #include <heddle/trace/perfetto.hpp>
 #include <heddle/trace/png.hpp>
 #include <heddle/trace/report.hpp>
+#include <heddle/trace/sequence_groups.hpp>
 #include <heddle/trace/svg.hpp>

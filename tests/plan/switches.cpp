@@ -119,8 +119,7 @@ TEST_CASE("switches are the fewest of all state sequences for up to 4 dimensions
             options.costs.push_back(static_cast<double>(1 + random.below(drawn++, 9)));
         const SwitchPlan plan = plan_switches(first_dims(dims), mixed, options);
         ++compared;
-        if (plan.cost != brute_force(dims, mixed, options) ||
-            !is_valid(dims, mixed, options, plan))
+        if (plan.cost != brute_force(dims, mixed, options) || !is_valid(dims, mixed, options, plan))
           ++bad;
       }
   CHECK(compared == 3 * 8 * 12);
@@ -139,7 +138,8 @@ TEST_CASE("a short programme is optimal for every list of stages") {
       for (const bool cyclic : {false, true}) {
         const SwitchOptions options{.cyclic = cyclic};
         const SwitchPlan plan = plan_switches(first_dims(3), mixed, options);
-        if (plan.cost != brute_force(3, mixed, options) || !is_valid(3, mixed, options, plan)) ++bad;
+        if (plan.cost != brute_force(3, mixed, options) || !is_valid(3, mixed, options, plan))
+          ++bad;
       }
     }
   }
@@ -192,7 +192,9 @@ TEST_CASE("what plan_switches() rejects") {
              ContainsSubstring("cost -1"));
   CHECK_THAT(complaint(Dims{1, 2}, Dims{1}, SwitchOptions{.costs = {0, std::nan(""), 1, 0}}),
              ContainsSubstring("nan"));
-  CHECK_THAT(test::message_of<infeasible>([] { (void)plan_switches({1}, {3, 1}); }),
+  CHECK_THAT(test::message_of<infeasible>([] {
+               (void)plan_switches({1}, {3, 1});
+             }),
              ContainsSubstring("stage 1 has no dimension"));
 }
 

@@ -66,7 +66,8 @@ struct SwitchPlan {
 /// 2024, which switches before every stage.
 /// @throws contract_error for no dimensions, a dimension twice, a `first` or `last` that is none of
 ///         them or stands beside `cyclic`, and costs that are negative, NaN or of another number.
-///         infeasible if no plan has a finite cost; it names the first stage that cannot be reached.
+///         infeasible if no plan has a finite cost; it names the first stage that cannot be
+///         reached.
 [[nodiscard]] SwitchPlan plan_switches(const std::vector<std::size_t>& dimensions,
                                        const std::vector<std::size_t>& mixed,
                                        const SwitchOptions& options = {});

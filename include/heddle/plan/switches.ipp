@@ -58,7 +58,8 @@ class SwitchPlanner {
 
   void check() const {
     expects(!m_dimensions.empty(), [] {
-      return Complaint{switches_where, "one of several dimensions is sharded; expected at least one",
+      return Complaint{switches_where,
+                       "one of several dimensions is sharded; expected at least one",
                        "0 dimensions"};
     });
     for (std::size_t i = 0; i < m_dimensions.size(); ++i)
@@ -180,13 +181,12 @@ class SwitchPlanner {
       if (std::ranges::find(reached, true) == reached.end()) break;
     }
     const bool end = stage == m_mixed.size();
-    throw infeasible(
-        {switches_where,
-         end ? "no switches lead to the last dimension, or back to the first"
-             : text("stage ", stage, " has no dimension that can be sharded"),
-         text(m_dimensions.size(), " dimensions",
-              end ? "" : text(", the stage mixes dimension ", m_mixed[stage])),
-         "add a dimension that the stage does not mix, or allow more switches"});
+    throw infeasible({switches_where,
+                      end ? "no switches lead to the last dimension, or back to the first"
+                          : text("stage ", stage, " has no dimension that can be sharded"),
+                      text(m_dimensions.size(), " dimensions",
+                           end ? "" : text(", the stage mixes dimension ", m_mixed[stage])),
+                      "add a dimension that the stage does not mix, or allow more switches"});
   }
 
   const std::vector<std::size_t>& m_dimensions;

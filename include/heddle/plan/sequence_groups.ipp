@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of sequence_groups.hpp.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/impl/sequence_packing.hpp>
+#include <heddle/plan/sequence_groups.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+inline constexpr const char* groups_where = "heddle::plan::plan_sequence_groups";
+
+inline bool is_power_of_two(int number) {
+  return number >= 1 && std::has_single_bit(static_cast<unsigned>(number));
+}
+
+inline void expect_degrees(const char* where, std::span<const int> degrees) {
+  for (std::size_t i = 0; i < degrees.size(); ++i)
+    expects(is_power_of_two(degrees[i]) && (i == 0 || degrees[i - 1] < degrees[i]), [&] {
+      return Complaint{where, "degrees are powers of two in ascending order",
+                       text("degree ", degrees[i], " at place ", i)};
+    });
+}
+
+inline void add_compositions(int ranks, std::span<const int> degrees, std::vector<int>& sizes,
+                             std::vector<std::vector<int>>& all) {
+  if (ranks == 0) {
+    all.push_back(sizes);
+    return;
+  }
+  for (std::size_t d = degrees.size(); d-- > 0;) {
+    if (degrees[d] > ranks) continue;
+    sizes.push_back(degrees[d]);
+    add_compositions(ranks - degrees[d], degrees.first(d + 1), sizes, all);
+    sizes.pop_back();
+  }
+}
+
+/// Solves the normal equations of `chosen` columns by Gaussian elimination; false if they are
+/// singular.
+inline bool solve(std::array<std::array<double, 4>, 3> system,
+                  const std::vector<std::size_t>& chosen, std::array<double, 3>& found) {
+  found = {};
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    std::size_t pivot = k;
+    for (std::size_t r = k; r < chosen.size(); ++r)
+      if (std::abs(system[chosen[r]][chosen[k]]) > std::abs(system[chosen[pivot]][chosen[k]]))
+        pivot = r;
+    std::swap(system[chosen[k]], system[chosen[pivot]]);
+    const auto& row = system[chosen[k]];
+    if (!(std::abs(row[chosen[k]]) > 1e-12)) return false;
+    for (std::size_t r = k + 1; r < chosen.size(); ++r) {
+      auto& below = system[chosen[r]];
+      const double factor = below[chosen[k]] / row[chosen[k]];
+      for (const std::size_t c : chosen) below[c] -= factor * row[c];
+      below[3] -= factor * row[3];
+    }
+  }
+  for (std::size_t k = chosen.size(); k-- > 0;) {
+    double right = system[chosen[k]][3];
+    for (std::size_t c = k + 1; c < chosen.size(); ++c)
+      right -= system[chosen[k]][chosen[c]] * found[chosen[c]];
+    found[chosen[k]] = right / system[chosen[k]][chosen[k]];
+  }
+  return true;
+}
+
+/// One plan_sequence_groups() call.
+class SequencePlanner {
+ public:
+  SequencePlanner(std::vector<std::int64_t> lengths, const SequenceCosts& costs,
+                  const SequenceGroupOptions& options)
+      : m_costs(costs), m_options(options) {
+    m_plan.lengths = std::move(lengths);
+    m_plan.ranks = costs.ranks;
+    check_costs();
+    double tokens = 0;
+    for (std::size_t i = 0; i < m_plan.lengths.size(); ++i) {
+      expects(m_plan.lengths[i] >= 1, [&] {
+        return Complaint{groups_where, "a sequence has at least one token",
+                         text("sequence ", i, " has ", m_plan.lengths[i])};
+      });
+      tokens += static_cast<double>(m_plan.lengths[i]);
+    }
+    expect_countable("tokens of the batch", tokens);
+    std::vector<int> degrees;
+    for (const DegreeCost& cost : m_costs.degrees)
+      if (cost.degree <= m_costs.ranks &&
+          (m_options.degree == 0 || cost.degree == m_options.degree))
+        degrees.push_back(cost.degree);
+    m_compositions = group_compositions(m_costs.ranks, degrees);
+    if (m_compositions.empty())
+      throw infeasible({groups_where, "no groups of these degrees have all ranks",
+                        text(m_costs.ranks, " ranks, ", degrees.size(), " degrees",
+                             m_options.degree == 0 ? "" : text(", static ", m_options.degree)),
+                        "add smaller degrees, or take another number of ranks"});
+    for (const std::vector<int>& sizes : m_compositions) {
+      m_widest = std::max(m_widest, sizes[0]);
+      std::vector<std::size_t> places;
+      for (const int size : sizes) places.push_back(place(size));
+      m_places.push_back(std::move(places));
+    }
+    sort();
+  }
+
+  [[nodiscard]] SequencePlan run() && {
+    if (m_sorted.empty()) return std::move(m_plan);
+    const auto room =
+        static_cast<double>(m_costs.ranks) * static_cast<double>(m_costs.tokens_per_rank);
+    const double least = std::ceil(static_cast<double>(m_plan.tokens()) / room);
+    auto count = static_cast<std::size_t>(std::max(1.0, least));
+    std::optional<SequencePlan> best;
+    // One more microbatch for every sequence always fits: the longest holds as many tokens alone.
+    for (int tried = 0; (tried < m_options.counts || !best) && count <= m_sorted.size();
+         ++tried, ++count)
+      if (auto found = plan_of(count, best ? best->time : infinite)) best = std::move(found);
+    return std::move(*best);
+  }
+
+ private:
+  static constexpr Seconds infinite = std::numeric_limits<Seconds>::infinity();
+
+  /// Sums of tokens are exact, as integers and as numbers of double.
+  static void expect_countable(const char* what, double tokens) {
+    expects(tokens <= 0x1p53, [&] {
+      return Complaint{groups_where, text("too many ", what, "; expected at most 2^53"),
+                       text(tokens)};
+    });
+  }
+
+  void check_costs() const {
+    expects(m_costs.ranks >= 1 && m_costs.tokens_per_rank >= 1 && !m_costs.degrees.empty(), [&] {
+      return Complaint{groups_where, "the costs need ranks, tokens per rank and degrees",
+                       text(m_costs.ranks, " ranks, ", m_costs.tokens_per_rank,
+                            " tokens per rank, ", m_costs.degrees.size(), " degrees")};
+    });
+    expect_countable("tokens of all ranks", static_cast<double>(m_costs.ranks) *
+                                                static_cast<double>(m_costs.tokens_per_rank));
+    expects(m_options.counts >= 1, [&] {
+      return Complaint{groups_where, "at least one number of microbatches is tried",
+                       text("counts = ", m_options.counts)};
+    });
+    expects(m_options.nodes >= 0, [&] {
+      return Complaint{groups_where, "a search visits no negative number of nodes",
+                       text("nodes = ", m_options.nodes)};
+    });
+    std::vector<int> degrees;
+    for (const DegreeCost& cost : m_costs.degrees) {
+      degrees.push_back(cost.degree);
+      for (const double part : {cost.fixed, cost.per_token, cost.per_square})
+        expects(part >= 0 && std::isfinite(part), [&] {
+          return Complaint{groups_where, "a cost is neither negative nor infinite",
+                           text("degree ", cost.degree, ": ", part)};
+        });
+    }
+    expect_degrees(groups_where, degrees);
+    expects(m_options.degree == 0 || std::ranges::count(degrees, m_options.degree) == 1, [&] {
+      return Complaint{groups_where, "the costs do not have the static degree",
+                       text("degree ", m_options.degree)};
+    });
+  }
+
+  /// Longest first, and whether each fits.
+  void sort() {
+    m_sorted.resize(m_plan.lengths.size());
+    std::iota(m_sorted.begin(), m_sorted.end(), std::size_t{0});
+    std::ranges::stable_sort(m_sorted, [&](std::size_t a, std::size_t b) {
+      return m_plan.lengths[a] > m_plan.lengths[b];
+    });
+    for (const std::size_t i : m_sorted) m_lengths.push_back(m_plan.lengths[i]);
+    if (m_lengths.empty() || m_lengths[0] <= m_widest * m_costs.tokens_per_rank) return;
+    std::int64_t needed = 1;
+    while (needed * m_costs.tokens_per_rank < m_lengths[0]) needed *= 2;
+    throw infeasible(
+        {groups_where,
+         text("no group holds sequence ", m_sorted[0], " of ", m_lengths[0],
+              " tokens; it needs degree ", needed, ", the widest group has ", m_widest),
+         text(m_costs.tokens_per_rank, " tokens per rank, ", m_costs.ranks, " ranks"),
+         "use more ranks or memory, or cut the sequence"});
+  }
+
+  [[nodiscard]] std::size_t place(int degree) const {
+    return static_cast<std::size_t>(&m_costs.of(degree) - m_costs.degrees.data());
+  }
+
+  /// The plan with `count` microbatches; none if one does not fit, or all end no earlier than
+  /// `limit`.
+  [[nodiscard]] std::optional<SequencePlan> plan_of(std::size_t count, Seconds limit) const {
+    SequencePlan plan{m_plan.lengths, {}, m_plan.ranks, 0};
+    std::size_t begin = 0;
+    for (const std::size_t end : divide_evenly(m_lengths, count)) {
+      if (begin == end) continue;
+      const SequencePacking packing(m_costs, std::span(m_lengths).subspan(begin, end - begin));
+      const auto found = packing.best(m_places, limit - plan.time, m_options.nodes);
+      if (!found) return {};
+      plan.microbatches.push_back(microbatch(*found, begin));
+      plan.time += found->time;
+      begin = end;
+    }
+    return plan;
+  }
+
+  [[nodiscard]] SequenceMicrobatch microbatch(const SequencePacking::Packed& packed,
+                                              std::size_t begin) const {
+    SequenceMicrobatch out;
+    out.time = packed.time;
+    int first = 0;
+    for (std::size_t g = 0; g < packed.degrees.size(); ++g) {
+      SequenceGroup group{
+          Rank{first}, m_costs.degrees[packed.degrees[g]].degree, {}, 0, packed.times[g]};
+      for (std::size_t i = 0; i < packed.group_of.size(); ++i) {
+        if (packed.group_of[i] != g) continue;
+        group.sequences.push_back(m_sorted[begin + i]);
+        group.tokens += m_lengths[begin + i];
+      }
+      first += group.degree;
+      out.groups.push_back(std::move(group));
+    }
+    return out;
+  }
+
+  const SequenceCosts& m_costs;
+  const SequenceGroupOptions& m_options;
+  SequencePlan m_plan;
+  std::vector<std::vector<int>> m_compositions;
+  std::vector<std::vector<std::size_t>> m_places;  ///< the same by place in the costs
+  int m_widest = 0;
+  std::vector<std::size_t> m_sorted;    ///< places in the batch, longest first
+  std::vector<std::int64_t> m_lengths;  ///< in that order
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE const DegreeCost& SequenceCosts::of(int degree) const {
+  const auto found = std::ranges::find(degrees, degree, &DegreeCost::degree);
+  expects(found != degrees.end(), [&] {
+    return Complaint{"heddle::plan::SequenceCosts::of", "the costs do not have this degree",
+                     text("degree ", degree)};
+  });
+  return *found;
+}
+
+HEDDLE_INLINE DegreeCost fit_degree_cost(int degree, std::span<const DegreeSample> samples) {
+  constexpr const char* where = "heddle::plan::fit_degree_cost";
+  expects(impl::is_power_of_two(degree) && samples.size() >= 3, [&] {
+    return Complaint{where, "a fit needs a power of two as degree and at least 3 samples",
+                     text("degree ", degree, ", ", samples.size(), " samples")};
+  });
+  // Rows (1, tokens, squares) / time of a system whose right side is 1, with columns scaled to 1.
+  std::vector<std::array<double, 3>> rows;
+  std::array<double, 3> scale{};
+  for (const DegreeSample& sample : samples) {
+    std::array<double, 3> row{1, 0, 0};
+    for (const std::int64_t length : sample.lengths) {
+      expects(length >= 1, [&] {
+        return Complaint{where, "a sequence has at least one token", text("length ", length)};
+      });
+      row[1] += static_cast<double>(length);
+      row[2] += static_cast<double>(length) * static_cast<double>(length);
+    }
+    expects(sample.time > 0 && std::isfinite(sample.time), [&] {
+      return Complaint{where, "a time is positive and finite", text("time ", sample.time, " s")};
+    });
+    for (std::size_t c = 0; c < 3; ++c) {
+      row[c] /= sample.time;
+      scale[c] = std::max(scale[c], row[c]);
+    }
+    rows.push_back(row);
+  }
+  std::array<std::array<double, 4>, 3> system{};
+  for (std::array<double, 3>& row : rows) {
+    for (std::size_t c = 0; c < 3; ++c)
+      if (scale[c] > 0) row[c] /= scale[c];
+    for (std::size_t r = 0; r < 3; ++r) {
+      for (std::size_t c = 0; c < 3; ++c) system[r][c] += row[r] * row[c];
+      system[r][3] += row[r];
+    }
+  }
+  // The best of all subsets of columns whose coefficients are not negative.
+  std::array<double, 3> best{};
+  double least = static_cast<double>(rows.size());  // of no column: every relative error is 1
+  for (std::size_t subset = 1; subset < 8; ++subset) {
+    std::vector<std::size_t> chosen;
+    for (std::size_t c = 0; c < 3; ++c)
+      if ((subset >> c & 1) != 0) chosen.push_back(c);
+    std::array<double, 3> found{};
+    if (!impl::solve(system, chosen, found) || *std::ranges::min_element(found) < 0) continue;
+    double squares = 0;
+    for (const auto& row : rows) {
+      const double error = row[0] * found[0] + row[1] * found[1] + row[2] * found[2] - 1;
+      squares += error * error;
+    }
+    if (squares >= least) continue;
+    least = squares;
+    best = found;
+  }
+  for (std::size_t c = 0; c < 3; ++c)
+    if (scale[c] > 0) best[c] /= scale[c];
+  return {degree, best[0], best[1], best[2]};
+}
+
+HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, double memory,
+                                         std::span<const double> bandwidths) {
+  constexpr const char* where = "heddle::plan::flexsp_costs";
+  expects(ranks >= 1 && !bandwidths.empty(), [&] {
+    return Complaint{where, "at least one rank and one bandwidth are needed",
+                     text(ranks, " ranks, ", bandwidths.size(), " bandwidths")};
+  });
+  SequenceCosts costs;
+  costs.ranks = ranks;
+  const double tokens = (memory * 1024 - 16 * model.parameters * 1024 / ranks) / model.activation;
+  expects(tokens >= 1 && tokens < 9e18, [&] {
+    return Complaint{where, "the memory of a device has room for at least one token",
+                     text(memory, " GB, ", tokens, " tokens"),
+                     "shard the parameters over more ranks"};
+  });
+  costs.tokens_per_rank = static_cast<std::int64_t>(tokens);
+  const double megabytes = 8.0 * model.layers * model.hidden * 2 / 0x1p20;  // per token
+  int degree = 2;
+  for (const double bandwidth : bandwidths) {
+    if (degree > ranks) break;
+    costs.degrees.push_back({degree, 1e-3 * model.fixed,
+                             1e-3 * (model.token + megabytes / bandwidth) / degree,
+                             1e-3 * model.square / degree});
+    degree *= 2;
+  }
+  return costs;
+}
+
+HEDDLE_INLINE std::int64_t SequencePlan::tokens() const {
+  return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const SequencePlan& plan) {
+  const auto counted = [](std::size_t count, const char* what, const char* plural) {
+    return text(count, ' ', what, count == 1 ? "" : plural);
+  };
+  out << counted(plan.lengths.size(), "sequence", "s") << ", " << plan.tokens() << " tokens, "
+      << counted(static_cast<std::size_t>(plan.ranks), "rank", "s") << ": "
+      << counted(plan.microbatches.size(), "microbatch", "es") << ", " << plan.time << " s";
+  for (std::size_t m = 0; m < plan.microbatches.size(); ++m) {
+    out << "\nmicrobatch " << m << ": " << plan.microbatches[m].time << " s";
+    for (const SequenceGroup& group : plan.microbatches[m].groups) {
+      const std::size_t last = +group.first + static_cast<std::size_t>(group.degree) - 1;
+      out << "\n  " << (group.degree == 1 ? "rank " : "ranks ") << group.first;
+      if (group.degree > 1) out << '-' << last;
+      out << ": " << counted(group.sequences.size(), "sequence", "s") << ", " << group.tokens
+          << " tokens, " << group.time << " s";
+    }
+  }
+  return out;
+}
+
+HEDDLE_INLINE std::vector<std::vector<int>> group_compositions(int ranks,
+                                                               std::span<const int> degrees) {
+  impl::expect_degrees("heddle::plan::group_compositions", degrees);
+  std::vector<std::vector<int>> all;
+  std::vector<int> sizes;
+  if (ranks >= 1) impl::add_compositions(ranks, degrees, sizes, all);
+  return all;
+}
+
+HEDDLE_INLINE std::vector<std::size_t> divide_evenly(std::span<const std::int64_t> lengths,
+                                                     std::size_t count) {
+  expects(count >= 1, [] {
+    return Complaint{"heddle::plan::divide_evenly", "lengths are divided into at least one range",
+                     "0 ranges"};
+  });
+  // The least bound for which filling one range after the other needs no more ranges.
+  const auto ends_at = [&](std::int64_t bound) {
+    std::vector<std::size_t> ends;
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (i > 0 && sum + lengths[i] > bound) {
+        ends.push_back(i);
+        sum = 0;
+      }
+      sum += lengths[i];
+    }
+    ends.push_back(lengths.size());
+    return ends;
+  };
+  std::int64_t low = 0, high = 0;
+  for (const std::int64_t length : lengths) {
+    low = std::max(low, length);
+    high += length;
+  }
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (ends_at(middle).size() <= count)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  std::vector<std::size_t> ends = ends_at(low);
+  ends.resize(count, lengths.size());
+  return ends;
+}
+
+HEDDLE_INLINE SequencePlan plan_sequence_groups(std::vector<std::int64_t> lengths,
+                                                const SequenceCosts& costs,
+                                                const SequenceGroupOptions& options) {
+  return impl::SequencePlanner(std::move(lengths), costs, options).run();
+}
+
+}  // namespace heddle::inline v0::plan
