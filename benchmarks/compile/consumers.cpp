@@ -62,7 +62,7 @@ class Compiler {
   Compiler(std::string command, fs::path folder)
       : m_command(std::move(command)), m_folder(std::move(folder)) {}
 
-  /// Compiles an empty program that includes `header`. @throws contract_error if it does not compile.
+  /// Compiles an empty program that includes `header`. @throws contract_error if it does not.
   [[nodiscard]] Cost cost(const std::string& header, std::string_view flags) const {
     const fs::path source = m_folder / "consumer.cpp";
     std::ofstream(source) << "#include <" << header << ">\nint main() {}\n";

@@ -37,8 +37,8 @@ namespace impl {
 
 /// Returns `schedule` with each move divided into the pieces that `pieces(id)` returns, in their
 /// order. A move without pieces stays as it is. Every part of a message is cut into `units` parts,
-/// as equal as whole elements or records allow, and every unit belongs to one piece. The buffers of these
-/// moves are cut in the same way. All other actions use the same ranges as before.
+/// as equal as whole elements or records allow, and every unit belongs to one piece. The buffers of
+/// these moves are cut in the same way. All other actions use the same ranges as before.
 ///
 /// @throws contract_error if `units` is 0, if the pieces of a move are not consecutive from its
 ///         first unit to its last, or if the parts of a buffer begin with scales.
