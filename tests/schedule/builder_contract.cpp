@@ -67,7 +67,7 @@ TEST_CASE("the builder names the rank, buffer or queue that does not exist") {
   };
   CHECK_THAT(ends({8}), ContainsSubstring("1 ends for 2 parts"));
   CHECK_THAT(ends({3, 7}), ContainsSubstring("the last at 7 of 8 bytes"));
-  CHECK_THAT(ends({9, 8}), ContainsSubstring("go up"));
+  CHECK_THAT(ends({9, 8}), ContainsSubstring("do not match the buffer"));
   CHECK_THAT(message([&] { f.builder.queue(Rank{0}, Rank{2}); }),
              ContainsSubstring("to rank 2") && ContainsSubstring("with 2 ranks"));
   CHECK_THAT(message([&] { f.builder.local(Rank{7}); }), ContainsSubstring("from rank 7"));
@@ -86,7 +86,7 @@ TEST_CASE("the builder refuses an action that does not fit, and is unchanged the
   const ActionSpec move{.kind = Kind::move, .queue = f.channel};
   CHECK_THAT(f.refusal({.queue = QueueId{9}}, {}), ContainsSubstring("no such queue (queue 9)"));
   CHECK_THAT(f.refusal({.kind = Kind::forward, .queue = f.channel}, {}),
-             ContainsSubstring("only moves run in a channel") &&
+             ContainsSubstring("only moves can run in a channel") &&
                  ContainsSubstring("from rank 0 to rank 1"));
   CHECK_THAT(f.refusal(work, {read(BufferId{8})}),
              ContainsSubstring("add(2F3)") && ContainsSubstring("no such buffer (buffer 8)"));
@@ -103,11 +103,11 @@ TEST_CASE("the builder refuses an action that does not fit, and is unchanged the
              ContainsSubstring("another rank than the action's queue") &&
                  ContainsSubstring("buffer on rank 1, queue on rank 0"));
   CHECK_THAT(f.refusal(work, {read(f.here, 1)}),
-             ContainsSubstring("nothing has written in this step") &&
+             ContainsSubstring("no action has written in this step") &&
                  ContainsSubstring("part 1 of 'here' of stage 4 on rank 0"));
-  CHECK_THAT(f.refusal(work, {update(f.here)}), ContainsSubstring("nothing has written"));
-  CHECK_THAT(f.refusal(work, {read(f.kept), read(f.here)}), ContainsSubstring("nothing has"));
-  const std::string two = "a move reads one range and writes another";
+  CHECK_THAT(f.refusal(work, {update(f.here)}), ContainsSubstring("no action has written"));
+  CHECK_THAT(f.refusal(work, {read(f.kept), read(f.here)}), ContainsSubstring("no action has"));
+  const std::string two = "a move must read one range and write another";
   CHECK_THAT(f.refusal(move, {}), ContainsSubstring(two));
   CHECK_THAT(f.refusal(move, {read(f.kept)}), ContainsSubstring(two));
   CHECK_THAT(f.refusal(move, {write(f.there), read(f.kept)}), ContainsSubstring(two));

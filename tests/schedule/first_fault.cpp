@@ -87,9 +87,9 @@ TEST_CASE("a fault that a list shows by itself is found at its entry") {
   CHECK(said({{order(F, 0, 0), order(W, 0, 0), order(I, 0, 0)}}) ==
         "0.1: an action comes before what it needs (0W0 before 0I0)");
   CHECK(said({{order(F, 2, 0)}}, StageGraph::chain(2)) ==
-        "0.0: an action names a stage that the graph lacks (2F0, stages 0 to 1)");
+        "0.0: an action names a stage that is not in the graph (2F0, stages 0 to 1)");
   CHECK(said({{order(Kind::cast, 0, 0)}}) ==
-        "0.0: orders hold F, I, W, B and UPDATE only (0CAST0)");
+        "0.0: orders may contain only F, I, W, B and UPDATE (0CAST0)");
   CHECK(said({{order(F, 0, 0), fused(B, 0, 0)}}) ==
         "0.1: a fused entry needs one partner, the entry after it (0B0)");
   CHECK(said({{order(F, 0, 0)}, {order(F, 0, 0)}}, StageGraph::replicated_chain(1)) ==
@@ -97,23 +97,24 @@ TEST_CASE("a fault that a list shows by itself is found at its entry") {
 }
 
 TEST_CASE("where an action is missing the fault is at one that shows it") {
-  CHECK(said(Orders{}) == "0.0: the orders hold no action ()");
-  CHECK(said(Orders{"mine", {{}, {}}}) == "0.0: the orders hold no action ()");
+  CHECK(said(Orders{}) == "0.0: the orders contain no action ()");
+  CHECK(said(Orders{"mine", {{}, {}}}) == "0.0: the orders contain no action ()");
   CHECK(said({{order(F, 0, 0), order(F, 0, 1)}, {order(F, 1, 0)}}) ==
         "0.1: an action is missing (no rank has 1F1, which comes after 0F1)");
   CHECK(said({{order(F, 0, 0)}, {order(F, 1, 0), order(F, 1, 1)}}) ==
         "1.1: an action is missing (no rank has 0F1, which comes before 1F1)");
   CHECK(said({{order(F, 0, 0)}, {order(F, 2, 0)}}) ==
         "0.0: an action is missing (no rank has 1F0, which comes after 0F0)");
-  CHECK(said({{order(F, 0, 2)}}).starts_with("0.0: an action is missing (no rank has 0F0, though"));
+  CHECK(said({{order(F, 0, 2)}}).starts_with("0.0: an action is missing (no rank has 0F0, but"));
   CHECK(said({{order(F, 0, 0), order(F, 0, 1), order(B, 0, 1)}}) ==
         "0.0: a stage does not finish a microbatch (no 0B0, or 0I0 and 0W0, after 0F0)");
   CHECK(said({{order(F, 0, 0), order(I, 0, 0)}}) ==
         "0.1: a stage does not finish a microbatch (no 0W0 after 0I0)");
   // Numbers so large that no table could hold them.
-  CHECK(said({{order(F, 0, 0), {F, Stage{4294967295u}, Item{4294967295u}}}}) ==
-        "0.0: an action is missing (no rank has 0F1, though every stage computes every microbatch; "
-        "there is 0F0)");
+  CHECK(
+      said({{order(F, 0, 0), {F, Stage{4294967295u}, Item{4294967295u}}}}) ==
+      "0.0: an action is missing (no rank has 0F1, but every stage must compute every microbatch; "
+      "there is 0F0)");
 }
 
 TEST_CASE("orders that cannot progress have their fault at the first stuck head") {
@@ -144,7 +145,8 @@ TEST_CASE("a graph with an edge to no stage is refused") {
         "heddle::first_fault: the stage graph has an edge to no stage (0 -> 2, stages 0 to 1)");
   const StageGraph weights{.stages = 2, .edges = {{Stage{0}, Stage{1}, Kind::backward_weight}}};
   CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, weights); }) ==
-        "heddle::first_fault: an edge ends at a forward (F) or a backward pass (B) (0 -> 1 at W)");
+        "heddle::first_fault: an edge must end at a forward (F) or a backward pass (B) (0 -> 1 at "
+        "W)");
 }
 
 TEST_CASE("orders have a fault if and only if weave refuses them") {

@@ -75,7 +75,7 @@ TEST_CASE("too few slots name the read, its part and the part that is there") {
   // Four forwards come before the first backward: F3 takes the slot of part 0.
   CHECK_THAT(message, ContainsSubstring("heddle::fold: 3 slots are too few for 'saved' of stage 0 "
                                         "on rank 0") &&
-                          ContainsSubstring("0B0 wants the value of part 0 where part 3 is") &&
+                          ContainsSubstring("0B0 reads part 0, but its slot holds part 3") &&
                           ContainsSubstring("fold_to_live()"));
 }
 

@@ -294,7 +294,7 @@ TEST_CASE("a step that torch would run wrongly is refused at its cell") {
         "1.4: a gradient is reduced twice (0REDUCE_GRAD)");
   CHECK(
       said("0F0,0REDUCE_GRAD") ==
-      "1.2: a gradient is reduced that nothing makes (0REDUCE_GRAD, and no B or W of this stage)");
+      "1.2: a gradient is reduced but not computed (0REDUCE_GRAD, and no B or W of this stage)");
   CHECK(said("0F0,1F0,1B0,1REDUCE_GRAD,0B0") ==
         "1.5: a gradient is not reduced (no 0REDUCE_GRAD after 0B0)");
   CHECK(said("0UNSHARD,0F0,0RESHARD,0B0") ==
@@ -306,7 +306,7 @@ TEST_CASE("a step that torch would run wrongly is refused at its cell") {
   CHECK(said("0UNSHARD,0F0,0UNSHARD,0B0,0RESHARD") == "1.3: a stage is unsharded twice (0UNSHARD)");
   CHECK(said("0F0,0B0,0RESHARD").ends_with("(0F0 before 0UNSHARD)"));
   CHECK(said("0UNSHARD,0F0,0B0,0RESHARD,0RESHARD") ==
-        "1.5: a stage is resharded that is not unsharded (0RESHARD)");
+        "1.5: a stage is resharded but is not unsharded (0RESHARD)");
   CHECK(said("0UNSHARD,0RESHARD,0UNSHARD,0F0,0RESHARD") ==
         "1.1: a stage is unsharded and not used (nothing computes after 0UNSHARD)");
   CHECK(said("0UNSHARD,0F0,0RESHARD,0UNSHARD") ==
@@ -360,7 +360,7 @@ TEST_CASE("steps of one's own are checked before they are written") {
       "heddle::schedule::to_csv(1F1B P=2 M=2): a stage stays unsharded at the end of the step (no "
       "1RESHARD after 1B1)");
   lowered.steps[1] = {{schedule::ParameterAction::reduce_grad, Stage{1}, 5}};
-  CHECK(test::message_of<infeasible>([&] { (void)to_csv(lowered); }).find("has no place") !=
+  CHECK(test::message_of<infeasible>([&] { (void)to_csv(lowered); }).find("is not between") !=
         std::string::npos);
   lowered.steps = {{}, {}, {{}}};
   CHECK(test::message_of<infeasible>([&] { (void)to_csv(lowered); }).find("without orders") !=
@@ -377,9 +377,9 @@ TEST_CASE("torch runs all of the catalogue but what it has no words for") {
         "chimera: stage 1 has two copies, on ranks 1 and 2\n"
         "chimera-doubled: stage 1 has two copies, on ranks 1 and 2\n"
         "dualpipe: stage 1 has two copies, on ranks 1 and 2\n"
-        "flexpipe: stage 3 uses what stage 7 makes, and torch's stages are a chain\n"
-        "pipedream: it is asynchronous: 0UPDATE0 on rank 0 is no action of torch\n"
-        "pipedream-vertical: it is asynchronous: 0UPDATE0 on rank 0 is no action of torch\n"
+        "flexpipe: stage 3 uses the output of stage 7, but the stages of torch are a chain\n"
+        "pipedream: it is asynchronous: torch has no action for 0UPDATE0 on rank 0\n"
+        "pipedream-vertical: it is asynchronous: torch has no action for 0UPDATE0 on rank 0\n"
         "stream: it has no backward passes\n");
 }
 

@@ -196,10 +196,8 @@ TEST_CASE("a fault of the orders is at its cell, idle cells and transfers counte
         "1.4: an action appears twice (line 1, cell 4: '0F0', 0F0)");
   CHECK(said("0F0,1F0\n,,1B0") ==
         "2.3: a stage is on two ranks (line 2, cell 3: '1B0', stage 1 is on rank 0 already); "
-        "copies of "
-        "a stage are read with CsvOptions::graph.replicas, or schedule check --replicas; torch "
-        "cannot "
-        "load them");
+        "to read copies of a stage, set CsvOptions::graph.replicas or use schedule check "
+        "--replicas; torch cannot load them");
   CHECK(said(",0F0,0W0,0I0").starts_with("1.3: an action comes before what it needs"));
   CHECK(said("0F0,,0B0\n1B0,1F0").starts_with("2.1: an action comes before what it needs"));
   CHECK(said("0F0,0F1\n1F0,").starts_with("1.2: an action is missing (line 1, cell 2: '0F1', no "));
@@ -218,8 +216,8 @@ TEST_CASE("a fault of the orders is at its cell, idle cells and transfers counte
 
 TEST_CASE("transfers that weave would not insert are refused at their cell") {
   CHECK(said("0F0,1F0,1RECV_F0") ==
-        "1.3: no such transfer is needed (line 1, cell 3: '1RECV_F0', 1RECV_F0 on rank 0: nothing "
-        "that its stages make there)");
+        "1.3: no such transfer is needed (line 1, cell 3: '1RECV_F0', 1RECV_F0 on rank 0 "
+        "matches no value that ranks exchange)");
   CHECK(said("0F0,0SEND_F0,0SEND_F0\n1RECV_F0,1F0") ==
         "1.3: a transfer appears twice (line 1, cell 3: '0SEND_F0', 0SEND_F0)");
   CHECK(said("0SEND_F0,0F0\n1RECV_F0,1F0") ==
@@ -233,8 +231,8 @@ TEST_CASE("transfers that weave would not insert are refused at their cell") {
         "1.3: a transfer is missing (line 1, cell 3: '0B0', no 0RECV_B0 before 0B0)");
   CHECK(
       said("0F0,0F1,0SEND_F0,0SEND_F1\n1RECV_F1,1RECV_F0,1F0,1F1") ==
-      "2.1: two ranks do not agree about the order of their messages (line 2, cell 1: '1RECV_F1', "
-      "message 1 from rank 0 is 0SEND_F0, not that of 1RECV_F1)");
+      "2.1: two ranks order their messages differently (line 2, cell 1: '1RECV_F1', "
+      "message 1 from rank 0 is 0SEND_F0, but the receive is 1RECV_F1)");
   // Receives may stand anywhere before what needs them.
   CHECK(said("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1").empty());
 }
@@ -298,7 +296,7 @@ TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
   CHECK(test::message_of<contract_error>(
             [&] { (void)to_csv(simulate(woven, {.forward = 1, .backward = 1})); }) ==
         "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
-        "simulate with costs of one slot or several");
+        "simulate with costs that are whole numbers of slots");
 }
 
 TEST_CASE("a timeline in unit slots is written with its idle cells") {
@@ -317,7 +315,7 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
   CHECK(test::message_of<contract_error>(
             [&] { (void)to_csv(simulate(schedule, {.forward = 1, .backward = 1}), 2.0); }) ==
         "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
-        "simulate with costs of one slot or several");
+        "simulate with costs that are whole numbers of slots");
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
         "heddle::schedule::to_csv: the duration of a slot is not positive");
 }

@@ -41,7 +41,7 @@ TEST_CASE("orders that cannot progress name every stuck head and what it waits f
       ContainsSubstring("heddle::weave(mine): the orders cannot progress") &&
           ContainsSubstring("rank 0 waits at 0B0 for 1B0") &&
           ContainsSubstring("rank 1 waits at 1F1 for 0F1") &&
-          ContainsSubstring("reorder one of these heads"));
+          ContainsSubstring("reorder one of these actions"));
   // A backward before its own forward; the rank that is done is not named.
   const std::string own = refusal<infeasible>({{order(F, 0, 0)}, {order(B, 1, 0), order(F, 1, 0)}});
   CHECK_THAT(own, ContainsSubstring("rank 1 waits at 1B0 for 1F0"));
@@ -91,11 +91,12 @@ TEST_CASE("an action twice, a stage on two ranks or none, an action of no stage 
              ContainsSubstring("no rank runs a stage (stage 1)"));
   CHECK_THAT(
       refusal<contract_error>({{order(F, 0, 0), order(F, 2, 0)}, {order(F, 1, 0)}}),
-      ContainsSubstring("names a stage that the graph lacks (2F0 on rank 0, stages 0 to 1)"));
-  CHECK_THAT(refusal<contract_error>({{order(F, 0, 0), order(Kind::move, 0, 0)}}, 1),
-             ContainsSubstring("orders hold F, I, W, B and UPDATE only (found 0MOVE0 on rank 0)"));
+      ContainsSubstring("names a stage that is not in the graph (2F0 on rank 0, stages 0 to 1)"));
+  CHECK_THAT(
+      refusal<contract_error>({{order(F, 0, 0), order(Kind::move, 0, 0)}}, 1),
+      ContainsSubstring("orders may contain only F, I, W, B and UPDATE (found 0MOVE0 on rank 0)"));
   CHECK_THAT(refusal<contract_error>({{order(F, 0, 0), order(Kind::update, 0, 0)}}, 1),
-             ContainsSubstring("a microbatch is under way at the last update (0UPDATE0"));
+             ContainsSubstring("a microbatch is in flight at the last update (0UPDATE0"));
   CHECK_THAT(refusal<contract_error>({}, 1), ContainsSubstring("at least one rank"));
 }
 
@@ -149,7 +150,7 @@ TEST_CASE("a stage graph with an edge to no stage, or no stages, is refused") {
       test::message_of<contract_error>([&] {
         (void)weave(on({1, {{Stage{0}, Stage{0}, Kind::backward_weight}}}));
       }),
-      ContainsSubstring("an edge ends at a forward (F) or a backward pass (B) (0 -> 0 at W)"));
+      ContainsSubstring("an edge must end at a forward (F) or a backward pass (B) (0 -> 0 at W)"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)StageGraph::chain(0); }),
              ContainsSubstring("at least one stage") && ContainsSubstring("stages = 0"));
   // A stage that is its own input would read what it has not written.

@@ -221,7 +221,7 @@ TEST_CASE("with vertical sync every stage uses the version of the first one") {
 
 TEST_CASE("updates that cannot be are refused") {
   CHECK_THAT(refusal({"u", {{order(F, 0, 0), order(update, 0, 0), order(B, 0, 0)}}}),
-             ContainsSubstring("a microbatch is under way at the last update (0UPDATE0"));
+             ContainsSubstring("a microbatch is in flight at the last update (0UPDATE0"));
   CHECK_THAT(refusal({"u",
                       {{order(F, 0, 0), order(I, 0, 0), order(update, 0, 0), order(W, 0, 0),
                         order(update, 0, 0)}}}),

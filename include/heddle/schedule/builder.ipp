@@ -120,7 +120,9 @@ HEDDLE_INLINE void Builder::reserve_buffers(std::size_t buffers, std::size_t par
 
 HEDDLE_INLINE Schedule Builder::build() && {
   expects(!awaits_partner(), [] {
-    return Complaint{"heddle::Builder::build", "the last action is fused with a next one", {}};
+    return Complaint{"heddle::Builder::build",
+                     "the last action is fused with a next action that was not added",
+                     {}};
   });
   m_hazards = {};
   return Schedule(std::move(m_body));
@@ -158,10 +160,10 @@ HEDDLE_INLINE void Builder::check_ends(const Buffer& buffer) {
               std::is_sorted(ends.begin(), ends.end()),
           [&] {
             return Complaint{
-                "heddle::Builder::add_buffer",
-                "the ends of parts go up, one for each part, to the buffer's size",
+                "heddle::Builder::add_buffer", "the ends of the parts do not match the buffer",
                 text(ends.size(), " ends for ", buffer.parts, " parts, the last at ",
-                     ends.empty() ? Bytes{0} : ends.back(), " of ", buffer.bytes, " bytes")};
+                     ends.empty() ? Bytes{0} : ends.back(), " of ", buffer.bytes, " bytes"),
+                "give each part an ascending end; the last end is the size of the buffer"};
           });
 }
 
@@ -174,23 +176,23 @@ HEDDLE_INLINE void Builder::check(const ActionSpec& spec, std::span<const Use> u
           [&] { return fail("no such queue", text("queue ", spec.queue)); });
   const Queue& queue = m_body.queues[+spec.queue];
   expects(m_body.actions.size() < (1u << 30),
-          [&] { return fail("a schedule holds fewer than 2^30 actions", {}); });
+          [&] { return fail("a schedule must have fewer than 2^30 actions", {}); });
   expects(!awaits_partner() ||
               (m_body.actions.back().queue == spec.queue && (spec.flags & flag::with_next) == 0),
           [&] {
-            return fail("it is not the partner of the fused action before it",
-                        text("which is ", m_body.actions.back().stage, m_body.actions.back().kind,
-                             m_body.actions.back().item));
+            return fail("it is not a valid partner of the fused action before it",
+                        text("the fused action is ", m_body.actions.back().stage,
+                             m_body.actions.back().kind, m_body.actions.back().item));
           });
   expects(queue.local() || (spec.flags & flag::with_next) == 0,
-          [&] { return fail("only local work is fused", {}); });
+          [&] { return fail("only local work can be fused", {}); });
   if (spec.kind == Kind::move) {
     expects(
         uses.size() == 2 && uses[0].access() == Access::read && uses[1].access() == Access::write,
-        [&] { return fail("a move reads one range and writes another", {}); });
+        [&] { return fail("a move must read one range and write another", {}); });
   } else {
     expects(queue.local(), [&] {
-      return fail("only moves run in a channel",
+      return fail("only moves can run in a channel",
                   text("queue from rank ", queue.from, " to rank ", queue.to));
     });
   }
@@ -208,13 +210,13 @@ HEDDLE_INLINE void Builder::check(const ActionSpec& spec, std::span<const Use> u
     const bool shared = queue.local() && !m_body.domains.empty() &&
                         m_body.domains[+buffer.rank] == m_body.domains[+place];
     expects(buffer.rank == place || shared || spec.kind == Kind::group, [&] {
-      return fail("a buffer lives on another rank than the action's queue",
+      return fail("a buffer is on another rank than the action's queue",
                   text("buffer on rank ", buffer.rank, ", queue on rank ", place));
     });
     if (buffer.transient && use.reads()) {
       for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
         expects(!m_hazards.unwritten(use.buffer, part), [&] {
-          return fail("it reads a part that nothing has written in this step",
+          return fail("it reads a part that no action has written in this step",
                       text("part ", part, " of '", m_body.labels[+buffer.label], "' of stage ",
                            buffer.stage, " on rank ", buffer.rank));
         });

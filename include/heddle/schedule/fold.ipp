@@ -107,9 +107,9 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
   impl::FoldConflict conflict;
   if (slots < old.parts && impl::find_conflict(touched, slots, &conflict))
     throw infeasible({"heddle::fold", text(slots, " slots are too few for ", describe()),
-                      text(action_text(schedule, conflict.reader), " wants the value of part ",
-                           conflict.part, " where part ", conflict.found, " is"),
-                      "use more slots, or fold_to_live() to find their number"});
+                      text(action_text(schedule, conflict.reader), " reads part ", conflict.part,
+                           ", but its slot holds part ", conflict.found),
+                      "use more slots, or call fold_to_live(), which finds their number"});
   std::vector<std::uint32_t> parts;
   for (const Buffer& each : schedule.buffers()) parts.push_back(each.parts);
   parts[+buffer] = slots;

@@ -139,7 +139,7 @@ template <class Time>
     expects(!(timeline[id].start < at()), [&] {
       return Complaint{"heddle::schedule::to_csv", "an action does not begin at a slot of its own",
                        text(action_text(schedule, id), " on rank ", rank),
-                       "simulate with costs of one slot or several"};
+                       "simulate with costs that are whole numbers of slots"};
     });
     comma();
     if (flags & flag::with_next) {

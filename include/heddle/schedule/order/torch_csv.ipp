@@ -81,7 +81,7 @@ inline std::string fix_of(const Orders& orders, const Fault& fault, bool old_dia
   if (old_dialect && order.kind == Kind::backward_input && !has(Kind::backward_weight))
     return "in the current dialect B is the whole backward: read the file without the old dialect";
   if (!orders.graph.replicas && std::ranges::any_of(orders.ranks, stands_on))
-    return "copies of a stage are read with CsvOptions::graph.replicas, or schedule check "
+    return "to read copies of a stage, set CsvOptions::graph.replicas or use schedule check "
            "--replicas; torch cannot load them";
   return {};
 }

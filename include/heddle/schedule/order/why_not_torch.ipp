@@ -23,7 +23,7 @@ HEDDLE_INLINE std::string why_not_torch(const Orders& orders) {
   for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
     for (const Order& order : orders.ranks[rank]) {
       if (order.kind == Kind::update)
-        return text("it is asynchronous: ", order, " on rank ", rank, " is no action of torch");
+        return text("it is asynchronous: torch has no action for ", order, " on rank ", rank);
       const std::size_t other = home.try_emplace(+order.stage, rank).first->second;
       if (other != rank)
         return text("stage ", order.stage, " has two copies, on ranks ", other, " and ", rank);
@@ -34,10 +34,10 @@ HEDDLE_INLINE std::string why_not_torch(const Orders& orders) {
   };
   const auto& edges = orders.graph.edges;
   if (const auto other = std::ranges::find_if_not(edges, chain); other != edges.end())
-    return text("stage ", other->to, " uses what stage ", other->from,
-                " makes, and torch's stages are a chain");
+    return text("stage ", other->to, " uses the output of stage ", other->from,
+                ", but the stages of torch are a chain");
   if (orders.graph.stages > 0 && edges.size() + 1 != static_cast<std::size_t>(orders.graph.stages))
-    return "its stages are no chain";
+    return "its stages are not a chain";
   return {};
 }
 

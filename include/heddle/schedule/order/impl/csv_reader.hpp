@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The work behind read_orders(): the cells of a schedule file, and what they say.
+/// Implements read_orders(): parses the cells of a schedule file.
 
 #include <algorithm>
 #include <charconv>
@@ -19,14 +19,14 @@
 
 namespace heddle::inline v0::schedule::impl {
 
-/// A transfer as a schedule file writes it, `2SEND_F0`.
+/// A transfer of a schedule file, `2SEND_F0`.
 struct CsvTransfer {
-  bool sends;     ///< or receives
-  bool gradient;  ///< _B
-  Stage stage;    ///< that sends or receives
+  bool sends;     ///< true for SEND, false for RECV
+  bool gradient;  ///< true for _B, false for _F
+  Stage stage;    ///< the stage that sends or receives
   Item item;
-  std::size_t cell = 0;    ///< of its line, from 0 on
-  std::size_t before = 0;  ///< entries of the same rank in the cells before it
+  std::size_t cell = 0;    ///< the cell in its line, from 0 on
+  std::size_t before = 0;  ///< the number of entries of the same rank in the cells before it
 
   friend std::ostream& operator<<(std::ostream& out, const CsvTransfer& transfer) {
     return out << transfer.stage << (transfer.sends ? "SEND" : "RECV")
@@ -34,8 +34,8 @@ struct CsvTransfer {
   }
 };
 
-/// What a file holds, and where: entry i of rank r stands in cell `cell_of[r][i]` of its line, its
-/// step i in cell `cell_of_step[r][i]`.
+/// The contents of a file and their cells. Entry i of rank r is in cell `cell_of[r][i]` of its
+/// line, and step i in cell `cell_of_step[r][i]`.
 struct CsvContent {
   LoweredOrders lowered = {};
   std::vector<std::vector<std::size_t>> cell_of = {};
@@ -43,21 +43,21 @@ struct CsvContent {
   std::vector<std::vector<CsvTransfer>> transfers = {};
 };
 
-/// What to do with a file that looks like one of the old dialect.
+/// The fix for a file that looks like one of the old dialect.
 inline constexpr const char* old_dialect_fix =
     "this looks like the old dialect, where B is the backward for the input and BW the whole "
     "backward: read it with CsvOptions::old_dialect, or schedule check --old-dialect";
 
-/// A stretch of text without the blanks around it.
+/// Returns a text without the blanks around it.
 [[nodiscard]] inline std::string_view without_blanks(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
   return text.substr(0, text.find_last_not_of(" \t\r") + 1);
 }
 
-/// Reads a line, a cell at a time; `what` and `fix` say why read() has returned false.
+/// Reads a line cell by cell. If read() returns false, `what` is the problem and `fix` the fix.
 class CsvReader {
  public:
-  /// The line becomes the next rank of `content`.
+  /// Constructs a reader that appends the line to `content` as its next rank.
   CsvReader(CsvContent& content, bool old_dialect)
       : m_list(content.lowered.orders.ranks.emplace_back()),
         m_steps(content.lowered.steps.emplace_back()),
@@ -68,6 +68,7 @@ class CsvReader {
 
   std::string what, fix;
 
+  /// Reads the next cell. Returns false if it is wrong.
   [[nodiscard]] bool read(std::string_view cell) {
     ++m_cell;
     if (cell.empty()) return true;  // idle
@@ -134,7 +135,7 @@ class CsvReader {
     return false;
   }
 
-  /// A number, capitals and perhaps another number, to the end of `rest`.
+  /// Splits `rest` into a number, capital letters and an optional second number.
   [[nodiscard]] static bool split(std::string_view rest, std::uint32_t& stage,
                                   std::string_view& name, std::uint32_t& item, bool& has_item) {
     const auto number = [&rest](std::uint32_t& value) {
@@ -156,7 +157,7 @@ class CsvReader {
     return has_item && rest.empty();
   }
 
-  /// `(0F7;7B3)OVERLAP_F_B`
+  /// Reads a fused pair, `(0F7;7B3)OVERLAP_F_B`.
   [[nodiscard]] bool read_pair(std::string_view cell) {
     constexpr std::string_view end = ")OVERLAP_F_B";
     if (!cell.ends_with(end)) return not_an_action();
@@ -192,7 +193,7 @@ class CsvReader {
   std::vector<std::size_t>& m_cell_of_step;
   std::vector<CsvTransfer>& m_transfers;
   bool m_old;
-  std::size_t m_cell = 0;  ///< number of cells read
+  std::size_t m_cell = 0;  ///< the number of cells that have been read
 };
 
 }  // namespace heddle::inline v0::schedule::impl

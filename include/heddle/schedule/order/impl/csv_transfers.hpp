@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Compares the transfers that a schedule file writes with those that weave() inserts.
+/// Compares the transfers of a schedule file with the transfers that weave() inserts.
 
 #include <map>
 #include <optional>
@@ -19,7 +19,8 @@
 
 namespace heddle::inline v0::schedule::impl {
 
-/// For orders that have no fault of their own; the faults it finds count cells, not entries.
+/// The comparison. The orders must have no fault of their own. The entries of the faults that it
+/// finds are cells, not entries of the orders.
 class CsvTransfers {
  public:
   explicit CsvTransfers(const CsvContent& content)
@@ -47,6 +48,7 @@ class CsvTransfers {
     }
   }
 
+  /// Returns the first fault, or none.
   std::optional<Fault> find() {
     for (std::size_t rank = 0; rank < m_content.transfers.size(); ++rank)
       for (const CsvTransfer& transfer : m_content.transfers[rank])
@@ -62,11 +64,11 @@ class CsvTransfers {
   };
   /// One end of a transfer that weave() inserts.
   struct Wanted {
-    int needed = 0;  ///< how many
-    int found = 0;
-    At here = {};            ///< what makes or needs the value
-    std::size_t peer = 0;    ///< rank at the other end
-    std::size_t sender = 0;  ///< stage at the sending end
+    int needed = 0;          ///< the number of transfers that weave() inserts
+    int found = 0;           ///< the number of transfers in the file
+    At here = {};            ///< the entry that makes or needs the value
+    std::size_t peer = 0;    ///< the rank at the other end
+    std::size_t sender = 0;  ///< the stage at the sending end
   };
 
   [[nodiscard]] std::size_t index(bool sends, bool gradient, Stage stage, Item item) const {
@@ -74,7 +76,8 @@ class CsvTransfers {
     return (sends * 2u + gradient) * all + +stage * m_items + +item;
   }
 
-  /// What `from` makes goes to `to`, for every microbatch that they compute on different ranks.
+  /// Notes the transfers from stage `from` to stage `to`, for every microbatch that they compute on
+  /// different ranks.
   void expect(Stage from, Stage to, bool gradient, const std::vector<At>& makes,
               const std::vector<At>& needs) {
     for (std::size_t m = 0; m < m_items; ++m) {
@@ -84,8 +87,8 @@ class CsvTransfers {
       for (const bool sends : {true, false}) {
         Wanted& wanted = m_wanted[index(sends, gradient, sends ? from : to, Item{m})];
         m_branches |= wanted.needed > 0;
-        // A file does not say which of a stage's inputs a receive brings: late is what is late for
-        // the last that needs one.
+        // A file does not say which of a stage's inputs a receive brings. A receive is late if it
+        // is late for the last entry that needs one.
         At here = sends ? source : target;
         if (wanted.needed > 0 && wanted.here.entry > here.entry) here = wanted.here;
         wanted = {wanted.needed + 1, 0, here, sends ? target.rank : source.rank, +from};
@@ -102,7 +105,7 @@ class CsvTransfers {
     Wanted* wanted = known ? &m_wanted[index(sends, gradient, stage, item)] : nullptr;
     if (!known || wanted->needed == 0 || wanted->here.rank != rank)
       return fault("no such transfer is needed",
-                   text(transfer, " on rank ", rank, ": nothing that its stages make there"));
+                   text(transfer, " on rank ", rank, " matches no value that ranks exchange"));
     if (++wanted->found > wanted->needed) return fault("a transfer appears twice", text(transfer));
     const std::size_t entry = wanted->here.entry;
     if (sends && entry >= before)
@@ -117,7 +120,7 @@ class CsvTransfers {
     return {};
   }
 
-  /// The first entry that lacks a transfer after or before it.
+  /// Returns a fault for the first entry that lacks a transfer after or before it.
   std::optional<Fault> missing() const {
     std::optional<Fault> first;
     for (const bool sends : {true, false})
@@ -137,7 +140,7 @@ class CsvTransfers {
     return first;
   }
 
-  /// Messages between two ranks are matched by their order.
+  /// Returns a fault for the first message that the two ranks send and receive in different order.
   std::optional<Fault> in_order() const {
     for (const auto& [ends, messages] : m_messages)
       for (std::size_t i = 0; i < messages.sent.size(); ++i) {
@@ -145,10 +148,9 @@ class CsvTransfers {
         const auto& [received, from] = messages.received[i];
         if (sent.gradient == received.gradient && sent.item == received.item && sender == from)
           continue;
-        return Fault{Rank{ends.second}, received.cell,
-                     "two ranks do not agree about the order of their messages",
+        return Fault{Rank{ends.second}, received.cell, "two ranks order their messages differently",
                      text("message ", i + 1, " from rank ", ends.first, " is ", sent,
-                          ", not that of ", received)};
+                          ", but the receive is ", received)};
       }
     return {};
   }
@@ -166,7 +168,7 @@ class CsvTransfers {
   std::size_t m_items;
   std::vector<At> m_forward, m_backward;  ///< by stage and microbatch
   std::vector<Wanted> m_wanted;           ///< by index()
-  bool m_branches = false;  ///< one value goes to several stages, and the file does not say which
+  bool m_branches = false;  ///< a value goes to several stages, and the file does not say which
   std::map<std::pair<std::size_t, std::size_t>, Messages> m_messages;  ///< by source, destination
 };
 

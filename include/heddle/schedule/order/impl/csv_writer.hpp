@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The work behind to_csv() with transfers: where torch.distributed.pipelining places them.
+/// Implements to_csv() with transfers: places them as torch.distributed.pipelining does.
 
 #include <span>
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace heddle::inline v0::schedule::impl {
 
-/// For orders and steps without faults.
+/// The writer. The orders and steps must have no fault.
 class CsvWriter {
  public:
   explicit CsvWriter(const LoweredOrders& lowered)
@@ -37,6 +37,7 @@ class CsvWriter {
     }
   }
 
+  /// Returns the file.
   std::string write() && {
     const auto compute = [this](Rank rank, std::span<const Order> together) {
       append(rank, together.size() == 1 ? text(together[0])
@@ -59,7 +60,8 @@ class CsvWriter {
 
  private:
   struct Edges {
-    std::vector<Stage> in, out;  ///< of whose gradients, and of whose outputs
+    std::vector<Stage> in;   ///< the stages that get its gradients
+    std::vector<Stage> out;  ///< the stages that get its output
   };
 
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
@@ -69,7 +71,7 @@ class CsvWriter {
     line += line.empty() ? cell : "," + cell;
   }
 
-  /// What `order` made goes to the ranks that need it.
+  /// Appends the transfers of the result of `order` to the ranks that need it.
   void send(Rank rank, const Order& order) {
     if (order.kind == Kind::backward_weight || order.kind == Kind::update) return;
     const bool forward = order.kind == Kind::forward;
@@ -86,7 +88,7 @@ class CsvWriter {
   std::vector<std::vector<ParameterStep>> m_steps;  ///< by rank
   StageGraph m_graph;
   std::size_t m_items;
-  std::vector<Rank> m_homes;  ///< where a stage computes a microbatch
+  std::vector<Rank> m_homes;  ///< the ranks, by stage and microbatch
   std::vector<Edges> m_edges;
   std::vector<std::string> m_lines;
 };

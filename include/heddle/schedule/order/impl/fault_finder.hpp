@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The work behind first_fault(). Bounded by the number of entries, whatever numbers they name.
+/// Implements first_fault(). Time and memory depend only on the number of entries, not on the
+/// stage and microbatch numbers in them.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,6 +23,7 @@
 
 namespace heddle::inline v0::impl {
 
+/// The search for the first fault of some Orders.
 class FaultFinder {
  public:
   explicit FaultFinder(const Orders& orders) : m_orders(orders), m_graph(orders.graph) {
@@ -41,26 +43,27 @@ class FaultFinder {
       });
       expects(edge.at == Kind::forward || edge.at == Kind::backward, [&] {
         return Complaint{"heddle::first_fault",
-                         "an edge ends at a forward (F) or a backward pass (B)",
+                         "an edge must end at a forward (F) or a backward pass (B)",
                          text(edge.from, " -> ", edge.to, " at ", edge.at)};
       });
     }
   }
 
+  /// Returns the first fault, or none.
   std::optional<Fault> find() {
     if (auto found = wrong_or_missing()) return found;
     return stuck();
   }
 
-  /// A fault that the lists show before anything is done.
+  /// Returns the first fault that the lists show without running them, or none.
   std::optional<Fault> wrong_or_missing() {
-    if (m_items == 0) return Fault{{}, 0, "the orders hold no action", {}};
+    if (m_items == 0) return Fault{{}, 0, "the orders contain no action", {}};
     if (auto found = in_the_lists()) return found;
     return missing();
   }
 
  private:
-  /// What the lists hold of one microbatch at one stage.
+  /// The actions of the lists for one microbatch at one stage.
   struct State {
     Rank rank;
     bool forward = false, backward = false, weights = false;
@@ -88,9 +91,9 @@ class FaultFinder {
       return Fault{rank, i, std::move(what), std::move(why)};
     };
     if (order.kind > Kind::backward && order.kind != Kind::update)
-      return fault("orders hold F, I, W, B and UPDATE only", text(order));
+      return fault("orders may contain only F, I, W, B and UPDATE", text(order));
     if (+order.stage >= m_stages)
-      return fault("an action names a stage that the graph lacks",
+      return fault("an action names a stage that is not in the graph",
                    text(order, ", stages 0 to ", m_stages - 1));
     if (order.fused && (i + 1 == list.size() || list[i + 1].fused || order.kind > Kind::backward ||
                         list[i + 1].kind > Kind::backward))
@@ -151,8 +154,8 @@ class FaultFinder {
     return {};
   }
 
-  /// The wrong entry is that of a neighbour in the model, or one that shows that the stage or the
-  /// microbatch exists.
+  /// Returns the fault for a missing forward. Its entry is the forward of a neighbouring stage, or
+  /// an entry that shows that the stage or the microbatch exists.
   [[nodiscard]] Fault missing_forward(Stage stage, Item item) const {
     const Order lacks{Kind::forward, stage, item};
     const auto fault = [&](Rank rank, std::size_t at, const char* link) {
@@ -178,7 +181,7 @@ class FaultFinder {
         for (std::size_t i = 0; i < m_orders.ranks[rank].size(); ++i)
           if (!same_item || m_orders.ranks[rank][i].item == item)
             return fault(Rank{rank}, i,
-                         ", though every stage computes every microbatch; there is ");
+                         ", but every stage must compute every microbatch; there is ");
     return {};
   }
 

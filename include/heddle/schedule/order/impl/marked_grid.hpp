@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// marked_grid(): the neighbourhood of one cell of a table, with that cell marked.
+/// marked_grid(): prints the cells around one cell of a table, and marks that cell.
 
 #include <algorithm>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace heddle::inline v0::impl {
 
-/// Rows are ranks; cells are numbered from 1 as in the table, and an empty one is a dot. What is
-/// far from the marked cell is left out.
+/// Returns the cells around cell (row, column). Rows are ranks. Cells are numbered from 1, and an
+/// empty cell is a dot. Cells that are far from the marked one are left out.
 ///
 ///     cell     2      3      4
 ///     rank 0   0F1    0B0    .

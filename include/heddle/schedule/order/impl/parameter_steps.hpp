@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The work behind lower(): the parameter steps of one rank, by the rules of
+/// Implements lower(): computes the parameter steps of one rank by the rules of
 /// torch.distributed.pipelining.
 
 #include <algorithm>
@@ -19,15 +19,16 @@
 
 namespace heddle::inline v0::schedule::impl {
 
-/// Whether an entry adds to the gradients of its stage for good.
+/// Returns true if an action of this kind completes the gradient of its microbatch.
 [[nodiscard]] constexpr bool completes_gradient(Kind kind) noexcept {
   return kind == Kind::backward || kind == Kind::backward_weight;
 }
 
-/// The entries of a rank that are done together: one, or a fused pair.
+/// The entries of a rank that run together: one entry, or a fused pair.
 struct Turn {
   std::size_t first, end;
 };
+/// Divides the list of a rank into turns.
 [[nodiscard]] inline std::vector<Turn> turns_of(std::span<const Order> list) {
   std::vector<Turn> turns;
   for (std::size_t i = 0; i < list.size(); i = turns.back().end)
@@ -35,8 +36,8 @@ struct Turn {
   return turns;
 }
 
-/// For every turn the stages that are computed next, from this turn on: three, or four if a fused
-/// pair brings the third and the fourth.
+/// Returns for every turn the stages that are computed next, from this turn on. There are three, or
+/// four if a fused pair contains the third and the fourth.
 [[nodiscard]] inline std::vector<std::vector<Stage>> next_stages(std::span<const Order> list,
                                                                  const std::vector<Turn>& turns) {
   constexpr std::size_t most = 3;
@@ -44,7 +45,7 @@ struct Turn {
     Stage stage;
     std::size_t turn;
   };
-  std::vector<Next> next;  // the stages of the turns behind, the nearest first
+  std::vector<Next> next;  // the stages of the later turns, the nearest first
   std::vector<std::vector<Stage>> result(turns.size());
   for (std::size_t t = turns.size(); t-- > 0;) {
     for (std::size_t i = turns[t].end; i-- > turns[t].first;) {
@@ -57,9 +58,10 @@ struct Turn {
   return result;
 }
 
-/// The parameter steps of a rank's list.
+/// Returns the parameter steps of the list of a rank.
 [[nodiscard]] inline std::vector<ParameterStep> parameter_steps(std::span<const Order> list) {
-  std::unordered_map<std::size_t, std::size_t> last;  // that completes a stage's gradient
+  std::unordered_map<std::size_t, std::size_t>
+      last;  // the last entry that completes a stage's gradient
   for (std::size_t i = 0; i < list.size(); ++i)
     if (completes_gradient(list[i].kind)) last[+list[i].stage] = i;
   const std::vector<Turn> turns = turns_of(list);

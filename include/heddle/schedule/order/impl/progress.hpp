@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Progress: the ranks of some Orders take turns, each doing the head of its list when what that
-/// waits for is done. Storage plays no part.
+/// Progress: runs Orders without storage. The ranks take turns. A rank runs the head of its list
+/// when all actions that the head waits for are done.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// Whether the orders have any backward pass.
+/// Returns true if the orders contain a backward pass.
 [[nodiscard]] inline bool trains(const Orders& orders) {
   return std::any_of(orders.ranks.begin(), orders.ranks.end(), [](const auto& list) {
     return std::any_of(list.begin(), list.end(),
@@ -28,8 +28,8 @@ namespace heddle::inline v0::impl {
   });
 }
 
-/// The graph that the orders are meant for, a chain where they do not say; without backward passes
-/// nobody reads what only those would, so that the edges which end there are gone.
+/// Returns the graph of the orders, or a chain if they have no graph. If the orders contain no
+/// backward pass, the result has no edges that end at one.
 [[nodiscard]] inline StageGraph graph_of(const Orders& orders) {
   if (orders.graph.stages != 0) {
     StageGraph graph = orders.graph;
@@ -44,7 +44,7 @@ namespace heddle::inline v0::impl {
   return StageGraph::chain(stages);
 }
 
-/// One more than the highest microbatch.
+/// Returns the number of microbatches: one more than the highest microbatch.
 [[nodiscard]] inline std::size_t items_of(const Orders& orders) {
   std::size_t items = 0;
   for (const auto& list : orders.ranks)
@@ -52,13 +52,14 @@ namespace heddle::inline v0::impl {
   return items;
 }
 
-/// What a stage waits for: the stages whose forward its forward or backward needs, and whose
-/// backward its backward does.
+/// The stages that a stage waits for.
 struct StageInputs {
-  std::vector<Stage> forward, exchanged, backward;
+  std::vector<Stage> forward;    ///< its forward needs their forward
+  std::vector<Stage> exchanged;  ///< its backward needs their forward
+  std::vector<Stage> backward;   ///< its backward needs their backward
 };
 
-/// The inputs of every stage of a graph whose edges lead from stages to stages.
+/// Returns the inputs of every stage. All edges of the graph must connect existing stages.
 [[nodiscard]] inline std::vector<StageInputs> inputs_of(const StageGraph& graph) {
   std::vector<StageInputs> inputs(static_cast<std::size_t>(graph.stages));
   for (const StageGraph::Edge& edge : graph.edges) {
@@ -72,13 +73,14 @@ struct StageInputs {
   return inputs;
 }
 
-/// When a rank sees what another has done.
+/// The time at which a rank sees the progress of another rank.
 enum class Sight : std::uint8_t {
   at_once,    ///< in the same sweep, if its turn is later
-  next_sweep  ///< as if all actions took the same time, and all ranks worked side by side
+  next_sweep  ///< in the next sweep, as if all actions took the same time on parallel ranks
 };
 
-/// For orders over stages of the graph, whose fused entries have a partner.
+/// The progress of the ranks. All stages of the orders must be in the graph, and all fused entries
+/// must have a partner.
 class Progress {
  public:
   Progress(const Orders& orders, const StageGraph& graph, Sight sight = Sight::at_once)
@@ -91,14 +93,14 @@ class Progress {
         m_heads(orders.ranks.size(), 0),
         m_awaited(orders.ranks.size(), nullptr) {}
 
-  /// Sweeps over the ranks until none can do its head; in a sweep each does one, or a fused pair.
-  /// Calls `done(rank, together)` for each, a span of one order or two; true where all lists were
-  /// done to their ends. A rank for which `elsewhere(rank, head)` is true, `head` being the number
-  /// of entries that it has done, spends the sweep on something else.
+  /// Sweeps over the ranks until none can run its head. In a sweep each rank runs one entry or a
+  /// fused pair. Calls `done(rank, together)` with a span of the one or two orders. A rank skips
+  /// the sweep if `elsewhere(rank, head)` returns true; `head` is the number of entries that the
+  /// rank has run. Returns true if all lists have run to their ends.
   template <class Done, class Elsewhere>
   bool run(Done&& done, Elsewhere&& elsewhere) {
     std::ranges::fill(m_awaited, nullptr);  // the orders may have changed since the last run
-    std::size_t open = 0;                   // ranks that have not come to their ends
+    std::size_t open = 0;                   // ranks that have not reached the end of their list
     for (bool any = true; any;) {
       any = false;
       open = 0;
@@ -134,16 +136,16 @@ class Progress {
     return run(done, [](Rank, std::size_t) { return false; });
   }
 
-  /// How far every rank has come.
+  /// Returns the number of entries that every rank has run.
   [[nodiscard]] const std::vector<std::size_t>& heads() const noexcept { return m_heads; }
 
-  /// An order that could not be done, and the first one that it waits for.
+  /// An order that could not run, and the first order that it waits for.
   struct Wait {
-    std::size_t entry;  ///< of its rank's list: the head, or the partner it is fused with
+    std::size_t entry;  ///< its number in the list: the head, or the partner of the fused head
     Order lacks;
   };
-  /// What the head of `rank`, which is not at its end, waits for when run() is over; none if it
-  /// could be done.
+  /// Returns the order that the head of `rank` waits for after run(), or none if the head could
+  /// run. The rank must not be at the end of its list.
   [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const {
     auto lacks = missing_at(rank);
     if (!lacks) return {};
@@ -152,7 +154,7 @@ class Progress {
     return Wait{missing(m_orders.ranks[rank][head]) ? head : head + 1, *lacks};
   }
 
-  /// The heads that run() has come to, and what each waits for.
+  /// Returns the heads that run() has reached and the orders that they wait for, as text.
   [[nodiscard]] std::string stuck() const {
     std::string heads;
     for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
@@ -200,7 +202,7 @@ class Progress {
     return {};
   }
 
-  /// Whether the backward passes of a stage are I and W.
+  /// Returns true if the backward passes of a stage are split into I and W.
   [[nodiscard]] bool splits(Stage stage) const {
     for (const auto& list : m_orders.ranks)
       for (const Order& order : list)
@@ -210,7 +212,7 @@ class Progress {
 
   [[nodiscard]] bool seen(std::uint32_t sweep) const { return sweep != 0 && sweep <= m_seen; }
 
-  /// In which an F, I or B was done.
+  /// Returns the sweep in which an F, I or B ran.
   [[nodiscard]] std::uint32_t& sweep_of(const Order& order) {
     return (order.kind == Kind::forward ? m_forward : m_backward)[at(order.stage, order.item)];
   }
@@ -222,15 +224,16 @@ class Progress {
   }
 
   const Orders& m_orders;
-  std::uint32_t m_behind;  ///< sweeps that what is seen lies behind
+  std::uint32_t m_behind;  ///< the number of sweeps after which results are seen
   std::size_t m_items;
   std::vector<StageInputs> m_before;
-  std::vector<std::uint32_t> m_forward;   ///< by stage and microbatch: the sweep; 0: not yet
-  std::vector<std::uint32_t> m_backward;  ///< I or B, likewise
+  std::vector<std::uint32_t> m_forward;   ///< the sweep, by stage and microbatch; 0: not yet
+  std::vector<std::uint32_t> m_backward;  ///< the same for I or B
   std::vector<std::size_t> m_heads;
-  std::vector<const std::uint32_t*> m_awaited;  ///< by rank: the sweep of what its head lacked last
+  std::vector<const std::uint32_t*>
+      m_awaited;  ///< by rank: the sweep of the order that its head waits for
   std::uint32_t m_sweep = 0;
-  std::uint32_t m_seen = 0;  ///< the last sweep whose results are
+  std::uint32_t m_seen = 0;  ///< the last sweep whose results are seen
 };
 
 }  // namespace heddle::inline v0::impl

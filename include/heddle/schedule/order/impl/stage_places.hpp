@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// StagePlaces: on which ranks the stages of some Orders live, and which edges of their graph lead
-/// from rank to rank. For weave(), which gives every place its storage.
+/// StagePlaces: finds the ranks that compute the stages of some Orders, and the edges of the graph
+/// that lead from rank to rank. weave() uses it and gives every place its storage.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,45 +24,47 @@ namespace heddle::inline v0::impl {
 
 /// A stage on one rank.
 struct StagePlace {
-  /// One end of an edge here. Its other end is on this rank, or elsewhere, or, with replicas,
+  /// One end of an edge. The other end is on the same rank or on another one. With replicas it
   /// depends on the microbatch.
   struct End {
     static constexpr std::uint32_t nobody = 0xffffffffu;
 
-    bool crosses = false;         ///< to another rank, for one microbatch at least
-    BufferId received;            ///< where it crosses: the activation (in), its gradient (out)
-    BufferId sent;                ///< of an edge in: the gradient that is handed back
-    std::uint32_t peer = nobody;  ///< the rank of the last message from here, and ...
-    QueueId queue;                ///< ... its channel
+    bool crosses = false;         ///< leads to another rank for at least one microbatch
+    BufferId received;            ///< if it crosses: the activation (in), its gradient (out)
+    BufferId sent;                ///< for an edge in: the gradient that is sent back
+    std::uint32_t peer = nobody;  ///< the destination of the last message from here
+    QueueId queue;                ///< the channel of this message
   };
 
   Stage stage;
   Rank rank;
   bool splits = false;       ///< has I and W actions
-  bool accumulates = false;  ///< its gradients hold a value since the last update
+  bool accumulates = false;  ///< its gradients have a value since the last update
   std::vector<End> in, out;  ///< in the order of the stage's edges
   BufferId output, saved, delta, weights, gradients;
-  QueueId queue;              ///< the rank's own
-  std::uint32_t updates = 0;  ///< woven so far
+  QueueId queue;              ///< the local queue of the rank
+  std::uint32_t updates = 0;  ///< the number of updates woven so far
   WeightVersions versions = {{}, {0}, 1};
 };
 
-/// Refuses orders whose stages or microbatches lie on two ranks, or on none.
+/// The places of all stages. The constructor rejects orders whose stages or microbatches are on two
+/// ranks or on none.
 class StagePlaces {
  public:
-  /// An edge of the graph, and its number among those of its two stages.
+  /// An edge of the graph, and its number among the edges of its two stages.
   struct Edge {
     Stage from, to;
-    bool exchanges;  ///< it ends at the backward pass of `to`
+    bool exchanges;  ///< ends at the backward pass of `to`
     std::uint32_t out_slot, in_slot;
   };
-  /// A stage: its edges, and its places.
+  /// A stage with its edges and places.
   struct Node {
     std::vector<std::uint32_t> in, out;
-    std::vector<std::uint32_t> places;  ///< one, or one for each replica
+    std::vector<std::uint32_t> places;  ///< one place, or one for each replica
   };
 
-  /// @throws contract_error, see weave(), in whose name it complains.
+  /// Finds the places.
+  /// @throws contract_error in the name of weave(), see there.
   StagePlaces(const Orders& orders, const StageGraph& graph) : m_orders(orders) {
     read_graph(graph);
     check_lists();
@@ -74,14 +76,14 @@ class StagePlaces {
   [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return m_edges; }
   [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return m_nodes; }
   [[nodiscard]] std::vector<StagePlace>& places() noexcept { return m_places; }
-  /// One more than the highest microbatch.
+  /// Returns the number of microbatches: one more than the highest microbatch.
   [[nodiscard]] std::size_t items() const noexcept { return m_items; }
-  /// Entries of all lists.
+  /// Returns the number of entries of all lists.
   [[nodiscard]] std::size_t entries() const noexcept { return m_entries; }
-  /// Whether the orders say when stages update.
+  /// Returns true if the orders contain updates.
   [[nodiscard]] bool updates() const noexcept { return m_updates; }
 
-  /// Where `stage` computes `item`.
+  /// Returns the place at which `stage` computes `item`.
   [[nodiscard]] StagePlace& at(Stage stage, Item item) {
     return m_places[m_place_of[+stage * m_items + +item]];
   }
@@ -105,7 +107,7 @@ class StagePlaces {
       expects(+edge.from < m_nodes.size() && +edge.to < m_nodes.size(),
               [&] { return complaint("the stage graph has an edge to no stage", describe()); });
       expects(edge.at == Kind::forward || edge.at == Kind::backward, [&] {
-        return complaint("an edge ends at a forward (F) or a backward pass (B)",
+        return complaint("an edge must end at a forward (F) or a backward pass (B)",
                          text(describe(), " at ", edge.at));
       });
       auto& out = m_nodes[+edge.from].out;
@@ -125,11 +127,11 @@ class StagePlaces {
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Order& order = list[i];
         expects(order.kind <= Kind::backward || order.kind == Kind::update, [&] {
-          return complaint("orders hold F, I, W, B and UPDATE only",
+          return complaint("orders may contain only F, I, W, B and UPDATE",
                            text("found ", order, " on rank ", rank));
         });
         expects(+order.stage < m_nodes.size(), [&] {
-          return complaint("an action names a stage that the graph lacks",
+          return complaint("an action names a stage that is not in the graph",
                            text(order, " on rank ", rank, ", stages 0 to ", m_nodes.size() - 1));
         });
         const bool alone = i + 1 == list.size() || list[i + 1].fused ||
@@ -145,7 +147,7 @@ class StagePlaces {
     }
   }
 
-  /// The place of `stage` on `rank`, new or known.
+  /// Returns the place of the stage of `order` on `rank`. Adds the place if it does not exist.
   std::uint32_t place_on(std::size_t rank, const Order& order) {
     Node& node = m_nodes[+order.stage];
     for (const std::uint32_t p : node.places)
@@ -208,7 +210,7 @@ class StagePlaces {
       const Node& node = m_nodes[s];
       expects(node.places.size() == 1, [&] {
         return complaint("a stage on several ranks cannot update on its own", text("stage ", s),
-                         "leave out the updates: one at the end of the step is appended");
+                         "remove the updates; weave() appends one at the end of the step");
       });
       StagePlace& place = m_places[node.places[0]];
       const WeightVersions* upstream = nullptr;

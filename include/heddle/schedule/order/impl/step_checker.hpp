@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Finds the first parameter step of some LoweredOrders that torch.distributed.pipelining would run
-/// wrongly.
+/// Finds the first parameter step of LoweredOrders at which torch.distributed.pipelining would stop
+/// or compute something else.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,15 +20,15 @@
 
 namespace heddle::inline v0::schedule::impl {
 
-/// A parameter step that is wrong, or an entry that shows that one is missing.
+/// A wrong parameter step, or an entry of the orders that lacks a step.
 struct StepFault {
   Rank rank;
-  bool is_step;       ///< or an entry of the orders
-  std::size_t index;  ///< its number in the list of steps or of entries of the rank
+  bool is_step;       ///< true for a step, false for an entry of the orders
+  std::size_t index;  ///< its number in the list of steps or in the list of entries of the rank
   std::string what, why;
 };
 
-/// For orders that have no fault of their own.
+/// The search for the first fault. The orders must have no fault of their own.
 class StepChecker {
  public:
   explicit StepChecker(const LoweredOrders& lowered) : m_lowered(lowered) {
@@ -37,6 +37,7 @@ class StepChecker {
         m_reduces |= step.action == ParameterAction::reduce_grad;
   }
 
+  /// Returns the first fault, or none.
   std::optional<StepFault> find() {
     for (std::size_t rank = 0; rank < m_lowered.steps.size(); ++rank)
       if (auto found = of_rank(rank)) return found;
@@ -46,16 +47,16 @@ class StepChecker {
  private:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// What is known of a stage on the rank that is looked at.
+  /// The state of a stage on the rank that is being checked.
   struct State {
-    bool sharded = false;          ///< some step unshards or reshards it
-    bool unsharded = false;        ///< now
-    bool used = false;             ///< since it was unsharded
-    bool reduced = false;          ///< its gradient is
-    std::size_t last = none;       ///< entry that completes its gradient
-    std::size_t last_use = none;   ///< entry
-    std::size_t unsharded_at = 0;  ///< step
-    std::size_t resharded_at = none;
+    bool sharded = false;             ///< a step unshards or reshards it
+    bool unsharded = false;           ///< it is unsharded now
+    bool used = false;                ///< it was used since it was unsharded
+    bool reduced = false;             ///< its gradient is reduced
+    std::size_t last = none;          ///< the entry that completes its gradient
+    std::size_t last_use = none;      ///< the last entry that uses it
+    std::size_t unsharded_at = 0;     ///< the step that unsharded it
+    std::size_t resharded_at = none;  ///< the step that resharded it
   };
 
   std::optional<StepFault> of_rank(std::size_t rank) {
@@ -95,7 +96,7 @@ class StepChecker {
     return {ParameterAction::reshard, stage};
   }
 
-  /// Whether a step is of a stage of its rank, and between turns.
+  /// Checks that a step is for a stage of its rank, and between two turns.
   [[nodiscard]] std::optional<StepFault> place(std::size_t rank, std::size_t s) const {
     const auto& list = m_lowered.orders.ranks[rank];
     const ParameterStep& step = m_lowered.steps[rank][s];
@@ -109,7 +110,7 @@ class StepChecker {
     const bool divides =
         step.before > 0 && step.before <= list.size() && list[step.before - 1].fused;
     if (step.before < least || step.before > list.size() || divides)
-      return fault("a step has no place between the entries of its rank",
+      return fault("a step is not between two entries of its rank",
                    text(step, " before entry ", step.before, " of ", list.size()));
     return {};
   }
@@ -150,15 +151,14 @@ class StepChecker {
         state.unsharded_at = s;
         break;
       case ParameterAction::reshard:
-        if (!state.unsharded)
-          return fault("a stage is resharded that is not unsharded", text(step));
+        if (!state.unsharded) return fault("a stage is resharded but is not unsharded", text(step));
         if (!state.used) return unused(rank, state.unsharded_at);
         state.unsharded = false;
         state.resharded_at = s;
         break;
       case ParameterAction::reduce_grad:
         if (state.last == none)
-          return fault("a gradient is reduced that nothing makes",
+          return fault("a gradient is reduced but not computed",
                        text(step, ", and no B or W of this stage"));
         if (step.before <= state.last)
           return fault("a gradient is reduced before it is complete",
@@ -169,7 +169,8 @@ class StepChecker {
     return {};
   }
 
-  /// The last B or W of a stage whose gradient is not reduced, though others are.
+  /// Returns a fault for the last B or W of a stage whose gradient is not reduced although other
+  /// gradients are.
   [[nodiscard]] std::optional<StepFault> missing_sum() const {
     for (std::size_t rank = 0; rank < m_lowered.orders.ranks.size(); ++rank) {
       const auto& list = m_lowered.orders.ranks[rank];

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The work behind weave(): what storage the stages have, and the actions of all ranks as one list.
+/// Implements weave(): makes the storage of the stages and one list of the actions of all ranks.
 
 #include <cstdint>
 #include <span>
@@ -34,6 +34,7 @@ class Weaver {
         m_stages(orders, m_graph),
         m_done(m_stages.nodes().size() * m_stages.items()) {}
 
+  /// Returns the Schedule.
   Schedule run() {
     make_buffers();
     add_all();
@@ -45,7 +46,7 @@ class Weaver {
   using Edge = StagePlaces::Edge;
   using Node = StagePlaces::Node;
 
-  /// What is woven of a microbatch at a stage.
+  /// The actions of a microbatch at a stage that are woven.
   struct Done {
     bool forward = false;
     bool backward = false;  ///< I or B
@@ -102,13 +103,13 @@ class Weaver {
         if (m_trains && place.out[o].crosses && !edge_at(node.out[o]).exchanges)
           place.out[o].received = make(role::output_grad, place, items, activation);
     }
-    // An upper bound that is exact for chains without split backward passes.
+    // This upper bound is exact for chains without split backward passes.
     const std::size_t uses = m_trains ? 5 * m_stages.entries() : 3 * m_stages.entries();
     m_builder.reserve_actions(m_stages.entries() + moves + m_stages.places().size(),
                               uses + 2 * moves + 64);
   }
 
-  /// The list comes out in the order in which actions that all take the same time would start.
+  /// Adds all actions, in the order in which they would start if they all took the same time.
   void add_all() {
     Progress progress(m_orders, m_graph, Sight::next_sweep);
     const bool complete = progress.run([this](Rank rank, std::span<const Order> together) {
@@ -119,13 +120,13 @@ class Weaver {
     check_complete();
   }
 
-  /// What keeps the orders from their ends: first an action that is wrong or missing, if there is
-  /// one, then the heads that wait.
+  /// Returns why the orders cannot run to their ends: a wrong or missing action, if there is one,
+  /// and the heads that wait.
   [[nodiscard]] Complaint why_stuck(const Progress& progress) const {
     if (const auto fault = FaultFinder(m_orders).wrong_or_missing())
       return m_stages.complaint(fault->what, text(fault->why, "; so ", progress.stuck()));
     return m_stages.complaint("the orders cannot progress", progress.stuck(),
-                              "reorder one of these heads");
+                              "reorder one of these actions");
   }
 
   void check_complete() const {
@@ -139,7 +140,7 @@ class Weaver {
     }
   }
 
-  /// Notes that `order` is woven, which it must be only once.
+  /// Notes that `order` is woven. Throws contract_error if it was woven before.
   void note(const Order& order, Rank rank) {
     Done& done = m_done[+order.stage * m_stages.items() + +order.item];
     bool& half = order.kind == Kind::forward           ? done.forward
@@ -152,12 +153,13 @@ class Weaver {
     if (order.kind == Kind::backward) done.weights = true;
   }
 
-  /// Where the value of an edge into `place` lies on its rank: received, or made there.
+  /// Returns the buffer that holds the value of an edge into `place` on its rank. The value was
+  /// received or made there.
   [[nodiscard]] BufferId arrived(const StagePlace& place, const Edge& edge, Item item) {
     const StagePlace& source = m_stages.at(edge.from, item);
     return source.rank == place.rank ? source.output : place.in[edge.in_slot].received;
   }
-  /// The same for the gradient of an edge out of it.
+  /// Returns the buffer that holds the gradient of an edge out of `place` on its rank.
   [[nodiscard]] BufferId returned(const StagePlace& place, const Edge& edge, Item item) {
     const StagePlace& target = m_stages.at(edge.to, item);
     return target.rank == place.rank ? target.in[edge.in_slot].sent
@@ -203,7 +205,7 @@ class Weaver {
                   m_uses);
   }
 
-  /// What `order` made travels to the ranks that need it.
+  /// Adds the moves of the result of `order` to the ranks that need it.
   void deliver(const Order& order) {
     if (order.kind == Kind::backward_weight || order.kind == Kind::update) return;
     StagePlace& place = m_stages.at(order.stage, order.item);
@@ -239,7 +241,7 @@ class Weaver {
                   {schedule::read(from, m), schedule::write(to, m)});
   }
 
-  /// An update that the orders name: from the newest version of the weights to the next.
+  /// Adds an update that the orders contain, from the newest version of the weights to the next.
   void update_now(const Order& order, Rank rank) {
     StagePlace& place = m_stages.places()[m_stages.nodes()[+order.stage].places[0]];
     expects(place.accumulates, [&] {
@@ -258,7 +260,7 @@ class Weaver {
     m_builder.add({Kind::update, place.queue, order.stage, order.item}, m_uses);
   }
 
-  /// One update per stage, after the sum of the gradients of its replicas.
+  /// Adds one update per stage, after the sum of the gradients of its replicas.
   void update_all() {
     const std::vector<StagePlace>& all = m_stages.places();
     for (std::size_t s = 0; s < m_stages.nodes().size(); ++s) {
@@ -285,7 +287,7 @@ class Weaver {
   StageGraph m_graph;
   StagePlaces m_stages;
   std::vector<Done> m_done;  ///< by stage and microbatch
-  std::vector<Use> m_uses;   ///< of the action that is added
+  std::vector<Use> m_uses;   ///< the uses of the action that is being added
 };
 
 }  // namespace heddle::inline v0::impl

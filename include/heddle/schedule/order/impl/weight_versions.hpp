@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Which version of its weights a stage uses for which microbatch, where the orders hold updates
-/// (PipeDream's weight stashing), and in which part of the buffer each version lies.
+/// Finds the version of its weights that a stage uses for each microbatch if the orders contain
+/// updates (PipeDream's weight stashing), and the part of the buffer that holds each version.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,26 +18,27 @@
 
 namespace heddle::inline v0::impl {
 
-/// The weights of one stage over a step. Version 0 is there when the step begins; update u makes
-/// version u + 1. The last version lies in part 0 again, where the next step looks for it.
+/// The versions of the weights of one stage during a step. Version 0 exists when the step begins,
+/// and update u makes version u + 1. The last version is in part 0 again, where the next step
+/// expects it.
 struct WeightVersions {
   static constexpr std::uint32_t unknown = 0xffffffffu;
 
-  std::vector<std::uint32_t> used;  ///< by a microbatch: the version that its F and B read
-  std::vector<std::uint32_t> part;  ///< of a version
-  std::uint32_t parts = 1;          ///< of the buffer
+  std::vector<std::uint32_t> used;  ///< by microbatch: the version that its F and B read
+  std::vector<std::uint32_t> part;  ///< by version: its part of the buffer
+  std::uint32_t parts = 1;          ///< the number of parts of the buffer
 
   [[nodiscard]] std::uint32_t part_for(Item item) const {
     return part.size() == 1 ? 0 : part[used[+item]];
   }
 };
 
-/// Follows one stage through its rank's list. A microbatch uses the newest version, or with
-/// vertical sync the one that it used at the stage before (`upstream`, null at the first stage). A
-/// version keeps its part until the backward pass of the last microbatch that uses it, so that a
-/// stage which has k microbatches under way keeps k versions.
-/// @throws contract_error where a microbatch ends after the last update, or wants a version that
-///         the stage has not made yet.
+/// Returns the versions of one stage, found in the list of its rank. A microbatch uses the newest
+/// version. With vertical sync it uses the version that it used at the stage before (`upstream`,
+/// null at the first stage). A version keeps its part until the backward pass of the last
+/// microbatch that uses it. So a stage with k microbatches in flight keeps k versions.
+/// @throws contract_error if a microbatch ends after the last update, or needs a version that the
+///         stage has not made yet.
 inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, std::size_t items,
                                       const WeightVersions* upstream, const std::string& where) {
   constexpr auto unknown = WeightVersions::unknown;
@@ -65,7 +66,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
     std::uint32_t& used = result.used[+order.item];
     if (order.kind == Kind::forward) {
       expects(upstream == nullptr || used <= newest, [&] {
-        return Complaint{where, "vertical sync wants weights that do not exist yet",
+        return Complaint{where, "vertical sync needs weights that do not exist yet",
                          text(order, " uses version ", used, ", the newest is ", newest)};
       });
       if (upstream == nullptr) {
@@ -79,7 +80,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
       std::uint32_t slot = result.part[before];
       if (newest == updates) {
         expects(std::all_of(users.begin(), users.end(), [](auto n) { return n == 0; }), [&] {
-          return Complaint{where, "a microbatch is under way at the last update",
+          return Complaint{where, "a microbatch is in flight at the last update",
                            text(order, " is the last update of its stage"),
                            "end the list of a stage with an update"};
         });
