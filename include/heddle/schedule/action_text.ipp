@@ -47,7 +47,7 @@ HEDDLE_INLINE std::string to_text(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     const Queue& queue = schedule[schedule[id].queue];
-    if (schedule[id].kind == Kind::group) {  // every member has it
+    if (schedule[id].kind == Kind::group) {  // each member prints it
       for (const Use& member : schedule.uses(id))
         append(schedule[member.buffer].rank, action_text(schedule, id));
       continue;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The room schedule/collective/: collective algorithms as Schedules.
+/// Includes all headers of schedule/collective/: collective algorithms as Schedules.
 
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/binomial_tree.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The room schedule/generator/: functions that generate the Orders of published pipeline
-/// schedules, and the catalogue of their names.
+/// Includes all headers of schedule/generator/: functions that generate the Orders of published
+/// pipeline schedules, and the catalogue of their names.
 
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/generator/chimera.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The room schedule/order/: the Orders of a pipeline, the stage graph, weave() from Orders to a
-/// Schedule, the search for faults in Orders, and files for PyTorch.
+/// Includes all headers of schedule/order/: the Orders of a pipeline, the stage graph, weave() from
+/// Orders to a Schedule, the search for faults in Orders, and files for PyTorch.
 
 #include <heddle/schedule/order/blocked_order.hpp>
 #include <heddle/schedule/order/fault.hpp>

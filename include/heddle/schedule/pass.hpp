@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The room schedule/pass/: functions that change Orders or a Schedule.
+/// Includes all headers of schedule/pass/: functions that change Orders or a Schedule.
 
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The room schedule/redistribution/: exchanges between layouts of a tensor, and halo exchanges.
+/// Includes all headers of schedule/redistribution/: exchanges between layouts of a tensor, and
+/// halo exchanges.
 
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>

@@ -33,7 +33,7 @@ HEDDLE_INLINE void Hazards::sweep(std::uint32_t self, std::span<const Action> ac
     const std::uint32_t mine = end_of(action.kind, use);
     PartState* part = &m_parts[m_first_part[+use.buffer] + use.first];
     for (PartState* last = part + use.count; part != last; ++part) {
-      // Readers have waited for the writer, so whoever waits for them need not.
+      // The readers have waited for the writer, so an action that waits for them need not.
       if (use.writes() && part->reader != none) {
         depend(part->reader, read_until(at(actions, part->reader)), mine, action, actions, begin,
                out);
@@ -57,8 +57,9 @@ HEDDLE_INLINE void Hazards::depend(std::uint32_t on, std::uint32_t end, std::uin
                                    const Action& action, std::span<const Action> actions,
                                    std::size_t begin, std::vector<After>& out) {
   const QueueId queue = at(actions, on).queue;
-  // Order within a queue needs no edge, but for what a move delivers: messages of a channel are
-  // matched in order, not stored in order, and a local queue goes on before its move has arrived.
+  // Actions of one queue run in order and need no edge. The exception is the result of a move:
+  // messages of a channel are matched in order but not stored in order, and a local queue continues
+  // before its move has arrived.
   if (queue == action.queue && (end == 0 || at(actions, on).kind != Kind::move)) return;
   for (std::size_t i = begin; i < out.size(); ++i) {
     After& known = out[i];

@@ -21,7 +21,7 @@ namespace heddle::inline v0 {
 HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   const auto stages = static_cast<std::size_t>(graph.stages);
   std::vector<int> levels(stages, 0);
-  std::vector<int> inputs(stages, 0);  // that have no level yet
+  std::vector<int> inputs(stages, 0);  // the number of inputs without a level
   for (const StageGraph::Edge& edge : graph.edges) {
     expects(+edge.from < stages && +edge.to < stages, [&] {
       return Complaint{"heddle::stage_levels", "the stage graph has an edge to no stage",

@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {

@@ -56,7 +56,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
   if (upstream != nullptr)
     for (const std::uint32_t version : result.used)
       users[std::min<std::size_t>(version, updates)] += 1;
-  std::vector<bool> taken = {true};  // by part
+  std::vector<bool> taken = {true};  // whether a part is in use
   std::uint32_t newest = 0;
   const auto release = [&](std::uint32_t version) {
     if (users[version] == 0 && version != newest) taken[result.part[version]] = false;
