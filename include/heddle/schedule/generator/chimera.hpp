@@ -31,7 +31,7 @@ struct ChimeraOptions {
 /// microbatch of a pipeline in its unit has its forward on stage s in slot 2n + s and its backward
 /// in slot 2n + 2D - 1 - s. No two computations of a rank share a slot, not even when one unit
 /// follows another. For u whole units, the bubble is (D/f - 2)(max(F, B) + (u - 1)|F - B|). For
-/// f = 1 there are between D/2 + 1 and D live activations.
+/// f = 1 and whole units there are between D/2 + 1 and D live activations.
 ///
 /// With `double_forwards` a forward slot takes two microbatches. Their backwards take the backward
 /// slot and the one before it, so all slots are equally long if B = 2F. For f = 1, whole units of
