@@ -117,7 +117,7 @@ TEST_CASE("segments are of collectives in place") {
                                                         {.ranks = 2, .bytes = 64});
                }),
                ContainsSubstring(text("no ", collective, " in segments")) &&
-                   ContainsSubstring("no data in place"));
+                   ContainsSubstring("only collectives in place have segments"));
 }
 
 TEST_CASE("levels are found in the domains of memory") {

@@ -159,16 +159,17 @@ TEST_CASE("what does not fit together is refused by name") {
   CHECK_THAT(refusal(Indices(3, std::int64_t{1} << 30), {whole, whole}),
              ContainsSubstring("their product must fit in 64 bits"));
   for (const std::int64_t halo : {std::int64_t{1} << 60, std::int64_t{1} << 62})
-    CHECK_THAT(refusal({4, 16}, {whole, Shard{0, {}, halo}}),
-               ContainsSubstring(
-                   "heddle::Layout: 64 bits hold the product of sizes with their halos (size "));
+    CHECK_THAT(
+        refusal({4, 16}, {whole, Shard{0, {}, halo}}),
+        ContainsSubstring(
+            "heddle::Layout: the product of sizes with their halos must fit in 64 bits (size "));
   CHECK_THAT(
       refusal({4}, {whole}),
       ContainsSubstring("each axis of the mesh needs one placement (1 placements, the mesh is "
                         "data=2 x tensor=3); give Replicate for an axis"));
   CHECK_THAT(refusal({4}, {whole, Shard{1}}),
              ContainsSubstring("heddle::Layout, axis 'tensor': no such dimension (Shard(1) of a "
-                               "tensor of 1 dimensions); count from 0"));
+                               "tensor of 1 dimensions); number dimensions from 0"));
   CHECK_THAT(refusal({4}, {Shard{-1}, whole}), ContainsSubstring("Shard(-1)"));
   CHECK_THAT(
       refusal({4}, {whole, Shard{0, ShardOrder::weighted({1, 2})}}),
@@ -180,9 +181,8 @@ TEST_CASE("what does not fit together is refused by name") {
   CHECK_THAT(
       refusal({4}, {Shard{0, ShardOrder::zigzag(), 1}, whole}),
       ContainsSubstring("a dimension with a halo needs one block of indices on each rank (Shard(0, "
-                        "zigzag, halo 1) "
-                        "gives a rank several, and dimension 0 has a halo of 1); use the order "
-                        "even or weighted"));
+                        "zigzag, halo 1) gives a rank several, and dimension 0 has a halo of 1); "
+                        "use the order even or weighted"));
   CHECK_THAT(refusal({4}, {Shard{0, ShardOrder::cyclic()}, Shard{0, {}, 1}}),
              ContainsSubstring("Shard(0, cyclic(1)) gives a rank several"));
   CHECK_THAT(

@@ -391,7 +391,8 @@ TEST_CASE("a group action is expanded by any algorithm, or left to one that cuts
           for (const Buffer& buffer : sum.buffers()) again.add_buffer(buffer);
           schedule::CollectiveForm{}(again, members, Stage{0});
         }) ==
-        "heddle::schedule::CollectiveForm: a member is cut otherwise (member 0 of 3 has 1 parts, "
+        "heddle::schedule::CollectiveForm: a member has the wrong number of parts (member 0 of 3 "
+        "has 1 parts, "
         "expected 3)");
 }
 
@@ -405,10 +406,10 @@ TEST_CASE("what cannot be is refused, and says why") {
           (void)schedule::collective(Collective::barrier, Algorithm::ring, {.ranks = 2});
         }) ==
         "heddle::schedule::CollectiveForm: no barrier of 2 ranks by ring (the algorithm does not "
-        "perform it)");
+        "perform this collective)");
   CHECK(message_of<infeasible>(all_reduce({.ranks = 2, .apart = true})) ==
-        "heddle::schedule::CollectiveForm: no all_reduce of 2 ranks by ring (its inputs do not lie "
-        "apart)");
+        "heddle::schedule::CollectiveForm: no all_reduce of 2 ranks by ring (only all_gather has "
+        "inputs apart)");
   CHECK(message_of<infeasible>(all_reduce({.ranks = 3, .root = Rank{3}})) ==
         "heddle::schedule::CollectiveForm: no all_reduce of 3 ranks by ring (the root is rank 3)");
   const auto levels = [](std::vector<schedule::GroupLevel> of) {
@@ -419,19 +420,22 @@ TEST_CASE("what cannot be is refused, and says why") {
   };
   const std::string none =
       "heddle::schedule::CollectiveForm: no reduce_scatter of 6 ranks by hierarchical ";
-  CHECK(message_of<infeasible>(levels({})) == none + "(its 0 levels leave 6 groups)");
-  CHECK(message_of<infeasible>(levels({{3}})) == none + "(its 1 levels leave 2 groups)");
+  CHECK(message_of<infeasible>(levels({})) ==
+        none + "(its 0 levels must end in one group, but leave 6)");
+  CHECK(message_of<infeasible>(levels({{3}})) ==
+        none + "(its 1 levels must end in one group, but leave 2)");
   CHECK(message_of<infeasible>(levels({{4}, {2}})) ==
-        none + "(level 0 has groups of 4, of 6 members)");
+        none + "(level 0 has groups of 4 members, which do not divide its 6 members)");
   CHECK(message_of<infeasible>(levels({{2}, {2}})) ==
-        none + "(level 1 has groups of 2, of 3 members)");
+        none + "(level 1 has groups of 2 members, which do not divide its 3 members)");
   CHECK(message_of<infeasible>(levels({{-1}, {-6}})) ==
-        none + "(level 0 has groups of -1, of 6 members)");
+        none + "(level 0 has groups of -1 members, which do not divide its 6 members)");
   const auto dealt = [&](int ranks, std::vector<std::uint32_t> groups) {
     return message_of<infeasible>(levels({{ranks, Algorithm::ring, std::move(groups)}, {2}}));
   };
-  CHECK(dealt(3, {0, 0, 0, 1, 1}) == none + "(level 0 has 5 members in groups, of 6)");
-  CHECK(dealt(3, {0, 0, 0, 1, 1, 1, 0}) == none + "(level 0 has 7 members in groups, of 6)");
+  CHECK(dealt(3, {0, 0, 0, 1, 1}) == none + "(level 0 names the groups of 5 members, but has 6)");
+  CHECK(dealt(3, {0, 0, 0, 1, 1, 1, 0}) ==
+        none + "(level 0 names the groups of 7 members, but has 6)");
   CHECK(dealt(3, {0, 2, 0, 2, 0, 2}) ==
         none + "(level 0 has a member in group 2 before one in group 1)");
   CHECK(dealt(3, {1, 0, 1, 0, 1, 0}) ==
@@ -439,24 +443,27 @@ TEST_CASE("what cannot be is refused, and says why") {
   CHECK(dealt(3, {0, 0, 0, 0xffffffff, 1, 1}) ==
         none + "(level 0 has a member in group 4294967295 before one in group 1)");
   CHECK(dealt(2, {0, 1, 0, 1, 0, 1}) == none + "(level 0 has groups of up to 3 members, not 2)");
-  CHECK(dealt(2, {0, 1, 2, 0, 1, 2}) == none + "(level 1 has groups of 2, of 3 members)");
-  CHECK(dealt(4, {0, 0, 0, 0, 1, 1}) == none + "(level 0 has groups of several sizes, 2 to 4)");
+  CHECK(dealt(2, {0, 1, 2, 0, 1, 2}) ==
+        none + "(level 1 has groups of 2 members, which do not divide its 3 members)");
+  CHECK(dealt(4, {0, 0, 0, 0, 1, 1}) ==
+        none + "(level 0 needs groups of equal size, but has groups of 2 to 4 members)");
   CHECK(message_of<infeasible>(levels({{3}, {1, Algorithm::ring, {0, 1}}})) ==
-        none + "(its 2 levels leave 2 groups)");
+        none + "(its 2 levels must end in one group, but leave 2)");
   CHECK(message_of<infeasible>(levels({{3, Algorithm::star}, {2}})) ==
         none + "(level 0 is star, which does not perform its part of it)");
   CHECK(message_of<infeasible>(levels({{3}, {2, Algorithm::hierarchical}})) ==
         none + "(level 1 is hierarchical, which does not perform it)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9})) ==
         "heddle::schedule::collective: the bytes are not whole elements (9 bytes, elements of 8)");
-  CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9, .element = 9})) ==
-        "heddle::schedule::collective: bytes that stay together are whole elements (9 bytes, "
-        "elements of 8)");
+  CHECK(
+      message_of<contract_error>(all_reduce({.ranks = 2, .bytes = 9, .element = 9})) ==
+      "heddle::schedule::collective: options.element must be whole elements of the type (9 bytes, "
+      "elements of 8)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .blocks = {8}})) ==
-        "heddle::schedule::collective: so many blocks are not those of the ranks (1 blocks, "
-        "expected 2)");
+        "heddle::schedule::collective: the number of blocks does not fit the number of ranks "
+        "(expected 2 blocks, got 1)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .chunks = 0})) ==
-        "heddle::schedule::CollectiveForm: a block has at least one chunk (chunks = 0)");
+        "heddle::schedule::CollectiveForm: a block needs at least one chunk (chunks = 0)");
   CHECK_THROWS_AS(all_reduce({.ranks = 0})(), contract_error);
 }
 

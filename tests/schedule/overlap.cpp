@@ -415,10 +415,10 @@ TEST_CASE("a product goes with what is merged, gathered or exchanged only") {
     CHECK_THAT(refusal(collective, 8),
                ContainsSubstring(
                    text("heddle::schedule::with_product: no product goes with a ", collective)) &&
-                   ContainsSubstring("take reduce_scatter, all_reduce, all_gather or all_to_all"));
+                   ContainsSubstring("use reduce_scatter, all_reduce, all_gather or all_to_all"));
   for (const Bytes bytes : {0, 4, 12})
     CHECK_THAT(refusal(Collective::all_gather, bytes),
-               ContainsSubstring(text("a row is whole elements (", bytes, " bytes")));
+               ContainsSubstring(text("a row must be whole elements (", bytes, " bytes")));
   CHECK_THROWS_AS(
       with_product(Collective::all_to_all, Algorithm::ring, {.ranks = 2, .bytes = 16}, 8),
       infeasible);

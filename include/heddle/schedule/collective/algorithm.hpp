@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Names: the collectives that there are, and the algorithms that perform them.
+/// Collective and Algorithm: the names of collectives, and of the algorithms that perform them.
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace heddle::inline v0::schedule {
 
-/// What a collective leaves behind. Block r is rank r's share of a buffer.
+/// A collective operation, described by its result. Block r is rank r's share of a buffer.
 enum class Collective : std::uint8_t {
   all_reduce,      ///< every rank's data is the merge of all ranks' data
   reduce_scatter,  ///< block r of rank r's data is the merge of all ranks' blocks r
@@ -24,30 +24,30 @@ enum class Collective : std::uint8_t {
   reduce,          ///< the root's data is the merge of all ranks' data
   gather,          ///< block r of the root's output is rank r's input
   scatter,         ///< rank r's output is block r of the root's input
-  barrier,         ///< no rank goes on before all have come; no bytes
-  inclusive_scan,  ///< rank r's data is the merge of the data of ranks 0 to r, in their order
-  exclusive_scan,  ///< the same of ranks 0 to r - 1; that of rank 0 stays as it is
+  barrier,         ///< no rank continues before all ranks have arrived; no bytes
+  inclusive_scan,  ///< rank r's data is the merge of the data of ranks 0 to r, in rank order
+  exclusive_scan,  ///< as inclusive_scan, of ranks 0 to r - 1; rank 0's data stays unchanged
 };
 
 /// Number of collectives.
 inline constexpr std::size_t collective_count = 11;
 
-/// As it is written: `all_reduce`.
+/// Returns the name of the collective: `all_reduce`.
 [[nodiscard]] constexpr std::string_view to_string(Collective collective) noexcept {
   constexpr std::array<std::string_view, collective_count> names = {
       "all_reduce", "reduce_scatter", "all_gather", "all_to_all",     "broadcast",     "reduce",
       "gather",     "scatter",        "barrier",    "inclusive_scan", "exclusive_scan"};
   return names[static_cast<std::size_t>(collective)];
 }
-/// As it is written.
+/// Prints the name of the collective.
 std::ostream& operator<<(std::ostream& out, Collective collective);
 
-/// Whether every algorithm for it merges ranks in their order.
+/// Whether the collective is a scan. All algorithms for scans merge ranks in rank order.
 [[nodiscard]] constexpr bool is_scan(Collective collective) {
   return collective == Collective::inclusive_scan || collective == Collective::exclusive_scan;
 }
 
-/// Whether all of it happens in the data of the ranks, one buffer of each: it can be done in
+/// Whether the collective works in place, on one buffer of each rank. Such a collective can run in
 /// segments, one after another.
 [[nodiscard]] constexpr bool works_in_place(Collective collective) {
   using enum Collective;
@@ -55,24 +55,24 @@ std::ostream& operator<<(std::ostream& out, Collective collective);
          collective == broadcast || collective == reduce;
 }
 
-/// How it gets there. P ranks, m bytes in all; which collectives each performs says applicable().
+/// An algorithm for collectives of P ranks. applicable() tells which collectives it performs.
 enum class Algorithm : std::uint8_t {
-  ring,                ///< blocks go round from neighbour to neighbour; P - 1 steps
-  bidirectional_ring,  ///< half of each block goes round each way
-  recursive_doubling,  ///< partners at distance 1, 2, 4, ... exchange all they have
-  recursive_halving,   ///< partners exchange half of what is left (Rabenseifner)
-  binomial_tree,       ///< whoever has it passes it on; log P steps
-  double_tree,         ///< two trees with half of the data each, no rank inside both
-  star,                ///< all to one, one to all
-  direct,              ///< every block straight from its source to its destination
-  bruck,               ///< log P steps for any P: each passes on what has come to it
-  hierarchical,        ///< inside of groups, across them, and inside again, level by level
+  ring,                ///< passes blocks from neighbour to neighbour; P - 1 steps
+  bidirectional_ring,  ///< passes half of each block around the ring in each direction
+  recursive_doubling,  ///< partners at distance 1, 2, 4, ... exchange all of their data
+  recursive_halving,   ///< partners exchange half of the remaining data (Rabenseifner)
+  binomial_tree,       ///< ranks that have the data pass it on along a tree; log P steps
+  double_tree,         ///< two trees with half of the data each; no rank is an inner node of both
+  star,                ///< all ranks send to the root, or the root to all
+  direct,              ///< every block goes directly from its source to its destination
+  bruck,               ///< log P steps for any P: ranks pass on the blocks they have received
+  hierarchical,        ///< inside of groups, across groups, and inside again, level by level
 };
 
 /// Number of algorithms.
 inline constexpr std::size_t algorithm_count = 10;
 
-/// As it is written: `recursive_doubling`.
+/// Returns the name of the algorithm: `recursive_doubling`.
 [[nodiscard]] constexpr std::string_view to_string(Algorithm algorithm) noexcept {
   constexpr std::array<std::string_view, algorithm_count> names = {"ring",
                                                                    "bidirectional_ring",
@@ -86,7 +86,7 @@ inline constexpr std::size_t algorithm_count = 10;
                                                                    "hierarchical"};
   return names[static_cast<std::size_t>(algorithm)];
 }
-/// As it is written.
+/// Prints the name of the algorithm.
 std::ostream& operator<<(std::ostream& out, Algorithm algorithm);
 
 }  // namespace heddle::inline v0::schedule

@@ -3,26 +3,27 @@
 #pragma once
 
 /// @file
-/// Bruck's algorithms: ceil(log P) rounds for any number of members, at distance 1, 2, 4, ...
-/// around, and no byte more than a ring sends.
+/// Bruck's algorithms: ceil(log2 P) rounds for any number of members, at cyclic distances 1, 2, 4,
+/// ... They send no more bytes than a ring.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// All-gather: in the round at distance d everybody has d blocks, its own and those after it, and
-/// sends them, or those of them that are still missing, to the member d before it: k = ceil(log2 P)
-/// rounds, P - 1 blocks in all, a round's in two messages where they lie around the end. Time with
-/// one chunk: at most k a + (P-1) m / (P b), and that where P = 2^k. Bruck et al., IEEE TPDS 8
-/// (1997), without its rotations: blocks lie where they belong.
+/// All-gather in k = ceil(log2 P) rounds. Before the round at distance d every member has d blocks:
+/// its own and the d - 1 blocks after it. It sends those that are still missing to the member d
+/// before it. It sends P - 1 blocks in total. The blocks of a round take two messages if they wrap
+/// around the end. With one chunk the time is at most k a + (P-1) m / (P b), with equality if
+/// P = 2^k. Bruck et al., IEEE TPDS 8 (1997), without the rotations, because blocks lie at their
+/// final positions.
 void bruck_all_gather(Team& team);
 
-/// Reduce-scatter: the all-gather backwards. Block s is merged along the same tree.
+/// Reduce-scatter: the reverse of the all-gather. It merges block s along the same tree.
 void bruck_reduce_scatter(Team& team);
 
-/// Barrier by dissemination (Hensgen, Finkel and Manber, 1988): k = ceil(log2 P) messages of no
-/// bytes from everybody, and a time of k a. Block i + 1 of a member is what it is told in round i.
+/// Barrier by dissemination (Hensgen, Finkel and Manber, 1988). Every member sends k = ceil(log2 P)
+/// messages of no bytes. The time is k a. Block i + 1 of a member receives the message of round i.
 void bruck_barrier(Team& team);
 
 }  // namespace heddle::inline v0::schedule

@@ -20,9 +20,10 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// Where a rank keeps blocks: in the messages that it sends, one for each step of 1, 2, 4, ...
-/// below P, then in those that it receives. A block from rank s to rank s + w takes the steps that
-/// make up w; those of one message lie in ascending order of w.
+/// The positions of blocks in a rank's scratch buffer. It holds the messages that the rank sends,
+/// one for each step 1, 2, 4, ... below P, then the messages that it receives. A block from rank s
+/// to rank s + w takes the steps that sum up to w. The blocks of a message are in ascending order
+/// of w.
 class BruckPlaces {
  public:
   explicit BruckPlaces(std::uint32_t members) : m_members(members) {}
@@ -38,11 +39,11 @@ class BruckPlaces {
     for (std::uint32_t each = 1; each < step; each *= 2) sum += count(each);
     return sum;
   }
-  /// Place of the block that goes `way`, where it is to take `step`.
+  /// Position of the block with distance `way` in the sent message of `step`.
   [[nodiscard]] constexpr std::uint32_t sent(std::uint32_t way, std::uint32_t step) const {
     return before(step) + way / (2 * step) * step + way % step;
   }
-  /// Its place where it has taken it.
+  /// Position of the block with distance `way` in the received message of `step`.
   [[nodiscard]] constexpr std::uint32_t received(std::uint32_t way, std::uint32_t step) const {
     return before(m_members) + sent(way, step);
   }
@@ -63,7 +64,7 @@ class BruckPlaces {
 HEDDLE_INLINE void bruck_all_to_all(Team& team) {
   const std::uint32_t p = team.size();
   const impl::BruckPlaces places(p);
-  // To where rank `at` keeps it for its next step, or to its output.
+  // Copies a block to the message of its next step on rank `at`, or to the output of that rank.
   const auto put = [&](const Blocks& from, std::uint32_t at, std::uint32_t way,
                        std::uint32_t taken) {
     const std::uint32_t left = way - taken, step = left & (~left + 1);

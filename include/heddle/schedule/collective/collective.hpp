@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// collective(): a collective on its own, as a Schedule.
+/// collective(): the Schedule of a single collective.
 
 #include <vector>
 
@@ -17,39 +17,40 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Of collective().
+/// The options of collective().
 struct CollectiveOptions {
-  int ranks = 1;  ///< that take part
-  /// Of what lies on a rank where it is whole: the data; the input of each rank of all_to_all; the
-  /// output of gather, the input of scatter. Of barrier: 0.
+  int ranks = 1;  ///< number of ranks
+  /// Bytes of the complete data of a rank: the data in place, the input of each rank of all_to_all,
+  /// the output of gather, or the input of scatter. 0 for barrier.
   Bytes bytes = 0;
-  /// Bytes of each block where they are uneven, instead of `bytes`: P of them, one for each rank;
-  /// of all_to_all P * P, those that rank 0 sends first. Where ranks have no blocks of their own
-  /// (all_reduce, broadcast, reduce, scans) only their sum matters.
+  /// Bytes of each block if blocks are uneven. It replaces `bytes`. P values, one for each rank;
+  /// for all_to_all P * P values, in the order of the sending ranks. If ranks have no blocks of
+  /// their own (all_reduce, broadcast, reduce, scans), only the sum matters.
   std::vector<Bytes> blocks = {};
-  Scalar type = Scalar::f64;            ///< of the elements
-  Bytes element = 0;                    ///< bytes that stay together; 0: an element of `type`
-  int chunks = 1;                       ///< messages that a block travels in, one behind the other
-  Rank root = {};                       ///< of broadcast, reduce, gather and scatter
-  std::vector<GroupLevel> levels = {};  ///< of the hierarchical algorithm, innermost first
-  /// Of all_gather: the ranks' own blocks come from elsewhere and are not in place before.
+  Scalar type = Scalar::f64;            ///< type of the elements
+  Bytes element = 0;                    ///< bytes that no cut divides; 0: one element of `type`
+  int chunks = 1;                       ///< consecutive messages that carry a block
+  Rank root = {};                       ///< root of broadcast, reduce, gather and scatter
+  std::vector<GroupLevel> levels = {};  ///< levels of the hierarchical algorithm, innermost first
+  /// For all_gather: the ranks' own blocks come from separate input buffers, not from the output.
   bool apart = false;
 };
 
-/// Whether there is such a collective.
+/// Whether the algorithm performs the collective with these options.
 [[nodiscard]] bool applicable(Collective collective, Algorithm algorithm,
                               const CollectiveOptions& options);
 
-/// The Schedule of a collective. Its buffers, which are not transient: of all_to_all, gather,
-/// scatter and an all_gather apart those of role "input" and then those of role "output"; else one
-/// of role "data" on each rank, where the collective is done in place, rank r's block being the
-/// r-th. Numbered by rank.
+/// Returns the Schedule of a collective. Its buffers are not transient and are numbered by rank.
+/// For all_to_all, gather, scatter, and all_gather with `apart`, they are the buffers of role
+/// "input", then those of role "output". Otherwise each rank has one buffer of role "data", and the
+/// collective works in place. Block r of it belongs to rank r.
 ///
-/// Bytes that blocks do not share evenly go to the first ones, an element to each. A block of no
-/// bytes is not sent. What a rank merges arrives in transient buffers of role "scratch".
+/// If blocks do not divide the bytes evenly, the first blocks get one element more. A block of no
+/// bytes is not sent. Data to be merged arrives in transient buffers of role "scratch".
 ///
-/// @throws infeasible where the algorithm does not perform the collective, and says why;
-///         contract_error for sizes that are not whole elements or not as many as blocks.
+/// @throws infeasible if the algorithm does not perform the collective. The message says why.
+/// @throws contract_error if sizes are not whole elements, or their number is not that of the
+/// blocks.
 [[nodiscard]] Schedule collective(Collective collective, Algorithm algorithm,
                                   const CollectiveOptions& options);
 

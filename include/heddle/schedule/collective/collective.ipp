@@ -37,18 +37,18 @@ HEDDLE_INLINE bool applicable(Collective collective, Algorithm algorithm,
 
 namespace impl {
 
-/// Deals bytes out to blocks, and blocks to parts.
+/// Divides bytes into blocks, and blocks into parts.
 class BlockCut {
  public:
   explicit BlockCut(const CollectiveOptions& options)
       : m_element(options.element == 0 ? size_of(options.type) : options.element) {
     expects(m_element % size_of(options.type) == 0, [&] {
-      return Complaint{where, "bytes that stay together are whole elements",
+      return Complaint{where, "options.element must be whole elements of the type",
                        text(m_element, " bytes, elements of ", size_of(options.type))};
     });
   }
 
-  /// `bytes` in `count` blocks of whole elements, the first of which have one more.
+  /// Divides `bytes` into `count` blocks of whole elements. The first blocks have one more.
   [[nodiscard]] std::vector<Bytes> evenly(Bytes bytes, std::size_t count) const {
     expects(bytes % m_element == 0, [&] {
       return Complaint{where, "the bytes are not whole elements",
@@ -61,7 +61,7 @@ class BlockCut {
     return blocks;
   }
 
-  /// Sizes `buffer` for these blocks, each of them in `each` parts.
+  /// Cuts `buffer` into these blocks, and each block into `each` parts.
   void size(Buffer& buffer, std::span<const Bytes> blocks, std::uint32_t each) const {
     std::vector<Bytes> parts;
     for (const Bytes block : blocks)
@@ -87,8 +87,8 @@ HEDDLE_INLINE Schedule collective(Collective collective, Algorithm algorithm,
   const impl::BlockCut cut(options);
   const std::size_t wanted = pairs ? p * p : p;
   expects(options.blocks.empty() || options.blocks.size() == wanted, [&] {
-    return Complaint{impl::BlockCut::where, "so many blocks are not those of the ranks",
-                     text(options.blocks.size(), " blocks, expected ", wanted)};
+    return Complaint{impl::BlockCut::where, "the number of blocks does not fit the number of ranks",
+                     text("expected ", wanted, " blocks, got ", options.blocks.size())};
   });
   std::vector<Bytes> blocks = options.blocks;
   if (blocks.empty()) blocks = cut.evenly(options.bytes, p);

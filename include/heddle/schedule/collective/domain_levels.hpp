@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// level_of(), levels_of(): the levels of a hierarchical collective, as groups and the ranks'
-/// domains of memory have them.
+/// level_of() and levels_of(): make the levels of a hierarchical collective from groups, and from
+/// the memory domains of ranks.
 
 #include <cstdint>
 #include <vector>
@@ -15,13 +15,14 @@
 
 namespace heddle::inline v0::schedule {
 
-/// The level whose members are a group where they have one number in `numbers`, whatever the
-/// numbers are.
+/// Returns the level in which members with the same number in `numbers` form a group. The numbers
+/// may have any values.
 [[nodiscard]] GroupLevel level_of(const std::vector<std::uint32_t>& numbers, Algorithm algorithm);
 
-/// Ranks with one number in `domains` (see SharesMemory) as the innermost level, straight from each
-/// to each, and the domains by `outer` above them. Where each rank is a domain, and where there is
-/// one only, all ranks are one level.
+/// Returns the levels for ranks with memory domains (see SharesMemory). Ranks with the same number
+/// in `domains` form the groups of the innermost level, which uses the direct algorithm. The level
+/// above joins the domains by `outer`. If each rank is a domain of its own, or if there is only one
+/// domain, the result has one level.
 [[nodiscard]] std::vector<GroupLevel> levels_of(const std::vector<std::uint32_t>& domains,
                                                 Algorithm outer = Algorithm::ring);
 

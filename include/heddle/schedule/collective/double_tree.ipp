@@ -16,10 +16,10 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// The edges upwards of one of two binary trees over P members, none of which has children in
-/// both: `pass(child, parent)`; returns the root. In the first tree (i = member + 1, in order) a
-/// member's height is the number of zeros at the end of i; the second is the first mirrored, or
-/// where P is odd shifted by one. Sanders, Speck and Traeff, Parallel Computing 35 (2009).
+/// One of two binary trees over P members. No member has children in both trees. In the first tree
+/// the height of a member is the number of trailing zeros of i = member + 1. The second tree is the
+/// first one mirrored, or shifted by one if P is odd. Sanders, Speck and Traeff, Parallel Computing
+/// 35 (2009).
 struct BinaryTree {
   std::uint32_t members;
   bool second;
@@ -30,7 +30,7 @@ struct BinaryTree {
   [[nodiscard]] std::uint32_t root_place() const { return std::bit_floor(members) - 1; }
   [[nodiscard]] std::uint32_t parent_place(std::uint32_t place) const {
     std::uint32_t i = place + 1;
-    do {  // those above that there would be in a greater tree are skipped
+    do {  // skips ancestors that only a larger tree has
       const std::uint32_t height = static_cast<std::uint32_t>(std::countr_zero(i));
       i = (i >> (height + 1) & 1) != 0 ? i - (1u << height) : i + (1u << height);
     } while (i > members);
@@ -42,7 +42,8 @@ struct BinaryTree {
   }
 };
 
-/// A round for each height of the children, in both trees: `pass(tree, child, parent)`.
+/// Calls `pass(tree, child, parent)` for every edge of both trees, with a round for each height of
+/// the children.
 template <class Pass>
 void for_double_tree_edges(Team& team, std::uint32_t members, bool upwards, Pass&& pass) {
   const auto rounds = static_cast<std::uint32_t>(std::bit_width(members)) - 1;

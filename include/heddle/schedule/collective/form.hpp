@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// CollectiveForm: a collective by an algorithm, as a generator that expand() takes.
+/// CollectiveForm: a collective and its algorithm, as a generator for expand().
 
 #include <cstdint>
 #include <span>
@@ -24,48 +24,49 @@ class Builder;
 
 namespace heddle::inline v0::schedule {
 
-/// Which collective, by which algorithm. The members of a group action that it takes the place of
-/// are
-/// - of all_reduce, reduce_scatter, all_gather, broadcast, reduce, barrier and the scans one range
-///   per rank, which is changed in place;
-/// - of an all_gather whose inputs lie apart the inputs of all ranks, a block each, then their
-///   outputs;
-/// - of all_to_all the inputs of all ranks, then their outputs, each of P blocks;
-/// - of gather the inputs of all ranks, then the root's output of P blocks; of scatter the root's
-///   input of P blocks, then the outputs of all ranks.
+/// A collective, performed by an algorithm. It replaces a group action with these members:
+/// - all_reduce, reduce_scatter, all_gather, broadcast, reduce, barrier and scans: one range of
+/// each
+///   rank, changed in place;
+/// - all_gather with `apart`: the inputs of all ranks, one block each, then their outputs;
+/// - all_to_all: the inputs of all ranks, then their outputs, P blocks each;
+/// - gather: the inputs of all ranks, then the root's output of P blocks;
+/// - scatter: the root's input of P blocks, then the outputs of all ranks.
 ///
-/// The result of a merge is the same on all ranks and in all runs; what is merged must be
-/// associative, and commutative but in scans, and by star and binomial_tree with root 0, or levels
-/// of these whose groups are ranks that follow one another, which merge members in their order. The
-/// other algorithms say in which order they merge.
+/// The result of a merge is the same on all ranks and in all runs. The merge operation must be
+/// associative. It must also be commutative unless the algorithm merges members in their order:
+/// scans do, as do star and binomial_tree with root 0, and levels of these with groups of
+/// consecutive ranks. The other algorithms document their order.
 struct CollectiveForm {
-  Collective collective = Collective::all_reduce;  ///< what
-  Algorithm algorithm = Algorithm::ring;           ///< how
-  int chunks = 1;                       ///< messages that a block travels in, one behind the other
-  Rank root = {};                       ///< member that has everything before, or after
-  std::vector<GroupLevel> levels = {};  ///< of the hierarchical algorithm, innermost first
-  bool apart = false;                   ///< of all_gather: inputs are no parts of the outputs
+  Collective collective = Collective::all_reduce;  ///< the collective
+  Algorithm algorithm = Algorithm::ring;           ///< the algorithm
+  int chunks = 1;                                  ///< consecutive messages that carry a block
+  Rank root = {};                       ///< the source or the destination of a rooted collective
+  std::vector<GroupLevel> levels = {};  ///< levels of the hierarchical algorithm, innermost first
+  bool apart = false;                   ///< for all_gather: the inputs are not parts of the outputs
 
-  /// Number of members of so many ranks.
+  /// The number of members for `ranks` ranks.
   [[nodiscard]] std::size_t members(std::size_t ranks) const;
-  /// Number of ranks that have so many members.
+  /// The number of ranks that have `members` members.
   [[nodiscard]] std::size_t ranks(std::size_t members) const;
 
-  /// In how many parts a range must be cut; of one that has P blocks, each block.
+  /// The number of parts into which a range must be cut, or each block of a range of P blocks.
+  /// @throws contract_error if `chunks` is below 1.
   [[nodiscard]] std::uint32_t parts(std::size_t members) const;
 
-  /// Appends the actions.
-  /// @throws infeasible where the algorithm does not perform the collective.
+  /// Appends the actions to `builder`.
+  /// @throws infeasible if the algorithm does not perform the collective.
+  /// @throws contract_error if a member does not have the number of parts that parts() requires.
   void operator()(Builder& builder, std::span<const Use> members, Stage stage) const;
 
-  /// Why so many ranks cannot do it; empty where they can.
+  /// The reason why `ranks` ranks cannot perform the collective, or an empty string if they can.
   [[nodiscard]] std::string why_not(std::uint32_t ranks) const;
 
  private:
-  /// Whether parts() is of each block of member `i`.
+  /// Whether parts() is about each block of member `i`, not about the whole range.
   [[nodiscard]] bool has_all_blocks(std::size_t i, std::size_t ranks) const;
 
-  /// Any algorithm is a hierarchy of one level.
+  /// The levels of the algorithm. Any other algorithm is a hierarchy of one level.
   [[nodiscard]] std::vector<GroupLevel> hierarchy(std::uint32_t ranks) const;
   [[nodiscard]] std::uint32_t blocks(std::uint32_t ranks) const;
 };

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// play(): a collective over levels of groups, each level by an algorithm of its own. One level is
-/// that algorithm; several are composed of it.
+/// play(): a collective over levels of groups. Each level has its own algorithm.
 
 #include <cstdint>
 #include <iosfwd>
@@ -18,16 +17,16 @@
 
 namespace heddle::inline v0::schedule {
 
-/// One level of a hierarchy. Its members are ranks, or the groups of the level below.
+/// A level of a hierarchy. Its members are ranks, or the groups of the level below.
 struct GroupLevel {
-  int ranks = 1;                          ///< members of a group, of the largest one
-  Algorithm algorithm = Algorithm::ring;  ///< among them
-  /// The group of each member, numbered from 0 in the order of their first members; see level_of().
-  /// Empty: groups of `ranks` members that follow one another.
+  int ranks = 1;                          ///< number of members of the largest group
+  Algorithm algorithm = Algorithm::ring;  ///< the algorithm among the members of a group
+  /// The group of each member, numbered from 0 in the order of their first members. See level_of().
+  /// If empty, each group has `ranks` consecutive members.
   std::vector<std::uint32_t> groups = {};
 
   friend bool operator==(const GroupLevel&, const GroupLevel&) = default;
-  /// "4 by direct"; "3 by direct in groups 3x0 1", "2 by direct in groups 0 1 0 1"
+  /// Prints "4 by direct", "3 by direct in groups 3x0 1" or "2 by direct in groups 0 1 0 1".
   friend std::ostream& operator<<(std::ostream& out, const GroupLevel& level);
 };
 
@@ -36,32 +35,35 @@ namespace impl {
 /// The members of each group of a level.
 using Groups = std::vector<std::vector<std::uint32_t>>;
 
-/// Those of a level that why_not() has nothing against.
+/// Returns the groups of a level that why_not() accepts.
 [[nodiscard]] Groups groups_of(const GroupLevel& level, std::uint32_t members);
 
 }  // namespace impl
 
-/// Why there is no such hierarchy of so many ranks; empty where there is one. A reduce-scatter and
-/// an all-gather have groups of one size only.
+/// Returns the reason why `levels` is not a hierarchy of `ranks` ranks for the collective, or an
+/// empty string if it is one. Reduce-scatter and all-gather need groups of equal size.
 [[nodiscard]] std::string why_not(Collective collective, std::span<const GroupLevel> levels,
                                   std::uint32_t ranks);
 
-/// In how many blocks the data of `ranks` ranks is cut, so that every level can share it.
+/// Returns the number of blocks into which the data of `ranks` ranks must be cut, so that every
+/// level can divide it.
 [[nodiscard]] std::uint32_t blocks_of(Collective collective, std::span<const GroupLevel> levels,
                                       std::uint32_t ranks);
 
-/// Appends the rounds of `collective` on `team`, whose members are those of levels[0], their groups
-/// the members of levels[1], and so on.
+/// Appends the rounds of `collective` on `team`. The members of the team are the members of
+/// levels[0], the groups of levels[0] are the members of levels[1], and so on.
 ///
-/// An all-reduce is a reduce-scatter inside of groups, an all-reduce of each block across them, and
-/// an all-gather inside; where an algorithm has no reduce-scatter, a reduction to one member, whose
-/// all-reduce across the groups, and a broadcast. A member of a group of n that shares sends across
-/// groups m / n of the bytes. A reduce-scatter goes across after inside, an all-gather before.
+/// An all-reduce is a reduce-scatter inside of groups, an all-reduce of each block across groups,
+/// and an all-gather inside of groups. If the algorithm of the inner level has no reduce-scatter,
+/// it is a reduction to one member, an all-reduce across groups, and a broadcast. With a
+/// reduce-scatter, a member of a group of n sends m / n bytes across groups. A reduce-scatter works
+/// inside of groups first, then across groups; an all-gather works in the opposite order.
 ///
-/// Across the groups of an all-reduce that share go the k-th members of each, as many as the
-/// smallest one has: those that a larger one has more are merged into them before, all m bytes of
-/// half of the members at a time, and get the result from them. One member speaks for its group
-/// from and to a root, and where there is no reduce-scatter: in the root's group the root.
+/// If groups of an all-reduce divide the work, the k-th members of all groups work together, for
+/// each k below the size n of the smallest group. Larger groups first merge their surplus members
+/// into the first n, half of the members at a time with all m bytes, and send them the result at
+/// the end. In rooted collectives, and without a reduce-scatter, one member represents its group.
+/// In the root's group it is the root.
 void play(Collective collective, const Team& team, std::span<const GroupLevel> levels);
 
 }  // namespace heddle::inline v0::schedule

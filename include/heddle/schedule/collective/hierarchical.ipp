@@ -47,22 +47,24 @@ HEDDLE_INLINE Groups groups_of(const GroupLevel& level, std::uint32_t members) {
   return found;
 }
 
-/// Members of the smallest group.
+/// Returns the number of members of the smallest group.
 [[nodiscard]] inline std::uint32_t smallest(const Groups& groups) {
   std::size_t least = groups[0].size();
   for (const auto& group : groups) least = std::min(least, group.size());
   return static_cast<std::uint32_t>(least);
 }
 
-/// Why a level of so many members cannot have such groups, after "level 0 "; empty where it can.
+/// Returns the reason why a level of `members` members cannot have these groups, to follow "level 0
+/// ", or an empty string if it can.
 [[nodiscard]] inline std::string why_not(Collective collective, const GroupLevel& level,
                                          std::uint32_t members) {
   if (level.groups.empty())
     return level.ranks > 0 && members % static_cast<std::uint32_t>(level.ranks) == 0
                ? std::string()
-               : text("has groups of ", level.ranks, ", of ", members, " members");
+               : text("has groups of ", level.ranks, " members, which do not divide its ", members,
+                      " members");
   if (level.groups.size() != members)
-    return text("has ", level.groups.size(), " members in groups, of ", members);
+    return text("names the groups of ", level.groups.size(), " members, but has ", members);
   std::vector<int> sizes;
   for (const std::uint32_t group : level.groups) {
     if (group > sizes.size())
@@ -74,18 +76,19 @@ HEDDLE_INLINE Groups groups_of(const GroupLevel& level, std::uint32_t members) {
   if (most != level.ranks) return text("has groups of up to ", most, " members, not ", level.ranks);
   const bool by_rank =
       collective == Collective::reduce_scatter || collective == Collective::all_gather;
-  if (least != most && by_rank) return text("has groups of several sizes, ", least, " to ", most);
+  if (least != most && by_rank)
+    return text("needs groups of equal size, but has groups of ", least, " to ", most, " members");
   return {};
 }
 
-/// Whether a group may share the work of an all-reduce: each of its members takes a block across
-/// the groups. Otherwise one of them takes it all.
+/// Returns whether a group divides the work of an all-reduce, such that each member sends a block
+/// across groups. Otherwise one member sends all of the data.
 [[nodiscard]] constexpr bool shares_all_reduce(Algorithm algorithm) {
   return find_recipe(Collective::reduce_scatter, algorithm).play != nullptr &&
          find_recipe(Collective::all_gather, algorithm).play != nullptr;
 }
 
-/// Whether `algorithm` does its part of the collective inside of groups.
+/// Returns whether `algorithm` can perform its part of the collective inside of groups.
 [[nodiscard]] constexpr bool works_inside(Collective collective, Algorithm algorithm) {
   const auto does = [algorithm](Collective part) {
     return find_recipe(part, algorithm).play != nullptr;
@@ -112,7 +115,7 @@ HEDDLE_INLINE std::string why_not(Collective collective, std::span<const GroupLe
     const bool outermost = i + 1 == levels.size();
     if (outermost ? find_recipe(collective, algorithm).play == nullptr
                   : !impl::works_inside(collective, algorithm))
-      return levels.size() == 1 ? "the algorithm does not perform it"
+      return levels.size() == 1 ? "the algorithm does not perform this collective"
                                 : text("level ", i, " is ", algorithm, ", which does not perform ",
                                        outermost ? "it" : "its part of it");
     if (const std::string why = impl::why_not(collective, levels[i], members); !why.empty())
@@ -121,14 +124,15 @@ HEDDLE_INLINE std::string why_not(Collective collective, std::span<const GroupLe
   }
   return members == 1 && !levels.empty()
              ? std::string()
-             : text("its ", levels.size(), " levels leave ", members, " groups");
+             : text("its ", levels.size(), " levels must end in one group, but leave ", members);
 }
 
 HEDDLE_INLINE std::uint32_t blocks_of(Collective collective, std::span<const GroupLevel> levels,
                                       std::uint32_t ranks) {
   if (levels.size() == 1) return find_recipe(collective, levels[0].algorithm).blocks_of(ranks);
-  if (!why_not(collective, levels, ranks).empty()) return ranks;  // nothing is made of them
-  std::uint32_t halves = 1;  // for those who send half of a block here and half there
+  if (!why_not(collective, levels, ranks).empty())
+    return ranks;            // any value, because play() rejects these levels
+  std::uint32_t halves = 1;  // 2 if an algorithm sends the halves of a block to different members
   std::uint32_t shares = 1;
   std::uint32_t members = ranks;
   for (const GroupLevel& level : levels) {
@@ -144,15 +148,15 @@ HEDDLE_INLINE std::uint32_t blocks_of(Collective collective, std::span<const Gro
 
 namespace impl {
 
-/// How many of a group of `size` are left after each round in which the last ones, at most half,
-/// give what they have to the first ones, until `left` are: size, ..., left.
+/// Returns the number of members that remain after each round: size, ..., left. In a round the last
+/// members, at most half of them, send their data to the first ones.
 [[nodiscard]] inline std::vector<std::uint32_t> halvings(std::uint32_t size, std::uint32_t left) {
   std::vector<std::uint32_t> sizes{size};
   while (sizes.back() > left) sizes.push_back(std::max(left, (sizes.back() + 1) / 2));
   return sizes;
 }
 
-/// Merges what the members of a group have into its first `left` members.
+/// Merges the data of the surplus members of a group into its first `left` members.
 inline void merge_surplus(Team team, std::uint32_t left) {
   const std::vector<std::uint32_t> sizes = halvings(team.size(), left);
   for (std::size_t i = 1; i < sizes.size(); ++i) {
@@ -162,7 +166,7 @@ inline void merge_surplus(Team team, std::uint32_t left) {
   }
 }
 
-/// Gives them what those first ones have, on the same ways.
+/// Sends the result from the first `left` members to the surplus members, along the same edges.
 inline void serve_surplus(Team team, std::uint32_t left) {
   const std::vector<std::uint32_t> sizes = halvings(team.size(), left);
   for (std::size_t i = sizes.size() - 1; i > 0; --i) {
@@ -184,18 +188,18 @@ HEDDLE_INLINE void play(Collective collective, const Team& team,
   }
   const impl::Groups groups = impl::groups_of(levels[0], p);
   const std::uint32_t n = impl::smallest(groups);
-  std::uint32_t home = 0, place = 0;  // the root's group, and its number there
+  std::uint32_t home = 0, place = 0;  // the root's group, and the root's position in it
   for (std::uint32_t g = 0; g < groups.size(); ++g)
     if (const auto found = std::ranges::find(groups[g], team.root()); found != groups[g].end()) {
       home = g;
       place = static_cast<std::uint32_t>(found - groups[g].begin());
     }
-  impl::Groups places;  // who is at one place in the groups: in a smaller one counted around
+  impl::Groups places;  // the members at one position of all groups; cyclic in smaller groups
   for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(levels[0].ranks); ++k) {
     places.emplace_back();
     for (const auto& group : groups) places[k].push_back(group[k % group.size()]);
   }
-  impl::Groups sharing = groups;  // the first members, as many in all of them
+  impl::Groups sharing = groups;  // the first n members of each group
   for (auto& group : sharing) group.resize(n);
   const auto inside = [&](Collective part, const Team& blocks, const impl::Groups& among) {
     for (const auto& group : among)
@@ -231,7 +235,7 @@ HEDDLE_INLINE void play(Collective collective, const Team& team,
       return inside(collective, team.cut_in(p).joined(places), groups);
     case Collective::broadcast: across(place, team); return inside(collective, team, groups);
     case Collective::reduce: inside(collective, team, groups); return across(place, team);
-    default: return;  // why_not() says so
+    default: return;  // why_not() rejects it
   }
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// read_inputs(): an all-gather whose inputs are no parts of its outputs.
+/// read_inputs(): turns an all-gather in place into one with separate inputs.
 
 #include <cstdint>
 
@@ -12,10 +12,10 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Makes of an all-gather of `ranks` ranks in place, of `each` blocks a rank, one whose members are
-/// the inputs of all ranks and then their outputs. Whoever sends its own blocks only takes them
-/// from its input, which nobody writes: these messages wait for no copy. Own blocks are copied to
-/// the outputs behind what the first round sends.
+/// Changes the rounds of an all-gather in place, of `ranks` ranks with `each` blocks each, such
+/// that the members are the inputs of all ranks, then their outputs. A message with only the
+/// sender's own blocks reads them from its input. No action writes inputs, so such a message waits
+/// for no copy. The copies of own blocks to the outputs follow the messages of the first round.
 void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each);
 
 }  // namespace heddle::inline v0::schedule

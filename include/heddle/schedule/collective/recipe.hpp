@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// find_recipe(): which function plays which collective by which algorithm, and on how many blocks.
+/// find_recipe(): finds the function that performs a collective by an algorithm, and its number of
+/// blocks.
 
 #include <cstdint>
 #include <vector>
@@ -30,17 +31,17 @@ class Builder;
 
 namespace heddle::inline v0::schedule {
 
-/// One algorithm for one collective.
+/// The implementation of one algorithm for one collective.
 struct Recipe {
-  void (*play)(Team&) = nullptr;  ///< appends its rounds; none: there is no such algorithm
-  std::uint32_t per_rank = 0;     ///< blocks of each rank; 0: the number does not depend on ranks
-  std::uint32_t blocks = 1;       ///< blocks in all, then
-  /// Appends members for what ranks keep on the way, of a collective from or to `root`, whose
-  /// blocks are of `chunks` parts; none: they keep nothing.
+  void (*play)(Team&) = nullptr;  ///< appends the rounds; null if there is no such algorithm
+  std::uint32_t per_rank = 0;  ///< blocks for each rank; 0 if the number does not depend on ranks
+  std::uint32_t blocks = 1;    ///< blocks in total if per_rank is 0
+  /// Appends members for the scratch storage that ranks need, for a collective with root `root` and
+  /// blocks of `chunks` parts. Null if they need none.
   void (*keep)(Builder& builder, std::vector<Use>& members, std::uint32_t root,
                std::uint32_t chunks) = nullptr;
 
-  /// Blocks in all, of a team of so many.
+  /// The total number of blocks for a team of `ranks` members.
   [[nodiscard]] constexpr std::uint32_t blocks_of(std::uint32_t ranks) const {
     return per_rank == 0 ? blocks : per_rank * ranks;
   }
@@ -48,7 +49,7 @@ struct Recipe {
 
 namespace impl {
 
-/// A reduce-scatter and an all-gather make an all-reduce.
+/// Performs an all-reduce as a reduction (or reduce-scatter) and a broadcast (or all-gather).
 template <void (*reduce_scatter)(Team&), void (*all_gather)(Team&)>
 void in_two(Team& team) {
   reduce_scatter(team);
@@ -57,7 +58,8 @@ void in_two(Team& team) {
 
 }  // namespace impl
 
-/// The recipe; one without a function where the algorithm does not perform the collective.
+/// Returns the recipe of a collective by an algorithm. Its `play` is null if the algorithm does not
+/// perform the collective.
 [[nodiscard]] constexpr Recipe find_recipe(Collective collective, Algorithm algorithm) {
   const Recipe none;
   switch (collective) {

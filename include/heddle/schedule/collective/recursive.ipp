@@ -16,9 +16,10 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// A team as a hypercube: the greatest power of two of its members are its corners. The others,
-/// the second of each of the first pairs, give what they have to their neighbour and get the result
-/// from it. Blocks are those of members, so that corner v has those from first(v) on.
+/// A team as a hypercube. The number of corners is the largest power of two that the team has
+/// members for. Each surplus member is the second of one of the first pairs of members. It sends
+/// its data to its neighbour, a corner, and receives the result from it. Blocks are numbered as
+/// members, so the blocks of corner v begin at first(v).
 class Cube {
  public:
   explicit Cube(Team& team)
@@ -37,9 +38,10 @@ class Cube {
     for (std::uint32_t v = 0; v < m_surplus; ++v) pass(2 * v, 2 * v + 1);
   }
 
-  /// A round in which all corners exchange with their partners at `distance`: `pass(from, to,
-  /// begin, end)`, where [begin, end) are the blocks of those corners that differ from `of` in what
-  /// is below `distance` only; `of` is the receiver when halving, the sender when doubling.
+  /// Makes a round in which all corners exchange with their partners at `distance`. Calls
+  /// `pass(from, to, begin, end)`, where [begin, end) are the blocks of the corners that differ
+  /// from `of` only in bits below `distance`. `of` is the receiver when halving, the sender when
+  /// doubling.
   template <class Pass>
   void exchange(std::uint32_t distance, bool halving, Pass&& pass) {
     m_team.next_round();
@@ -56,7 +58,7 @@ class Cube {
   std::uint32_t m_surplus;
 };
 
-/// The reduce-scatter among the corners of a cube, and what they gather from each other.
+/// Appends the reduce-scatter among the corners of a cube.
 inline void halve(Team& team, Cube& cube) {
   cube.fold([&](auto corner, auto surplus) { team.merge(surplus, corner, 0, team.blocks()); });
   for (std::uint32_t distance = cube.corners() / 2; distance > 0; distance /= 2)
@@ -64,6 +66,7 @@ inline void halve(Team& team, Cube& cube) {
       team.merge(from, to, begin, end - begin);
     });
 }
+/// Appends the all-gather among the corners of a cube.
 inline void redouble(Team& team, Cube& cube) {
   for (std::uint32_t distance = 1; distance < cube.corners(); distance *= 2)
     cube.exchange(distance, false, [&](auto from, auto to, auto begin, auto end) {

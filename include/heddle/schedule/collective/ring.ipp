@@ -15,9 +15,9 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// P - 1 steps of a ring, in which every member passes on the block that it has got; it begins with
-/// the block `start` behind its own. With two ways the second half of every block goes round the
-/// other way.
+/// Appends P - 1 rounds of a ring, in which every member passes on the block that it received. It
+/// begins with the block `start` before its own. With `two_ways` the second half of every block
+/// goes around in the other direction.
 template <bool two_ways, class Pass>
 void go_round(Team& team, std::uint32_t start, Pass&& pass) {
   const std::uint32_t p = team.size();

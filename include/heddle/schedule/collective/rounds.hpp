@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Rounds: what every collective is made of. An algorithm lists hops; this turns them into actions.
+/// Rounds: the messages of a collective. An algorithm lists hops, and append() turns them into
+/// actions.
 
 #include <cstdint>
 #include <span>
@@ -23,34 +24,35 @@ namespace heddle::inline v0::schedule {
 
 /// Blocks [first, first + count) of one member of a collective.
 struct Blocks {
-  std::uint32_t member = 0;  ///< whose
+  std::uint32_t member = 0;  ///< the member
   std::uint32_t first = 0;   ///< the first block
   std::uint32_t count = 1;   ///< number of blocks
 };
 
-/// One message: blocks go from one member to another, which stores or merges them.
+/// A message: blocks go from one member to another, which stores or merges them.
 struct Hop {
-  Blocks from;            ///< what is sent
-  Blocks to;              ///< where it goes
-  bool merges = false;    ///< into what is there: to = to + from; else in its place
-  bool in_front = false;  ///< of what is there it is merged: to = from + to
+  Blocks from;            ///< the blocks that are sent
+  Blocks to;              ///< the blocks that receive them
+  bool merges = false;    ///< true: to = to + from; false: to = from
+  bool in_front = false;  ///< with `merges`: to = from + to
 };
 
-/// What happens at the same time: no hop of a round needs what another one of it brings.
+/// Hops that happen at the same time. No hop of a round needs the data of another hop of it.
 using Round = std::vector<Hop>;
 
-/// An algorithm, played through.
+/// The rounds of an algorithm, in order.
 using Rounds = std::vector<Round>;
 
-/// Appends the actions of `rounds` to `builder`. Member i is the range `members[i]`, every block of
-/// which is `chunks` parts; a hop becomes as many messages, one behind the other. Where all hops
-/// are of single blocks the next round begins with the first while the last is under way.
+/// Appends the actions of `rounds` to `builder`. Member i is the range `members[i]`. Each block has
+/// `chunks` parts, and a hop becomes `chunks` consecutive messages. If all hops have single blocks,
+/// the next round begins with the first chunk while the last chunk is in flight.
 ///
-/// A move carries a message, in lane 0 of the channel between the two ranks, or in local lane 1
-/// where both members lie on one rank: a copy, which the handler makes. What is merged goes to a
-/// transient buffer of role "scratch" first, and a combine in local lane 1 follows: its first use
-/// is merged behind the second, into the one that it updates. Where sizes are known, parts of no
-/// bytes are not sent.
+/// A move carries a message, in lane 0 of the channel between the two ranks. If both members lie on
+/// one rank, it is in local lane 1, and the handler makes a copy. Data to be merged goes to a
+/// transient buffer of role "scratch" first, and a combine in local lane 1 follows. The combine
+/// merges its first use behind its second, into the use that it updates. If sizes are known, parts
+/// of no bytes are not sent.
+/// @throws contract_error if `chunks` is below 1.
 void append(Builder& builder, std::span<const Use> members, Stage stage, const Rounds& rounds,
             int chunks);
 

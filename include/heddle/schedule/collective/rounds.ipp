@@ -32,8 +32,8 @@ class RoundWriter {
     for (const Round& round : rounds) {
       for (std::uint32_t chunk = 0; chunk < m_chunks; ++chunk) {
         for (const Hop& hop : round) send(hop, chunk);
-        // A rank that merged before it sent would keep the next one waiting, and that the one after
-        // it, all around a ring; and partners that exchange send what they had before.
+        // Merges come after all sends. If a rank merged first, it would delay the next rank, all
+        // around a ring. And partners that exchange must send the values from before the merge.
         merge_arrived();
       }
     }
@@ -46,21 +46,21 @@ class RoundWriter {
     bool in_front;
   };
 
-  /// Chunk `chunk` of some blocks: they are cut in as many messages as one block would be.
+  /// Chunk `chunk` of some blocks. Several blocks take as many messages as one block.
   [[nodiscard]] Use piece(const Blocks& blocks, Access access, std::uint32_t chunk) const {
     const Use& member = m_members[blocks.member];
     return use(access, member.buffer, member.first + blocks.first * m_chunks + chunk * blocks.count,
                blocks.count);
   }
 
-  /// Whether these parts are known to have no bytes: then nobody sends them.
+  /// Whether these parts are known to have no bytes. Such parts are not sent.
   [[nodiscard]] bool is_nothing(const Use& parts) const {
     const Buffer& buffer = m_builder[parts.buffer];
     return (buffer.bytes != 0 || buffer.ends != nullptr) &&
            part_bytes(buffer, parts.first, parts.count) == 0;
   }
 
-  /// Appends the message; one that is to be merged goes into scratch.
+  /// Appends the message of a hop. A message to be merged goes into scratch.
   void send(const Hop& hop, std::uint32_t chunk) {
     const Use from = piece(hop.from, Access::read, chunk);
     Use to = piece(hop.to, Access::write, chunk);
@@ -82,7 +82,8 @@ class RoundWriter {
     m_builder.add({Kind::move, queue, m_stage, Item{from.first}, m_flags}, {from, to});
   }
 
-  /// Nobody sends the parts of no bytes beside these; who passes them on must find them written.
+  /// Extends `parts` by adjacent parts of no bytes. These are not sent, but a later action that
+  /// passes them on must find them written.
   [[nodiscard]] Use with_empty_neighbours(const Use& parts) const {
     const Buffer& buffer = m_builder[parts.buffer];
     const auto is_empty = [&](std::uint32_t part) { return is_nothing(read(parts.buffer, part)); };
@@ -102,8 +103,8 @@ class RoundWriter {
     m_arrived.clear();
   }
 
-  /// One buffer for each member that merges, with a part for every part that it receives, in order
-  /// of arrival: written once each, so that folding them is fold()'s business.
+  /// Adds one scratch buffer for each member that merges. It has one part for every part that the
+  /// member receives, in order of arrival. Each is written once, so that fold() can fold them.
   void add_scratch(const Rounds& rounds) {
     m_filled.assign(m_members.size(), 0);
     std::vector<std::vector<Bytes>> sizes(m_members.size());
@@ -133,10 +134,10 @@ class RoundWriter {
   std::span<const Use> m_members;
   Stage m_stage;
   std::uint32_t m_chunks;
-  std::uint8_t m_flags = 0;             ///< of moves: of gradients, where anything is merged
-  std::vector<BufferId> m_scratch;      ///< of each member
-  std::vector<std::uint32_t> m_filled;  ///< parts of it that have been written
-  std::vector<Merge> m_arrived;         ///< what this chunk of the round brings
+  std::uint8_t m_flags = 0;             ///< flags of moves: gradient if any hop merges
+  std::vector<BufferId> m_scratch;      ///< the scratch buffer of each member
+  std::vector<std::uint32_t> m_filled;  ///< number of its parts that have been written
+  std::vector<Merge> m_arrived;         ///< merges of the current chunk of the round
 };
 
 }  // namespace impl
@@ -144,7 +145,7 @@ class RoundWriter {
 HEDDLE_INLINE void append(Builder& builder, std::span<const Use> members, Stage stage,
                           const Rounds& rounds, int chunks) {
   expects(chunks >= 1, [&] {
-    return Complaint{"heddle::schedule::append", "a block has at least one chunk",
+    return Complaint{"heddle::schedule::append", "a block needs at least one chunk",
                      text("chunks = ", chunks)};
   });
   impl::RoundWriter(builder, members, stage, static_cast<std::uint32_t>(chunks)).write(rounds);

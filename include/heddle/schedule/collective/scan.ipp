@@ -20,21 +20,21 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// Members from `first` on: each merges in front of what it has what the one `distance` before it
-/// has.
+/// Appends a round in which each member from `first` + `distance` on receives the data of the
+/// member `distance` before it, and merges it in front of its own.
 inline void scan_at(Team& team, std::uint32_t first, std::uint32_t distance) {
   team.next_round();
   for (std::uint32_t m = first + distance; m < team.size(); ++m)
     team.merge_in_front(m - distance, m, 0, team.blocks());
 }
 
-/// The scan of members `first`, first + 1, ..., in rounds of distance 1, 2, 4, ...
+/// Appends the scan of members `first`, first + 1, ..., in rounds of distance 1, 2, 4, ...
 inline void scan_by_doubling(Team& team, std::uint32_t first) {
   for (std::uint32_t distance = 1; first + distance < team.size(); distance *= 2)
     scan_at(team, first, distance);
 }
 
-/// The same from each to the next.
+/// Appends the scan of members `first`, first + 1, ..., from each member to the next.
 inline void scan_by_chain(Team& team, std::uint32_t first) {
   for (std::uint32_t m = first; m + 1 < team.size(); ++m) {
     team.next_round();
@@ -42,9 +42,9 @@ inline void scan_by_chain(Team& team, std::uint32_t first) {
   }
 }
 
-/// An exclusive scan is the inclusive one of what the members before have: member r passes it on to
-/// what member r + 1 keeps, which is member P + r + 1, and copies the result from there. Member 0
-/// stays as it is.
+/// Appends an exclusive scan, which is the inclusive scan of the data of the previous members.
+/// Member r sends its data to the scratch of member r + 1, which is member P + r + 1. The result is
+/// copied from there. Member 0 stays unchanged.
 template <void (*scan)(Team&, std::uint32_t)>
 void scan_before(Team& team) {
   const std::uint32_t p = team.size();
@@ -76,7 +76,7 @@ HEDDLE_INLINE void chain_exclusive_scan(Team& team) {
 HEDDLE_INLINE void keep_scanned(Builder& builder, std::vector<Use>& members, std::uint32_t,
                                 std::uint32_t) {
   const std::size_t p = members.size();
-  members.push_back(members.front());  // who keeps nothing is not asked
+  members.push_back(members.front());  // a placeholder; rank 0 needs no scratch
   for (std::size_t r = 1; r < p; ++r) {
     const Use data = members[r];
     const Buffer whole = builder[data.buffer];

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// collective_in_segments(): one collective after the other on pieces of the data, so that what one
-/// part of it leaves in the cache the next one finds there. For ranks that share memory.
+/// collective_in_segments(): performs a collective on one segment of the data after the other. It
+/// is for ranks that share memory, because a round finds the data of the previous round in the
+/// cache.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
@@ -13,9 +14,11 @@
 
 namespace heddle::inline v0::schedule {
 
-/// As collective(), but all is done with the first chunk of every block before the second is begun.
-/// Of collectives in place: all_reduce, reduce_scatter, all_gather, broadcast and reduce.
-/// @throws infeasible for the others; else what collective() throws.
+/// Returns the Schedule of collective(), reordered such that all rounds of the first chunk of every
+/// block come before those of the second chunk. It needs a collective in place: all_reduce,
+/// reduce_scatter, all_gather, broadcast or reduce.
+/// @throws infeasible for other collectives.
+/// @throws contract_error and infeasible as collective() does.
 [[nodiscard]] Schedule collective_in_segments(Collective collective, Algorithm algorithm,
                                               const CollectiveOptions& options);
 

@@ -3,21 +3,21 @@
 #pragma once
 
 /// @file
-/// Stars: all to one, and one to all. Fewest latencies that a sum can have over slow links
-/// (TPI-LLM, arXiv:2410.00531); but the port of the root carries it all.
+/// Stars: all members send to the root, or the root sends to all. A sum has the fewest latencies
+/// over slow links (TPI-LLM, arXiv:2410.00531), but the root's port carries all of the data.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
 
-/// All to one: C messages of m bytes in all from everybody; the root merges x[root] + x[root+1] +
-/// ..., around. Time with x = m / (C b): a + C x where links do not share a port, a + (P-1) C x
-/// where the root has one. An all-reduce, which is this and a broadcast, takes 2 a + (C+1) x, or
-/// with one port and one chunk 2 (a + (P-1) m / b).
+/// Reduction to the root. Every other member sends it C messages of m bytes in total. The root
+/// merges x[root] + x[root+1] + ..., in cyclic order. With x = m / (C b) the time is a + C x if
+/// links do not share a port, or a + (P-1) C x if the root has one port. An all-reduce, which adds
+/// a broadcast, takes 2 a + (C+1) x, or 2 (a + (P-1) m / b) with one port and one chunk.
 void star_reduce(Team& team);
 
-/// One to all; as the reduction, backwards.
+/// Broadcast from the root: the reverse of the reduction.
 void star_broadcast(Team& team);
 
 }  // namespace heddle::inline v0::schedule

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Gather and scatter along a binomial tree: whoever has children keeps the blocks of their trees
-/// on the way.
+/// Gather and scatter along a binomial tree. Ranks with children store the blocks of their subtrees
+/// and forward them.
 
 #include <cstdint>
 #include <vector>
@@ -21,22 +21,22 @@ class Builder;
 
 namespace heddle::inline v0::schedule {
 
-/// Gather up a binomial tree: member P is the root's output. A rank with children copies its own
-/// block beside theirs, and sends those of its tree at once: C messages over each of P - 1 edges
-/// (twice as many at the root where its blocks lie around the end), ceil(log2 P) rounds after the
-/// copies.
+/// Gather up a binomial tree. Member P is the root's output. A rank with children copies its own
+/// block next to their blocks, and sends the blocks of its subtree together. C messages travel over
+/// each of P - 1 edges, or 2 C to the root if the blocks wrap around the end of its output. There
+/// are ceil(log2 P) rounds after the copies.
 void binomial_gather(Team& team);
 
-/// Scatter down a binomial tree, the gather backwards: member 0 is the root's input, and those
-/// after it are the outputs.
+/// Scatter down a binomial tree: the reverse of the gather. Member 0 is the root's input. The
+/// outputs are the members after it.
 void binomial_scatter(Team& team);
 
-/// Appends to the members of such a gather, of blocks of `chunks` parts, what ranks keep on the
-/// way: transient storage of role "scratch".
+/// Appends to `members` the storage for blocks in transit that binomial_gather() needs: transient
+/// buffers of role "scratch". Each block has `chunks` parts.
 void keep_gathered(Builder& builder, std::vector<Use>& members, std::uint32_t root,
                    std::uint32_t chunks);
 
-/// The same of such a scatter.
+/// Appends to `members` the storage for blocks in transit that binomial_scatter() needs.
 void keep_scattered(Builder& builder, std::vector<Use>& members, std::uint32_t root,
                     std::uint32_t chunks);
 

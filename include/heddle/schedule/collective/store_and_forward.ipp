@@ -21,28 +21,29 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// Number of ranks in the tree of the one `place` behind the root.
+/// Returns the number of ranks in the subtree of the rank that is `place` after the root.
 [[nodiscard]] constexpr std::uint32_t tree_size(std::uint32_t place, std::uint32_t members) {
   return place == 0 ? members : std::min(place & (~place + 1), members - place);
 }
 
-/// Where the blocks of the tree of a rank are: the root's in the whole, a leaf's in its own block,
-/// and those of a rank between them in what it keeps, which is member P + 1 + rank.
+/// The location of the blocks of a rank's subtree. The root has them in the complete data, a leaf
+/// in its own block, and any other rank in its scratch, which is member P + 1 + rank.
 class Kept {
  public:
-  /// Rank 0's own block is member `own`, the whole is member `whole`.
+  /// Constructs the locations. Rank 0's own block is member `own`, the complete data member
+  /// `whole`.
   Kept(const Team& team, std::uint32_t own, std::uint32_t whole)
       : m_size(team.size()), m_root(team.root()), m_own(own), m_whole(whole) {}
 
-  /// `copy(above, below)` for the tree of `child`: once, or twice where the root has it around the
-  /// end.
+  /// Calls `copy(above, below)` for the subtree of `child`: once, or twice if its blocks wrap
+  /// around the end of the root's data.
   template <class Copy>
   void pass(std::uint32_t parent, std::uint32_t child, std::uint32_t count, Copy&& copy) const {
     const std::uint32_t ahead = parent == m_root ? std::min(count, m_size - child) : count;
     copy(at(parent, child, ahead), at(child, child, ahead));
     if (ahead < count) copy(at(parent, 0, count - ahead), at(child, 0, count - ahead));
   }
-  /// `copy(kept, own)` for every rank that has its own block elsewhere than those of its tree.
+  /// Calls `copy(kept, own)` for every rank whose own block lies apart from those of its subtree.
   template <class Copy>
   void for_own(Copy&& copy) const {
     for (std::uint32_t rank = 0; rank < m_size; ++rank)
@@ -53,7 +54,7 @@ class Kept {
   [[nodiscard]] bool is_leaf(std::uint32_t rank) const {
     return tree_size((rank + m_size - m_root) % m_size, m_size) == 1;
   }
-  /// The blocks of `count` ranks from `rank` on, where `keeper` has them.
+  /// The location on rank `keeper` of the blocks of `count` ranks from `rank` on.
   [[nodiscard]] Blocks at(std::uint32_t keeper, std::uint32_t rank, std::uint32_t count) const {
     if (keeper == m_root) return {m_whole, rank, count};
     if (is_leaf(keeper)) return {m_own + keeper, 0, count};
@@ -90,13 +91,13 @@ HEDDLE_INLINE void binomial_scatter(Team& team) {
 
 namespace impl {
 
-/// Cuts what ranks keep as `whole` is, in blocks of `chunks` parts. Rank 0's own block is member
-/// `own`.
+/// Adds the scratch of all ranks, cut like `whole` into blocks of `chunks` parts. Rank 0's own
+/// block is member `own`.
 inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t own, Use whole,
                      std::uint32_t root, std::uint32_t chunks) {
   const auto ranks = static_cast<std::uint32_t>(members.size() - 1);
   const Buffer all = builder[whole.buffer];
-  members.resize(2 * members.size() - 1, whole);  // who keeps nothing is not asked
+  members.resize(2 * members.size() - 1, whole);  // a placeholder for ranks without scratch
   for (std::uint32_t place = 1; place < ranks; ++place) {
     const std::uint32_t count = tree_size(place, ranks);
     if (count == 1) continue;

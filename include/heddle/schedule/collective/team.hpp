@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Team: those that perform an algorithm, and the blocks that it is about. All algorithms are
-/// written on it, so that each runs on all ranks, in a group of them, or across groups.
+/// Team: the members that perform an algorithm, and the blocks of their data. All algorithms use
+/// it, so that each of them runs on all ranks, in a group of ranks, or across groups.
 
 #include <cstdint>
 #include <utility>
@@ -15,15 +15,15 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Members 0, 1, ..., size() - 1 of an algorithm with blocks 0, 1, ..., blocks() - 1. Each stands
-/// for a member of the collective, and for some of its blocks.
+/// The members 0, 1, ..., size() - 1 of an algorithm, with blocks 0, 1, ..., blocks() - 1. Each
+/// member maps to a member of the collective, and each block to some of its blocks.
 class Team {
  public:
-  /// Blocks of the collective that an algorithm sees as one, in the order of their owners.
+  /// Blocks of the collective that are one block of the team, in the order of their owners.
   using Block = std::vector<std::uint32_t>;
 
-  /// Those that are `members` of the collective. Where there is a root, it is member `root` of the
-  /// team.
+  /// Constructs a team of these `members` of the collective. A rooted collective has the root at
+  /// member `root` of the team.
   Team(Rounds& rounds, std::vector<std::uint32_t> members, std::vector<Block> blocks,
        std::uint32_t root = 0)
       : m_rounds(&rounds),
@@ -31,7 +31,7 @@ class Team {
         m_blocks(std::move(blocks)),
         m_root(root) {}
 
-  /// The members 0 to `members - 1` of a collective, with `blocks` blocks.
+  /// Returns the team of members 0 to `members - 1` of a collective, with `blocks` blocks.
   [[nodiscard]] static Team of(Rounds& rounds, std::uint32_t members, std::uint32_t blocks,
                                std::uint32_t root);
 
@@ -39,35 +39,36 @@ class Team {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(m_members.size()); }
   /// Number of blocks.
   [[nodiscard]] std::uint32_t blocks() const { return static_cast<std::uint32_t>(m_blocks.size()); }
-  /// The member that has everything before, or after.
+  /// The member that is the source or the destination of a rooted collective.
   [[nodiscard]] std::uint32_t root() const { return m_root; }
 
-  /// Hops from now on may need what those so far bring.
+  /// Begins a round. Its hops may need the data of earlier rounds.
   void next_round() { m_rounds->emplace_back(); }
-  /// Blocks [first, first + count), counted around, of `to` become those of `from`.
+  /// Copies blocks [first, first + count), taken modulo blocks(), of `from` to those of `to`.
   void copy(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count);
-  /// Blocks [first, first + count), counted around, of `from` are merged into those of `to`: to =
-  /// to + from.
+  /// Merges blocks [first, first + count), taken modulo blocks(), of `from` into those of `to`:
+  /// to = to + from.
   void merge(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count);
-  /// Likewise, in front of those of `to`: to = from + to.
+  /// Merges as merge(), but in front of the blocks of `to`: to = from + to.
   void merge_in_front(std::uint32_t from, std::uint32_t to, std::uint32_t first,
                       std::uint32_t count);
-  /// Blocks become others, of any member of the collective: for what is not in place.
+  /// Copies blocks between any members of the collective, for collectives that are not in place.
   void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
 
-  /// Some of its members, in this order: a team whose root is the `root`-th of them.
+  /// Returns the team of some members, in this order. Its root is the `root`-th of them.
   [[nodiscard]] Team some(const std::vector<std::uint32_t>& of, std::uint32_t root) const;
-  /// The same team of those that are `count` members of the collective further on.
+  /// Returns the same team on the members of the collective that are `count` further on.
   [[nodiscard]] Team moved_by(std::uint32_t count) const;
-  /// The same team with one of its blocks only.
+  /// Returns the same team with only one of its blocks.
   [[nodiscard]] Team only(std::uint32_t block) const;
-  /// The same team with blocks that are made of these of its blocks each.
+  /// Returns the same team with joined blocks: block i consists of the blocks each[i].
   [[nodiscard]] Team joined(const std::vector<std::vector<std::uint32_t>>& each) const;
-  /// The same team with its blocks seen as `count` blocks: neighbours joined, or each divided.
+  /// Returns the same team with its data as `count` blocks: adjacent blocks joined, or blocks
+  /// divided.
   [[nodiscard]] Team cut_in(std::uint32_t count) const;
 
  private:
-  /// One message for each run of adjacent blocks.
+  /// Appends one message for each run of adjacent blocks.
   void hop(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count,
            bool merges, bool in_front = false);
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// with_product(): a collective and the matrix product that makes its data, or uses it: what a
-/// layer does whose weights lie on several ranks. overlap() makes them run at the same time.
+/// with_product(): a collective and the matrix product that computes its data, or uses it, as in a
+/// layer with weights on several ranks. overlap() makes them run at the same time.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -14,17 +14,19 @@
 
 namespace heddle::inline v0::schedule {
 
-/// The Schedule of `collective` with one product on every rank, an F of stage 0: gemm and
-/// reduce-scatter or all-reduce, all-gather and gemm, all-to-all and gemm. What is merged is made
-/// by the product, which reads a buffer of role "operand" and writes all of "data"; what is
-/// gathered or exchanged is used by it: it reads all of "data", or "output", and writes "result".
+/// Returns the Schedule of `collective` with one product on every rank, which is an F of stage 0:
+/// gemm then reduce-scatter or all-reduce, all-gather then gemm, or all-to-all then gemm. If the
+/// collective merges, the product computes its data: it reads a buffer of role "operand" and writes
+/// all of "data". Otherwise the product uses the data: it reads all of "data", or of "output" after
+/// an all-to-all, and writes a buffer of role "result".
 ///
-/// `options.element` is a row of what the collective carries, in bytes, and `row` the row of the
-/// operand or result that belongs to it; those buffers, numbered by rank behind all others, are cut
-/// in the same rows. The other operand of the product, the weights, is the handler's.
+/// `options.element` is a row of the collective's data in bytes, and `row` the corresponding row of
+/// the operand or result in bytes. The operand or result buffers are numbered by rank after all
+/// other buffers, and cut into the same rows. The handler supplies the other operand, the weights.
 ///
-/// @throws infeasible where there is no such collective, or nothing is the product's to make or to
-///         use; contract_error for rows that are not whole elements.
+/// @throws infeasible if the algorithm does not perform the collective, or if no product goes with
+/// it.
+/// @throws contract_error if `row` is not whole elements, or if `options.apart` is set.
 [[nodiscard]] Schedule with_product(Collective collective, Algorithm algorithm,
                                     const CollectiveOptions& options, Bytes row);
 

@@ -27,20 +27,21 @@ HEDDLE_INLINE Schedule with_product(Collective collective, Algorithm algorithm,
   const bool exchanges = collective == Collective::all_to_all;
   if (!merges && !exchanges && collective != Collective::all_gather)
     throw infeasible({where, text("no product goes with a ", collective),
-                      "it has no data on every rank, or not another's",
-                      "take reduce_scatter, all_reduce, all_gather or all_to_all"});
+                      "it does not bring data of other ranks to every rank",
+                      "use reduce_scatter, all_reduce, all_gather or all_to_all"});
   expects(!options.apart, [&] {
-    return Complaint{where, "what a product uses is gathered in place", "apart"};
+    return Complaint{where, "a product needs an all_gather in place", "apart is set"};
   });
   const Bytes element = options.element == 0 ? size_of(options.type) : options.element;
   expects(row > 0 && row % size_of(options.type) == 0, [&] {
-    return Complaint{where, "a row is whole elements",
+    return Complaint{where, "a row must be whole elements",
                      text(row, " bytes, elements of ", size_of(options.type))};
   });
   const Schedule list = schedule::collective(collective, algorithm, options);
   Builder builder = Builder::like(list, [](const Buffer& buffer) { return buffer; });
   const auto ranks = static_cast<std::size_t>(options.ranks);
-  std::vector<Use> near, far;  // the product's side in the collective, and its other one
+  std::vector<Use> near,
+      far;  // the product's uses of the collective's buffers, and of the operand or result
   const LabelId label = builder.label(merges ? "operand" : "result");
   for (std::size_t r = 0; r < ranks; ++r) {
     const BufferId id{exchanges ? ranks + r : r};
