@@ -102,23 +102,24 @@ TEST_CASE("an age below 0 is refused, as are steps") {
   using test::message_of;
   const schedule::BlockExchange exchange = patches(2, 1);
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(exchange, -1); }) ==
-        "heddle::schedule::exchanged_steps: the number of steps is at least 0 (steps = -1)");
+        "heddle::schedule::exchanged_steps: the number of steps must be at least 0 (steps = -1)");
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(exchange, 3, {.age = -2}); }) ==
-        "heddle::schedule::exchanged_steps: an age is at least 0 (age = -2); use 0 to wait "
-        "for what is new");
+        "heddle::schedule::exchanged_steps: an age must be at least 0 (age = -2); use 0 to wait "
+        "for new data");
   CHECK(message_of<contract_error>([&] {
           (void)exchanged_steps(exchange, 3, {1, -1});
         }) ==
-        "heddle::schedule::exchanged_steps: a warm-up is at least 0 calls (warmup = -1); use 0 for "
-        "no more than the age takes");
+        "heddle::schedule::exchanged_steps: a warm-up must be at least 0 calls (warmup = -1); use "
+        "0 for "
+        "no warm-up beyond the age");
   schedule::BlockExchange two = exchange;
   two.steps.push_back({"again", true, {}});
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(two, 3); }) ==
-        "heddle::schedule::exchanged_steps: the exchange is one in several steps (2)");
+        "heddle::schedule::exchanged_steps: the exchange must have one step (got 2)");
   schedule::BlockExchange merging = exchange;
   merging.steps.front().deliveries.front().parts = 2;
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(merging, 3); }) ==
-        "heddle::schedule::exchanged_steps: the exchange merges (2 parts)");
+        "heddle::schedule::exchanged_steps: the exchange must not merge (got 2 parts)");
 }
 
 }  // namespace test_exchanged_steps

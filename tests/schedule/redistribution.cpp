@@ -236,22 +236,23 @@ TEST_CASE("a plan refuses what is no redistribution") {
         [&] { (void)redistribution(source, target, ranks, 8); });
   };
   CHECK_THAT(refusal(Layout(mesh, {4, 5}, {Replicate{}, Shard{0}})),
-             ContainsSubstring("heddle::schedule::redistribution: the two layouts are of tensors "
-                               "of other sizes (4 x 4 on"));
+             ContainsSubstring("heddle::schedule::redistribution: the two layouts have different "
+                               "tensor sizes (4 x 4 on"));
   const Layout huge(mesh, {std::int64_t{1} << 61, 1}, {Shard{0}, Replicate{}});
   CHECK_THAT(test::message_of<contract_error>([&] { (void)redistribution(huge, huge, 4, 8); }),
-             ContainsSubstring("heddle::ArrayShape::bytes: 63 bits hold the bytes of an array (") &&
+             ContainsSubstring(
+                 "heddle::ArrayShape::bytes: the size of an array does not fit in 63 bits (") &&
                  ContainsSubstring(" elements of 8 bytes"));
   CHECK_THAT(refusal(source.with({Replicate{}, Shard{0}}), 3),
-             ContainsSubstring("a layout has a rank that the communicator has not (rank 3 of 3)"));
+             ContainsSubstring("a layout has a rank outside of the communicator (rank 3 of 3)"));
   CHECK_THAT(refusal(source.with({Partial{Merge::max}, Shard{0}})),
-             ContainsSubstring("values do not become Partial (axis 'a' is to be Partial(max), it "
+             ContainsSubstring("an axis cannot become Partial (axis 'a' is to be Partial(max), it "
                                "is 4 x 4 on a=2 x b=2 as Partial(sum), Shard(0)); redistribute to "
-                               "Shard or Replicate, or leave the axis as it is"));
+                               "Shard or Replicate, or keep the placement of the axis"));
   CHECK_THAT(refusal(source.with({Shard{0}, Partial{}})),
-             ContainsSubstring("values do not become Partial (axis 'b'"));
+             ContainsSubstring("an axis cannot become Partial (axis 'b'"));
   CHECK_THAT(refusal(Layout(MeshShape{{"a", 2}, {"c", 2}}, {4, 4}, {Partial{}, Shard{1}})),
-             ContainsSubstring("values do not become Partial"));
+             ContainsSubstring("an axis cannot become Partial"));
 }
 
 }  // namespace test_redistribution

@@ -213,9 +213,9 @@ TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") 
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.exchange(Space{}, other); }),
              ContainsSubstring("heddle::Halo::exchange: the tensor has another layout"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Halo(u, {}, {.age = -1}); }),
-             ContainsSubstring("heddle::Halo: an age is at least 0 (age = -1)"));
+             ContainsSubstring("heddle::Halo: an age must be at least 0 (age = -1)"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Halo(u, {}, {.warmup = -1}); }),
-             ContainsSubstring("heddle::Halo: a warm-up is at least 0 calls (warmup = -1)"));
+             ContainsSubstring("heddle::Halo: a warm-up must be at least 0 calls (warmup = -1)"));
   if (world.size() == 1) return;
   // The same ranks, but in another order.
   const hd::Communicator reversed = world.split(0, -static_cast<int>(+world.rank()));

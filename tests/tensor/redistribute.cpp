@@ -501,7 +501,7 @@ TEST_CASE("meshes of one communicator's ranks may differ, and others are refused
   CHECK_THAT(refusal([&] { hd::Sharded<Pair*, Space>(line, {10}, {Partial{}}); }),
              ContainsSubstring("elements of this type cannot be merged"));
   CHECK_THAT(refusal([&] { (void)hd::redistribute(a, {Partial{}}); }),
-             ContainsSubstring("values do not become Partial"));
+             ContainsSubstring("an axis cannot become Partial"));
 }
 
 }  // namespace test_redistribute

@@ -238,7 +238,7 @@ TEST_CASE("a stale sum refuses other sizes, and ages below 0") {
         "number of values");
   CHECK(hd::test::message_of<hd::contract_error>([&] {
           hd::StaleSum<double, Space>(comm, 3, {.age = -1});
-        }) == "heddle::StaleSum: an age is at least 0 (age = -1); use 0 to wait for what is new");
+        }) == "heddle::StaleSum: an age must be at least 0 (age = -1); use 0 to wait for new data");
 }
 
 }  // namespace test_stale

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// BlockExchange: which blocks of bytes go from arrays of ranks into arrays of ranks: what a
-/// redistribution and a halo exchange come to, before they are a Schedule.
+/// BlockExchange: the blocks of bytes that go from arrays of ranks to arrays of ranks. A
+/// redistribution and a halo exchange become a BlockExchange first, and then a Schedule.
 
 #include <cstdint>
 #include <span>
@@ -18,44 +18,45 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Bytes of one rank's array, in order.
+/// A piece of one rank's array: its bytes, in order.
 struct Piece {
-  Rank rank;                         ///< of the communicator
-  std::vector<StridedBlock> blocks;  ///< one after the other
+  Rank rank;                         ///< rank of the communicator
+  std::vector<StridedBlock> blocks;  ///< the blocks, one after the other
 
-  /// Whether they are one run, which needs no packing.
+  /// Whether the bytes are one run, which needs no packing.
   [[nodiscard]] bool contiguous() const noexcept {
     return blocks.size() == 1 && blocks.front().contiguous();
   }
 };
 
-/// One piece that becomes another one, or what several are merged to. They have as many bytes.
+/// A delivery copies one source piece to a target piece, or merges several source pieces into it.
+/// All pieces of a delivery have the same size.
 struct Delivery {
-  std::uint32_t piece = 0;  ///< the target, of BlockExchange::pieces; its sources follow
-  std::uint32_t parts = 1;  ///< sources; where there are several they are merged in this order
-  Bytes bytes = 0;          ///< of each piece
+  std::uint32_t piece = 0;  ///< the target, in BlockExchange::pieces; its sources follow it
+  std::uint32_t parts = 1;  ///< number of sources; several are merged in this order
+  Bytes bytes = 0;          ///< bytes of each piece
 };
 
-/// Deliveries that do not depend on one another.
+/// A step of an exchange: deliveries that do not depend on one another.
 struct ExchangeStep {
-  std::string_view name;             ///< what it is: "all_gather"
-  bool within = false;               ///< its sources lie in the arrays "to"
-  std::vector<Delivery> deliveries;  ///< no two write the same bytes
+  std::string_view name;             ///< name of the operation: "all_gather"
+  bool within = false;               ///< whether its sources lie in the arrays "to"
+  std::vector<Delivery> deliveries;  ///< the deliveries; no two write the same bytes
 };
 
-/// Blocks that go from the arrays "from" of the ranks of a communicator into their arrays "to", in
-/// steps.
+/// An exchange of blocks, in steps. Blocks go from the arrays "from" of the ranks of a communicator
+/// to their arrays "to".
 struct BlockExchange {
-  std::vector<Bytes> from;          ///< the size of each rank's array
-  std::vector<Bytes> to;            ///< likewise
-  std::vector<Piece> pieces;        ///< of all deliveries
-  std::vector<ExchangeStep> steps;  ///< one after the other
+  std::vector<Bytes> from;          ///< size in bytes of each rank's array "from"
+  std::vector<Bytes> to;            ///< size in bytes of each rank's array "to"
+  std::vector<Piece> pieces;        ///< the pieces of all deliveries
+  std::vector<ExchangeStep> steps;  ///< the steps, in order
 
-  /// What a delivery writes.
+  /// The piece that a delivery writes.
   [[nodiscard]] const Piece& target(const Delivery& delivery) const {
     return pieces[delivery.piece];
   }
-  /// What it reads.
+  /// The pieces that a delivery reads.
   [[nodiscard]] std::span<const Piece> sources(const Delivery& delivery) const {
     return std::span(pieces).subspan(delivery.piece + 1, delivery.parts);
   }
@@ -63,7 +64,7 @@ struct BlockExchange {
   /// Appends a delivery to the last step.
   void deliver(Piece target, std::vector<Piece> sources, Bytes bytes);
 
-  /// Calls `visit(from, to, bytes)` for all that goes from one rank to another.
+  /// Calls `visit(from, to, bytes)` for every piece that goes from one rank to another.
   template <class Visit>
   void for_each_message(Visit&& visit) const {
     for (const ExchangeStep& step : steps)
@@ -72,7 +73,7 @@ struct BlockExchange {
           if (source.rank != target(delivery).rank)
             visit(source.rank, target(delivery).rank, delivery.bytes);
   }
-  /// Bytes that leave a rank for another one, all ranks together.
+  /// Number of bytes sent between ranks, summed over all ranks.
   [[nodiscard]] Bytes bytes() const;
 };
 

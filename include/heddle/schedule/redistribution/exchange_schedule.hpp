@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// to_schedule(BlockExchange): packing, messages, merging and unpacking as actions.
+/// to_schedule(BlockExchange): turns an exchange into actions that pack, send, merge and unpack.
 
 #include <string>
 
@@ -13,13 +13,16 @@
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
-/// The Schedule of an exchange. Of each rank that has one, its arrays "from" and "to", which are
-/// not transient. A cast whose first use is written packs the piece of BlockExchange::pieces that
-/// its item is the number of, out of the array that its second use is all of; one whose first use
-/// is read unpacks into it. Pieces in one run are not packed, but sent and received where they lie;
-/// `apart`, all are packed, and nothing is written to an array but by what unpacks. What is merged
-/// is combined in the order of its sources: a combine merges what its first use has behind what its
-/// second has, to the one that is updated. A message's item is the piece it carries.
+/// Returns the Schedule of an exchange. Its buffers are the arrays "from" and "to" of each rank
+/// that has them, which are not transient, and transient buffers "packed" and "arrived".
+///
+/// A cast packs or unpacks a piece. Its item is the piece's number in BlockExchange::pieces, and
+/// its second use is the complete array. If its first use is written, it packs; if its first use is
+/// read, it unpacks. Pieces of one run are sent and received in place, without packing. With
+/// `apart` all pieces are packed, and only unpacking writes to an array.
+///
+/// Sources are combined in their order. A combine merges its first use behind its second use, into
+/// the one that it updates. The item of a message is the number of its piece.
 [[nodiscard]] Schedule to_schedule(const BlockExchange& exchange, std::string name, Scalar type,
                                    bool apart = false);
 

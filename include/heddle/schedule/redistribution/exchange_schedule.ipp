@@ -43,9 +43,10 @@ class ExchangeBuilder {
     for (const ExchangeStep& step : m_exchange.steps) {
       const std::size_t end = first + step.deliveries.size();
       const auto ways = std::span(m_ways).subspan(first, end - first);
-      // What others wait for comes first, then what this rank has itself, then what waits.
+      // Messages to other ranks come first, then local copies, then actions that wait for messages.
       for (const bool between_ranks : {true, false}) {
-        // Where messages arrive in the array that is packed, packing would wait for them.
+        // Packing comes before all messages if they arrive in the array that is packed. Otherwise
+        // it would wait for them.
         if (step.within)
           for_each_leg(ways, between_ranks, [&](const auto&... leg) { pack(leg...); });
         for_each_leg(ways, between_ranks, [&](const auto&... leg) {
@@ -64,34 +65,35 @@ class ExchangeBuilder {
   enum Role : std::uint8_t { from, to, packed, arrived, roles };
   static constexpr std::array<const char*, roles> labels = {"from", "to", "packed", "arrived"};
 
-  /// Bytes in a row of a buffer: of an array by offset, else a part by its number.
+  /// Adjacent bytes of a buffer. `first` is an offset in an array, or a part number in other
+  /// buffers.
   struct Place {
     Rank rank;
     Role role = from;
     Bytes first = 0;
   };
-  /// How one source gets to where it is merged or unpacked from.
+  /// The way of one source to the place where it is merged or unpacked.
   struct Leg {
     std::uint32_t piece = 0;
-    Role array = from;     ///< where the piece lies
-    bool packs = false;    ///< its bytes are put in one piece first
-    bool travels = false;  ///< to another rank, or to another place of this one
-    Place packed = {};     ///< where they are in one piece
-    Place landed = {};     ///< where they end up; `packed` where they do not travel
+    Role array = from;     ///< the array of the piece
+    bool packs = false;    ///< whether it is packed first
+    bool travels = false;  ///< whether it moves to another rank, or to another place of its rank
+    Place packed = {};     ///< the place of the packed bytes
+    Place landed = {};     ///< the final place; `packed` if they do not travel
   };
-  /// How a delivery is made.
+  /// The implementation of a delivery.
   struct Way {
     Delivery delivery;
     bool unpacks = false;
-    std::uint32_t kept = 0;  ///< the leg that the others are merged into: the first, or the second
+    std::uint32_t kept = 0;  ///< the leg into which the others are merged: the first or the second
     std::vector<Leg> legs;
   };
 
   [[nodiscard]] Way way_of(const ExchangeStep& step, const Delivery& delivery) {
     const Piece& target = m_exchange.target(delivery);
     Way way{delivery, m_apart || !target.contiguous(), 0, {}};
-    // What others are merged into must not be what was given. Where that is the first part, the
-    // second one comes from elsewhere, and the first is merged into it, ahead of it.
+    // Merging must not modify the source array. If the first part would be merged in place there,
+    // it is merged into the second part, which comes from elsewhere, and in front of it.
     const Piece& first = m_exchange.pieces[delivery.piece + 1];
     if (delivery.parts > 1 && first.rank == target.rank && !m_apart && first.contiguous())
       way.kept = 1;
@@ -131,7 +133,7 @@ class ExchangeBuilder {
     return {rank, role, sizes.size() - 1};
   }
 
-  /// Of an array where it is cut; of the others the sizes of their parts.
+  /// The offsets at which an array is cut. For other buffers, the sizes of their parts.
   [[nodiscard]] std::vector<Bytes>& cuts_of(Role role, Rank rank) {
     m_cuts.resize(m_exchange.to.size() * roles);
     return m_cuts[+rank * roles + role];
@@ -165,7 +167,7 @@ class ExchangeBuilder {
       }
   }
 
-  /// The bytes at `place`.
+  /// A use of `bytes` bytes at `place`.
   [[nodiscard]] Use at(Access access, const Place& place, Bytes bytes) {
     const BufferId id = id_of(place.role, place.rank);
     if (place.role == packed || place.role == arrived)
@@ -176,7 +178,7 @@ class ExchangeBuilder {
     };
     return use(access, id, part(place.first), part(place.first + bytes) - part(place.first));
   }
-  /// All of a rank's array.
+  /// A use of a rank's complete array.
   [[nodiscard]] Use whole(Access access, Role array, Rank rank) {
     const BufferId id = id_of(array, rank);
     return use(access, id, 0, m_builder[id].parts);
@@ -188,7 +190,7 @@ class ExchangeBuilder {
         uses);
   }
 
-  /// Calls `visit(way, leg)` for what comes from another rank, or for what does not.
+  /// Calls `visit(way, leg)` for the legs between ranks, or for those within a rank.
   template <class Visit>
   void for_each_leg(std::span<const Way> ways, bool between_ranks, Visit&& visit) {
     for (const Way& way : ways)
@@ -240,7 +242,7 @@ class ExchangeBuilder {
   Builder m_builder;
   std::vector<Way> m_ways;
   std::vector<std::vector<Bytes>> m_cuts;  ///< by rank and role
-  std::vector<BufferId> m_ids;             ///< likewise
+  std::vector<BufferId> m_ids;             ///< by rank and role
 };
 
 }  // namespace impl

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// exchanged_steps(): steps of a computation on parts of a field, with an exchange between them
-/// that may be used when it is some steps old.
+/// exchanged_steps(): steps of a computation on parts of a field, with exchanges between them. A
+/// step may use data that is several steps old.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
@@ -13,14 +13,15 @@
 
 namespace heddle::inline v0::schedule {
 
-/// The Schedule of `steps` steps on every rank, an F of stage r and item t, of which each updates
-/// the rank's field and reads what the others sent: after the step before, or as many steps before
-/// that as `freshness` says. Between two steps all ranks exchange, however old it will be when it
-/// is used: a cast packs, a move sends. Buffers: of each rank its "field", which is not transient,
-/// and "packed" and "arrived", with a part for each message and each exchange that is under way.
-/// The pattern of DistriFusion (Li et al., 2024).
-/// @throws contract_error for a negative number of steps, an exchange in several steps or one that
-///         merges, or what expect_valid() refuses.
+/// Returns the Schedule of `steps` steps on every rank. Step t of rank r is an F of stage r and
+/// item t. It updates the rank's field, and reads the data that other ranks sent after the step
+/// before, or `freshness` steps earlier. All ranks exchange between any two steps, whatever the age
+/// of the data that is used: a cast packs, a move sends. Each rank has a buffer "field", which is
+/// not transient, and buffers "packed" and "arrived", with a part for each message of each exchange
+/// in flight. This is the pattern of DistriFusion (Li et al., 2024).
+/// @throws contract_error if `steps` is negative, if the exchange has several steps or merges, or
+/// if
+///         expect_valid() rejects `freshness`.
 [[nodiscard]] Schedule exchanged_steps(const BlockExchange& exchange, int steps,
                                        const Freshness& freshness = {});
 

@@ -25,20 +25,21 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
                                        const Freshness& freshness) {
   constexpr const char* where = "heddle::schedule::exchanged_steps";
   expects(steps >= 0, [&] {
-    return Complaint{where, "the number of steps is at least 0", text("steps = ", steps)};
+    return Complaint{where, "the number of steps must be at least 0", text("steps = ", steps)};
   });
   expect_valid(freshness, where);
   expects(exchange.steps.size() <= 1, [&] {
-    return Complaint{where, "the exchange is one in several steps", text(exchange.steps.size())};
+    return Complaint{where, "the exchange must have one step", text("got ", exchange.steps.size())};
   });
   for (const ExchangeStep& only : exchange.steps)
     for (const Delivery& delivery : only.deliveries)
       expects(delivery.parts == 1, [&] {
-        return Complaint{where, "the exchange merges", text(delivery.parts, " parts")};
+        return Complaint{where, "the exchange must not merge",
+                         text("got ", delivery.parts, " parts")};
       });
   struct Message {
     Rank from, to;
-    std::uint32_t packed, arrived;  ///< the first of its parts
+    std::uint32_t packed, arrived;  ///< first parts of the message in these buffers
   };
   const std::size_t ranks = exchange.to.size();
   const int slots = freshness.age + 1;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Freshness: how old what other ranks sent may be when it is used.
+/// Freshness: the age of received data when it is used.
 
 #include <cstdint>
 #include <iosfwd>
@@ -12,23 +12,24 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Of an exchange that is made again and again.
+/// The age of the data that a repeated exchange provides, in calls.
 struct Freshness {
-  int age = 0;     ///< calls ago that what is used was sent; 0: it is waited for
-  int warmup = 0;  ///< first calls whose own exchange is waited for all the same
+  int age = 0;     ///< calls since the data was sent; 0 waits for the present call
+  int warmup = 0;  ///< number of first calls that wait for their own exchange anyway
 
-  /// Age of what call `call` uses, counted from 1: there is nothing of that age yet in the first
-  /// ones.
+  /// The age of the data that call `call` uses, counted from 1. It is 0 in the first calls, because
+  /// there is no older data yet.
   [[nodiscard]] constexpr int of_call(std::int64_t call) const noexcept {
     return call <= warmup || call <= age ? 0 : age;
   }
 
   friend constexpr bool operator==(const Freshness&, const Freshness&) = default;
-  /// As in "age 1 after 4".
+  /// Prints "age 1 after 4".
   friend std::ostream& operator<<(std::ostream& out, const Freshness& freshness);
 };
 
-/// @throws contract_error, from `where`, for an age or a warm-up below 0.
+/// Checks a Freshness on behalf of the function `where`.
+/// @throws contract_error if the age or the warm-up is below 0.
 void expect_valid(const Freshness& freshness, const char* where);
 
 }  // namespace heddle::inline v0::schedule

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// halo_exchange(): which blocks go between neighbours so that every rank's halo holds what they
-/// own.
+/// halo_exchange(): the exchange that fills the halo of every rank with the elements of its
+/// neighbours.
 
 #include <vector>
 
@@ -15,24 +15,28 @@
 
 namespace heddle::inline v0::schedule {
 
-/// What is filled of a halo.
+/// The parts of a halo that are filled.
 struct HaloOptions {
-  /// Of each dimension, whether the first index follows the last one. Empty: none does, and what
-  /// lies beyond the ends of the tensor stays as it is.
+  /// For each dimension, whether it is periodic: its first index follows its last one. If empty, no
+  /// dimension is periodic, and the halo beyond the ends of the tensor stays unchanged.
   std::vector<bool> periodic = {};
-  /// Whether the halo is filled where it lies beyond a rank's block in several dimensions, too:
-  /// edges and corners.
+  /// Whether edges and corners are filled, where the halo lies beyond a rank's block in several
+  /// dimensions.
   bool corners = true;
 };
 
-/// The exchange after which the halo of every rank holds what others own, or the rank itself on
-/// the other side of a periodic dimension: at most one message from any rank to another, of any
-/// width, also where it takes more than the next neighbour has. A rank without elements has no halo
-/// to fill. Where ranks have the same elements, each asks one that shares its coordinates on those
-/// axes. Elements are of `element` bytes, in the arrays "to" of ranks 0 to `ranks` - 1 of a
-/// communicator. Beyond the ends of a dimension that is not periodic nothing is written.
-/// @throws contract_error where not each dimension is said to be periodic, or not; or where 63 bits
-/// do not hold the bytes of a rank's array.
+/// Returns the exchange that fills the halo of every rank with the elements that other ranks own,
+/// or that the rank itself owns on the other side of a periodic dimension. Each pair of ranks
+/// exchanges at most one message in each direction. The halo may be wider than the block of the
+/// next neighbour. A rank without elements has no halo to fill. If several ranks have the same
+/// elements, a rank receives from the one with its coordinates on the axes that do not shard.
+/// Nothing is written beyond the ends of a dimension that is not periodic.
+///
+/// Elements have `element` bytes, and lie in the arrays "to" of ranks 0 to `ranks` - 1 of a
+/// communicator.
+/// @throws contract_error if `options.periodic` is neither empty nor one value for each dimension,
+/// or
+///         if the size of a rank's array does not fit in 63 bits.
 [[nodiscard]] BlockExchange halo_exchange(const Layout& layout, int ranks, Bytes element,
                                           const HaloOptions& options = {});
 

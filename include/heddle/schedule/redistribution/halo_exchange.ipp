@@ -32,7 +32,7 @@ class HaloPlanner {
     m_periodic.assign(layout.dims(), false);
     expects(options.periodic.empty() || options.periodic.size() == layout.dims(), [&] {
       return Complaint{"heddle::schedule::halo_exchange",
-                       "each dimension is said to be periodic, or not",
+                       "periodic needs one value for each dimension",
                        text(options.periodic.size(), " given, ", layout.dims(), " dimensions")};
     });
     if (!options.periodic.empty()) m_periodic = options.periodic;
@@ -64,15 +64,15 @@ class HaloPlanner {
   }
 
  private:
-  /// What a rank of the mesh has.
+  /// The elements of a rank of the mesh.
   struct Holder {
     std::vector<IndexSet> indices;
     ArrayShape array;
-    std::vector<int> copy;  ///< which of several ranks with the same elements it is
+    std::vector<int> copy;  ///< its coordinates on the axes that do not shard
   };
   enum Zone : std::size_t { before, inside, behind, zones };
 
-  /// All that rank `from` of the mesh has of the halo of rank `to`: one message.
+  /// Adds the message from rank `from` to rank `to` of the mesh, with all elements of its halo.
   void deliver(std::size_t from, std::size_t to) {
     const Holder& source = m_holders[from];
     const Holder& target = m_holders[to];
@@ -99,21 +99,21 @@ class HaloPlanner {
       m_plan.deliver(std::move(take), {std::move(give)}, static_cast<Bytes>(elements) * m_element);
   }
 
-  /// What of `zone` of dimension `dim` around `target`, by the place in its array counted from its
-  /// first index, is among `source`.
+  /// Returns the indices of `source` that lie in `zone` of dimension `dim` around `target`.
+  /// Positions in the target array count from its first index.
   [[nodiscard]] std::vector<SharedRun> shared(const IndexSet& source, const IndexSet& target,
                                               std::size_t dim, std::size_t zone) const {
     const std::int64_t halo = m_layout.halo(dim);
     if (zone == inside) return shared_runs(source, target);
     if (halo == 0 || source.size() == 0) return {};
-    // A halo is around one block of neighbours.
+    // A dimension with a halo has one block of indices on each rank.
     const Interval block = target.intervals().front();
     const Interval wanted = zone == before ? Interval{block.begin - halo, block.begin}
                                            : Interval{block.end, block.end + halo};
     const Interval given = source.intervals().front();
     const std::int64_t size = m_layout.sizes()[dim];
     std::vector<SharedRun> runs;
-    // Of a periodic dimension as often as it goes around; of another one once.
+    // A wide halo may go around a periodic dimension several times.
     const std::int64_t first = m_periodic[dim] ? floor_of(wanted.begin, size) : 0;
     const std::int64_t last = m_periodic[dim] ? floor_of(wanted.end - 1, size) : 0;
     for (std::int64_t turn = first; turn <= last; ++turn) {

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// redistribution(): how the elements of a tensor come from one Layout to another with the fewest
-/// bytes.
+/// redistribution(): plans how a tensor changes from one Layout to another with the fewest bytes.
 
 #include <iosfwd>
 #include <string>
@@ -18,43 +17,46 @@
 
 namespace heddle::inline v0::schedule {
 
-/// How a tensor gets from one layout to another: at most two steps, each one of
-/// - `local`: no rank needs what another has;
-/// - `all_gather`: ranks get what others have, and none gives anything up;
-/// - `all_to_all`: ranks get what others have;
+/// A plan that changes the layout of a tensor. It has at most two steps, each of them one of
+/// - `local`: no rank needs elements of another rank;
+/// - `all_gather`: ranks receive elements, and keep all of their own;
+/// - `all_to_all`: ranks receive elements, and some give up their own;
 /// - `reduce_scatter`: parts are merged, each element on one rank;
 /// - `all_reduce`: parts are merged on every rank that needs the element.
 ///
-/// No step is ever taken over an intermediate layout: every element goes straight from a rank that
-/// has it to a rank that needs it. Of a Partial tensor of p parts an element that k ranks need is
-/// merged on one of these, and sent to the k - 1 others, or on each of them where that takes no
-/// more and it is a matter of few bytes: of many, merging once is less work. This is the least that
-/// any plan sends: a rank that needs an element and has it not must be sent it once, and where
-/// parts are merged, all of the p - 1 others must leave the ranks that hold them. Parts are merged
-/// in ascending order of their coordinates on the mesh, wherever it is done.
+/// There are no intermediate layouts: every element goes directly from a rank that has it to a rank
+/// that needs it. If a tensor is Partial with p parts, and k ranks need an element, one of them
+/// merges the parts and sends the result to the k - 1 others. For few bytes each of the k ranks
+/// merges instead, if this sends no more bytes. For many bytes merging once is less work.
+///
+/// No plan sends fewer bytes, because a rank that needs an element and does not have it must
+/// receive it once, and of the parts to be merged p - 1 must leave the ranks that hold them. Parts
+/// are always merged in ascending order of their coordinates on the mesh.
 struct Redistribution {
-  Layout source;           ///< where it is
-  Layout target;           ///< where it shall be
-  BlockExchange exchange;  ///< by which deliveries
+  Layout source;           ///< the present layout
+  Layout target;           ///< the new layout
+  BlockExchange exchange;  ///< the deliveries
 
-  /// Bytes that leave a rank for another one, all ranks together.
+  /// Number of bytes sent between ranks, summed over all ranks.
   [[nodiscard]] Bytes bytes() const { return exchange.bytes(); }
 
-  /// The names of its steps: "reduce_scatter, all_gather"; "nothing" where there are no elements.
+  /// The names of the steps: "reduce_scatter, all_gather". "nothing" if there are no elements.
   [[nodiscard]] std::string steps() const;
 
+  /// Prints both layouts, the steps and the bytes.
   friend std::ostream& operator<<(std::ostream& out, const Redistribution& plan);
 };
 
-/// The plan with the fewest bytes, and the fewest steps of those for few bytes, for elements of
-/// `element` bytes, among ranks 0 to `ranks` - 1 of a communicator, which both layouts are about.
-/// Where several ranks have an element, those that need it are dealt out to them.
-/// @throws contract_error for tensors of other sizes, ranks that there are not, an axis that is to
-///         become Partial, or a rank's array of more bytes than 63 bits hold.
+/// Returns the plan with the fewest bytes, and for few bytes the fewest steps among those plans.
+/// Elements have `element` bytes. Both layouts are on ranks 0 to `ranks` - 1 of one communicator.
+/// If several ranks have an element, the ranks that need it are distributed among them.
+/// @throws contract_error if the sizes of the two tensors differ, if a layout has a rank outside of
+///         the communicator, if an axis is to become Partial, or if the size of a rank's array does
+///         not fit in 63 bits.
 [[nodiscard]] Redistribution redistribution(const Layout& source, const Layout& target, int ranks,
                                             Bytes element);
 
-/// The Schedule of a plan, of elements of `type`; see to_schedule(BlockExchange).
+/// Returns the Schedule of a plan, for elements of `type`. See to_schedule(BlockExchange).
 [[nodiscard]] Schedule to_schedule(const Redistribution& plan, Scalar type = Scalar::byte);
 
 }  // namespace heddle::inline v0::schedule

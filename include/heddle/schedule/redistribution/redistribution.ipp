@@ -37,13 +37,13 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Redistribution& 
 
 namespace impl {
 
-/// Ranks of a mesh that have the same indices.
+/// The ranks of a mesh that have the same indices.
 struct ShareGroup {
-  std::int64_t number = 0;                        ///< by coordinates on the axes that shard
-  std::int64_t lane = 0;                          ///< by those on the axes that stay Partial
-  std::vector<IndexSet> indices;                  ///< by dimension
-  ArrayShape array;                               ///< of each of its ranks
-  std::vector<std::vector<std::size_t>> members;  ///< ranks of the mesh, by the part they have
+  std::int64_t number = 0;        ///< number from the coordinates on the axes that shard
+  std::int64_t lane = 0;          ///< number from the coordinates on the axes that stay Partial
+  std::vector<IndexSet> indices;  ///< the indices of each dimension
+  ArrayShape array;               ///< the array of each of its ranks
+  std::vector<std::vector<std::size_t>> members;  ///< ranks of the mesh, by the part that they have
 };
 
 /// Finds the deliveries of a Redistribution.
@@ -52,15 +52,16 @@ class RedistributionPlanner {
   RedistributionPlanner(const Layout& source, const Layout& target, int ranks, Bytes element)
       : m_source(source), m_target(target), m_element(element) {
     expects(source.sizes() == target.sizes(), [&] {
-      return Complaint{where, "the two layouts are of tensors of other sizes",
-                       text(source, "; ", target), "give both the same sizes; none is reshaped"};
+      return Complaint{where, "the two layouts have different tensor sizes",
+                       text(source, "; ", target),
+                       "give both the same sizes, because nothing is reshaped"};
     });
     for (const Layout* layout : {&source, &target})
       for (const Rank rank : layout->ranks())
         expects(+rank < static_cast<std::size_t>(ranks), [&] {
-          return Complaint{where, "a layout has a rank that the communicator has not",
+          return Complaint{where, "a layout has a rank outside of the communicator",
                            text("rank ", rank, " of ", ranks),
-                           "take a communicator that has all ranks, or give Layout others"};
+                           "use a communicator with all ranks, or a Layout on other ranks"};
         });
     check_partial();
     m_sources = groups_of(source, true);
@@ -88,10 +89,10 @@ class RedistributionPlanner {
  private:
   using Side = SharedRegion::Side;
   static constexpr const char* where = "heddle::schedule::redistribution";
-  /// Up to here a message less is worth more than merging once.
+  /// Up to this size, saving a message is worth more than merging only once.
   static constexpr Bytes few_bytes = Bytes{16} << 10;
 
-  /// Whether an axis is Partial in both: its ranks have nothing to tell each other then.
+  /// Whether an axis is Partial in both layouts. Then its ranks exchange nothing.
   [[nodiscard]] bool stays_partial(std::size_t axis) const {
     return m_target.partial() && std::holds_alternative<Partial>(m_target.placements()[axis]);
   }
@@ -104,10 +105,11 @@ class RedistributionPlanner {
       expects(!stays_partial(axis) ||
                   (one_mesh && m_source.placements()[axis] == m_target.placements()[axis]),
               [&] {
-                return Complaint{where, "values do not become Partial",
-                                 text("axis '", m_target.mesh().axes()[axis].name, "' is to be ",
-                                      m_target.placements()[axis], ", it is ", m_source),
-                                 "redistribute to Shard or Replicate, or leave the axis as it is"};
+                return Complaint{
+                    where, "an axis cannot become Partial",
+                    text("axis '", m_target.mesh().axes()[axis].name, "' is to be ",
+                         m_target.placements()[axis], ", it is ", m_source),
+                    "redistribute to Shard or Replicate, or keep the placement of the axis"};
               });
   }
 
@@ -163,8 +165,9 @@ class RedistributionPlanner {
   [[nodiscard]] Rank source_rank(std::size_t member) const { return m_source.ranks()[member]; }
   [[nodiscard]] Rank target_rank(std::size_t member) const { return m_target.ranks()[member]; }
 
-  /// Who gives part `part` of what `from` has to member `to` of the target: that rank itself where
-  /// it can, else one of those that can, so that each of them gives to some.
+  /// The rank that provides part `part` of the elements of `from` to member `to` of the target. It
+  /// is the target rank itself if it has them. Otherwise targets are distributed among the ranks
+  /// that have them.
   [[nodiscard]] Rank giver(const ShareGroup& from, std::size_t part, std::size_t to) const {
     const std::vector<std::size_t>& members = from.members[part];
     for (const std::size_t member : members)
@@ -178,7 +181,7 @@ class RedistributionPlanner {
     return false;
   }
 
-  /// All that ranks of `from` have and ranks of `to` need.
+  /// Adds the deliveries of the elements that ranks of `from` have and ranks of `to` need.
   void deliver(const ShareGroup& from, const ShareGroup& to) {
     const SharedRegion region(from.indices, to.indices);
     if (region.elements() == 0) return;
@@ -186,7 +189,8 @@ class RedistributionPlanner {
     std::vector<std::size_t> holding;
     for (const std::size_t member : needing)
       if (has(from, target_rank(member))) holding.push_back(member);
-    // Merged by each, or by one that passes it on: each has but one of the parts, if any.
+    // Messages if each rank merges, or if one merges and passes the result on. A rank has at most
+    // one part.
     const std::size_t by_each = needing.size() * m_parts - holding.size();
     const std::size_t by_one = m_parts - (holding.empty() ? 0 : 1) + needing.size() - 1;
     const Bytes bytes = static_cast<Bytes>(region.elements()) * m_element;
@@ -216,7 +220,7 @@ class RedistributionPlanner {
     std::vector<Piece> sources;
     for (std::size_t part = 0; part < m_parts; ++part)
       sources.push_back({giver(from, part, member), blocks});
-    // In one order on all ranks: of a number and a NaN, or of two zeros, it decides what comes out.
+    // The same order on all ranks, because it decides the result for NaNs and signed zeros.
     m_plan.deliver({target_rank(member), region.blocks(Side::b, to.array, m_element)},
                    std::move(sources), static_cast<Bytes>(region.elements()) * m_element);
   }
@@ -224,7 +228,7 @@ class RedistributionPlanner {
   [[nodiscard]] const char* name_of_first() const {
     if (m_parts > 1) return m_merged_by_each ? "all_reduce" : "reduce_scatter";
     if (m_plan.bytes() == 0) return "local";
-    // What a rank keeps it gives to itself.
+    // Elements that a rank keeps are deliveries to itself.
     std::vector<Bytes> given_up(m_plan.from.size(), 0);
     for (const ShareGroup& group : m_sources) {
       Bytes bytes = m_element;
@@ -240,7 +244,7 @@ class RedistributionPlanner {
                                                                                  : "all_to_all";
   }
 
-  /// From one rank that has merged it to another.
+  /// A copy of a merged result from one rank to another.
   struct Copy {
     Piece source;
     Piece target;
@@ -252,8 +256,8 @@ class RedistributionPlanner {
   Bytes m_element;
   std::vector<ShareGroup> m_sources;
   std::vector<ShareGroup> m_targets;
-  std::size_t m_parts = 1;        ///< that each element is the merge of
-  bool m_merged_by_each = false;  ///< some element by several ranks
+  std::size_t m_parts = 1;        ///< number of parts that are merged to an element
+  bool m_merged_by_each = false;  ///< whether several ranks merge the same element
   BlockExchange m_plan;
   std::vector<Copy> m_copies;
 };
