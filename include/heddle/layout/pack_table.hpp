@@ -24,8 +24,7 @@ class PackTable {
   /// Constructs a table: `gains[s * runs.size() + r]` is the gain of `sizes[s]` bytes in runs of
   /// `runs[r]` bytes.
   /// @throws contract_error unless sizes and runs ascend from above 0, there is a gain for each
-  /// pair,
-  ///         and every gain is finite and above 0.
+  ///         pair, and every gain is finite and above 0.
   PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains);
 
   /// The gain for `bytes` bytes in runs of `run` bytes: time unpacked over time packed.

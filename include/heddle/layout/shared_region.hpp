@@ -46,18 +46,19 @@ struct SharedRun {
 /// Returns the common indices of two sets in ascending order, as the longest runs possible.
 [[nodiscard]] std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexSet& b);
 
-/// A product of indices, one list of runs for each dimension, that two arrays have.
+/// The elements that two arrays have in common: a list of runs of indices for each dimension.
 class SharedRegion {
  public:
-  /// One of the two.
+  /// One of the two arrays.
   enum class Side : std::uint8_t {
     a,  ///< the array of the first set
-    b   ///< that of the second
+    b   ///< the array of the second set
   };
 
-  /// Of these runs; empty where one dimension has none.
+  /// Constructs the region of these runs. It is empty if a dimension has no runs.
   explicit SharedRegion(std::vector<std::vector<SharedRun>> runs) : m_runs(std::move(runs)) {}
-  /// Of all indices that both have, in as many dimensions.
+  /// Constructs the region of the common indices of `a` and `b`, which have one set for each
+  /// dimension.
   SharedRegion(std::span<const IndexSet> a, std::span<const IndexSet> b);
 
   /// Number of elements.
@@ -67,28 +68,32 @@ class SharedRegion {
     return product;
   }
 
-  /// Part `which` of `parts` parts: of the outermost dimension that has an index for each, or else
-  /// of the longest, as even as that allows. Some may be empty.
+  /// Returns part `which` of `parts` parts. It divides the outermost dimension with at least
+  /// `parts` indices, or else the longest dimension, as evenly as possible. Some parts may be
+  /// empty.
   [[nodiscard]] SharedRegion part(std::int64_t which, std::int64_t parts) const;
 
-  /// Its elements of so many bytes, in the array of one side: blocks that follow one another. Those
-  /// of the two sides are in one order.
+  /// Returns the bytes of the region in the array of one side, for elements of `element` bytes, as
+  /// consecutive blocks. The blocks of both sides list the elements in the same order.
   [[nodiscard]] std::vector<StridedBlock> blocks(Side side, const ArrayShape& array,
                                                  Bytes element) const;
 
  private:
-  /// Runs of one size, at equal distances in both sets.
+  /// Runs of equal size, at equal distances in both sets.
   struct Stripe {
     SharedRun run;
     std::int64_t count = 1;
     SharedRun step = {};
   };
 
+  /// Number of common indices of a dimension.
   [[nodiscard]] std::int64_t size(std::size_t dim) const noexcept;
 
+  /// Joins runs into as few stripes as a pass from left to right finds.
   [[nodiscard]] static std::vector<Stripe> joined(const std::vector<SharedRun>& runs);
 
-  /// The next choice of a stripe for each dimension, the last fastest; false after the last one.
+  /// Advances to the next choice of a stripe for each dimension, the last dimension fastest.
+  /// Returns false after the last choice.
   [[nodiscard]] static bool next(std::vector<std::size_t>& chosen,
                                  const std::vector<std::vector<Stripe>>& stripes);
 

@@ -26,8 +26,7 @@ namespace heddle::inline v0::schedule {
 
 /// A collective, performed by an algorithm. It replaces a group action with these members:
 /// - all_reduce, reduce_scatter, all_gather, broadcast, reduce, barrier and scans: one range of
-/// each
-///   rank, changed in place;
+///   each rank, changed in place;
 /// - all_gather with `apart`: the inputs of all ranks, one block each, then their outputs;
 /// - all_to_all: the inputs of all ranks, then their outputs, P blocks each;
 /// - gather: the inputs of all ranks, then the root's output of P blocks;

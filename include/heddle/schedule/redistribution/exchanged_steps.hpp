@@ -20,8 +20,7 @@ namespace heddle::inline v0::schedule {
 /// not transient, and buffers "packed" and "arrived", with a part for each message of each exchange
 /// in flight. This is the pattern of DistriFusion (Li et al., 2024).
 /// @throws contract_error if `steps` is negative, if the exchange has several steps or merges, or
-/// if
-///         expect_valid() rejects `freshness`.
+///         if expect_valid() rejects `freshness`.
 [[nodiscard]] Schedule exchanged_steps(const BlockExchange& exchange, int steps,
                                        const Freshness& freshness = {});
 

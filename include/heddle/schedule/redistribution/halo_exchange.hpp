@@ -35,8 +35,7 @@ struct HaloOptions {
 /// Elements have `element` bytes, and lie in the arrays "to" of ranks 0 to `ranks` - 1 of a
 /// communicator.
 /// @throws contract_error if `options.periodic` is neither empty nor one value for each dimension,
-/// or
-///         if the size of a rank's array does not fit in 63 bits.
+///         or if the size of a rank's array does not fit in 63 bits.
 [[nodiscard]] BlockExchange halo_exchange(const Layout& layout, int ranks, Bytes element,
                                           const HaloOptions& options = {});
 
