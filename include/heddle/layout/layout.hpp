@@ -94,9 +94,8 @@ class Layout {
   /// @throws contract_error as the constructor does.
   [[nodiscard]] Layout with(std::vector<Placement> placements) const;
 
-  friend bool operator==(const Layout& a, const Layout& b) {
-    return a.m_body == b.m_body || *a.m_body == *b.m_body;
-  }
+  /// Whether two layouts have the same mesh, ranks, sizes and placements.
+  friend bool operator==(const Layout& a, const Layout& b);
 
   /// Prints "6 x 5 on data=2 x tensor=2 as Shard(0), Replicate". It adds "(ranks 3, 1)" unless rank
   /// r of the mesh is rank r of the communicator.

@@ -101,6 +101,10 @@ HEDDLE_INLINE Layout Layout::with(std::vector<Placement> placements) const {
   return {mesh(), sizes(), std::move(placements), ranks()};
 }
 
+HEDDLE_INLINE bool operator==(const Layout& a, const Layout& b) {
+  return a.m_body == b.m_body || *a.m_body == *b.m_body;
+}
+
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Layout& layout) {
   for (std::size_t dim = 0; dim < layout.dims(); ++dim)
     out << (dim == 0 ? "" : " x ") << layout.sizes()[dim];
