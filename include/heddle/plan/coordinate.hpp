@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/swap_neighbours.hpp>
 #include <heddle/plan/list_schedule.hpp>
@@ -22,6 +22,7 @@
 #include <heddle/plan/priority.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/weave.hpp>
+#include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan {
@@ -33,17 +34,7 @@ struct Rule {
 };
 
 /// The rules that coordinate() tries where it is given no others.
-[[nodiscard]] inline std::vector<Rule> standard_rules() {
-  std::vector<Rule> rules = {{"backward first", backward_first},
-                             {"forward first", forward_first},
-                             {"microbatch first", microbatch_first},
-                             {"deepest first", deepest_first},
-                             {"backward first, W last", WeightsLast{backward_first}},
-                             {"slot first, every 2, W last", WeightsLast{SlotFirst{4}}}};
-  for (const int half_slots : {1, 2, 4, 8})
-    rules.push_back({text("slot first, every ", half_slots / 2.0), SlotFirst{half_slots}});
-  return rules;
-}
+[[nodiscard]] std::vector<Rule> standard_rules();
 
 /// What coordinate() searches.
 struct CoordinateOptions {
@@ -169,9 +160,11 @@ template <Costs C>
   return best;
 }
 /// The same with costs in braces: `coordinate(orders, {.forward = 1, .backward = 2})`.
-[[nodiscard]] inline Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
-                                                     const CoordinateOptions& options = {}) {
-  return coordinate<StageCosts>(orders, costs, options);
-}
+[[nodiscard]] Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
+                                              const CoordinateOptions& options = {});
 
 }  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/coordinate.ipp>
+#endif

@@ -10,32 +10,17 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/simulate/costs.hpp>
 
 namespace heddle::inline v0::plan {
 
 /// The rules for branches of `ranks` stages each: standard_rules(), and the rules by slots with the
 /// branches that run up ahead of those that run down by a slot, or behind. That moves all places
 /// where the branches wait for each other.
-[[nodiscard]] inline std::vector<Rule> branch_rules(int ranks) {
-  std::vector<Rule> rules = standard_rules();
-  for (const int half_slots : {1, 2, 4}) {
-    for (const int lead : {-2, 2}) {
-      const auto shifted = [slots = SlotFirst{half_slots}, lead,
-                            ranks](const Candidate& candidate) {
-        Urgency urgency = slots(candidate);
-        if (static_cast<int>(+candidate.order.stage) / ranks % 2 == 1) urgency[0] -= lead;
-        return urgency;
-      };
-      rules.push_back({text("slot first, every ", half_slots / 2.0, ", branches that run up ",
-                            lead > 0 ? "a slot ahead" : "a slot behind"),
-                       shifted});
-    }
-  }
-  return rules;
-}
+[[nodiscard]] std::vector<Rule> branch_rules(int ranks);
 
 /// The best orders that coordinate() finds for schedule::flexpipe_orders with branch_rules(), where
 /// no rank keeps more activations than `cap` (0: no limit). `activations` are those that a forward
@@ -52,10 +37,12 @@ template <Costs C>
 }
 /// The same with costs in braces: `flexpipe({.ranks = 4, .microbatches = 8}, {.forward = 1,
 /// .backward = 2})`.
-[[nodiscard]] inline Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
-                                                   const StageCosts& costs, std::int64_t cap = 0,
-                                                   std::vector<std::int64_t> activations = {}) {
-  return flexpipe<StageCosts>(branches, costs, cap, std::move(activations));
-}
+[[nodiscard]] Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
+                                            const StageCosts& costs, std::int64_t cap = 0,
+                                            std::vector<std::int64_t> activations = {});
 
 }  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/flexpipe.ipp>
+#endif

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/impl/list_run.hpp>
@@ -87,10 +87,11 @@ template <Costs C>
   return ListScheduler<C>(orders, costs, sizes).run(options);
 }
 /// The same with costs in braces: `list_schedule(orders, {.forward = 1, .backward = 2})`.
-[[nodiscard]] inline Orders list_schedule(const Orders& orders, const StageCosts& costs,
-                                          const ListOptions& options = {},
-                                          const StageSizes& sizes = {}) {
-  return list_schedule<StageCosts>(orders, costs, options, sizes);
-}
+[[nodiscard]] Orders list_schedule(const Orders& orders, const StageCosts& costs,
+                                   const ListOptions& options = {}, const StageSizes& sizes = {});
 
 }  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/list_schedule.ipp>
+#endif

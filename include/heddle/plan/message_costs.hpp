@@ -6,11 +6,10 @@
 /// MessageCosts: what the actions of a collective take on a Machine, with messages as MPIs send
 /// them.
 
-#include <utility>
-
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 
@@ -26,10 +25,7 @@ class MessageCosts {
   /// Over the links of `machine`; what is merged, converted or copied takes `per_byte`. Open MPI
   /// asks first above 64 KiB over TCP.
   /// @throws contract_error for a `per_byte` that is negative, infinite or not a number.
-  explicit MessageCosts(Machine machine, Bytes eager = 64 * 1024, Seconds per_byte = 0.25e-9)
-      : m_machine(std::move(machine)), m_eager(eager), m_per_byte(per_byte) {
-    heddle::impl::expect_time("heddle::MessageCosts", "per_byte", per_byte);
-  }
+  explicit MessageCosts(Machine machine, Bytes eager = 64 * 1024, Seconds per_byte = 0.25e-9);
 
   /// Whose links price the moves, and whose ports they share.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
@@ -63,6 +59,9 @@ class MessageCosts {
   Bytes m_eager;
   Seconds m_per_byte;
 };
-static_assert(Costs<MessageCosts>);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/message_costs.ipp>
+#endif

@@ -6,17 +6,12 @@
 /// PathPlan: whole flows between leaves over spines, so that no link carries more than it must; and
 /// what hashing makes of them instead.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/error.hpp>
-#include <heddle/core/random.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -36,53 +31,20 @@ struct Flow {
 class PathPlan {
  public:
   /// Plans all `flows` over `spines`. @throws contract_error for no spines.
-  PathPlan(std::vector<Flow> flows, int spines) : m_flows(std::move(flows)) {
-    expects(spines >= 1, [&] {
-      return Complaint{"heddle::plan::PathPlan", "flows between leaves need a spine",
-                       text(spines, " spines")};
-    });
-    for (const Flow& flow : m_flows) m_leaves = std::max({m_leaves, flow.from + 1, flow.to + 1});
-    m_alive.assign(static_cast<std::size_t>(spines), true);
-    m_at.resize(2 * std::size_t{m_leaves});
-    m_load.assign(m_at.size() * m_alive.size(), 0);
-    m_spine.assign(m_flows.size(), none);
-    for (std::uint32_t flow = 0; flow < m_flows.size(); ++flow)
-      for (const std::size_t end : {sender(flow), receiver(flow)}) m_at[end].push_back(flow);
-    for (std::uint32_t flow = 0; flow < m_flows.size(); ++flow) place(flow);
-  }
+  PathPlan(std::vector<Flow> flows, int spines);
 
   /// The spine that a flow takes.
   [[nodiscard]] std::uint32_t spine(std::size_t flow) const { return m_spine[flow]; }
   /// Those of all flows.
   [[nodiscard]] std::span<const std::uint32_t> spines() const noexcept { return m_spine; }
   /// Flows on the busiest link.
-  [[nodiscard]] std::uint32_t max_load() const noexcept {
-    return m_load.empty() ? 0 : *std::ranges::max_element(m_load);
-  }
+  [[nodiscard]] std::uint32_t max_load() const noexcept;
 
   /// Plans without `spine` from now on: its flows move, and others only where that is the only way
   /// to the least load, those of one sender or one receiver never. Returns the flows that moved, in
   /// ascending order.
   /// @throws contract_error for a spine that is not there; infeasible where it was the last.
-  std::vector<std::uint32_t> lose(std::uint32_t spine) {
-    constexpr const char* where = "heddle::plan::PathPlan::lose";
-    expects(spine < m_alive.size() && m_alive[spine], [&] {
-      return Complaint{where, "no such spine", text("spine ", spine, " of ", m_alive.size())};
-    });
-    if (std::ranges::count(m_alive, true) == 1)
-      throw infeasible({where, "no spine is left for the flows", text("spine ", spine)});
-    const std::vector<std::uint32_t> before = m_spine;
-    m_alive[spine] = false;
-    std::vector<std::uint32_t> homeless;
-    for (std::uint32_t flow = 0; flow < m_flows.size(); ++flow)
-      if (m_spine[flow] == spine) homeless.push_back(flow);
-    for (const std::uint32_t flow : homeless) set(flow, none);
-    for (const std::uint32_t flow : homeless) place(flow);
-    std::vector<std::uint32_t> moved;
-    for (std::uint32_t flow = 0; flow < m_flows.size(); ++flow)
-      if (m_spine[flow] != before[flow]) moved.push_back(flow);
-    return moved;
-  }
+  std::vector<std::uint32_t> lose(std::uint32_t spine);
 
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
@@ -95,73 +57,20 @@ class PathPlan {
     return m_load[end * m_alive.size() + spine];
   }
   /// The least that the busiest link of a leaf must carry.
-  [[nodiscard]] std::uint32_t cap(std::size_t end) const {
-    const auto alive = static_cast<std::size_t>(std::ranges::count(m_alive, true));
-    return static_cast<std::uint32_t>((m_at[end].size() + alive - 1) / alive);
-  }
+  [[nodiscard]] std::uint32_t cap(std::size_t end) const;
   [[nodiscard]] bool has_room(std::size_t end, std::uint32_t spine) {
     return m_alive[spine] && load(end, spine) < cap(end);
   }
 
-  void set(std::uint32_t flow, std::uint32_t spine) {
-    for (const std::size_t end : {sender(flow), receiver(flow)}) {
-      if (m_spine[flow] != none) --load(end, m_spine[flow]);
-      if (spine != none) ++load(end, spine);
-    }
-    m_spine[flow] = spine;
-  }
+  void set(std::uint32_t flow, std::uint32_t spine);
 
-  void place(std::uint32_t flow) {
-    const auto spines = static_cast<std::uint32_t>(m_alive.size());
-    std::uint32_t best = none;
-    std::uint32_t least = none;
-    for (std::uint32_t s = 0; s < spines; ++s) {
-      if (!has_room(sender(flow), s) || !has_room(receiver(flow), s)) continue;
-      const std::uint32_t sum = load(sender(flow), s) + load(receiver(flow), s);
-      if (sum < least) {
-        best = s;
-        least = sum;
-      }
-    }
-    if (best != none) return set(flow, best);
-    // One spine has room at the sender, another at the receiver: of all such pairs, the one for
-    // which fewest flows change places.
-    std::pair<std::uint32_t, std::uint32_t> chosen;
-    std::size_t fewest = m_flows.size() + 1;
-    for (std::uint32_t a = 0; a < spines; ++a) {
-      for (std::uint32_t b = 0; b < spines; ++b) {
-        if (!has_room(sender(flow), a) || !has_room(receiver(flow), b)) continue;
-        const std::vector<std::uint32_t> path = exchange(flow, a, b);
-        if (path.size() < fewest) {
-          fewest = path.size();
-          chosen = {a, b};
-        }
-        for (const std::uint32_t changed : path) set(changed, m_spine[changed] == a ? b : a);
-        set(flow, none);
-      }
-    }
-    (void)exchange(flow, chosen.first, chosen.second);
-  }
+  void place(std::uint32_t flow);
 
   /// Gives `flow` spine `a`, which is full at its receiver, and from there on exchanges `a` and `b`
   /// along a path, until no link is too full. A path comes to a sender only by flows that leave `a`
   /// and to a receiver only by flows that leave `b`; so it ends, and there always is a flow to go
   /// on by. Returns the flows on it.
-  std::vector<std::uint32_t> exchange(std::uint32_t flow, std::uint32_t a, std::uint32_t b) {
-    std::vector<std::uint32_t> path{flow};
-    set(flow, a);
-    std::size_t end = receiver(flow);
-    for (std::uint32_t full = a; load(end, full) > cap(end);) {
-      const std::uint32_t next = *std::ranges::find_if(m_at[end], [&](std::uint32_t other) {
-        return m_spine[other] == full && std::ranges::find(path, other) == path.end();
-      });
-      path.push_back(next);
-      full = full == a ? b : a;
-      set(next, full);
-      end = end == sender(next) ? receiver(next) : sender(next);
-    }
-    return path;
-  }
+  std::vector<std::uint32_t> exchange(std::uint32_t flow, std::uint32_t a, std::uint32_t b);
 
   std::vector<Flow> m_flows;
   std::uint32_t m_leaves = 0;
@@ -173,18 +82,11 @@ class PathPlan {
 
 /// The spines that hashing gives so many flows (ECMP), as f(seed, flow): each any of them, alike.
 /// @throws contract_error for no spines.
-[[nodiscard]] inline std::vector<std::uint32_t> hash_paths(std::size_t flows, int spines,
-                                                           std::uint64_t seed) {
-  expects(spines >= 1, [&] {
-    return Complaint{"heddle::plan::hash_paths", "flows between leaves need a spine",
-                     text(spines, " spines")};
-  });
-  const Random random(seed, "heddle::plan::hash_paths");
-  std::vector<std::uint32_t> paths(flows);
-  for (std::size_t flow = 0; flow < flows; ++flow)
-    paths[flow] =
-        static_cast<std::uint32_t>(random.below(flow, static_cast<std::uint64_t>(spines)));
-  return paths;
-}
+[[nodiscard]] std::vector<std::uint32_t> hash_paths(std::size_t flows, int spines,
+                                                    std::uint64_t seed);
 
 }  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/path_plan.ipp>
+#endif

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/weave.hpp>
@@ -65,11 +66,7 @@ template <Costs C>
 }
 
 /// Whether any backward is split.
-[[nodiscard]] inline bool has_weights(const Orders& orders) {
-  return std::ranges::any_of(orders.ranks, [](const auto& list) {
-    return std::ranges::find(list, Kind::backward_weight, &Order::kind) != list.end();
-  });
-}
+[[nodiscard]] bool has_weights(const Orders& orders);
 
 /// Calls `consider(orders, rule)` for what fill_idle_with_weights() makes of `orders`, once for
 /// every least share of a W that a gap must hold.
@@ -108,10 +105,11 @@ template <Costs C>
 }
 /// The same with costs in braces: `place_weights(orders, {.forward = 1, .backward_input = 1.2,
 /// .backward_weight = 0.8})`.
-[[nodiscard]] inline PlacedWeights<Seconds> place_weights(const Orders& orders,
-                                                          const StageCosts& costs,
-                                                          const StageSizes& sizes = {}) {
-  return place_weights<StageCosts>(orders, costs, sizes);
-}
+[[nodiscard]] PlacedWeights<Seconds> place_weights(const Orders& orders, const StageCosts& costs,
+                                                   const StageSizes& sizes = {});
 
 }  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/place_weights.ipp>
+#endif

@@ -8,9 +8,9 @@
 
 #include <array>
 #include <functional>
-#include <limits>
 
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan {
@@ -36,21 +36,13 @@ using Urgency = std::array<int, 3>;
 using Priority = std::function<Urgency(const Candidate&)>;
 
 /// Backwards before forwards, so that memory is let go; then the oldest microbatch.
-[[nodiscard]] inline Urgency backward_first(const Candidate& candidate) {
-  return {candidate.forward(), candidate.turn, -candidate.progress()};
-}
+[[nodiscard]] Urgency backward_first(const Candidate& candidate);
 /// Forwards before backwards, so that other ranks get work; then the oldest microbatch.
-[[nodiscard]] inline Urgency forward_first(const Candidate& candidate) {
-  return {!candidate.forward(), candidate.turn, -candidate.progress()};
-}
+[[nodiscard]] Urgency forward_first(const Candidate& candidate);
 /// The oldest microbatch; then what has come furthest.
-[[nodiscard]] inline Urgency microbatch_first(const Candidate& candidate) {
-  return {candidate.turn, -candidate.progress(), 0};
-}
+[[nodiscard]] Urgency microbatch_first(const Candidate& candidate);
 /// The stage furthest from the data; then backwards; then the oldest microbatch.
-[[nodiscard]] inline Urgency deepest_first(const Candidate& candidate) {
-  return {-candidate.level, candidate.forward(), candidate.turn};
-}
+[[nodiscard]] Urgency deepest_first(const Candidate& candidate);
 /// By slots: microbatch by microbatch, each passing the levels one a slot, down and up again. Two
 /// slots from one microbatch to the next are Chimera's rule (Li and Hoefler, SC'21), which has the
 /// forward of microbatch m on level l in slot 2 m + l; other spacings prefer the oldest microbatch
@@ -59,9 +51,7 @@ struct SlotFirst {
   int half_slots = 4;  ///< from one microbatch to the next
 
   /// Its slot; at equal slots backwards go first.
-  [[nodiscard]] Urgency operator()(const Candidate& candidate) const {
-    return {half_slots * candidate.turn + 2 * candidate.progress(), candidate.forward(), 0};
-  }
+  [[nodiscard]] Urgency operator()(const Candidate& candidate) const;
 };
 /// W last, so that the gradients of weights fill idle time or make room under a cap; all others by
 /// `rule`. Only of use for orders whose backward is split. With the default and equal costs, a cap
@@ -70,10 +60,11 @@ struct WeightsLast {
   Priority rule = SlotFirst{};  ///< for everything but W
 
   /// That of the rule; for W, what comes after everything else, the oldest microbatch first.
-  [[nodiscard]] Urgency operator()(const Candidate& candidate) const {
-    if (candidate.order.kind != Kind::backward_weight) return rule(candidate);
-    return {std::numeric_limits<int>::max(), candidate.turn, -candidate.progress()};
-  }
+  [[nodiscard]] Urgency operator()(const Candidate& candidate) const;
 };
 
 }  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/priority.ipp>
+#endif

@@ -6,21 +6,16 @@
 /// ScheduleChoice: which of several Schedules of the same work to run next, decided anew from
 /// measured steps and the memory there is. AdaptiveRunner (execute/) runs what it chooses.
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/observed_costs.hpp>
-#include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/simulate/simulate.hpp>
+#include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0 {
 
@@ -49,21 +44,7 @@ class ScheduleChoice {
   /// @throws contract_error for no candidates, or different numbers of ranks.
   /// @throws infeasible where none fits.
   explicit ScheduleChoice(std::vector<Schedule> candidates,
-                          Bytes memory = std::numeric_limits<Bytes>::max())
-      : m_candidates(std::move(candidates)), m_memory(memory) {
-    expects(!m_candidates.empty(), [] { return Complaint{where, "there is nothing to choose"}; });
-    for (const Schedule& candidate : m_candidates) {
-      expects(candidate.ranks() == m_candidates.front().ranks(), [&] {
-        return Complaint{
-            where, "the candidates are for different numbers of ranks",
-            text("'", m_candidates.front().name(), "' has ", m_candidates.front().ranks(), ", '",
-                 candidate.name(), "' has ", candidate.ranks())};
-      });
-      m_needs.push_back(need(fold_to_live(candidate)));
-    }
-    m_times.resize(m_candidates.size());
-    choose();
-  }
+                          Bytes memory = std::numeric_limits<Bytes>::max());
 
   /// What is to run.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_candidates[m_current]; }
@@ -73,40 +54,18 @@ class ScheduleChoice {
   [[nodiscard]] const std::vector<Schedule>& candidates() const noexcept { return m_candidates; }
 
   /// Learns from a measured step of any candidate. True where the choice changes.
-  bool observe(const Timeline& step) {
-    m_costs.observe(step);
-    for (std::size_t c = 0; c < m_candidates.size(); ++c) {
-      simulate(m_candidates[c], m_costs, m_simulated);
-      m_times[c] = m_simulated.makespan();
-    }
-    return choose();
-  }
+  bool observe(const Timeline& step);
 
   /// What the candidates need, read off the same ones as they run: with the sizes of all buffers,
   /// which perhaps only the model knows (see Runner::prepare), and folded. True where the choice
   /// changes.
   /// @throws contract_error for another number of them.
   /// @throws infeasible where none fits.
-  bool as_run(std::span<const Schedule> candidates) {
-    expects(candidates.size() == m_candidates.size(), [&] {
-      return Complaint{where, "every candidate has its need",
-                       text(candidates.size(), " schedules, ", m_candidates.size(), " candidates")};
-    });
-    for (std::size_t c = 0; c < candidates.size(); ++c) m_needs[c] = need(candidates[c]);
-    return choose();
-  }
+  bool as_run(std::span<const Schedule> candidates);
 
   /// From now on a rank has `memory` bytes for transient storage. True where the choice changes.
   /// @throws infeasible where no candidate fits; the limit and the choice stay as they were then.
-  bool limit(Bytes memory) {
-    const Bytes before = std::exchange(m_memory, memory);
-    try {
-      return choose();
-    } catch (const infeasible&) {
-      m_memory = before;
-      throw;
-    }
-  }
+  bool limit(Bytes memory);
 
   /// What was learned.
   [[nodiscard]] const ObservedCosts& costs() const noexcept { return m_costs; }
@@ -118,31 +77,11 @@ class ScheduleChoice {
  private:
   static constexpr const char* where = "heddle::ScheduleChoice";
 
-  [[nodiscard]] static Bytes need(const Schedule& folded) {
-    std::vector<Bytes> ranks(static_cast<std::size_t>(folded.ranks()), 0);
-    for (const Buffer& buffer : folded.buffers())
-      if (buffer.transient) ranks[+buffer.rank] += buffer.bytes;
-    return *std::max_element(ranks.begin(), ranks.end());
-  }
+  [[nodiscard]] static Bytes need(const Schedule& folded);
 
   [[nodiscard]] bool fits(std::size_t candidate) const { return m_needs[candidate] <= m_memory; }
 
-  bool choose() {
-    Seconds best = std::numeric_limits<Seconds>::infinity();
-    for (std::size_t c = 0; c < m_times.size(); ++c)
-      if (fits(c)) best = std::min(best, m_times[c]);
-    std::size_t wanted = 0;
-    while (wanted < m_times.size() && !(fits(wanted) && m_times[wanted] <= best * (1 + gain / 2)))
-      ++wanted;
-    if (wanted == m_times.size())
-      throw infeasible({where, "no candidate fits the memory",
-                        text("a rank has ", m_memory, " bytes, the least need is ",
-                             *std::min_element(m_needs.begin(), m_needs.end())),
-                        "give a candidate that keeps less, or raise the limit"});
-    const bool changes =
-        !fits(m_current) || wanted < m_current || m_times[m_current] > (1 + gain) * m_times[wanted];
-    return changes && std::exchange(m_current, wanted) != wanted;
-  }
+  bool choose();
 
   std::vector<Schedule> m_candidates;
   std::vector<Bytes> m_needs;
@@ -154,3 +93,7 @@ class ScheduleChoice {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/schedule_choice.ipp>
+#endif

@@ -7,16 +7,11 @@
 /// division of a range that follows from it. For cores of several kinds and for a host beside its
 /// device; pattern/balance.hpp runs it on threads.
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -46,13 +41,7 @@ class SpeedRatios {
 
   /// Equal ratios for `workers` workers, whose shares begin at multiples of `tile` items.
   /// @throws contract_error where either is below 1.
-  explicit SpeedRatios(int workers, std::int64_t tile = 1) : m_tile(tile) {
-    expects(workers >= 1 && tile >= 1, [&] {
-      return Complaint{"heddle::SpeedRatios", "at least one worker and one item a tile are needed",
-                       text("workers = ", workers, ", tile = ", tile)};
-    });
-    m_ratios.assign(static_cast<std::size_t>(workers), 1.0 / workers);
-  }
+  explicit SpeedRatios(int workers, std::int64_t tile = 1);
 
   /// The share of each worker in the speed of all. They add up to 1.
   [[nodiscard]] const std::vector<double>& values() const noexcept { return m_ratios; }
@@ -62,112 +51,28 @@ class SpeedRatios {
   /// except that every worker gets a tile where there are enough, however slow it was: who is not
   /// measured could never come back. Where there are fewer tiles than workers, slow ones get none.
   /// @throws contract_error for a negative number of items.
-  [[nodiscard]] std::vector<ItemRange> split(std::int64_t items) const {
-    expects(items >= 0, [&] {
-      return Complaint{"heddle::SpeedRatios::split", "a range has no negative number of items",
-                       text("items = ", items)};
-    });
-    const std::vector<std::int64_t> tiles = apportion(items / m_tile + (items % m_tile != 0));
-    std::vector<ItemRange> ranges;
-    std::int64_t first = 0;
-    for (const std::int64_t count : tiles) {
-      // Compared before it is multiplied, so that ranges up to the largest integer do not overflow.
-      const bool ends = count > (items - first) / m_tile;
-      const std::int64_t last = ends ? items : first + count * m_tile;
-      ranges.push_back({first, last});
-      first = last;
-    }
-    return ranges;
-  }
+  [[nodiscard]] std::vector<ItemRange> split(std::int64_t items) const;
 
   /// Learns from one round: worker w took `times[w]` seconds for `ranges[w]`. A worker without
   /// items was not measured: its time is not looked at, and its ratio stays.
   /// @throws contract_error where there is not one range and one time for each worker, or where a
   ///         worker with items took a time that is not positive and finite; nothing is learned
   ///         then.
-  void observe(std::span<const ItemRange> ranges, std::span<const Seconds> times) {
-    check(ranges, times);
-    std::vector<double> speeds(m_ratios.size());  // 0 where not measured
-    for (std::size_t w = 0; w < speeds.size(); ++w)
-      if (ranges[w].size() > 0) speeds[w] = static_cast<double>(ranges[w].size()) / times[w];
-    // A worker a thousand million times slower than the fastest counts as just that slow, so that
-    // ratios stay numbers whatever a clock says.
-    const double least = 1e-9 * *std::max_element(speeds.begin(), speeds.end());
-    std::size_t slowest = speeds.size();
-    double before = 0;
-    for (std::size_t w = 0; w < speeds.size(); ++w) {
-      if (speeds[w] == 0) continue;
-      speeds[w] = std::max(speeds[w], least);
-      before += m_ratios[w];
-      if (slowest == speeds.size() || speeds[w] < speeds[slowest]) slowest = w;
-    }
-    if (slowest == speeds.size()) return;
-
-    // What is smoothed are the ratios to the slowest worker, as in the original for two kinds of
-    // core; then those who were measured have the sum that they had before.
-    const double old_unit = m_ratios[slowest];
-    const double new_unit = speeds[slowest];
-    double after = 0;
-    std::vector<double> smoothed(speeds.size());
-    for (std::size_t w = 0; w < speeds.size(); ++w)
-      if (speeds[w] != 0)
-        after += smoothed[w] =
-            weight * (speeds[w] / new_unit) + (1 - weight) * (m_ratios[w] / old_unit);
-    for (std::size_t w = 0; w < speeds.size(); ++w)
-      if (speeds[w] != 0) m_ratios[w] = smoothed[w] * (before / after);
-  }
+  void observe(std::span<const ItemRange> ranges, std::span<const Seconds> times);
 
  private:
   /// Tiles for each worker: what its ratio gives it for certain, then one at a time to the worker
   /// who would end first with it (D'Hondt's method, which minimises the largest tiles / ratio).
-  [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t tiles) const {
-    const auto workers = static_cast<std::int64_t>(m_ratios.size());
-    const std::int64_t least = tiles >= workers ? 1 : 0;
-    const auto divided = static_cast<double>(tiles - least * workers);
-    std::vector<std::int64_t> counts(m_ratios.size(), least);
-    std::int64_t left = tiles - least * workers;
-    for (std::size_t w = 0; w < counts.size(); ++w) {
-      const double quota = std::floor(m_ratios[w] * divided) - static_cast<double>(least);
-      if (quota <= 0) continue;
-      // Beyond 2^53 tiles a quota may be rounded up to more than there is.
-      const std::int64_t more =
-          quota < static_cast<double>(left) ? static_cast<std::int64_t>(quota) : left;
-      counts[w] += more;
-      left -= more;
-    }
-    for (; left > 0; --left) {
-      const auto end = [&](std::size_t w) {
-        return static_cast<double>(counts[w] + 1) / m_ratios[w];
-      };
-      std::size_t next = 0;
-      for (std::size_t w = 1; w < counts.size(); ++w)
-        if (end(w) < end(next)) next = w;
-      ++counts[next];
-    }
-    return counts;
-  }
+  [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t tiles) const;
 
-  void check(std::span<const ItemRange> ranges, std::span<const Seconds> times) const {
-    const std::size_t workers = m_ratios.size();
-    expects(ranges.size() == workers && times.size() == workers, [&] {
-      return Complaint{
-          "heddle::SpeedRatios::observe", "each worker has one range and one time",
-          text(ranges.size(), " ranges and ", times.size(), " times for ", workers, " workers")};
-    });
-    for (std::size_t w = 0; w < workers; ++w) {
-      const std::int64_t items = ranges[w].size();
-      const double speed = static_cast<double>(items) / times[w];
-      expects(items == 0 || (items > 0 && std::isfinite(speed) && speed > 0), [&] {
-        return Complaint{"heddle::SpeedRatios::observe",
-                         "a time is positive and finite, a range does not end before it begins",
-                         text("worker ", w, " took ", times[w], " s for ", items, " items"),
-                         "a clock that is too coarse wants longer rounds"};
-      });
-    }
-  }
+  void check(std::span<const ItemRange> ranges, std::span<const Seconds> times) const;
 
   std::vector<double> m_ratios;
   std::int64_t m_tile;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/speed_ratios.ipp>
+#endif

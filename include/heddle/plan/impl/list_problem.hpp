@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/plan/priority.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/action.hpp>
 #include <heddle/schedule/order/orders.hpp>
-#include <heddle/schedule/order/stage_levels.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/priced.hpp>
@@ -31,6 +32,9 @@ struct ListNode {
   Time takes = {};           ///< until its queue is free
   Time latency = {};         ///< from then until others see what it did
 };
+
+/// Returns the level of each stage, by stage_levels().
+[[nodiscard]] std::vector<int> order_levels(const Orders& orders);
 
 /// The nodes of woven orders, by the numbers of their actions.
 template <class Time>
@@ -49,7 +53,7 @@ struct ListProblem {
       : ranks(given.ranks.size()), channels(schedule.queues().size()) {
     read_nodes(schedule, costs);
     read_edges(schedule);
-    describe(heddle::impl::graph_of(given));
+    describe(order_levels(given));
   }
 
  private:
@@ -108,8 +112,7 @@ struct ListProblem {
     for (const auto& [from, to] : edges) next[end[from]++] = to;
   }
 
-  void describe(const StageGraph& graph) {
-    const std::vector<int> level = stage_levels(graph);
+  void describe(const std::vector<int>& level) {
     const int levels = 1 + *std::max_element(level.begin(), level.end());
     // Turns: the microbatches of each stage on each rank, in ascending order.
     std::vector<std::vector<Item>> items(ranks * level.size());
@@ -132,3 +135,7 @@ struct ListProblem {
 };
 
 }  // namespace heddle::inline v0::plan::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/impl/list_problem.ipp>
+#endif

@@ -15,15 +15,29 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/plan/impl/cap_guard.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/list_options.hpp>
-#include <heddle/schedule/order/blocked_order.hpp>
-#include <heddle/schedule/order/fault.hpp>
+#include <heddle/plan/priority.hpp>
+#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
+/// A rank that a cap holds back.
+struct HeldBack {
+  std::size_t rank = 0;
+  std::int64_t live = 0;  ///< activations that it keeps
+  Order order;            ///< its next forward, which has no room
+};
+
+/// Throws the blocked_order of a dead end under a cap, with `where` in front. The grid of the error
+/// shows `lists`, which are the orders so far, and the order of the first rank that is held back.
+[[noreturn]] void refuse_dead_end(const std::string& where, std::int64_t cap,
+                                  const std::vector<HeldBack>& held,
+                                  std::vector<std::vector<Order>> lists);
+
+/// One run of list scheduling.
 template <class Time>
 class ListRun {
  public:
@@ -128,23 +142,13 @@ class ListRun {
     m_events.push({now + node.takes, number});
   }
 
-  /// The first rank that is held back has the order without room behind what it has done.
   [[noreturn]] void fail(const std::string& where) {
-    Fault first;
-    first.what = text("a dead end under the cap of ", m_options.cap, " activations");
-    for (std::size_t r = 0; r < m_ranks.size(); ++r) {
-      if (m_ranks[r].forwards.empty()) continue;
-      const Order& order = m_problem.nodes[m_ranks[r].forwards.begin()->second].order;
-      if (first.why.empty()) {
-        first.rank = Rank{r};
-        first.entry = m_lists[r].size();
-        m_lists[r].push_back(order);
-      }
-      first.why += text(first.why.empty() ? "" : ", ", "rank ", r, " keeps ", m_guard.live(r),
-                        " and has no room for ", order);
-    }
-    throw blocked_order(where, std::move(first), "raise the cap, or take another priority",
-                        {{}, std::move(m_lists)});
+    std::vector<HeldBack> held;
+    for (std::size_t r = 0; r < m_ranks.size(); ++r)
+      if (!m_ranks[r].forwards.empty())
+        held.push_back(
+            {r, m_guard.live(r), m_problem.nodes[m_ranks[r].forwards.begin()->second].order});
+    refuse_dead_end(where, m_options.cap, held, std::move(m_lists));
   }
 
   const ListProblem<Time>& m_problem;
@@ -161,3 +165,7 @@ class ListRun {
 };
 
 }  // namespace heddle::inline v0::plan::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/impl/list_run.ipp>
+#endif

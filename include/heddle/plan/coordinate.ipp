@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of coordinate.hpp.
+
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/coordinate.hpp>
+#include <heddle/plan/priority.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0::plan {
+
+HEDDLE_INLINE std::vector<Rule> standard_rules() {
+  std::vector<Rule> rules = {{"backward first", backward_first},
+                             {"forward first", forward_first},
+                             {"microbatch first", microbatch_first},
+                             {"deepest first", deepest_first},
+                             {"backward first, W last", WeightsLast{backward_first}},
+                             {"slot first, every 2, W last", WeightsLast{SlotFirst{4}}}};
+  for (const int half_slots : {1, 2, 4, 8})
+    rules.push_back({text("slot first, every ", half_slots / 2.0), SlotFirst{half_slots}});
+  return rules;
+}
+
+HEDDLE_INLINE Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
+                                              const CoordinateOptions& options) {
+  return coordinate<StageCosts>(orders, costs, options);
+}
+
+}  // namespace heddle::inline v0::plan

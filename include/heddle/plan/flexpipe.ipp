@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of flexpipe.hpp.
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/coordinate.hpp>
+#include <heddle/plan/flexpipe.hpp>
+#include <heddle/schedule/generator/flexpipe.hpp>
+
+namespace heddle::inline v0::plan {
+
+HEDDLE_INLINE std::vector<Rule> branch_rules(int ranks) {
+  std::vector<Rule> rules = standard_rules();
+  for (const int half_slots : {1, 2, 4}) {
+    for (const int lead : {-2, 2}) {
+      const auto shifted = [slots = SlotFirst{half_slots}, lead,
+                            ranks](const Candidate& candidate) {
+        Urgency urgency = slots(candidate);
+        if (static_cast<int>(+candidate.order.stage) / ranks % 2 == 1) urgency[0] -= lead;
+        return urgency;
+      };
+      rules.push_back({text("slot first, every ", half_slots / 2.0, ", branches that run up ",
+                            lead > 0 ? "a slot ahead" : "a slot behind"),
+                       shifted});
+    }
+  }
+  return rules;
+}
+
+HEDDLE_INLINE Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
+                                            const StageCosts& costs, std::int64_t cap,
+                                            std::vector<std::int64_t> activations) {
+  return flexpipe<StageCosts>(branches, costs, cap, std::move(activations));
+}
+
+}  // namespace heddle::inline v0::plan
