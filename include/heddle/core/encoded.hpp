@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Encode, Decode and CombineDecoded: the loops of a Codec, one object per range and one call per
-/// block. For handlers, which run them on the host or as kernels.
+/// Encode, Decode and CombineDecoded: the loops of a Codec. An object stands for a range of
+/// elements and is called once for each block. Handlers run them on the host or as kernels.
 
 #include <bit>
 #include <concepts>
@@ -18,26 +18,26 @@
 
 namespace heddle::inline v0 {
 
-/// Elements as a Codec writes them: the scales, then the values. Refers to memory that is aligned
-/// as the values' type is.
+/// Encoded elements: the scales, then the values. It refers to memory with the alignment of the
+/// values' type.
 struct Encoded {
-  std::byte* data = nullptr;    ///< of the scales, or of the values where there are none
-  Scalar type = Scalar::byte;   ///< of the values
+  std::byte* data = nullptr;    ///< the scales, or the values if there are no scales
+  Scalar type = Scalar::byte;   ///< the type of the values
   std::uint32_t block = 0;      ///< values that share a scale; 0: no scales
   std::size_t count = 0;        ///< number of values
-  std::size_t together = 4096;  ///< without scales: values that one call treats
+  std::size_t together = 4096;  ///< values that one call treats, if there are no scales
 
-  /// Number of calls for all of it.
+  /// Returns the number of calls for all values.
   [[nodiscard]] HEDDLE_FUNCTION std::size_t calls() const { return (count + step() - 1) / step(); }
-  /// Values of a call.
+  /// Returns the number of values of a call.
   [[nodiscard]] HEDDLE_FUNCTION std::size_t step() const { return block == 0 ? together : block; }
-  /// Where call number `call` begins.
+  /// Returns the index of the first value of call number `call`.
   [[nodiscard]] HEDDLE_FUNCTION std::size_t begin(std::size_t call) const { return call * step(); }
-  /// Where it ends.
+  /// Returns one more than the index of the last value of call number `call`.
   [[nodiscard]] HEDDLE_FUNCTION std::size_t end(std::size_t call) const {
     return count - begin(call) < step() ? count : begin(call) + step();
   }
-  /// The values, as elements of type T.
+  /// Returns the values, as elements of type T.
   template <class T>
   [[nodiscard]] HEDDLE_FUNCTION T* values() const {
     return reinterpret_cast<T*>(data + (block == 0 ? 0 : calls()));
@@ -46,36 +46,37 @@ struct Encoded {
 
 namespace impl {
 
-/// The number of a scale's byte.
+/// Returns the scale that a byte encodes.
 HEDDLE_FUNCTION inline float scale_of(std::byte byte) {
   const auto exponent = static_cast<std::uint32_t>(byte);
   return std::bit_cast<float>(exponent << 23 | (exponent == 255 ? 1u << 22 : 0));
 }
 
-/// The largest number of a type, for the choice of scales.
+/// Returns the largest number of a type, for the choice of scales.
 HEDDLE_FUNCTION constexpr float largest(Scalar type) {
   return type == Scalar::i8 ? 127.0F : type == Scalar::f8e4m3 ? 448.0F : 57344.0F;
 }
 
-/// The byte of the least scale with which the magnitude `most`, given as a float's bits, fits
-/// `type`; 255 for what is not finite.
+/// Returns the byte of the least scale with which the magnitude `most` fits `type`, or 255 if
+/// `most` is not finite. `most` is given as the bits of a float.
 HEDDLE_FUNCTION inline std::byte scale_for(std::int32_t most, Scalar type) {
   constexpr std::int32_t infinite = 0x7f800000, mantissa = 0x007fffff;
   if (most >= infinite) return std::byte{255};
-  // Bits of floats are in order of the numbers: a quotient's exponent, rounded up, is a difference.
+  // The bits of floats have the order of the numbers, so the exponent of a quotient, rounded up, is
+  // a difference.
   const std::int32_t exponent =
       ((most + mantissa - std::bit_cast<std::int32_t>(largest(type))) >> 23) + 127;
   return static_cast<std::byte>(exponent < 1 ? 1 : exponent);
 }
 
-/// The nearest value of the narrow type.
+/// Returns the nearest value of the narrow type.
 template <class Narrow, class Wide>
 HEDDLE_FUNCTION Narrow narrowed(Wide number) {
   if constexpr (std::same_as<Narrow, std::int8_t>) {
     const Wide low = number > Wide(-127) ? number : Wide(-127);
     const Wide within = low < Wide(127) ? low : Wide(127);
     const Wide safe = number == number ? within : Wide(0);
-    // Beside this number there are no fractions: the addition rounds, to even.
+    // Numbers of this size have no fractions, so the addition rounds to even.
     constexpr Wide coarse = sizeof(Wide) == 4 ? Wide(12582912.0) : Wide(6755399441055744.0);
     return static_cast<std::int8_t>(static_cast<int>((safe + coarse) - coarse));
   } else {
@@ -92,7 +93,7 @@ HEDDLE_FUNCTION void decode(const Encoded& from, std::size_t call, const Visit& 
   for (std::size_t i = from.begin(call); i < end; ++i)
     visit(i, static_cast<Wide>(values[i]) * scale);
 }
-/// Likewise, of the type that `from` states.
+/// Calls `visit(i, number)` for the decoded numbers of a call, with the type that `from` states.
 template <class Wide, class Visit>
 HEDDLE_FUNCTION void decode(const Encoded& from, std::size_t call, const Visit& visit) {
   switch (from.type) {
@@ -118,7 +119,8 @@ struct Join {
     reduction.join(into[i], number);
   }
 };
-/// What remains of the numbers; nothing where that is not finite, or it would never end.
+/// Subtracts decoded numbers and keeps the rest. If a rest is not finite it becomes 0, because it
+/// would otherwise stay for ever.
 template <class Wide>
 struct Remain {
   Wide* lost;
@@ -130,17 +132,17 @@ struct Remain {
 
 }  // namespace impl
 
-/// Writes a message: `from`, and with it what was `lost` before.
+/// Encodes a message from the elements `from` and the earlier rounding errors `lost`.
 template <std::floating_point Wide>
 struct Encode {
-  static constexpr const char* label = "heddle::collective::encode";  ///< of the kernel
+  static constexpr const char* label = "heddle::collective::encode";  ///< the name of the kernel
 
-  Encoded message;       ///< to be written
-  const Wide* from;      ///< its elements
-  Wide* lost = nullptr;  ///< added before, and what this message loses afterwards; or null
-  Wide* kept = nullptr;  ///< where to leave what the receiver gets; or null
+  Encoded message;       ///< the message to write
+  const Wide* from;      ///< the elements
+  Wide* lost = nullptr;  ///< earlier rounding errors, replaced by those of this message; or null
+  Wide* kept = nullptr;  ///< receives the rounded values that the receiver gets; or null
 
-  /// Encodes one block, or so many values together.
+  /// Encodes one block, or `together` values if there are no scales.
   HEDDLE_FUNCTION void operator()(std::size_t call) const {
     const std::size_t begin = message.begin(call), end = message.end(call);
     const Wide* source = from;
@@ -187,15 +189,15 @@ struct Encode {
   }
 };
 
-/// Reads a message into elements.
+/// Decodes a message into elements.
 template <std::floating_point Wide>
 struct Decode {
-  static constexpr const char* label = "heddle::collective::decode";  ///< of the kernel
+  static constexpr const char* label = "heddle::collective::decode";  ///< the name of the kernel
 
-  Encoded message;  ///< as it was received
+  Encoded message;  ///< the received message
   Wide* into;       ///< the elements
 
-  /// Decodes one block, or so many values together.
+  /// Decodes one block, or `together` values if there are no scales.
   HEDDLE_FUNCTION void operator()(std::size_t call) const {
     impl::decode<Wide>(message, call, impl::Store<Wide>{into});
   }
@@ -204,21 +206,22 @@ struct Decode {
 /// Merges a message into elements, in one pass over both.
 template <std::floating_point Wide, class Reduction>
 struct CombineDecoded {
-  static constexpr const char* label = "heddle::collective::combine_decoded";  ///< of the kernel
+  static constexpr const char* label =
+      "heddle::collective::combine_decoded";  ///< the name of the kernel
 
-  Encoded message;      ///< as it was received
+  Encoded message;      ///< the received message
   Wide* into;           ///< the merged elements
-  Reduction reduction;  ///< its `join(into, number)` merges a number into an element
+  Reduction reduction;  ///< merges a number into an element by `join(into, number)`
 
-  /// Decodes and merges one block, or so many values together.
+  /// Decodes and merges one block, or `together` values if there are no scales.
   HEDDLE_FUNCTION void operator()(std::size_t call) const {
     impl::decode<Wide>(message, call, impl::Join<Wide, Reduction>{into, reduction});
   }
 };
 
-/// The sum, for CombineDecoded.
+/// The reduction of CombineDecoded that adds.
 struct AddNumber {
-  /// into + number.
+  /// Adds `number` to `into`.
   template <class Wide>
   HEDDLE_FUNCTION void join(Wide& into, Wide number) const {
     into += number;

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// HEDDLE_FUNCTION: marks what kernels call, in rooms that know nothing of Kokkos.
+/// HEDDLE_FUNCTION: marks functions that kernels call, in rooms that do not include Kokkos.
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-/// Compiled for the host and for the device.
+/// Marks a function that is compiled for the host and for the device.
 #define HEDDLE_FUNCTION __host__ __device__
 #else
-/// Compiled for the host and for the device.
+/// Marks a function that is compiled for the host and for the device.
 #define HEDDLE_FUNCTION
 #endif

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// relax(): between two looks at what another thread is about to change.
+/// relax(): a pause in loops that wait for another thread to change memory.
 
 namespace heddle::inline v0 {
 
-/// Tells the core that this thread only waits, for some tens of cycles: the other thread of the
-/// core gets on, and the memory that is looked at is not fought for. Nothing elsewhere than on
-/// x86-64 and AArch64.
+/// Pauses this thread for some tens of cycles. The other hardware thread of the core runs faster
+/// meanwhile, and the polled memory has less contention. On processors other than x86-64 and
+/// AArch64 the function does nothing.
 inline void relax() noexcept {
 #if defined(__x86_64__)
   asm volatile("pause");

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Floating-point types of one and two bytes, to store and to send: f16, bf16, f8e4m3, f8e5m2. They
-/// do not compute; convert to float for that.
+/// Floating-point types of one and two bytes, for storage and messages: f16, bf16, f8e4m3, f8e5m2.
+/// They have no arithmetic; convert to float to compute.
 
 #include <bit>
 #include <concepts>
@@ -15,41 +15,43 @@
 
 namespace heddle::inline v0 {
 
-/// What a small float makes of numbers beyond its range.
+/// How a small float represents numbers beyond its range.
 enum class Beyond : std::uint8_t {
-  infinity,  ///< as IEEE 754: what rounds past the largest number is infinite
-  largest,   ///< it has no infinity; the largest number of their sign stands for these, too
+  infinity,  ///< as infinities, like IEEE 754
+  largest,   ///< as the largest number of their sign, because the type has no infinity
 };
 
-/// A sign, `ExponentBits` and `MantissaBits`, as in IEEE 754: biased exponent, hidden one, gradual
-/// underflow. Without infinities only the pattern of all ones is a NaN, as in the E4M3 of the Open
-/// Compute Project's OFP8 specification (revision 1.0), which calls this way to convert saturating.
+/// A floating-point number of a sign, `ExponentBits` and `MantissaBits`, as in IEEE 754: with a
+/// biased exponent, a hidden one and gradual underflow. In a type without infinities only the
+/// pattern of all ones is a NaN, as in the E4M3 of the Open Compute Project's OFP8 specification
+/// (revision 1.0), which calls such conversions saturating.
 ///
-/// Conversions from float and double round once, to nearest, ties to even; those to them are exact.
-/// A NaN remains one, of the same sign. All are constant expressions without branches, so that
-/// loops of them vectorise; on devices they need what every constexpr function needs there.
+/// Conversions from float and double round once, to nearest, ties to even. Conversions to float and
+/// double are exact. A NaN stays a NaN of the same sign. Conversions are constant expressions
+/// without branches, so that loops over them vectorise. On devices they have the requirements of
+/// every constexpr function.
 template <int ExponentBits, int MantissaBits, Beyond beyond>
 class SmallFloat {
  public:
-  /// The pattern: sign, exponent, mantissa.
+  /// The type of the bit pattern: sign, exponent, mantissa.
   using Pattern =
       std::conditional_t<(ExponentBits + MantissaBits < 8), std::uint8_t, std::uint16_t>;
 
-  /// No value, as of a float.
+  /// Leaves the value undefined, as for a float.
   SmallFloat() = default;
-  /// The nearest one to `number`.
+  /// Rounds `number` to the nearest value.
   template <std::floating_point Float>
   constexpr explicit SmallFloat(Float number) noexcept : m_pattern(nearest(number)) {}
-  /// The one of this pattern.
+  /// Returns the number with this bit pattern.
   [[nodiscard]] static constexpr SmallFloat of_pattern(Pattern pattern) noexcept {
     SmallFloat result;
     result.m_pattern = pattern;
     return result;
   }
 
-  /// Its pattern.
+  /// Returns the bit pattern.
   [[nodiscard]] constexpr Pattern pattern() const noexcept { return m_pattern; }
-  /// The same number.
+  /// Returns the same number in a wider type.
   template <std::floating_point Float>
   [[nodiscard]] constexpr explicit operator Float() const noexcept {
     using W = Wide<float>;
@@ -59,7 +61,7 @@ class SmallFloat {
     if constexpr (rebias == 0)
       return static_cast<Float>(
           std::bit_cast<float>(std::uint32_t{m_pattern} << (W::digits - MantissaBits)));
-    // Of a subnormal: let the subtraction find its leading one.
+    // The subtraction finds the leading one of a subnormal number.
     constexpr std::uint32_t hidden = (rebias + 1) << W::digits;
     const auto tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(wide + hidden) -
                                                    std::bit_cast<float>(hidden));
@@ -73,7 +75,7 @@ class SmallFloat {
     return static_cast<Float>(std::bit_cast<float>(result | minus));
   }
 
-  /// The largest finite one.
+  /// Returns the largest finite number.
   [[nodiscard]] static constexpr SmallFloat max() noexcept {
     return of_pattern(static_cast<Pattern>(beyond == Beyond::infinity ? infinite - 1 : sign - 2));
   }
@@ -83,13 +85,13 @@ class SmallFloat {
   static constexpr std::uint32_t sign = 1u << (ExponentBits + MantissaBits);
   static constexpr std::uint32_t infinite = ((1u << ExponentBits) - 1) << MantissaBits;
 
-  /// Without a branch, on every compiler.
+  /// Returns yes or no by `condition`, without a branch on every compiler.
   template <class Word>
   static constexpr Word select(bool condition, Word yes, Word no) noexcept {
     return no ^ ((no ^ yes) & (Word{0} - Word{condition}));
   }
 
-  /// The wide format that is converted from.
+  /// The wide format of a conversion.
   template <class Float>
   struct Wide {
     static_assert(sizeof(Float) == 4 || sizeof(Float) == 8,
@@ -111,8 +113,8 @@ class SmallFloat {
     const auto bits = std::bit_cast<Word>(number);
     const Word magnitude = bits & ~(one << (8 * sizeof(Word) - 1));
     const Word minus = (bits >> (8 * sizeof(Word) - 1)) * sign;
-    // With exponents alike, subnormal numbers and those beyond the range are cut as all others are,
-    // and the sign stays where it is.
+    // If both formats have the same exponents, subnormal numbers and numbers beyond the range are
+    // cut like all others, and the sign keeps its place.
     if constexpr (W::bias == bias) {
       const Word cut = (bits + ((one << (shift - 1)) - 1) + ((bits >> shift) & 1)) >> shift;
       return static_cast<Pattern>(select(magnitude > W::infinite, nan | minus, cut));
@@ -120,8 +122,8 @@ class SmallFloat {
     // A carry out of the mantissa is the next exponent, as it should be.
     const Word rounded = magnitude + ((one << (shift - 1)) - 1) + ((magnitude >> shift) & 1);
     const Word normal = (rounded >> shift) - ((W::bias - bias) << MantissaBits);
-    // Below the least normal number: added to a number whose last bit is the least subnormal, it is
-    // rounded there by the addition.
+    // A number below the least normal number is added to a number whose last bit is the least
+    // subnormal; the addition rounds it.
     constexpr Word least = (W::bias + 1 - bias) << W::digits;
     constexpr Word coarse = least + (Word{static_cast<Word>(shift)} << W::digits);
     const Word small = select(magnitude < least, magnitude, Word{0});

@@ -4,15 +4,16 @@
 
 /// @file
 /// The version of the headers, for `#if` and for printing.
-/// Everything public lives in `heddle::v0`, an inline namespace: write `heddle::`.
+/// All public names are in the inline namespace `heddle::v0`; write `heddle::`.
 
-/// Grows with breaking changes from 1.0 on; 0 until then.
+/// The major version. It grows with breaking changes from 1.0 on and is 0 until then.
 #define HEDDLE_VERSION_MAJOR 0
-/// Grows with additions; while the major version is 0, with breaking changes too.
+/// The minor version. It grows with additions and, while the major version is 0, with breaking
+/// changes.
 #define HEDDLE_VERSION_MINOR 1
-/// Grows with corrections.
+/// The patch version. It grows with corrections.
 #define HEDDLE_VERSION_PATCH 0
 
-/// One number that grows with every release: 10000 * major + 100 * minor + patch.
+/// The version as one number, 10000 * major + 100 * minor + patch. It grows with every release.
 #define HEDDLE_VERSION \
   (HEDDLE_VERSION_MAJOR * 10000 + HEDDLE_VERSION_MINOR * 100 + HEDDLE_VERSION_PATCH)

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// to_dot(): a schedule as a graph, for Graphviz.
+/// to_dot(): writes a schedule as a graph for Graphviz.
 
 #include <string>
 
@@ -12,10 +12,10 @@
 
 namespace heddle::inline v0::trace {
 
-/// A directed graph in the DOT language; `dot -Tsvg` draws it. A node for each action, those of a
-/// rank in a box, messages outside; a solid edge for each derived dependency (dashed where the
-/// destination of a message waits for its storage), a dotted one from each action to the next of
-/// its queue, and a double one between the two of a fused pair.
+/// Returns a directed graph in the DOT language; `dot -Tsvg` draws it. Each action is a node. The
+/// actions of a rank are in a box, and messages are outside. Each derived dependency is a solid
+/// edge, or a dashed one if the destination of a message waits for its storage. A dotted edge leads
+/// from each action to the next action of its queue, and a double edge joins a fused pair.
 [[nodiscard]] std::string to_dot(const Schedule& schedule);
 
 }  // namespace heddle::inline v0::trace

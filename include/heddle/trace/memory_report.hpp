@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The memory report: the most that every rank holds, as simulated, as measured and as allocated.
+/// The memory report: the peak memory of every rank, as simulated, as measured and as allocated.
 
 #include <iosfwd>
 #include <optional>
@@ -17,38 +17,38 @@
 
 namespace heddle::inline v0::trace {
 
-/// The most that a rank holds at any time. The three need not be reached together.
+/// The peaks of what a rank holds. The three peaks may occur at different times.
 struct MemoryPeaks {
   Holding activations;  ///< live activations
-  Holding weights;      ///< a part for each stage and version
+  Holding weights;      ///< weights, with a part for each stage and version
   Holding all;          ///< all buffers on the rank
 };
 
-/// The peaks of every rank of a simulated or measured timeline.
+/// Returns the peaks of every rank of a simulated or measured timeline.
 [[nodiscard]] std::vector<MemoryPeaks> memory_peaks(const Timeline& timeline);
 
-/// What memory_report() found.
+/// The result of memory_report().
 struct MemoryReport {
-  std::string name;                                     ///< of the schedule
-  std::optional<std::vector<MemoryPeaks>> simulated{};  ///< of every rank
-  std::optional<std::vector<MemoryPeaks>> measured{};   ///< of every rank
+  std::string name;                                     ///< the name of the schedule
+  std::optional<std::vector<MemoryPeaks>> simulated{};  ///< the simulated peaks of every rank
+  std::optional<std::vector<MemoryPeaks>> measured{};   ///< the measured peaks of every rank
   std::vector<Bytes> allocated{};                       ///< Runner::allocated() of every rank
 };
 
-/// Simulated beside measured, and the bytes that the Runner of each rank has allocated, where they
-/// are known: for all slots, whether a value is in them or not, but not for what the model holds
-/// itself, such as its weights.
+/// Compares simulated and measured peaks, and the bytes that the Runner of each rank has allocated,
+/// if they are given. These count all slots, used or not, but not the memory of the model itself,
+/// such as its weights.
 [[nodiscard]] MemoryReport memory_report(const Timeline& simulated, const Timeline& measured,
                                          std::vector<Bytes> allocated = {});
 
-/// A simulated timeline alone.
+/// Returns the report of a simulated timeline alone.
 [[nodiscard]] MemoryReport memory_report(const Timeline& simulated);
 
-/// The report as a table, a block of lines per rank: number and bytes of live activations and of
-/// weights, and bytes of all buffers.
+/// Returns the report as a table with a block of lines per rank: number and bytes of live
+/// activations and of weights, and bytes of all buffers.
 [[nodiscard]] std::string to_string(const MemoryReport& report);
 
-/// As to_string.
+/// Prints to_string(report).
 std::ostream& operator<<(std::ostream& out, const MemoryReport& report);
 
 }  // namespace heddle::inline v0::trace

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// to_perfetto(): timelines as Chrome trace events, to look at in ui.perfetto.dev. Predicted and
-/// measured ones go into one file, side by side.
+/// to_perfetto(): writes timelines as Chrome trace events, for ui.perfetto.dev. A file can show
+/// predicted and measured timelines side by side.
 
 #include <span>
 #include <string>
@@ -15,33 +15,35 @@
 
 namespace heddle::inline v0::trace {
 
-/// A timeline and what to call it, "predicted" or "measured"; the name may be empty. Refers to the
-/// timeline, which has to outlive it.
+/// A timeline and its name, such as "predicted" or "measured"; the name may be empty. It refers to
+/// the timeline, which must outlive it.
 struct NamedTimeline {
   std::string_view name;     ///< shown beside the ranks
-  const Timeline& timeline;  ///< what is drawn
+  const Timeline& timeline;  ///< the timeline to draw
 };
 
-/// A JSON object that trace viewers open, in UTF-8 if the names are.
+/// Returns a JSON object that trace viewers open. It is UTF-8 if the names are.
 ///
-/// Every rank of every timeline is a process, and every queue a track of it: "compute" and further
-/// lanes, "send to 1", "receive from 0". A slice carries stage, microbatch, bytes (of a move: its
-/// payload, else of all parts the action uses) and the action's number in the schedule; an arrow
-/// leads from every send to its receive. Counters show the live activations, the weights (all
-/// versions) and all memory of each rank, in bytes, or without the last and in parts where the
-/// schedule has no sizes. Each timeline begins at 0; times are in microseconds to the nanosecond.
+/// Every rank of every timeline is a process, and every queue is a track of it: "compute" and
+/// further lanes, "send to 1", "receive from 0". A slice has the stage, the microbatch, the bytes
+/// and the action's number in the schedule. The bytes of a move are its payload; those of other
+/// actions count all parts that the action uses. An arrow leads from every send to its receive.
+/// Counters show the live activations, the weights (all versions) and all memory of each rank in
+/// bytes. If the schedule has no sizes, they show the first two in parts. Each timeline begins at
+/// 0. Times are in microseconds, with three decimals.
 ///
-/// The object's first member is `"heddle": {"format": "heddle-trace", "version": 1, "checksum":
-/// c}`, with c the 64-bit FNV-1a hash, in 16 hexadecimal digits, of the text of the `traceEvents`
-/// array from bracket to bracket.
-/// @throws contract_error where a time is not finite, or too long for nanoseconds (292 years).
+/// The first member of the object is `"heddle": {"format": "heddle-trace", "version": 1,
+/// "checksum": c}`. The checksum c is the 64-bit FNV-1a hash, in 16 hexadecimal digits, of the text
+/// of the `traceEvents` array from bracket to bracket.
+/// @throws contract_error if a time is not finite, or too long for nanoseconds (292 years).
 [[nodiscard]] std::string to_perfetto(std::span<const NamedTimeline> timelines);
 
 /// Writes to_perfetto() of one timeline to `path`.
-/// @throws format_error where the file cannot be written; an older file is untouched then.
+/// @throws format_error if the file cannot be written; then an older file is not changed.
 void write(const std::string& path, const Timeline& timeline);
 
-/// The same for a simulated timeline and what really happened.
+/// Writes to_perfetto() of a simulated and a measured timeline to `path`.
+/// @throws format_error if the file cannot be written; then an older file is not changed.
 void write(const std::string& path, const Timeline& predicted, const Timeline& measured);
 
 }  // namespace heddle::inline v0::trace

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// to_png(): pixels as a PNG file, without a library: its data is stored, not compressed.
+/// to_png(): encodes pixels as a PNG file. It needs no library, because the data is not compressed.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,15 +14,18 @@
 
 namespace heddle::inline v0 {
 
-/// A colour, 0 to 255 each.
+/// A colour. Each part is 0 to 255.
 struct Pixel {
-  std::uint8_t red = 0;    ///< of it
-  std::uint8_t green = 0;  ///< likewise
-  std::uint8_t blue = 0;   ///< likewise
+  std::uint8_t red = 0;    ///< the red part
+  std::uint8_t green = 0;  ///< the green part
+  std::uint8_t blue = 0;   ///< the blue part
 };
 
-/// The file of a picture `width` pixels wide, of rows from the top, each from the left.
-/// @throws contract_error for no pixels, a side above 2^31 - 1, or rows that are not whole.
+/// Returns the PNG file of a picture that is `width` pixels wide. The rows are ordered from the
+/// top, and their pixels from the left.
+/// @throws contract_error if there are no pixels, if a side is above 2^31 - 1, or if the last row
+/// is
+///         not complete.
 [[nodiscard]] std::string to_png(std::size_t width, std::span<const Pixel> pixels);
 
 }  // namespace heddle::inline v0

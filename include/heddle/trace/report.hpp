@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The bubble report: where every rank's time goes, in theory, as simulated and as measured.
+/// The bubble report: how every rank spends its time, in theory, as simulated and as measured.
 
 #include <iosfwd>
 #include <optional>
@@ -16,67 +16,69 @@
 
 namespace heddle::inline v0::trace {
 
-/// Where the makespan of a timeline goes on one rank: the seven add up to it. Filling and emptying
-/// the pipeline is what a schedule costs by its shape; a gap between is put down to what came last
-/// of all that the work after it waited for.
+/// How one rank spends the makespan of a timeline. The seven times add up to the makespan.
+/// `warm_up`, `drain` and `tail` follow from the shape of the schedule. Any other gap is attributed
+/// to the last event that the work after the gap waited for.
 struct RankTime {
-  Seconds busy = 0;     ///< at least one of its lanes does the model's work (is_work)
-  Seconds warm_up = 0;  ///< before its first work
+  Seconds busy = 0;     ///< at least one lane does the model's work (is_work)
+  Seconds warm_up = 0;  ///< before the first work
   Seconds receive = 0;  ///< waiting for the arrival of a message
-  Seconds send = 0;     ///< waiting for a message to be gone, so that its storage is free
+  Seconds send = 0;     ///< waiting for a message to leave, so that its storage is free
   Seconds other = 0;    ///< any other gap
-  Seconds drain = 0;    ///< any gap after its last forward and before its last backward
-  Seconds tail = 0;     ///< after its last work but updates: for sums of gradients and other ranks
+  Seconds drain = 0;    ///< gaps between the last forward and the last backward
+  Seconds tail =
+      0;  ///< after the last work except updates: sums of gradients, waiting for other ranks
 
-  /// All but the busy time.
+  /// Returns the sum of all times except the busy time.
   [[nodiscard]] Seconds idle() const { return warm_up + receive + send + other + drain + tail; }
-  /// The makespan.
+  /// Returns the makespan.
   [[nodiscard]] Seconds whole() const { return busy + idle(); }
-  /// Idle share of the whole; zero where there is no time at all.
+  /// Returns the idle share of the makespan, or zero if the makespan is zero.
   [[nodiscard]] double bubble_ratio() const { return whole() > 0 ? idle() / whole() : 0; }
 
   /// Adds the times of another rank.
   RankTime& operator+=(const RankTime& more);
 };
 
-/// The times of all ranks of one timeline. Where no rank works in two lanes at once, the bubble
-/// ratio of their sum is the timeline's.
+/// The times of all ranks of one timeline. If no rank works in two lanes at once, the bubble ratio
+/// of their sum is that of the timeline.
 struct TimeUse {
   Seconds makespan = 0;         ///< the same for all ranks
-  std::vector<RankTime> ranks;  ///< in their order
+  std::vector<RankTime> ranks;  ///< by rank
 
-  /// Of all ranks.
+  /// Returns the sum over all ranks.
   [[nodiscard]] RankTime sum() const;
-  /// Idle share of all ranks together.
+  /// Returns the idle share of all ranks together.
   [[nodiscard]] double bubble_ratio() const { return sum().bubble_ratio(); }
 };
 
-/// What bubble_report() found. `theory` is the ratio of a closed form, such as
+/// The result of bubble_report(). `theory` is the bubble ratio of a closed form, such as
 /// schedule::bubble_ratio().
 struct BubbleReport {
-  std::string name;                       ///< of the schedule
+  std::string name;                       ///< the name of the schedule
   std::optional<double> theory = {};      ///< ratio of a closed form
   std::optional<TimeUse> simulated = {};  ///< from the predicted timeline
   std::optional<TimeUse> measured = {};   ///< from the measured one
 };
 
-/// Where the time of a simulated or measured timeline goes.
+/// Returns how the ranks spend the time of a simulated or measured timeline.
+/// @throws contract_error if the timeline does not fit its schedule, or if a time is not finite.
 [[nodiscard]] TimeUse time_use(const Timeline& timeline);
 
-/// Simulated beside measured, and the closed form where one is known. The two timelines may be of
-/// schedules that differ.
+/// Compares a simulated and a measured timeline, and the closed form if it is given. The two
+/// timelines may have different schedules.
 [[nodiscard]] BubbleReport bubble_report(const Timeline& simulated, const Timeline& measured,
                                          std::optional<double> theory = {});
 
-/// A simulated timeline alone.
+/// Returns the report of a simulated timeline alone.
 [[nodiscard]] BubbleReport bubble_report(const Timeline& simulated,
                                          std::optional<double> theory = {});
 
-/// The report as a table: ratios and makespans, then a block of lines per rank. All times have the
-/// unit of the longest makespan.
+/// Returns the report as a table: ratios and makespans, then a block of lines per rank. All times
+/// have the unit of the longest makespan.
 [[nodiscard]] std::string to_string(const BubbleReport& report);
 
-/// As to_string.
+/// Prints to_string(report).
 std::ostream& operator<<(std::ostream& out, const BubbleReport& report);
 
 }  // namespace heddle::inline v0::trace

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// nearest_name(): which of several names a mistyped word was probably meant to be, for errors.
+/// nearest_name(): finds the name that a mistyped word probably means, for error messages.
 
 #include <algorithm>
 #include <cctype>
@@ -17,7 +17,8 @@
 
 namespace heddle::inline v0::impl {
 
-/// `name` in lower case, without hyphens and underscores: "ZBV", "zb_v" and "zb-v" are the same.
+/// Returns `name` in lower case, without hyphens and underscores: "ZBV", "zb_v" and "zb-v" are
+/// equal.
 [[nodiscard]] inline std::string folded(std::string_view name) {
   std::string result;
   for (const char c : name)
@@ -26,7 +27,7 @@ namespace heddle::inline v0::impl {
   return result;
 }
 
-/// The number of letters that must be inserted, deleted or replaced to turn `a` into `b`; two
+/// Returns the number of letters to insert, delete or replace in order to turn `a` into `b`. Two
 /// swapped neighbours count once.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -44,9 +45,9 @@ namespace heddle::inline v0::impl {
   return last[b.size()];
 }
 
-/// Returns the index of the name that `word` is nearest to, or nothing if none is near: less than
-/// all letters and at most a third of them are wrong (one in a short word), or `word` is how the
-/// name begins. The first of equally near names is returned.
+/// Returns the index of the name that is nearest to `word`, or nothing if none is near. A name is
+/// near if at most a third of the letters are wrong (one in a short word) but not all of them, or
+/// if it begins with `word`. The first of equally near names is returned.
 [[nodiscard]] inline std::optional<std::size_t> nearest_name(
     std::string_view word, const std::vector<std::string_view>& names) {
   const std::string wanted = folded(word);
@@ -63,7 +64,7 @@ namespace heddle::inline v0::impl {
   return nearest;
 }
 
-/// "did you mean 'NAME'?", or nothing if `word` is near none of `names`.
+/// Returns "did you mean 'NAME'?", or nothing if no name is near `word`.
 [[nodiscard]] inline std::string did_you_mean(std::string_view word,
                                               const std::vector<std::string_view>& names) {
   const auto nearest = nearest_name(word, names);
