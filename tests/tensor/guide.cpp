@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,11 +18,15 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/device.hpp>
+#include <heddle/execute/runner.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
 #include <heddle/tensor.hpp>
+#include <heddle/trace.hpp>
 
 #include "space.hpp"
 
@@ -86,6 +92,52 @@ TEST_CASE("the guide's library of matrix products has a name") {
 TEST_CASE("the guide's batch divides") {
   const int samples = 8, microbatches = 4;
   CHECK(hd::schedule::microbatch_size(samples, microbatches) == 2);
+}
+
+TEST_CASE("the guide's hang is named by the watchdog, and told to the log") {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
+  const hd::Schedule schedule =
+      hd::schedule::one_f_one_b({.stages = 2, .microbatches = 2, .sizes = {.activation = 64}});
+  const auto model = [](const hd::Task&) {};
+  std::ostringstream out;
+  std::string reason;
+  {
+    hd::RunOptions options;
+    options.execute.watchdog = 0.5;  // seconds; without this line 120
+    options.execute.log = [&](std::string_view line) { out << line << '\n'; };
+    hd::Runner run(model, schedule, mesh, options);
+    try {
+      if (mesh.rank() == 0) run.step();  // rank 1 does not come
+    } catch (const hd::communication_error& error) {
+      reason = error.what();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  if (mesh.rank() != 0) return;
+  CHECK(reason ==
+        "heddle::Executor, rank 0 at 0B0: stuck: 0RECV_B0 from rank 1 did not complete (watchdog "
+        "after 0.5 s); see what that rank is doing, or raise ExecuteOptions::watchdog");
+  CHECK(out.str().find(reason) != std::string::npos);
+}
+
+TEST_CASE("the guide's orders deadlock, which weave() says before anything runs") {
+  std::ostringstream out;
+  hd::Orders orders = hd::schedule::one_f_one_b_orders(2, 2);
+  std::swap(orders.ranks[0][1], orders.ranks[0][2]);  // rank 0 wants 0B0 before it sends 0F1
+  std::swap(orders.ranks[1][1], orders.ranks[1][2]);  // rank 1 wants 1F1 before it sends 1B0
+  try {
+    const hd::Schedule schedule = hd::weave(orders);
+    out << hd::to_grid(schedule);
+    const hd::Timeline timeline = hd::simulate(schedule, {.forward = 1, .backward = 2});
+    out << "a step takes " << timeline.makespan() << ", idle " << timeline.bubble_ratio() << '\n';
+  } catch (const hd::infeasible& error) {
+    out << error.what() << '\n';
+  }
+  CHECK(out.str() ==
+        "heddle::weave(1F1B P=2 M=2): the orders cannot progress (rank 0 waits at 0B0 for 1B0, "
+        "rank 1 waits at 1F1 for 0F1); reorder one of these heads\n");
+  const hd::Schedule right = hd::weave(hd::schedule::one_f_one_b_orders(2, 2));
+  CHECK(hd::simulate(right, {.forward = 1, .backward = 2}).makespan() == 9);
 }
 
 TEST_CASE("the guide's orders are refused with the wrong cell marked") {
