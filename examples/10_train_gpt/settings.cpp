@@ -86,7 +86,8 @@ Settings parse(int argc, char** argv) {
   options.add("sample", s.sample, "bytes of text to generate at the end");
   options.add("trace", s.trace, "file for a Perfetto trace, predicted and measured");
   options.flag("check", s.check, "train on one rank too and compare losses and gradients");
-  options.flag("report", s.report, "print the BLAS library and the bubble: theory, simulated, measured");
+  options.flag("report", s.report,
+               "print the BLAS library and the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
   if (!s.help) divide_replicas(s);
