@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -69,6 +70,48 @@ std::string overlap_section(const std::filesystem::path& folder,
   return page;
 }
 
+/// Attention over a sequence on 4 ranks: the rings and TokenRing. Not of the catalogue either.
+/// @returns the text, after its pictures are written.
+std::string attention_section(const std::filesystem::path& folder,
+                              const std::filesystem::path& pictures) {
+  using schedule::AttentionForm;
+  constexpr std::int64_t tokens = 64;  // of a block
+  std::string page =
+      "\n## attention over a sharded sequence\n\n"
+      "Each of 4 ranks has a quarter of the tokens, under a causal mask. All pairs of two whole "
+      "blocks of\ntokens take 1, and a message of the K and V of a block takes 1/2. In 2F1, the "
+      "queries of rank 2\nattend to the keys of rank 1. Moves that nobody needs are dropped, and "
+      "blocks that arrive share two slots.\n";
+  const auto add = [&](const char* name, const char* about, AttentionForm form,
+                       Schedule (*generate)(const AttentionForm&)) {
+    form.ranks = 4;
+    form.tokens = 4 * tokens;
+    form.head_width = 64;
+    const Schedule list = schedule::fold_attention(schedule::drop_unread(generate(form)), form);
+    const double block = static_cast<double>(tokens * tokens);
+    const double bytes = static_cast<double>(2 * tokens) * static_cast<double>(form.key_bytes());
+    const Timeline timeline =
+        simulate(list, BasicAttentionCosts<Seconds>{.pieces = schedule::AttentionPieces(form),
+                                                    .product = 0.5 / block,
+                                                    .per_byte = 0.5 / bytes});
+    const std::string file = text(name, ".svg");
+    write_file(folder / pictures / file,
+               trace::to_svg(timeline, {.title = name, .unit = "F", .arrows = true}));
+    page += text("\n", about, " Makespan ", number(timeline.makespan()), " F.\n\n![", name, "](",
+                 (pictures / file).generic_string(), ")\n");
+  };
+  const ShardOrder zigzag = ShardOrder::zigzag();
+  add("ring-attention", "K and V go around a ring; contiguous tokens.", {},
+      schedule::ring_attention);
+  add("ring-attention-zigzag", "The same with tokens in zigzag order: equal work for all ranks.",
+      {.order = zigzag}, schedule::ring_attention);
+  add("ring-attention-two-ways", "Zigzag, and the two chunks of a block go around opposite ways.",
+      {.order = zigzag, .ways = 2}, schedule::ring_attention);
+  add("token-ring", "TokenRing, zigzag: queries go around, and states return to their owners.",
+      {.order = zigzag}, schedule::token_ring);
+  return page;
+}
+
 void gallery(const std::filesystem::path& folder) {
   const Settings settings{.saved = 100'000'000, .parameters = 100'000'000};
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
@@ -88,6 +131,7 @@ void gallery(const std::filesystem::path& folder) {
                  entry.name, "](", (pictures / file).generic_string(), ")\n");
   }
   page += overlap_section(folder, pictures);
+  page += attention_section(folder, pictures);
   write_file(folder / "gallery.md", page);
 }
 
