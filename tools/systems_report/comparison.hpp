@@ -46,6 +46,9 @@ std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> low_bandwidth();
 std::vector<Comparison> unified();
+std::vector<Comparison> ring_attention();
+std::vector<Comparison> rsa();
+std::vector<Comparison> token_ring();
 
 /// One of unified()'s.
 Comparison native_fraction();
