@@ -45,6 +45,8 @@ std::vector<Comparison> two_bp();
 std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> low_bandwidth();
+std::vector<Comparison> dsp();
+std::vector<Comparison> flexsp();
 std::vector<Comparison> unified();
 std::vector<Comparison> ring_attention();
 std::vector<Comparison> rsa();

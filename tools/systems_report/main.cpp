@@ -54,6 +54,8 @@ constexpr System systems[] = {
     {"flow splitting", report::flow_splitting},
     {"TEMPI", report::tempi},
     {"SWAlloc", report::sw_alloc},
+    {"FlexSP", report::flexsp},
+    {"DSP", report::dsp},
     {"hybrid CPU balance", report::hybrid_balance},
 };
 
