@@ -146,11 +146,12 @@ void measure_headers(const Compiler& compiler, const fs::path& include, std::str
 }
 
 void run(const fs::path& program) {
-  const fs::path folder = fs::temp_directory_path() / ("heddle_compile_" + std::to_string(getpid()));
+  const fs::path folder =
+      fs::temp_directory_path() / ("heddle_compile_" + std::to_string(getpid()));
   fs::create_directories(folder);
   ::setenv("CCACHE_DISABLE", "1", 1);
-  const Compiler compiler(
-      command_of_this_source(program.parent_path().parent_path() / "compile_commands.json"), folder);
+  const fs::path commands = program.parent_path().parent_path() / "compile_commands.json";
+  const Compiler compiler(command_of_this_source(commands), folder);
   measure_umbrellas(compiler);
   const fs::path include = fs::canonical(fs::path(__FILE__).parent_path() / "../../include");
   measure_headers(compiler, include, "", "header_only");
