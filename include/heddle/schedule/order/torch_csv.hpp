@@ -80,7 +80,7 @@ class wrong_cell : public format_error {
 [[nodiscard]] LoweredOrders read_lowered(std::string_view csv, const CsvOptions& options = {});
 
 /// Returns the orders of a schedule file without its parameter steps.
-/// @throws wrong_cell, format_error as read_lowered() does.
+/// @throws wrong_cell or format_error as read_lowered() does.
 [[nodiscard]] Orders read_orders(std::string_view csv, const CsvOptions& options = {});
 
 /// The contents of a schedule file.

@@ -6,7 +6,7 @@
 /// Progress: runs Orders without storage. The ranks take turns. A rank runs the head of its list
 /// when all actions that the head waits for are done.
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,43 +14,21 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 
 namespace heddle::inline v0::impl {
 
 /// Returns true if the orders contain a backward pass.
-[[nodiscard]] inline bool trains(const Orders& orders) {
-  return std::any_of(orders.ranks.begin(), orders.ranks.end(), [](const auto& list) {
-    return std::any_of(list.begin(), list.end(),
-                       [](const Order& order) { return order.kind != Kind::forward; });
-  });
-}
+[[nodiscard]] bool trains(const Orders& orders);
 
 /// Returns the graph of the orders, or a chain if they have no graph. If the orders contain no
 /// backward pass, the result has no edges that end at one.
-[[nodiscard]] inline StageGraph graph_of(const Orders& orders) {
-  if (orders.graph.stages != 0) {
-    StageGraph graph = orders.graph;
-    if (!trains(orders))
-      std::erase_if(graph.edges,
-                    [](const StageGraph::Edge& edge) { return edge.at == Kind::backward; });
-    return graph;
-  }
-  int stages = 1;
-  for (const auto& list : orders.ranks)
-    for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
-  return StageGraph::chain(stages);
-}
+[[nodiscard]] StageGraph graph_of(const Orders& orders);
 
 /// Returns the number of microbatches: one more than the highest microbatch.
-[[nodiscard]] inline std::size_t items_of(const Orders& orders) {
-  std::size_t items = 0;
-  for (const auto& list : orders.ranks)
-    for (const Order& order : list) items = std::max(items, +order.item + 1);
-  return items;
-}
+[[nodiscard]] std::size_t items_of(const Orders& orders);
 
 /// The stages that a stage waits for.
 struct StageInputs {
@@ -60,18 +38,7 @@ struct StageInputs {
 };
 
 /// Returns the inputs of every stage. All edges of the graph must connect existing stages.
-[[nodiscard]] inline std::vector<StageInputs> inputs_of(const StageGraph& graph) {
-  std::vector<StageInputs> inputs(static_cast<std::size_t>(graph.stages));
-  for (const StageGraph::Edge& edge : graph.edges) {
-    if (edge.at == Kind::forward) {
-      inputs[+edge.to].forward.push_back(edge.from);
-      inputs[+edge.from].backward.push_back(edge.to);
-    } else {
-      inputs[+edge.to].exchanged.push_back(edge.from);
-    }
-  }
-  return inputs;
-}
+[[nodiscard]] std::vector<StageInputs> inputs_of(const StageGraph& graph);
 
 /// The time at which a rank sees the progress of another rank.
 enum class Sight : std::uint8_t {
@@ -83,15 +50,7 @@ enum class Sight : std::uint8_t {
 /// must have a partner.
 class Progress {
  public:
-  Progress(const Orders& orders, const StageGraph& graph, Sight sight = Sight::at_once)
-      : m_orders(orders),
-        m_behind(sight == Sight::next_sweep),
-        m_items(items_of(orders)),
-        m_before(inputs_of(graph)),
-        m_forward(m_before.size() * m_items),
-        m_backward(m_before.size() * m_items),
-        m_heads(orders.ranks.size(), 0),
-        m_awaited(orders.ranks.size(), nullptr) {}
+  Progress(const Orders& orders, const StageGraph& graph, Sight sight = Sight::at_once);
 
   /// Sweeps over the ranks until none can run its head. In a sweep each rank runs one entry or a
   /// fused pair. Calls `done(rank, together)` with a span of the one or two orders. A rank skips
@@ -99,8 +58,8 @@ class Progress {
   /// rank has run. Returns true if all lists have run to their ends.
   template <class Done, class Elsewhere>
   bool run(Done&& done, Elsewhere&& elsewhere) {
-    std::ranges::fill(m_awaited, nullptr);  // the orders may have changed since the last run
-    std::size_t open = 0;                   // ranks that have not reached the end of their list
+    m_awaited.assign(m_heads.size(), nullptr);  // the orders may have changed since the last run
+    std::size_t open = 0;                       // ranks that have not reached the end of their list
     for (bool any = true; any;) {
       any = false;
       open = 0;
@@ -146,26 +105,10 @@ class Progress {
   };
   /// Returns the order that the head of `rank` waits for after run(), or none if the head could
   /// run. The rank must not be at the end of its list.
-  [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const {
-    auto lacks = missing_at(rank);
-    if (!lacks) return {};
-    if (lacks->kind == Kind::backward && splits(lacks->stage)) lacks->kind = Kind::backward_input;
-    const std::size_t head = m_heads[rank];
-    return Wait{missing(m_orders.ranks[rank][head]) ? head : head + 1, *lacks};
-  }
+  [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const;
 
   /// Returns the heads that run() has reached and the orders that they wait for, as text.
-  [[nodiscard]] std::string stuck() const {
-    std::string heads;
-    for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
-      const auto& list = m_orders.ranks[rank];
-      if (m_heads[rank] == list.size()) continue;
-      const Wait wait = *waits_for(rank);
-      heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[wait.entry],
-                    " for ", wait.lacks);
-    }
-    return heads;
-  }
+  [[nodiscard]] std::string stuck() const;
 
  private:
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }
@@ -203,12 +146,7 @@ class Progress {
   }
 
   /// Returns true if the backward passes of a stage are split into I and W.
-  [[nodiscard]] bool splits(Stage stage) const {
-    for (const auto& list : m_orders.ranks)
-      for (const Order& order : list)
-        if (order.kind == Kind::backward_input && order.stage == stage) return true;
-    return false;
-  }
+  [[nodiscard]] bool splits(Stage stage) const;
 
   [[nodiscard]] bool seen(std::uint32_t sweep) const { return sweep != 0 && sweep <= m_seen; }
 
@@ -237,3 +175,7 @@ class Progress {
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/order/impl/progress.ipp>
+#endif

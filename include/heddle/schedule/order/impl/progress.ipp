@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of progress.hpp.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+
+namespace heddle::inline v0::impl {
+
+HEDDLE_INLINE bool trains(const Orders& orders) {
+  return std::any_of(orders.ranks.begin(), orders.ranks.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](const Order& order) { return order.kind != Kind::forward; });
+  });
+}
+
+HEDDLE_INLINE StageGraph graph_of(const Orders& orders) {
+  if (orders.graph.stages != 0) {
+    StageGraph graph = orders.graph;
+    if (!trains(orders))
+      std::erase_if(graph.edges,
+                    [](const StageGraph::Edge& edge) { return edge.at == Kind::backward; });
+    return graph;
+  }
+  int stages = 1;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
+  return StageGraph::chain(stages);
+}
+
+HEDDLE_INLINE std::size_t items_of(const Orders& orders) {
+  std::size_t items = 0;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) items = std::max(items, +order.item + 1);
+  return items;
+}
+
+HEDDLE_INLINE std::vector<StageInputs> inputs_of(const StageGraph& graph) {
+  std::vector<StageInputs> inputs(static_cast<std::size_t>(graph.stages));
+  for (const StageGraph::Edge& edge : graph.edges) {
+    if (edge.at == Kind::forward) {
+      inputs[+edge.to].forward.push_back(edge.from);
+      inputs[+edge.from].backward.push_back(edge.to);
+    } else {
+      inputs[+edge.to].exchanged.push_back(edge.from);
+    }
+  }
+  return inputs;
+}
+
+HEDDLE_INLINE Progress::Progress(const Orders& orders, const StageGraph& graph, Sight sight)
+    : m_orders(orders),
+      m_behind(sight == Sight::next_sweep),
+      m_items(items_of(orders)),
+      m_before(inputs_of(graph)),
+      m_forward(m_before.size() * m_items),
+      m_backward(m_before.size() * m_items),
+      m_heads(orders.ranks.size(), 0),
+      m_awaited(orders.ranks.size(), nullptr) {}
+
+HEDDLE_INLINE std::optional<Progress::Wait> Progress::waits_for(std::size_t rank) const {
+  auto lacks = missing_at(rank);
+  if (!lacks) return {};
+  if (lacks->kind == Kind::backward && splits(lacks->stage)) lacks->kind = Kind::backward_input;
+  const std::size_t head = m_heads[rank];
+  return Wait{missing(m_orders.ranks[rank][head]) ? head : head + 1, *lacks};
+}
+
+HEDDLE_INLINE std::string Progress::stuck() const {
+  std::string heads;
+  for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
+    const auto& list = m_orders.ranks[rank];
+    if (m_heads[rank] == list.size()) continue;
+    const Wait wait = *waits_for(rank);
+    heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[wait.entry], " for ",
+                  wait.lacks);
+  }
+  return heads;
+}
+
+HEDDLE_INLINE bool Progress::splits(Stage stage) const {
+  for (const auto& list : m_orders.ranks)
+    for (const Order& order : list)
+      if (order.kind == Kind::backward_input && order.stage == stage) return true;
+  return false;
+}
+
+}  // namespace heddle::inline v0::impl
