@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// Everything of layout/: mesh shapes, shares, placements and layouts, strided blocks and packing
-/// them.
+/// Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks and packing.
 
 #include <heddle/layout/attention_mask.hpp>
 #include <heddle/layout/index_set.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Everything of machine/: devices, links and what messages share, as data.
+/// Includes all of machine/: devices, links and shared resources, as data.
 
 #include <heddle/machine/device.hpp>
 #include <heddle/machine/level.hpp>

@@ -17,6 +17,8 @@
 /// Marks every definition in an `.ipp` file.
 #define HEDDLE_INLINE
 #else
+/// 1 if headers include their definitions, 0 if the program links heddle::core_compiled.
 #define HEDDLE_HEADER_ONLY 1
+/// Stands before every definition of an `.ipp` file.
 #define HEDDLE_INLINE inline
 #endif

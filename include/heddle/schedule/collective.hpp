@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Includes all headers of schedule/collective/: collective algorithms as Schedules.
+/// Includes all of schedule/collective/: collective algorithms as Schedules.
 
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/binomial_tree.hpp>

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// Includes all headers of schedule/redistribution/: exchanges between layouts of a tensor, and
-/// halo exchanges.
+/// Includes all of schedule/redistribution/: changes of a tensor's layout, and halo exchanges.
 
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
