@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// choose_chimera(): which variant of Chimera suits these costs, or whether plain 1F1B does better.
+/// choose_chimera(): chooses the fastest of 1F1B and the variants of Chimera under given costs.
 
 #include <algorithm>
 #include <concepts>
@@ -21,26 +21,26 @@
 
 namespace heddle::inline v0::plan {
 
-/// What choose_chimera() chooses for.
+/// The input of choose_chimera().
 struct ChimeraCase {
-  int stages = 2;         ///< and ranks, an even number
-  int microbatches = 1;   ///< in a step
-  bool may_halve = true;  ///< whether a microbatch can be run as two of half its size
-  int most_live = std::numeric_limits<int>::max();  ///< microbatches a rank can keep
-  StageSizes sizes = {};                            ///< of a microbatch
+  int stages = 2;         ///< number of stages and of ranks, an even number
+  int microbatches = 1;   ///< microbatches of a step
+  bool may_halve = true;  ///< true if a microbatch can be run as two halves
+  int most_live = std::numeric_limits<int>::max();  ///< the most microbatches that a rank can keep
+  StageSizes sizes = {};                            ///< the sizes of a microbatch
 };
 
-/// What it chose.
+/// The result of choose_chimera().
 template <class Time>
 struct ChimeraChoice {
-  Orders orders;        ///< the fastest, of those that fit in memory
-  bool halved = false;  ///< whether their items are halves of microbatches
-  Time makespan = {};   ///< that simulate() gives them
+  Orders orders;        ///< the fastest orders that fit in memory
+  bool halved = false;  ///< true if their items are halves of microbatches
+  Time makespan = {};   ///< their makespan by simulate()
 };
 
 namespace impl {
 
-/// The costs of halves of microbatches: half the work and half the bytes, but all of the latency.
+/// The costs of halves of microbatches: half the work and half the bytes, but the whole latency.
 template <Costs C>
 struct HalfCosts {
   using Time = typename C::Time;
@@ -58,13 +58,13 @@ struct HalfCosts {
 
 }  // namespace impl
 
-/// The fastest, by simulation, of 1F1B and of Chimera with direct concatenation, with doubled
-/// forwards and with halved backwards; the first of these where several are equally fast, so that
-/// nobody keeps two copies of the model for nothing. Never slower than 1F1B, where that fits. Time
-/// is a rational or floating-point number.
+/// Returns the fastest, by simulation, of 1F1B and of Chimera with direct concatenation, with
+/// doubled forwards and with halved backwards. If several are equally fast, the first wins, so that
+/// no rank keeps two copies of the model without a gain. The result is never slower than 1F1B if
+/// 1F1B fits. Time is a rational or floating-point number.
 ///
-/// @throws infeasible where the number of stages is odd, or no candidate fits in memory.
-/// @throws contract_error for counts below 1, or less than no memory.
+/// @throws infeasible if the number of stages is odd, or if no candidate fits in memory.
+/// @throws contract_error if a count is below 1, or if `most_live` is negative.
 template <Costs C>
 [[nodiscard]] ChimeraChoice<typename C::Time> choose_chimera(const ChimeraCase& wanted,
                                                              const C& costs) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Choosing how a collective travels: the candidates there are on a Machine, what each would take
-/// there, and the Schedule of one of them.
+/// CollectiveChoice: how a collective is performed. Lists the candidates on a Machine, predicts
+/// their times, and makes the Schedule of one of them.
 
 #include <cstdint>
 #include <iosfwd>
@@ -20,73 +20,82 @@
 
 namespace heddle::inline v0 {
 
-/// How a collective is performed, whatever its size.
+/// How a collective is performed, independent of its size.
 struct CollectiveChoice {
-  bool library = false;                                         ///< by the MPI library's own call
-  schedule::Algorithm algorithm = schedule::Algorithm::direct;  ///< by this one, otherwise
-  std::vector<schedule::GroupLevel> levels = {};  ///< of the hierarchical one, innermost first
-  Bytes piece = 0;  ///< most bytes of a message that carries one block; 0: a block is not cut
-  Rank root = {};   ///< of an all-reduce over a tree or star: through whom it goes
-  /// Ranks of one host read each other's memory, in levels where there are several hosts, among
-  /// which the algorithm is this one: see shared_algorithm().
+  bool library = false;                                         ///< use the MPI library's own call
+  schedule::Algorithm algorithm = schedule::Algorithm::direct;  ///< the algorithm otherwise
+  std::vector<schedule::GroupLevel> levels =
+      {};           ///< levels of the hierarchical algorithm, innermost first
+  Bytes piece = 0;  ///< largest message of a block, in bytes; 0: a block is not cut
+  Rank root = {};   ///< the hub of an all-reduce over a tree or star
+  /// If true, the ranks of a host read each other's memory. If there are several hosts, `algorithm`
+  /// is the algorithm among the hosts; see shared_algorithm().
   bool shared = false;
 
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
-  /// "star by rank 2 in pieces of 16384 bytes", "hierarchical of 4 by direct, 2 by ring", "ring
-  /// over shared memory"
+  /// Prints the choice, such as "star by rank 2 in pieces of 16384 bytes", "hierarchical of 4 by
+  /// direct, 2 by ring" or "ring over shared memory".
   friend std::ostream& operator<<(std::ostream& out, const CollectiveChoice& choice);
 };
 
-/// What a choice would take.
+/// A choice and its predicted time.
 struct CollectivePrediction {
-  CollectiveChoice choice;  ///< what is chosen
-  Seconds time = 0;         ///< from the begin of all ranks to the end of the last
+  CollectiveChoice choice;  ///< the choice
+  Seconds time = 0;         ///< from the common start of all ranks to the end of the last
 };
 
-/// The Schedule of a collective as `choice` has it, whose levels, chunks and root replace those of
-/// `options`, in the order of the times that it is expected to have on `machine`: a rank that walks
-/// the list finds what comes early first. Over shared memory, which ranks have as `domains` say
-/// (one number per rank), what ranks read of each other is copied out: see share_copies().
-/// @throws contract_error for the library's own call, which is no Schedule, and for shared memory
-///         where `domains` have not one number per rank; what schedule::collective() throws.
+/// Returns the Schedule of a collective that is performed by `choice`. Its levels, chunks and root
+/// replace those of `options`. Actions are in the order of their predicted times on `machine`, so a
+/// rank that walks the list comes to early actions first. `domains` has one number per rank; ranks
+/// with the same number share memory. If `choice.shared` is set, data that ranks read from each
+/// other is copied out; see share_copies().
+/// @throws contract_error if the choice is the library's own call, which has no Schedule, or if it
+/// uses
+///         shared memory and `domains` does not have one number per rank. Also what
+///         schedule::collective() throws.
 [[nodiscard]] Schedule to_schedule(const CollectiveChoice& choice, schedule::Collective collective,
                                    const schedule::CollectiveOptions& options,
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains = {});
 
-/// The Schedule of a choice over shared memory where nothing is known of the machine.
-/// @throws contract_error where `domains` have not one number per rank; what schedule::collective()
-///         throws.
+/// Returns the Schedule of a choice over shared memory if the machine is not known.
+/// @throws contract_error if `domains` does not have one number per rank. Also what
+///         schedule::collective() throws.
 [[nodiscard]] Schedule to_shared_schedule(const CollectiveChoice& choice,
                                           schedule::Collective collective,
                                           const schedule::CollectiveOptions& options,
                                           const std::vector<std::uint32_t>& domains);
 
-/// The candidates that are the same as this one at that size, itself among them: a short block is
-/// one message, whatever longer ones are cut in.
+/// Returns the candidates that are equal to `choice` at the size of `options`, including `choice`.
+/// They may differ in `piece`, because a short block is one message anyway.
 [[nodiscard]] std::vector<CollectiveChoice> same_at(schedule::Collective collective,
                                                     const CollectiveChoice& choice,
                                                     const schedule::CollectiveOptions& options);
 
-/// What there is to choose from for a collective on a machine: every algorithm that performs it,
-/// its blocks uncut and in pieces, over the best hubs; over levels, those of `options`, or else
-/// straight inside of near_groups() and by every algorithm among them; and, where ranks share
-/// memory as `domains` say, over that. Not the library's own call, which only a measurement can
-/// price.
-/// @throws contract_error for domains that are neither none nor one number per rank.
+/// Returns the candidates for a collective on a machine:
+///
+/// - every algorithm that performs it, with whole blocks and in pieces, over the best hubs;
+/// - hierarchical algorithms over the levels of `options`. If it has none: over near_groups(), with
+/// a
+///   direct algorithm inside of the groups and every algorithm among them;
+/// - algorithms over shared memory, if ranks share memory by `domains`.
+///
+/// The library's own call is not among them, because only a measurement can price it.
+/// @throws contract_error if `domains` is not empty and does not have one number per rank.
 [[nodiscard]] std::vector<CollectiveChoice> candidates(
     schedule::Collective collective, const schedule::CollectiveOptions& options,
     const Machine& machine, const std::vector<std::uint32_t>& domains = {});
 
-/// All candidates() with their simulated times, the fastest first; at equal times in their order,
-/// those over shared memory first, levels last, and short ones before those that are cut.
-/// @throws infeasible where no algorithm performs the collective; what candidates() and
+/// Returns all candidates() with their simulated times, the fastest first. Candidates with equal
+/// times keep their order: shared memory first, levels last, and whole blocks before pieces.
+/// @throws infeasible if no algorithm performs the collective. Also what candidates() and
 ///         schedule::collective() throw.
 [[nodiscard]] std::vector<CollectivePrediction> predict(
     schedule::Collective collective, const schedule::CollectiveOptions& options,
     const Machine& machine, const std::vector<std::uint32_t>& domains = {});
 
-/// The candidate that is expected to be the fastest on `machine`. @throws what predict() throws.
+/// Returns the candidate with the shortest predicted time on `machine`. @throws what predict()
+/// throws.
 [[nodiscard]] CollectiveChoice choose(schedule::Collective collective,
                                       const schedule::CollectiveOptions& options,
                                       const Machine& machine,

@@ -34,8 +34,8 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-// `options` as `choice` has it: its levels, its chunks, and its root where the collective itself
-// has none.
+// Returns `options` with the levels and chunks of `choice`, and with its root if the collective
+// itself has none.
 [[nodiscard]] inline schedule::CollectiveOptions chosen(schedule::Collective collective,
                                                         const CollectiveChoice& choice,
                                                         schedule::CollectiveOptions options) {
@@ -50,7 +50,7 @@ namespace impl {
   Bytes block = 0;
   if (options.blocks.empty()) {
     const Bytes blocks = std::max<Bytes>(form.parts(form.members(ranks)), 1);
-    // Of all_to_all, gather and scatter the parts are those of a block of one rank.
+    // The parts of all_to_all, gather and scatter are those of the block of one rank.
     const bool each = form.members(ranks) != ranks;
     block = options.bytes / (each ? blocks * ranks : blocks);
   } else {
@@ -60,12 +60,12 @@ namespace impl {
   return options;
 }
 
-// Into which candidates cut: below what MPIs send at once, and smaller, which keeps a long
-// pipeline full.
+// The pieces of candidates: sizes below the eager limit of MPI libraries, and smaller sizes, which
+// keep a long pipeline full.
 inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 
-// The ranks through which an all-reduce may go: the nearest to all others, and the one with the
-// fastest links.
+// Returns the hubs of an all-reduce: the rank with the lowest latencies to all others, and the rank
+// with the fastest links.
 [[nodiscard]] inline std::vector<Rank> hubs(const Machine& machine, int ranks) {
   const auto best = [&](auto&& cost) {
     Rank found{};
@@ -89,7 +89,7 @@ inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
   return found;
 }
 
-// Refuses `domains` that are not of all ranks.
+// Checks that `domains` has one number per rank.
 inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks) {
   expects(domains.size() == static_cast<std::size_t>(ranks), [&] {
     return Complaint{"heddle::CollectiveChoice", "every rank has a domain of memory",
@@ -97,7 +97,7 @@ inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks)
   });
 }
 
-// The Schedule of a choice over shared memory, by messages still.
+// Returns the Schedule of a choice over shared memory, which still has messages.
 [[nodiscard]] inline Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
                                          schedule::CollectiveOptions options,
                                          const std::vector<std::uint32_t>& domains) {
@@ -108,7 +108,7 @@ inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks)
                                domains);
 }
 
-// The candidates of one algorithm through one rank: those of its pieces that differ.
+// Adds the candidates of one algorithm and one root, for all pieces that make a difference.
 inline void add_pieces(std::vector<CollectiveChoice>& found, schedule::Collective collective,
                        CollectiveChoice choice, const schedule::CollectiveOptions& options) {
   int chunks = 0;
@@ -121,8 +121,8 @@ inline void add_pieces(std::vector<CollectiveChoice>& found, schedule::Collectiv
   }
 }
 
-// Adds the candidates over shared memory: one within a single host; else the algorithms among the
-// hosts.
+// Adds the candidates over shared memory: one if all ranks share it, else one per algorithm among
+// the hosts.
 inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collective collective,
                        const schedule::CollectiveOptions& options,
                        const std::vector<std::uint32_t>& domains) {
@@ -151,7 +151,7 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
   }
 }
 
-// Levels of such groups of ranks as near_groups() finds, and `outer` among the largest.
+// Returns levels of the groups of near_groups(), with `outer` among the largest groups.
 [[nodiscard]] inline std::vector<schedule::GroupLevel> nested(
     schedule::Collective collective, const std::vector<std::vector<std::uint32_t>>& nest, int ranks,
     schedule::Algorithm outer) {
@@ -172,9 +172,9 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
   return levels;
 }
 
-// Adds the candidates over levels: those of `options`; where it has none each of the groups of
-// ranks that are near each other, and all of them together, with every algorithm among the
-// largest.
+// Adds the candidates over levels: the levels of `options`. If it has none, each partition of
+// near_groups() is a level of its own, all of them together are levels too, and every algorithm is
+// tried among the largest groups.
 inline void add_levels(std::vector<CollectiveChoice>& found, schedule::Collective collective,
                        const schedule::CollectiveOptions& options, const Machine& machine) {
   using schedule::Algorithm;
@@ -282,7 +282,7 @@ HEDDLE_INLINE std::vector<CollectivePrediction> predict(schedule::Collective col
   const MessageCosts costs(machine);
   Timeline timeline;
   for (const CollectiveChoice& choice : candidates(collective, options, machine, domains)) {
-    // Over shared memory a copy takes about what the library's message does.
+    // A copy over shared memory takes about as long as a message of the library.
     simulate(choice.shared ? impl::in_domains(collective, choice, options, domains)
                            : schedule::collective(collective, choice.algorithm,
                                                   impl::chosen(collective, choice, options)),

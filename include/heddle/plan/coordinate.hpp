@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// coordinate(): which order is best, found by trying. Lists by several priorities under several
-/// memory caps, each simulated; the best is returned as static data.
+/// coordinate(): searches for the best orders. It makes lists by several priorities under several
+/// memory caps, simulates each, and returns the best.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,51 +27,51 @@
 
 namespace heddle::inline v0::plan {
 
-/// A priority, and what it is called in reports.
+/// A priority and its name in reports.
 struct Rule {
-  std::string name;   ///< "backward first"
-  Priority priority;  ///< what it says
+  std::string name;   ///< such as "backward first"
+  Priority priority;  ///< the priority
 };
 
-/// The rules that coordinate() tries where it is given no others.
+/// Returns the rules that coordinate() tries by default.
 [[nodiscard]] std::vector<Rule> standard_rules();
 
-/// What coordinate() searches.
+/// The options of coordinate().
 struct CoordinateOptions {
-  std::int64_t cap = 0;                        ///< most activations that a rank keeps; 0: no limit
-  std::vector<std::int64_t> activations = {};  ///< kept by a forward of each stage; empty: one each
-  std::vector<Rule> rules = standard_rules();  ///< that are tried
-  StageSizes sizes = {};                       ///< of what is moved
-  bool swaps =
-      false;  ///< swaps neighbours in the best while that helps: a simulation for each pair
+  std::int64_t cap = 0;  ///< most activations that a rank keeps; 0: no limit
+  std::vector<std::int64_t> activations =
+      {};  ///< that a forward of each stage keeps; empty: one each
+  std::vector<Rule> rules = standard_rules();  ///< rules to try
+  StageSizes sizes = {};                       ///< sizes of what is moved
+  bool swaps = false;  ///< swap neighbours in the best orders while it helps; simulates each pair
 };
 
-/// What coordinate() found.
+/// The result of coordinate().
 template <class Time>
 struct Coordinated {
-  Orders orders;           ///< the best
-  Time makespan = {};      ///< that simulate() gives them
-  std::string rule;        ///< where they come from; "as given" where no rule did better
+  Orders orders;           ///< the best orders
+  Time makespan = {};      ///< their makespan by simulate()
+  std::string rule;        ///< the rule that gave them; "as given" if no rule was better
   std::int64_t live = 0;   ///< most activations that a rank keeps
-  std::int64_t extra = 0;  ///< so many more than the cap allows, where no order was found within it
-  int tried = 0;           ///< lists that were asked for, without those that differ in W only
-  int dead_ends = 0;       ///< of them, those that could not go on under their cap
+  std::int64_t extra = 0;  ///< activations above the cap, if no orders were found within it
+  int tried = 0;           ///< lists that were tried, without variants that differ in W only
+  int dead_ends = 0;       ///< tried lists that could not go on under their cap
 };
 
-/// The best of `orders` as they are and of what list_schedule() makes of them by every rule, with
-/// half, two thirds, three quarters and all of the cap: a rank that holds back may serve the
-/// others. A candidate counts if it progresses and keeps no more than the cap; best is the smallest
-/// makespan of simulate(), at equal makespans the fewest activations, then the first. Where nothing
-/// is found within the cap, the cap is raised by quarters until something is, and `extra` says what
-/// that costs.
+/// Returns the best of `orders` and of the results of list_schedule() by every rule. Each rule is
+/// tried with half, two thirds, three quarters and all of the cap, because it may help the others
+/// if a rank holds back. A candidate counts if it progresses and keeps no more than the cap. The
+/// best has the smallest makespan of simulate(); at equal makespans the fewest activations win,
+/// then the first. If no candidate counts, the cap is raised by quarters until one does, and
+/// `extra` tells by how much it is exceeded.
 ///
-/// If the backward is split, and times convert to double, every candidate is also tried with its W
-/// placed anew, as place_weights() does: first the list, then W where a rank is idle.
+/// If the backward is split and times convert to double, every candidate is also tried with other
+/// places of its W, as place_weights() does.
 ///
-/// Takes up to 4 |rules| lists of the length of `orders` for every cap that is tried, each woven
-/// and simulated; with a split backward six times as many. `swaps` takes a simulation for every
-/// pair of neighbours on a rank, several times over.
-/// @throws contract_error for a negative cap.
+/// The search weaves and simulates up to 4 |rules| lists of the length of `orders` for every cap,
+/// and six times as many if the backward is split. `swaps` adds several simulations for every pair
+/// of neighbours on a rank.
+/// @throws contract_error if the cap is negative.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
 [[nodiscard]] Coordinated<typename C::Time> coordinate(const Orders& orders, const C& costs,
@@ -99,7 +99,7 @@ template <Costs C>
     best.rule = rule;
     best.live = most;
   };
-  // Placing W reckons in double.
+  // The pass that places W computes in double.
   constexpr bool places = requires(const Time& time) { static_cast<double>(time); };
   const bool split = places && impl::has_weights(orders);
   schedule::FillOptions filling;
@@ -116,7 +116,7 @@ template <Costs C>
         consider(placed, text(rule, ", then ", gaps), limit);
       });
     } catch (const infeasible&) {
-      // Its forwards need more than the limit, wherever W is.
+      // The forwards need more than the limit for all places of W.
     }
   };
   const auto attempt = [&](const Rule& rule, std::int64_t cap, std::int64_t limit) {
@@ -159,7 +159,8 @@ template <Costs C>
   if (options.cap > 0) best.extra = std::max<std::int64_t>(0, best.live - options.cap);
   return best;
 }
-/// The same with costs in braces: `coordinate(orders, {.forward = 1, .backward = 2})`.
+/// Searches under costs that are written as a braced list:
+/// `coordinate(orders, {.forward = 1, .backward = 2})`.
 [[nodiscard]] Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
                                               const CoordinateOptions& options = {});
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// CostTable: what collectives took on a machine, measured once, kept in a file, and passed to
-/// whoever has to choose how one is performed.
+/// CostTable: the measured times of collectives on a machine. It is measured once, kept in a file,
+/// and used to choose how a collective is performed.
 
 #include <string>
 #include <string_view>
@@ -18,71 +18,78 @@
 
 namespace heddle::inline v0 {
 
-/// Measured times of collectives for some sizes, by some choices, and the network() on which they
-/// were measured.
+/// The measured times of collectives for several sizes and several choices, and the network() on
+/// which they were measured.
 ///
-/// Between two measured sizes a choice takes a time on the line through its two in logarithms of
-/// size and time. Where it was measured at one of the two only, it is taken for no better than it
-/// can be: as slow as for the greater size, or slower than for the smaller one in proportion. So
-/// what is chosen there is expected to take no longer than either neighbour's best. Beyond the
-/// measured sizes times are those of the last one, in proportion to the size.
+/// The time of a choice between two measured sizes is interpolated linearly in the logarithms of
+/// size and time. If the choice was measured at one of the two sizes only, an upper bound is taken:
+/// the time of the greater size, or the time of the smaller size scaled in proportion to the size.
+/// The best choice is therefore expected to take no longer than the best choice of either
+/// neighbour. Beyond the measured sizes, the time of the last size is scaled in proportion to the
+/// size.
 ///
-/// The library's own call is kept unless another choice gains at least CostTable::margin over it.
-/// A table is measured once, and what is measured changes later: an algorithm whose time was off by
-/// less than the margin is never slower than the library, and what is forgone is less than the
-/// margin. The spread of one measurement is not its business: measure_collectives() puts in how
-/// long a candidate takes at most, compared with the library.
+/// The library's own call is kept unless it takes CostTable::margin times as long as the best
+/// choice. A table is measured once, but times change later. With the margin, an algorithm whose
+/// time was wrong by less than the margin is never slower than the library, and the loss is less
+/// than the margin. The margin does not cover the spread of one measurement: measure_collectives()
+/// stores an upper bound of a candidate's time relative to the library.
 ///
-/// A value; lookups change nothing and take a few comparisons per measured size.
+/// The table is a value. Lookups do not change it and take a few comparisons per measured size.
 class CostTable {
  public:
-  /// No times yet, on a machine of network().
+  /// Constructs a table without times, for a machine of network().
   explicit CostTable(Machine machine);
 
-  /// Where it was measured.
+  /// Returns the machine of the measurements.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
 
-  /// Adds a measured time, or replaces it. Bytes are those of schedule::CollectiveOptions.
-  /// @throws contract_error for a time that is not above 0, a root that is no rank, or levels that
-  ///         are not the hierarchical algorithm's, for this collective of these ranks.
+  /// Adds or replaces a measured time. `bytes` are those of schedule::CollectiveOptions.
+  /// @throws contract_error if the time is not above 0, if the root is not a rank, or if these
+  /// ranks
+  ///         cannot perform the collective over the levels of the choice.
   void set(schedule::Collective collective, Bytes bytes, const CollectiveChoice& choice,
            Seconds time);
 
-  /// How many times as long as the best choice the library's call must take, or it is kept.
+  /// The library's call is kept unless it takes this many times as long as the best choice.
   static constexpr double margin = 1.1;
 
-  /// The fastest for so many bytes, or the library's call unless it takes `margin` times as long,
-  /// and the time that the choice is expected to take. Without `library` only algorithms of ours
-  /// count, for calls that the library cannot make; without `shared` none over shared memory. Where
-  /// nothing was measured that counts: the library's own call, and no time.
+  /// Returns the choice for so many bytes and its expected time. This is the fastest choice, but
+  /// the library's call is kept unless it takes `margin` times as long. If `library` is false, only
+  /// Heddle's own algorithms count, for calls that the library cannot make. If `shared` is false,
+  /// choices over shared memory do not count. If no measured choice counts, the result is the
+  /// library's call with the time 0.
   [[nodiscard]] CollectivePrediction best(schedule::Collective collective, Bytes bytes,
                                           bool library = true, bool shared = true) const;
-  /// The choice alone.
+  /// Returns the choice of best() without its time.
   [[nodiscard]] CollectiveChoice choose(schedule::Collective collective, Bytes bytes,
                                         bool library = true, bool shared = true) const;
 
-  /// The times by one size, as measured; empty where there are none.
+  /// Returns the measured times of one size, or nothing if it was not measured.
   [[nodiscard]] std::vector<CollectivePrediction> times(schedule::Collective collective,
                                                         Bytes bytes) const;
-  /// The sizes that were measured, ascending.
+  /// Returns the measured sizes, in ascending order.
   [[nodiscard]] std::vector<Bytes> sizes(schedule::Collective collective) const;
 
-  /// As text, which parse() reads back without loss: a line "heddle-costs 1 CHECKSUM", with the
-  /// 64-bit FNV-1a hash of the lines below it; the number of ranks and the name of a device; "link
-  /// FROM TO LATENCY BANDWIDTH" in seconds and bytes per second; and "time COLLECTIVE BYTES SECONDS
-  /// library", "... SECONDS ALGORITHM PIECE ROOT", "... ROOT shared", or, innermost level first,
-  /// "... ROOT levels RANKS ALGORITHM RANKS ALGORITHM", RANKS with the group of each member where
-  /// there are GroupLevel::groups: "3:0,0,0,1".
+  /// Returns the table as text, which parse() reads back without loss. Its lines are:
+  ///
+  /// - "heddle-costs 1 CHECKSUM", with the 64-bit FNV-1a hash of the lines below;
+  /// - "ranks RANKS NAME", with the name of a device;
+  /// - "link FROM TO LATENCY BANDWIDTH", in seconds and bytes per second;
+  /// - "time COLLECTIVE BYTES SECONDS library", "... SECONDS ALGORITHM PIECE ROOT", "... ROOT
+  /// shared",
+  ///   or, with the innermost level first, "... ROOT levels RANKS ALGORITHM RANKS ALGORITHM". If a
+  ///   level has GroupLevel::groups, RANKS also lists the group of each member: "3:0,0,0,1".
   [[nodiscard]] std::string to_text() const;
 
-  /// The table of such a text.
-  /// @throws format_error for another format or version, a text that was changed or cut, and for a
-  ///         line that it does not understand.
+  /// Reads the text of to_text().
+  /// @throws format_error if the text has another format or version, was changed or cut, or has a
+  /// line
+  ///         that is not valid.
   [[nodiscard]] static CostTable parse(std::string_view content);
 
-  /// Writes the text to a file, atomically. @throws format_error as write_file() does.
+  /// Writes to_text() to a file in one step. @throws format_error as write_file() does.
   void write(const std::string& path) const;
-  /// Reads such a file. @throws format_error where it cannot be read, or as parse() does.
+  /// Reads a file of write(). @throws format_error if it cannot be read, or as parse() does.
   [[nodiscard]] static CostTable read(const std::string& path);
 
  private:
@@ -91,7 +98,8 @@ class CostTable {
     std::vector<CollectivePrediction> times;
   };
 
-  /// Time of `choice` for `bytes`, which lie between the sizes of two rows, or beyond both.
+  /// Returns the time of `choice` for `bytes`, which lie between the sizes of two rows or beyond
+  /// both.
   [[nodiscard]] static Seconds between(const Row& left, const Row& right,
                                        const CollectiveChoice& choice, Bytes bytes);
 
@@ -99,7 +107,7 @@ class CostTable {
 
   void read_time(const std::string& line);
 
-  /// Whether these ranks can have made such a choice, in such a time.
+  /// Returns true if these ranks can perform the collective by this choice and the time is valid.
   [[nodiscard]] bool is_possible(schedule::Collective collective, const CollectiveChoice& choice,
                                  Seconds time) const;
 

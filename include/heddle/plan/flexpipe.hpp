@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// FlexPipe's coordinator: the branches of a model in opposite directions of one pipeline, and when
-/// they interact chosen by simulation.
+/// flexpipe(): FlexPipe's coordinator. The branches of a model run through one pipeline in opposite
+/// directions, and simulation chooses when they interact.
 
 #include <cstdint>
 #include <utility>
@@ -17,14 +17,14 @@
 
 namespace heddle::inline v0::plan {
 
-/// The rules for branches of `ranks` stages each: standard_rules(), and the rules by slots with the
-/// branches that run up ahead of those that run down by a slot, or behind. That moves all places
-/// where the branches wait for each other.
+/// Returns the rules for branches of `ranks` stages each: standard_rules(), and rules by slots in
+/// which the branches that run up are a slot ahead of, or behind, the branches that run down. This
+/// moves all places at which the branches wait for each other.
 [[nodiscard]] std::vector<Rule> branch_rules(int ranks);
 
-/// The best orders that coordinate() finds for schedule::flexpipe_orders with branch_rules(), where
-/// no rank keeps more activations than `cap` (0: no limit). `activations` are those that a forward
-/// of each stage keeps, in the unit of the cap; empty: one each.
+/// Returns the best orders that coordinate() finds for schedule::flexpipe_orders with
+/// branch_rules(), if no rank may keep more activations than `cap` (0: no limit). `activations` are
+/// the activations that a forward of each stage keeps, in the unit of the cap; empty: one each.
 /// @throws contract_error as schedule::flexpipe_orders and ListScheduler do.
 template <Costs C>
 [[nodiscard]] Coordinated<typename C::Time> flexpipe(const schedule::FlexpipeOptions& branches,
@@ -35,8 +35,9 @@ template <Costs C>
   return coordinate(orders, costs,
                     {cap, std::move(activations), branch_rules(branches.ranks), branches.sizes});
 }
-/// The same with costs in braces: `flexpipe({.ranks = 4, .microbatches = 8}, {.forward = 1,
-/// .backward = 2})`.
+/// Searches under costs that are written as a braced list: `flexpipe({.ranks = 4, .microbatches =
+/// 8},
+/// {.forward = 1, .backward = 2})`.
 [[nodiscard]] Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
                                             const StageCosts& costs, std::int64_t cap = 0,
                                             std::vector<std::int64_t> activations = {});

@@ -28,7 +28,7 @@ HEDDLE_INLINE std::vector<FlowPiece> split_flows(int flows, int links, SplitRule
   const auto s = static_cast<std::uint32_t>(links);
   std::vector<FlowPiece> pieces;
   if (rule == SplitRule::fill_in_turn) {
-    // All units in a row: a flow ends at every s-th, a link is full at every r-th.
+    // All units are in a row. A flow ends at every s-th unit, and a link is full at every r-th.
     const std::uint64_t all = std::uint64_t{r} * s;
     for (std::uint64_t at = 0; at < all;) {
       const auto flow = static_cast<std::uint32_t>(at / s);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ListOptions: what list_schedule() is told.
+/// ListOptions: the options of list_schedule().
 
 #include <cstdint>
 #include <vector>
@@ -12,11 +12,12 @@
 
 namespace heddle::inline v0::plan {
 
-/// How a rank chooses among its orders.
+/// The options that decide how a rank chooses among its orders.
 struct ListOptions {
-  Priority priority = backward_first;          ///< which goes first
-  std::int64_t cap = 0;                        ///< most activations that a rank keeps; 0: no limit
-  std::vector<std::int64_t> activations = {};  ///< kept by a forward of each stage; empty: one each
+  Priority priority = backward_first;  ///< which order goes first
+  std::int64_t cap = 0;                ///< most activations that a rank keeps; 0: no limit
+  std::vector<std::int64_t> activations =
+      {};  ///< that a forward of each stage keeps; empty: one each
 };
 
 }  // namespace heddle::inline v0::plan

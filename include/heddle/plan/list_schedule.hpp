@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// List scheduling: what every rank computes is given, in which order is decided event by event.
-/// For schedules that no formula gives: unequal stages, branches, memory limits.
+/// List scheduling: decides event by event in which order every rank computes its given work. It
+/// makes schedules for which there is no formula: unequal stages, branches, memory limits.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,26 +21,27 @@
 
 namespace heddle::inline v0::plan {
 
-/// Reorders one set of Orders by many rules. What depends on what, and what it costs, is found
-/// once.
+/// Reorders one set of Orders by many rules. The dependencies and the costs are computed once.
 template <Costs C>
 class ListScheduler {
  public:
-  /// Takes over what every rank computes; the order in `orders` only has to be one that weave()
-  /// accepts. Moves of `sizes` are priced by `costs` as simulate() does.
-  /// @throws contract_error for orders with updates or fused pairs: their places are part of what
-  ///         they mean.
+  /// Constructs a scheduler for the work of every rank in `orders`, which weave() must accept.
+  /// `costs` prices the orders and the moves of `sizes`, as in simulate().
+  /// @throws contract_error if there are updates or fused pairs, because they must keep their
+  /// places.
   ListScheduler(const Orders& orders, const C& costs, const StageSizes& sizes = {})
       : m_orders(checked(orders)), m_problem(orders, weave(orders, sizes), costs) {}
 
-  /// The orders in which every rank, whenever it is idle, takes the most urgent order of those
-  /// whose inputs are there and whose activations fit under the cap. Greedy: it may be beaten, and
-  /// under a cap it may lead into a dead end. Ties go to what comes first in the woven orders. A
-  /// cap holds forwards back only where there are backwards.
-  /// @throws blocked_order, an infeasible, where no rank can go on within the cap; it names the
-  ///         cap, the ranks, and the first order without room, which its grid marks.
-  /// @throws contract_error for activations that are not one number of at least 0 for each stage,
-  ///         or a negative cap.
+  /// Returns the orders of a greedy list schedule. Whenever a rank is idle, it takes the most
+  /// urgent order whose inputs are present and whose activations fit under the cap. At equal
+  /// urgency the first of the woven orders wins. The result need not be optimal, and a cap may lead
+  /// into a dead end. A cap holds forwards back only if there are backwards.
+  /// @throws blocked_order, an infeasible, if no rank can go on within the cap. It names the cap,
+  /// the ranks
+  ///         and the first order without room, which its grid marks.
+  /// @throws contract_error if the activations are not one number of at least 0 for each stage, or
+  /// if the
+  ///         cap is negative.
   [[nodiscard]] Orders run(const ListOptions& options) const {
     expects(options.cap >= 0, [&] {
       return Complaint{where(m_orders), "a cap is a number of activations",
@@ -79,14 +80,15 @@ class ListScheduler {
   impl::ListProblem<typename C::Time> m_problem;
 };
 
-/// `orders` in the order that list scheduling gives them; see ListScheduler.
-/// @throws blocked_order where no rank can go on within the cap.
+/// Returns `orders` in the order of list scheduling; see ListScheduler.
+/// @throws blocked_order if no rank can go on within the cap.
 template <Costs C>
 [[nodiscard]] Orders list_schedule(const Orders& orders, const C& costs,
                                    const ListOptions& options = {}, const StageSizes& sizes = {}) {
   return ListScheduler<C>(orders, costs, sizes).run(options);
 }
-/// The same with costs in braces: `list_schedule(orders, {.forward = 1, .backward = 2})`.
+/// Reorders under costs that are written as a braced list:
+/// `list_schedule(orders, {.forward = 1, .backward = 2})`.
 [[nodiscard]] Orders list_schedule(const Orders& orders, const StageCosts& costs,
                                    const ListOptions& options = {}, const StageSizes& sizes = {});
 

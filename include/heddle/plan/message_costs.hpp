@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// MessageCosts: what the actions of a collective take on a Machine, with messages as MPIs send
-/// them.
+/// MessageCosts: the times of the actions of a collective on a Machine, with the message protocols
+/// of MPI libraries.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -15,28 +15,29 @@
 
 namespace heddle::inline v0 {
 
-/// Costs of moves, combines and casts; all else costs nothing. A message of more than `eager` bytes
-/// travels when its receiver has answered, which takes two latencies more: the rendezvous protocol
-/// of MPIs.
+/// Costs of moves, combines and casts; other actions take no time. A message of more than `eager`
+/// bytes uses the rendezvous protocol of MPI libraries: it waits for an answer of its receiver,
+/// which takes two more latencies.
 class MessageCosts {
  public:
-  using Time = Seconds;  ///< what costs are in
+  using Time = Seconds;  ///< the type of costs
 
-  /// Over the links of `machine`; what is merged, converted or copied takes `per_byte`. Open MPI
-  /// asks first above 64 KiB over TCP.
-  /// @throws contract_error for a `per_byte` that is negative, infinite or not a number.
+  /// Constructs costs over the links of `machine`. Each byte that is merged, converted or copied
+  /// takes `per_byte` seconds. The default of `eager` is that of Open MPI over TCP.
+  /// @throws contract_error if `per_byte` is negative, infinite or not a number.
   explicit MessageCosts(Machine machine, Bytes eager = 64 * 1024, Seconds per_byte = 0.25e-9);
 
-  /// Whose links price the moves, and whose ports they share.
+  /// Returns the Machine whose links price the moves and whose ports they share.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
-  /// The cost of an action that is not a move.
+  /// Returns the cost of an action that is not a move.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Kind kind = schedule[id].kind;
     return kind == Kind::combine || kind == Kind::cast
                ? m_per_byte * static_cast<double>(bytes(schedule, id))
                : 0;
   }
-  /// The cost of a move, by the link between its two ranks; of a copy within one, per byte.
+  /// Returns the cost of a move, by the link between its two ranks, or per byte if it is a copy
+  /// within a rank.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
     const Queue& queue = schedule[schedule[id].queue];
     const Bytes size = bytes(schedule, id);
@@ -44,7 +45,7 @@ class MessageCosts {
     const Link& link = m_machine.link(queue.from, queue.to);
     return {link.occupancy(size), (size > m_eager ? 3 : 1) * link.latency};
   }
-  /// How long a move keeps what it shares.
+  /// Returns the time for which a move keeps a shared resource.
   [[nodiscard]] Seconds occupancy(const Schedule& schedule, ActionId id,
                                   const Shared& shared) const {
     return shared.occupancy(bytes(schedule, id));

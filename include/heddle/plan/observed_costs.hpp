@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// ObservedCosts: what actions and transfers take, learned from measured steps while a program
-/// runs. Prices any Schedule of the same stages and ranks, for deciding which to run next.
+/// ObservedCosts: learns the times of actions and transfers from measured steps while a program
+/// runs. They price any Schedule of the same stages and ranks, in order to choose the one to run
+/// next.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,37 +23,39 @@
 
 namespace heddle::inline v0 {
 
-/// A cost per (kind, stage) and a time per message between two stages, each smoothed over the steps
-/// that were observed: new = weight * seen + (1 - weight) * old. Zero for what was never seen. By
-/// stages and not by ranks, so that what replicas of a pipeline took prices the pipeline.
+/// A cost per (kind, stage) and a time per message between two stages. Each is smoothed over the
+/// observed steps, new = weight * seen + (1 - weight) * old, and is zero if it was never seen.
+/// Costs belong to stages and not to ranks, so the times of the replicas of a pipeline price the
+/// pipeline.
 ///
-/// What a step shows of an action is the median of its durations. A transfer shows only where its
-/// receiver waited for it, for else it may have been there long before it was looked for; the first
-/// one to a rank counts in any case. What is kept is the mean of both directions of a pair of
-/// stages: what is left of a difference between their clocks adds to one what it takes from the
-/// other.
+/// A step gives the median of the durations of an action. A transfer counts only if its receiver
+/// waited for it, because otherwise it may have arrived long before; the first transfer to a rank
+/// always counts. The time of a pair of stages is the mean of both directions, because an offset
+/// between their clocks adds to one direction and subtracts from the other.
 class ObservedCosts {
  public:
-  using Time = Seconds;  ///< what costs are in
+  using Time = Seconds;  ///< the type of costs
 
-  /// What a step counts for beside all those before: a change is half learned from the first step
-  /// that shows it, and a single outlier is forgotten as fast.
+  /// The weight of a new step; all steps before have 1 - weight. Half of a change is learned from
+  /// the first step that shows it, and a single outlier is forgotten equally fast.
   static constexpr double weight = 0.5;
 
-  /// Learns from a measured step. Clocks of two ranks may differ, so a transfer may seem to take
-  /// less than no time.
-  /// @throws contract_error for an action of a negative, infinite or undefined duration, or such a
-  ///         transfer that is not finite; then nothing is learned from the step.
+  /// Learns from a measured step. The clocks of two ranks may differ, so the time of a transfer may
+  /// be negative.
+  /// @throws contract_error if the duration of an action is negative, infinite or undefined, or if
+  /// that of
+  ///         a transfer is not finite; then nothing is learned from the step.
   void observe(const Timeline& step);
 
-  /// The cost of an action that is not a move.
+  /// Returns the cost of an action that is not a move.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const std::size_t at = index(schedule[id]);
     return at < m_actions.size() ? std::max(m_actions[at], 0.0) : 0;
   }
-  /// The cost of a move, all of it occupancy: a link carries one message after another.
+  /// Returns the cost of a move. It is all occupancy, because a link carries one message after
+  /// another.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const;
-  /// The time of one message between two stages, in either direction.
+  /// Returns the time of one message between two stages, in either direction.
   [[nodiscard]] Seconds between(Stage a, Stage b) const;
 
  private:
@@ -61,7 +64,7 @@ class ObservedCosts {
 
   [[nodiscard]] static Complaint no_time(const Schedule& schedule, ActionId id, Seconds took);
 
-  /// The stages whose buffers a move reads and writes.
+  /// Returns the stages whose buffers a move reads and writes.
   [[nodiscard]] static Pair ends(const Schedule& schedule, ActionId move);
 
   [[nodiscard]] static std::size_t index(const Action& action) {

@@ -45,7 +45,7 @@ HEDDLE_INLINE void ObservedCosts::observe(const Timeline& step) {
         continue;
       awaited[after.action] = true;
       const auto& span = step[ActionId{after.action}];
-      // A tenth of it: looking whether a message is there takes some time, too.
+      // A tenth of the time is the threshold, because a test for a message takes some time, too.
       const Seconds took = span.arrival - span.start;
       expects(std::isfinite(took), [&] { return no_time(schedule, ActionId{after.action}, took); });
       if (span.arrival - worked[+rank] > took / 10)

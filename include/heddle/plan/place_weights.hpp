@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// place_weights(): where the W of zero-bubble orders are best, for given costs. The generators
-/// assume that F, I and W take equally long and transfers no time; a profile says otherwise.
+/// place_weights(): finds the best places of the W of zero-bubble orders under given costs. The
+/// generators assume that F, I and W take equally long and that transfers take no time; profiles
+/// differ from that.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,18 +23,18 @@
 
 namespace heddle::inline v0::plan {
 
-/// What place_weights() found.
+/// The result of place_weights().
 template <class Time>
 struct PlacedWeights {
-  Orders orders;       ///< the best
-  Time makespan = {};  ///< that simulate() gives them
-  std::string rule;    ///< where they come from; "as given" where no placing did better
+  Orders orders;       ///< the best orders
+  Time makespan = {};  ///< their makespan by simulate()
+  std::string rule;    ///< the placing that gave them; "as given" if no placing was better
 };
 
 namespace impl {
 
-/// What every order takes under `costs`, and the longest transfer, for the passes that ask for
-/// them in plain numbers.
+/// Returns the time of every order under `costs` and the longest transfer, as plain numbers for
+/// passes.
 template <Costs C>
 [[nodiscard]] schedule::FillOptions fill_options(const Schedule& woven, const C& costs) {
   std::size_t stages = 0;
@@ -65,11 +66,11 @@ template <Costs C>
           .transfer = longest};
 }
 
-/// Whether any backward is split.
+/// Returns true if a backward is split.
 [[nodiscard]] bool has_weights(const Orders& orders);
 
-/// Calls `consider(orders, rule)` for what fill_idle_with_weights() makes of `orders`, once for
-/// every least share of a W that a gap must hold.
+/// Calls `consider(orders, rule)` with the results of fill_idle_with_weights(), once for every
+/// least share of a W that a gap must hold.
 template <class Consider>
 void try_placings(const Orders& orders, schedule::FillOptions options, const Consider& consider) {
   for (const double share : {1.0, 0.75, 0.5, 0.25, 0.0}) {
@@ -81,13 +82,15 @@ void try_placings(const Orders& orders, schedule::FillOptions options, const Con
 
 }  // namespace impl
 
-/// The best of `orders` as they are and of what fill_idle_with_weights() makes of them under
-/// `costs` with gaps that hold a whole W, three, two or one quarter of it, or anything: best is the
-/// smallest makespan of simulate(), then the first. No rank keeps more activations than the one
-/// that keeps most under `orders`. F and I stay in their order; coordinate() finds others.
+/// Returns the best of `orders` and of the results of fill_idle_with_weights() under `costs`, with
+/// gaps that hold a whole W, three quarters, half or a quarter of it, or any part. The best has the
+/// smallest makespan of simulate(); at equal makespans the first wins. No rank keeps more
+/// activations than the maximum over the ranks of `orders`. F and I keep their order; coordinate()
+/// tries other orders.
 ///
-/// One switch of the search of Qi et al. ("Zero bubble pipeline parallelism", ICLR'24) in degrees;
-/// its others, forwards ahead and which of F and I goes first, are the choice of `orders`.
+/// This is one switch of the search of Qi et al. ("Zero bubble pipeline parallelism", ICLR'24), in
+/// degrees. Its other switches, the number of forwards ahead and whether F or I goes first, are the
+/// choice of `orders`.
 /// @throws infeasible, contract_error as weave() and fill_idle_with_weights() do.
 template <Costs C>
 [[nodiscard]] PlacedWeights<typename C::Time> place_weights(const Orders& orders, const C& costs,
@@ -103,8 +106,8 @@ template <Costs C>
   });
   return best;
 }
-/// The same with costs in braces: `place_weights(orders, {.forward = 1, .backward_input = 1.2,
-/// .backward_weight = 0.8})`.
+/// Places W under costs that are written as a braced list: `place_weights(orders, {.forward = 1,
+/// .backward_input = 1.2, .backward_weight = 0.8})`.
 [[nodiscard]] PlacedWeights<Seconds> place_weights(const Orders& orders, const StageCosts& costs,
                                                    const StageSizes& sizes = {});
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Priorities: which of the orders that could run a rank takes. For list_schedule(); write your own
-/// as any callable from a Candidate to an Urgency.
+/// Priorities of list_schedule(): they decide which of its ready orders a rank takes. A priority is
+/// any callable from a Candidate to an Urgency; you can write your own.
 
 #include <array>
 #include <functional>
@@ -15,51 +15,52 @@
 
 namespace heddle::inline v0::plan {
 
-/// An order, and where it stands in the whole.
+/// An order and its position in the pipeline.
 struct Candidate {
-  Order order;     ///< what would be computed
-  Rank rank;       ///< by whom
-  int turn = 0;    ///< how many microbatches of the stage come before this one on that rank
-  int level = 0;   ///< of its stage, by stage_levels()
-  int levels = 1;  ///< how many levels there are
+  Order order;     ///< the order
+  Rank rank;       ///< the rank that would compute it
+  int turn = 0;    ///< number of earlier microbatches of the stage on that rank
+  int level = 0;   ///< the level of its stage, by stage_levels()
+  int levels = 1;  ///< the number of levels
 
-  /// Whether it is a forward.
+  /// Returns true if the order is a forward.
   [[nodiscard]] bool forward() const noexcept { return order.kind == Kind::forward; }
-  /// How many stages the microbatch has behind it, forwards and backwards.
+  /// Returns the number of stages that the microbatch has passed, forwards and backwards.
   [[nodiscard]] int progress() const noexcept { return forward() ? level : 2 * levels - 1 - level; }
 };
 
-/// How urgent an order is, compared number by number; the smallest goes first.
+/// The urgency of an order. It is compared number by number, and the smallest goes first.
 using Urgency = std::array<int, 3>;
 
-/// Says how urgent an order is. Asked once for each, before the schedule is made.
+/// A function that returns the urgency of an order. It is called once per order, before scheduling.
 using Priority = std::function<Urgency(const Candidate&)>;
 
-/// Backwards before forwards, so that memory is let go; then the oldest microbatch.
+/// Takes backwards before forwards, which releases memory; then the oldest microbatch.
 [[nodiscard]] Urgency backward_first(const Candidate& candidate);
-/// Forwards before backwards, so that other ranks get work; then the oldest microbatch.
+/// Takes forwards before backwards, which gives other ranks work; then the oldest microbatch.
 [[nodiscard]] Urgency forward_first(const Candidate& candidate);
-/// The oldest microbatch; then what has come furthest.
+/// Takes the oldest microbatch first; then the order with the most progress.
 [[nodiscard]] Urgency microbatch_first(const Candidate& candidate);
-/// The stage furthest from the data; then backwards; then the oldest microbatch.
+/// Takes the stage that is furthest from the data first; then backwards; then the oldest
+/// microbatch.
 [[nodiscard]] Urgency deepest_first(const Candidate& candidate);
-/// By slots: microbatch by microbatch, each passing the levels one a slot, down and up again. Two
-/// slots from one microbatch to the next are Chimera's rule (Li and Hoefler, SC'21), which has the
-/// forward of microbatch m on level l in slot 2 m + l; other spacings prefer the oldest microbatch
-/// more, or what has the longest way before it.
+/// Takes orders by slots. Each microbatch passes one level per slot, down and up again, and the
+/// next microbatch follows some slots later. Two slots are Chimera's rule (Li and Hoefler, SC'21),
+/// which puts the forward of microbatch m on level l into slot 2 m + l. Wider spacings prefer the
+/// oldest microbatch, and narrower spacings prefer orders with the least progress.
 struct SlotFirst {
-  int half_slots = 4;  ///< from one microbatch to the next
+  int half_slots = 4;  ///< half slots from one microbatch to the next
 
-  /// Its slot; at equal slots backwards go first.
+  /// Returns the slot of the order. At equal slots backwards go first.
   [[nodiscard]] Urgency operator()(const Candidate& candidate) const;
 };
-/// W last, so that the gradients of weights fill idle time or make room under a cap; all others by
-/// `rule`. Only of use for orders whose backward is split. With the default and equal costs, a cap
-/// of P activations on a chain of P ranks gives the step of ZB-H1.
+/// Takes W last and all other orders by `rule`, so that gradients of weights fill idle time or make
+/// room under a cap. It is useful only if the backward is split. With the default rule, equal costs
+/// and a cap of P activations on a chain of P ranks, it gives the step of ZB-H1.
 struct WeightsLast {
   Priority rule = SlotFirst{};  ///< for everything but W
 
-  /// That of the rule; for W, what comes after everything else, the oldest microbatch first.
+  /// Returns the urgency of the rule. W come after all other orders, the oldest microbatch first.
   [[nodiscard]] Urgency operator()(const Candidate& candidate) const;
 };
 

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// ScheduleChoice: which of several Schedules of the same work to run next, decided anew from
-/// measured steps and the memory there is. AdaptiveRunner (execute/) runs what it chooses.
+/// ScheduleChoice: chooses which of several Schedules of the same work to run next. It decides
+/// again after each measured step and when the available memory changes. AdaptiveRunner (execute/)
+/// runs its choice.
 
 #include <cstddef>
 #include <limits>
@@ -19,59 +20,61 @@
 
 namespace heddle::inline v0 {
 
-/// One of several candidates, such as 1F1B in groups of 1, 2 and 4 microbatches: the order in which
-/// they are given is the order of preference, so the one that needs least memory comes first.
+/// A choice among several candidates, such as 1F1B in groups of 1, 2 and 4 microbatches. Candidates
+/// are given in the order of preference; put the one with the least memory first.
 ///
-/// After a measured step every candidate that fits is simulated at the observed costs. Wanted is
-/// the first that is predicted to take at most gain / 2 longer than the fastest. It becomes the
-/// choice where the present one no longer fits, comes later in the order, or is predicted to take
-/// more than `gain` longer. Between the two thresholds nothing changes, so that noise does not
-/// swing the choice to and fro, and a link that is free again leads back to the first candidate.
+/// After a measured step every candidate that fits is simulated at the observed costs. The wanted
+/// candidate is the first that is predicted to take at most gain / 2 longer than the fastest. It
+/// becomes the choice if the present choice no longer fits, comes later in the order, or is
+/// predicted to take more than `gain` longer. Between the two thresholds nothing changes, so noise
+/// does not swing the choice to and fro. When a link is free again, the choice returns to the first
+/// candidate.
 ///
-/// After Wang et al., "Ada-Grouper: Accelerating pipeline parallelism in preempted network by
-/// adaptive group-scheduling for micro-batches" (2023), which measures transfers and prices plans
-/// while it trains; the hysteresis is ours. The same steps give the same choice on every rank.
+/// The method follows Wang et al., "Ada-Grouper: Accelerating pipeline parallelism in preempted
+/// network by adaptive group-scheduling for micro-batches" (2023), which measures transfers and
+/// prices plans while it trains. The hysteresis is an addition. The choice is deterministic: the
+/// same steps give the same choice on every rank.
 class ScheduleChoice {
  public:
-  /// How much longer than the wanted candidate the present one must be predicted to take before a
-  /// later one takes its place, as a share of the wanted one's time. Half of it is how much longer
-  /// than the fastest the wanted one may take.
+  /// The hysteresis. A later candidate replaces the present choice if the choice is predicted to
+  /// take more than this share longer than the wanted candidate. The wanted candidate may take half
+  /// of this share longer than the fastest.
   static constexpr double gain = 0.02;
 
-  /// Among `candidates`, each with the memory of fold_to_live() at most `memory` bytes a rank, as
-  /// far as they know the sizes of their buffers; see as_run(). The first choice is the first that
-  /// fits: nothing is known of costs.
-  /// @throws contract_error for no candidates, or different numbers of ranks.
-  /// @throws infeasible where none fits.
+  /// Constructs a choice among `candidates`. A candidate fits if fold_to_live() needs at most
+  /// `memory` bytes on every rank, as far as it knows the sizes of its buffers; see as_run(). The
+  /// first choice is the first candidate that fits, because no costs are known yet.
+  /// @throws contract_error if there are no candidates, or if their numbers of ranks differ.
+  /// @throws infeasible if no candidate fits.
   explicit ScheduleChoice(std::vector<Schedule> candidates,
                           Bytes memory = std::numeric_limits<Bytes>::max());
 
-  /// What is to run.
+  /// Returns the Schedule to run.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_candidates[m_current]; }
-  /// Its number among the candidates.
+  /// Returns its number among the candidates.
   [[nodiscard]] std::size_t current() const noexcept { return m_current; }
-  /// The candidates, as they were given.
+  /// Returns the candidates in the given order.
   [[nodiscard]] const std::vector<Schedule>& candidates() const noexcept { return m_candidates; }
 
-  /// Learns from a measured step of any candidate. True where the choice changes.
+  /// Learns from a measured step of any candidate. Returns true if the choice changes.
   bool observe(const Timeline& step);
 
-  /// What the candidates need, read off the same ones as they run: with the sizes of all buffers,
-  /// which perhaps only the model knows (see Runner::prepare), and folded. True where the choice
-  /// changes.
-  /// @throws contract_error for another number of them.
-  /// @throws infeasible where none fits.
+  /// Updates the memory needs from the candidates in the form in which they run: folded, and with
+  /// the sizes of all buffers, which may be known only to the model (see Runner::prepare). Returns
+  /// true if the choice changes.
+  /// @throws contract_error if their number differs from that of the candidates.
+  /// @throws infeasible if no candidate fits.
   bool as_run(std::span<const Schedule> candidates);
 
-  /// From now on a rank has `memory` bytes for transient storage. True where the choice changes.
-  /// @throws infeasible where no candidate fits; the limit and the choice stay as they were then.
+  /// Sets the transient storage of a rank to `memory` bytes. Returns true if the choice changes.
+  /// @throws infeasible if no candidate fits; then the limit and the choice do not change.
   bool limit(Bytes memory);
 
-  /// What was learned.
+  /// Returns the observed costs.
   [[nodiscard]] const ObservedCosts& costs() const noexcept { return m_costs; }
-  /// The predicted time of each candidate; zeros before the first step.
+  /// Returns the predicted time of each candidate, which is zero before the first step.
   [[nodiscard]] std::span<const Seconds> predicted() const noexcept { return m_times; }
-  /// Transient bytes of each candidate on the rank that needs most.
+  /// Returns the transient bytes of each candidate on the rank that needs most.
   [[nodiscard]] std::span<const Bytes> needs() const noexcept { return m_needs; }
 
  private:

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// How a collective goes among ranks of which some share memory. For collective calls, and for what
-/// chooses how they are made.
+/// The algorithms and Schedules of collectives among ranks that share memory, for collective calls
+/// and for the choice of their algorithms.
 
 #include <cstdint>
 #include <vector>
@@ -17,49 +17,49 @@
 
 namespace heddle::inline v0 {
 
-/// Fewer bytes than these are as fast in messages.
+/// The least bytes for which shared memory is tried; below, messages are as fast.
 inline constexpr Bytes least_shared_bytes = Bytes{32} << 10;
 
-/// Most bytes of a block in a segment of a collective within one host: in a cache from one action
-/// to the next.
+/// The most bytes of a block in a segment of a collective within one host. Such a block stays in a
+/// cache from one action to the next.
 inline constexpr Bytes shared_piece = Bytes{64} << 10;
 
-/// Whether all ranks share memory; `domains` has one number per rank.
+/// Returns true if all ranks share memory. `domains` has one number per rank.
 [[nodiscard]] bool all_share(const std::vector<std::uint32_t>& domains);
 
-/// Whether any do.
+/// Returns true if at least two ranks share memory. `domains` has one number per rank.
 [[nodiscard]] bool any_share(const std::vector<std::uint32_t>& domains);
 
-/// By which algorithm a collective goes among ranks that are near each other: straight from each to
-/// each, from and to a root along a tree.
+/// Returns the algorithm of a collective among ranks that are near each other: `direct` if it
+/// performs the collective, else a tree from or to the root.
 [[nodiscard]] schedule::Algorithm algorithm_inside(schedule::Collective collective);
 
-/// By which algorithm a collective goes among ranks that share memory as `domains` say, `outer`
-/// being that among the domains, and over which levels, which it leaves in `options`: in one domain
-/// as algorithm_inside() says; in levels, where levels_of() finds them and they perform it; else by
-/// `outer` among all.
+/// Returns the algorithm of a collective among ranks that share memory by `domains`, and sets the
+/// levels of `options`. In one domain it is algorithm_inside(). If levels_of() finds levels that
+/// perform the collective, it is the hierarchical algorithm, with `outer` among the domains. Else
+/// it is `outer` among all ranks.
 [[nodiscard]] schedule::Algorithm shared_algorithm(schedule::Collective collective,
                                                    schedule::Algorithm outer,
                                                    schedule::CollectiveOptions& options,
                                                    const std::vector<std::uint32_t>& domains);
 
-/// A collective that goes by such an algorithm, by messages still. Within one domain it is done in
-/// segments, where it is one in place.
+/// Returns the Schedule of a collective by shared_algorithm(), which still has messages. If all
+/// ranks share memory and the collective works in place, it is done in segments.
 /// @throws what schedule::collective() throws.
 [[nodiscard]] Schedule collective_in_domains(schedule::Collective collective,
                                              schedule::Algorithm algorithm,
                                              const schedule::CollectiveOptions& options,
                                              const std::vector<std::uint32_t>& domains);
 
-/// What a rank copies out before it uses the same memory again, unless it has less: more than a
-/// second cache holds. As long as the rank that has read a line keeps it there, to write the line
-/// again takes three times as long.
+/// The bytes that a rank copies out before it uses the same memory again, if it has so many. They
+/// are more than a second-level cache holds, because writing a line takes three times as long while
+/// the rank that has read it keeps it in its cache.
 inline constexpr Bytes shared_outbox = Bytes{2} << 20;
 
-/// `schedule`, whose data lies anywhere, for ranks that share memory as `domains` say: what they
-/// read of each other is copied out, to no more slots than `shared_outbox` has where the parts are
-/// of one size, and it needs no more.
-/// @throws contract_error where `domains` have not one number per rank.
+/// Returns `schedule` for ranks that share memory by `domains` and whose data lies anywhere. Data
+/// that ranks read from each other is copied out first. If all parts have one size, the copies use
+/// at most the slots that fit `shared_outbox`.
+/// @throws contract_error if `domains` does not have one number per rank.
 [[nodiscard]] Schedule share_copies(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains);
 

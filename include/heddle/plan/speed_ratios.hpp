@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// SpeedRatios: how fast workers are relative to each other, learned from what they took, and the
-/// division of a range that follows from it. For cores of several kinds and for a host beside its
-/// device; pattern/balance.hpp runs it on threads.
+/// SpeedRatios: learns the relative speeds of workers from measured times and divides a range of
+/// items by them. It serves cores of several kinds, and a host beside its device.
+/// pattern/balance.hpp runs it on threads.
 
 #include <cstdint>
 #include <span>
@@ -16,53 +16,56 @@
 
 namespace heddle::inline v0 {
 
-/// The items [first, last) of one worker; empty where both are equal.
+/// The items [first, last) of one worker. The range is empty if both are equal.
 struct ItemRange {
   std::int64_t first = 0;  ///< the first item
   std::int64_t last = 0;   ///< one past the last
 
-  /// Number of items.
+  /// Returns the number of items.
   [[nodiscard]] constexpr std::int64_t size() const noexcept { return last - first; }
   friend constexpr bool operator==(const ItemRange&, const ItemRange&) = default;
 };
 
-/// The relative speeds of workers at one kind of work. Workers differ by kernel (cores with wide
-/// vectors gain where there is arithmetic, not where there is memory traffic), so keep one of these
-/// for each kernel. Divide with `split`, run, and tell what it took with `observe`.
+/// The relative speeds of workers for one kind of work. Use one object per kernel, because the
+/// speeds depend on the kernel: wide vectors speed up arithmetic but not memory traffic. Divide the
+/// items with `split`, run, and pass the times to `observe`.
 ///
-/// The rule is that of Neural Speed's dynamic method for hybrid CPUs: work in proportion to the
-/// ratios, and after each round the measured ratios, smoothed by `weight`. Nothing is stolen.
+/// The rule is that of Neural Speed's dynamic method for hybrid CPUs. Workers get work in
+/// proportion to their ratios, and after each round the measured ratios are smoothed by `weight`.
+/// There is no work stealing.
 class SpeedRatios {
  public:
-  /// What a measured ratio counts for beside the ratio so far. At constant speeds the error of a
-  /// ratio shrinks by 1 - weight each round: from 1:1 at a true 3:1 the efficiencies are 0.50,
-  /// 0.85, 0.955 and 0.987.
+  /// The weight of a measured ratio; the ratio so far has 1 - weight. At constant speeds the error
+  /// of a ratio shrinks by the factor 1 - weight in each round. If the ratios start at 1:1 and the
+  /// true ratio is 3:1, the efficiencies are 0.50, 0.85, 0.955 and 0.987.
   static constexpr double weight = 0.7;
 
-  /// Equal ratios for `workers` workers, whose shares begin at multiples of `tile` items.
-  /// @throws contract_error where either is below 1.
+  /// Constructs equal ratios for `workers` workers. Their ranges begin at multiples of `tile`
+  /// items.
+  /// @throws contract_error if either number is below 1.
   explicit SpeedRatios(int workers, std::int64_t tile = 1);
 
-  /// The share of each worker in the speed of all. They add up to 1.
+  /// Returns the share of each worker in the total speed. The shares add up to 1.
   [[nodiscard]] const std::vector<double>& values() const noexcept { return m_ratios; }
 
-  /// Divides the items [0, items): consecutive ranges, one for each worker in order. Of all
-  /// divisions into whole tiles (the last may be shorter) it is one that ends first by the ratios,
-  /// except that every worker gets a tile where there are enough, however slow it was: who is not
-  /// measured could never come back. Where there are fewer tiles than workers, slow ones get none.
-  /// @throws contract_error for a negative number of items.
+  /// Divides the items [0, items) into consecutive ranges, one for each worker in order. The ranges
+  /// are whole tiles; the last tile may be shorter. The division minimises the predicted time, but
+  /// every worker gets at least one tile if there are enough, because a worker that is not measured
+  /// could never get faster. If there are fewer tiles than workers, slow workers get none.
+  /// @throws contract_error if `items` is negative.
   [[nodiscard]] std::vector<ItemRange> split(std::int64_t items) const;
 
-  /// Learns from one round: worker w took `times[w]` seconds for `ranges[w]`. A worker without
-  /// items was not measured: its time is not looked at, and its ratio stays.
-  /// @throws contract_error where there is not one range and one time for each worker, or where a
-  ///         worker with items took a time that is not positive and finite; nothing is learned
-  ///         then.
+  /// Learns from one round in which worker w took `times[w]` seconds for `ranges[w]`. If a worker
+  /// had no items, its time is ignored and its ratio stays.
+  /// @throws contract_error if there is not one range and one time for each worker, or if the time
+  /// of a
+  ///         worker with items is not positive and finite; then nothing is learned.
   void observe(std::span<const ItemRange> ranges, std::span<const Seconds> times);
 
  private:
-  /// Tiles for each worker: what its ratio gives it for certain, then one at a time to the worker
-  /// who would end first with it (D'Hondt's method, which minimises the largest tiles / ratio).
+  /// Returns the tiles of each worker. Each gets its ratio rounded down; the others are given one
+  /// by one to the worker that would end first (D'Hondt's method, which minimises the largest tiles
+  /// / ratio).
   [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t tiles) const;
 
   void check(std::span<const ItemRange> ranges, std::span<const Seconds> times) const;
