@@ -26,7 +26,7 @@ struct ScheduleBody {
   std::string name;
   int ranks = 0;
   std::vector<std::string> labels;
-  std::vector<std::uint32_t> domains;  ///< of every rank; empty if no two ranks share memory
+  std::vector<std::uint32_t> domains;  ///< by rank; empty if no two share memory
   std::vector<Buffer> buffers;
   std::vector<Queue> queues;
   std::vector<Action> actions;

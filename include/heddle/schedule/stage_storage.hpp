@@ -36,10 +36,10 @@ inline constexpr const char* gradients = "gradients";
 /// parameters bytes per stage. They may be zero if only the order matters. A Runner replaces them
 /// by the sizes of the model.
 struct StageSizes {
-  Bytes activation = 0;        ///< of the output of a stage, and of its gradient
-  Bytes saved = 0;             ///< of the data kept from the forward to the backward pass
-  Bytes delta = 0;             ///< of the data kept from I to W
-  Bytes parameters = 0;        ///< of the parameters of the stage; its gradients have the same size
+  Bytes activation = 0;        ///< output of a stage, and its gradient
+  Bytes saved = 0;             ///< data kept from the forward to the backward pass
+  Bytes delta = 0;             ///< data kept from I to W
+  Bytes parameters = 0;        ///< parameters of the stage; the gradients have the same size
   Scalar type = Scalar::byte;  ///< the type of the elements of all these buffers
 };
 

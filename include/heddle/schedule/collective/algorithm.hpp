@@ -26,7 +26,7 @@ enum class Collective : std::uint8_t {
   scatter,         ///< rank r's output is block r of the root's input
   barrier,         ///< no rank continues before all ranks have arrived; no bytes
   inclusive_scan,  ///< rank r's data is the merge of the data of ranks 0 to r, in rank order
-  exclusive_scan,  ///< as inclusive_scan, of ranks 0 to r - 1; rank 0's data stays unchanged
+  exclusive_scan,  ///< the same for ranks 0 to r - 1; rank 0's data stays unchanged
 };
 
 /// Number of collectives.

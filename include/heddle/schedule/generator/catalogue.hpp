@@ -31,12 +31,12 @@ enum class ShapeOption : std::uint8_t { none, stages_per_rank, group, pairs, mos
 
 /// A schedule of the catalogue.
 struct NamedSchedule {
-  std::string_view name;   ///< as users write it
+  std::string_view name;   ///< the name that users write
   std::string_view call;   ///< the same schedule in C++: a call of a function in heddle::schedule
   std::string_view about;  ///< a description in one line
   Orders (*orders)(const PipelineShape&);  ///< throws infeasible if the shape has no such schedule
-  bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients are
-                            ///< those of the serial model
+  bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients
+                            ///< equal the gradients of the serial model
   bool branches = false;    ///< for a model of two branches with a joint loss, not for a chain
   ShapeOption heeds = ShapeOption::none;  ///< the further option of the shape that it uses
 };

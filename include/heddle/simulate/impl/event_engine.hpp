@@ -22,7 +22,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// What the messages of each queue share, one list after another.
+/// The shared links and ports of the messages of each queue, one list after another.
 class Routes {
  public:
   Routes(const Schedule& schedule, const Machine& machine);
@@ -112,8 +112,8 @@ class EventEngine {
   }
 
  private:
-  /// Of one action: where the edges to those that wait for it begin, which end where those of the
-  /// next begin, and how many ends that its own ends wait for are not known yet.
+  /// The state of an action: the begin of its edges to actions that wait for it (they end where the
+  /// edges of the next action begin), and the number of unknown ends that its own ends wait for.
   struct Node {
     std::uint32_t edges = 0;
     std::uint32_t source = 0;

@@ -75,7 +75,7 @@ class JsonObject {
     m_out += static_cast<char>('0' + rest % 10);
     return *this;
   }
-  /// Where the value of `key` begins, which the caller appends.
+  /// Begins the value of `key`, which the caller appends.
   std::string& value(std::string_view key) {
     name(key);
     return m_out;

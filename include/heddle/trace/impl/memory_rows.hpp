@@ -39,7 +39,7 @@ class MemoryRows {
   /// Whether the curves are in bytes.
   [[nodiscard]] bool sized() const noexcept { return m_sized; }
 
-  /// What a rank holds at most, as its row says.
+  /// Returns the label of a row: the most that the rank holds.
   [[nodiscard]] std::string label(std::size_t rank) const {
     const MemoryUse& use = m_ranks[rank];
     const std::string live = text(peak(use.activations).parts, " live");

@@ -52,7 +52,7 @@ class Shades {
     if (action.kind > Kind::backward) return 0;
     return m_pipelines ? m_pipeline.at(action.item) : m_stage.at(action.stage);
   }
-  /// What shades above 0 mean, for a legend.
+  /// Returns the meaning of shades above 0, for a legend.
   [[nodiscard]] const char* meaning() const noexcept {
     if (!m_pipelines) return "a further stage of the rank";
     return m_shades == 2 ? "a microbatch of the other direction"
@@ -71,7 +71,7 @@ class Shades {
   const Schedule& m_schedule;
   bool m_pipelines = false;                ///< a stage is on several ranks
   std::map<Stage, std::size_t> m_stage;    ///< its number on its rank, unless m_pipelines
-  std::map<Item, std::size_t> m_pipeline;  ///< of a microbatch
+  std::map<Item, std::size_t> m_pipeline;  ///< the pipeline of a microbatch
   std::size_t m_shades = 1;
 };
 

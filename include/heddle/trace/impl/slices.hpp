@@ -30,8 +30,8 @@ struct Slice {
   Nanoseconds end = 0;
 };
 
-/// What to draw of every action: `here` on its queue's track at the rank it starts on, and for
-/// moves between ranks `there` on the track of the receiver.
+/// The slices that are drawn for every action: `here` on its queue's track at the rank where it
+/// starts, and for moves between ranks `there` on the track of the receiver.
 ///
 /// Per queue, in list order: starts do not decrease; a slice ends where the next one of its track
 /// starts, if not before (several sends of a channel may be in flight at once); a delivery is drawn

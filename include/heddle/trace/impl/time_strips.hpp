@@ -32,7 +32,7 @@ class TimeStrips {
   /// Lines of `columns` characters, `bands` for each rank, one after the other in time.
   struct Drawing {
     std::size_t columns = 0;
-    std::vector<std::vector<std::string>> bands = {};  ///< of each band the lines of the ranks
+    std::vector<std::vector<std::string>> bands = {};  ///< the lines of the ranks in each band
     bool all_named = false;  ///< every F, B, I and W that takes time has its name somewhere
   };
 
@@ -97,7 +97,7 @@ class TimeStrips {
   }
 
  private:
-  /// What an action covers of a rank's time, in seconds from the timeline's begin.
+  /// The time of a rank that an action covers, in seconds from the timeline's begin.
   struct Box {
     ActionId id;
     Rank rank;
@@ -137,7 +137,7 @@ class TimeStrips {
     return std::ceil(columns * (1 - 1e-12));
   }
 
-  /// Of every rank the cells, in each the box that covers most of it.
+  /// Returns the cells of every rank, each with the box that covers most of it.
   [[nodiscard]] std::vector<std::vector<Cell>> cover(std::size_t columns) const {
     std::vector<std::vector<Cell>> cells(static_cast<std::size_t>(m_schedule.ranks()),
                                          std::vector<Cell>(columns));

@@ -160,8 +160,8 @@ class TraceEvents {
     });
   }
 
-  /// What every rank holds: in bytes, or in parts where the schedule has no sizes. Parts of
-  /// different roles are not added.
+  /// Adds the memory that every rank holds: in bytes, or in parts if the schedule has no sizes.
+  /// Parts of different roles are not added.
   void add_counters(const Timeline& timeline) {
     const std::vector<MemoryUse> ranks = memory_use(timeline);
     const bool sized = std::any_of(ranks.begin(), ranks.end(),
