@@ -27,7 +27,7 @@ awk '
   !/^ *\/\/\// { inside = 0 }
   match($0, /\/\/\/< /) {
     sentence = substr($0, RSTART + 5)
-    if (sentence ~ /^(of|those|what|likewise|whose|which|that|as) /)
+    if (sentence ~ /^(of|those|likewise|whose) /)
       report("a docstring does not begin with \"" substr(sentence, 1, index(sentence, " ") - 1) "\": " sentence)
   }
   /^ *\/\// {
