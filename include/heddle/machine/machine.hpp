@@ -136,7 +136,7 @@ class Machine {
 
   std::vector<Device> m_devices;
   std::vector<Level> m_levels;
-  std::vector<Link> m_links;                ///< the links of all ordered pairs; empty if the levels give them
+  std::vector<Link> m_links;                ///< by ordered pair; empty if levels give them
   std::vector<std::vector<Ports>> m_ports;  ///< by level and group
   std::vector<Line> m_lines;
   std::vector<Shared> m_shared;              ///< ports and lines that have a limit
