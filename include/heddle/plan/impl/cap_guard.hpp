@@ -51,7 +51,7 @@ class CapGuard {
   void take(std::uint32_t rank, const Order& order);
 
  private:
-  /// What a microbatch has to do with a rank, in activations.
+  /// The activations of a microbatch on a rank.
   struct Share {
     std::uint32_t rank = 0;
     std::int64_t wanted = 0;  ///< by forwards that have not begun
@@ -70,7 +70,7 @@ class CapGuard {
   std::int64_t m_cap;
   const std::vector<std::int64_t>& m_activations;
   std::size_t m_stages;
-  std::vector<std::int64_t> m_room;  ///< of each rank, in activations
+  std::vector<std::int64_t> m_room;  ///< activations that each rank may still hold
   std::vector<Microbatch> m_items;
   std::vector<std::size_t> m_begun;  ///< items that have begun and are not finished, in that order
   bool m_looks_ahead = false;

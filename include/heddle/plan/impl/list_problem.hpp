@@ -40,7 +40,7 @@ struct ListNode {
 template <class Time>
 struct ListProblem {
   std::vector<ListNode<Time>> nodes;
-  std::vector<std::uint32_t> first, next;  ///< those that need node n are next[first[n]...]
+  std::vector<std::uint32_t> first, next;  ///< the successors of node n are next[first[n]...]
   std::vector<Candidate> candidates;       ///< by node; of no meaning for moves
   std::size_t ranks = 0;
   std::size_t channels = 0;

@@ -154,7 +154,7 @@ class ListRun {
   const ListProblem<Time>& m_problem;
   const ListOptions& m_options;
   CapGuard m_guard;
-  std::vector<std::uint32_t> m_inputs;  ///< of each node, still missing
+  std::vector<std::uint32_t> m_inputs;  ///< inputs that each node still needs
   std::vector<Time> m_channels;         ///< when each is free
   std::vector<RankState> m_ranks;
   std::vector<Urgency> m_urgency;
