@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout.hpp>
 
 #include "support/random_layout.hpp"
