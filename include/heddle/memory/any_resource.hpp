@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// AnyResource: a resource of a type that is not in the type.
+/// AnyResource: a type-erased handle of a resource.
 
 #include <concepts>
 #include <cstddef>
@@ -15,27 +15,27 @@
 
 namespace heddle::inline v0::memory {
 
-/// A handle of any Resource, for interfaces that are compiled once: a virtual call each time.
-/// Copies share the resource, which lasts as long as one of them. Views out of it are in the host's
-/// memory, so its blocks are, too.
+/// A type-erased handle of any Resource, for interfaces that are compiled once. Each call is a
+/// virtual call. Copies share the resource, which lives as long as one of them. Views allocated
+/// from it lie in host memory, so its blocks must be host memory too.
 class AnyResource {
  public:
-  /// Owns a resource that is given as a temporary, refers to another; see UpstreamOf.
+  /// Owns the resource if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
   template <class R>
   requires(!std::same_as<std::remove_cvref_t<R>, AnyResource> &&
            Resource<UpstreamOf<R>>) explicit AnyResource(R&& resource)
       : m_holder(
             std::make_shared<Holder<UpstreamOf<R>>>(UpstreamOf<R>(std::forward<R>(resource)))) {}
 
-  /// Of the resource.
+  /// Allocates from the resource.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_holder->allocate(bytes, alignment);
   }
-  /// To the resource.
+  /// Deallocates through the resource.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     m_holder->deallocate(block, bytes, alignment);
   }
-  /// Whether both are handles of one resource.
+  /// Returns whether both are handles of the same resource.
   friend bool operator==(const AnyResource&, const AnyResource&) = default;
 
  private:

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Arena: blocks that all come back at once, for what lives as long as a step does.
+/// Arena: blocks that are all deallocated at once, for data that live as long as one step.
 
 #include <algorithm>
 #include <concepts>
@@ -23,34 +23,34 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks one behind the other in chunks of its upstream, each chunk twice as large as the one
-/// before, or as large as a block needs. A block that is given back is free at once if it is the
-/// last one, as when all come back in the reverse order, and else with reset(). One thread at a
-/// time.
+/// A resource that places blocks one after the other in chunks of its upstream. Each chunk is twice
+/// as large as the one before, or larger if a block needs it. Deallocating the last block frees its
+/// memory at once, so all of it is free if blocks are deallocated in reverse order. Other blocks
+/// are free after reset(). Only one thread may use an Arena at a time.
 template <Resource Up>
 class Arena {
  public:
-  using Upstream = Up;  ///< where its chunks come from
+  using Upstream = Up;  ///< the resource that provides the chunks
 
-  /// The first chunk is of `chunk` bytes, and taken with the first block.
-  /// @throws contract_error for none.
+  /// Constructs an arena whose first chunk has `chunk` bytes. It is allocated with the first block.
+  /// @throws contract_error if `chunk` is 0.
   template <class Given>
   requires std::constructible_from<Up, Given> Arena(Given&& upstream, std::size_t chunk)
       : m_upstream(std::forward<Given>(upstream)), m_next_chunk(chunk) {
     expects(chunk > 0, [] { return Complaint{"heddle::memory::Arena", "chunks of 0 B"}; });
   }
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Arena(Arena&& other) noexcept requires std::move_constructible<Up>
       : m_upstream(std::move(other.m_upstream)),
         m_next_chunk(other.m_next_chunk),
         m_chunks(std::exchange(other.m_chunks, {})),
         m_current(std::exchange(other.m_current, 0)),
         m_gaps(std::exchange(other.m_gaps, {})) {}
-  /// No View of it lives, see ~Pool().
+  /// Releases all chunks. No View may still use the memory; see ~Pool().
   ~Arena() { release(); }
 
-  /// The next bytes of a chunk. @throws what the upstream throws, std::bad_alloc for what it
-  /// remembers.
+  /// Returns the next free bytes of a chunk. @throws the upstream's exceptions, and std::bad_alloc
+  /// if there is no memory for the arena's own records.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     std::size_t current = m_current;
@@ -63,7 +63,7 @@ class Arena {
     m_current = current;
     return block;
   }
-  /// Free with its alignment's gap if it is the last, else with reset().
+  /// Frees the block and its alignment gap if it is the last block. Others wait for reset().
   void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
     if (block == nullptr) return;
     Chunk& chunk = m_chunks[m_current];
@@ -75,7 +75,7 @@ class Arena {
     }
     while (m_chunks[m_current].used == 0 && m_current > 0) --m_current;
   }
-  /// Whether it lies in one of the chunks.
+  /// Returns whether the address lies in one of the chunks.
   [[nodiscard]] bool owns(const void* address) const noexcept {
     return std::any_of(m_chunks.begin(), m_chunks.end(), [&](const Chunk& chunk) {
       return reinterpret_cast<std::uintptr_t>(address) -
@@ -84,15 +84,15 @@ class Arena {
     });
   }
 
-  /// Takes all blocks back, and keeps the chunks for others. Blocks of before are not to be used
-  /// or given back any more; no View of it lives, see ~Pool().
+  /// Frees all blocks, and keeps the chunks for later blocks. Blocks that were allocated before
+  /// must not be used or deallocated any more. No View may still use the memory; see ~Pool().
   void reset() noexcept {
     impl::ListedView::expect_none_in(*this, "heddle::memory::Arena");
     for (Chunk& chunk : m_chunks) chunk.used = 0;
     m_gaps.clear();
     m_current = 0;
   }
-  /// Likewise, and gives the chunks back to the upstream.
+  /// Frees all blocks as reset() does, and returns the chunks to the upstream.
   void release() noexcept {
     reset();
     for (; !m_chunks.empty(); m_chunks.pop_back())
@@ -100,22 +100,22 @@ class Arena {
                             m_chunks.back().alignment);
   }
 
-  /// Bytes up to the last block, with gaps.
+  /// Returns the bytes up to the end of the last block in each chunk, including alignment gaps.
   [[nodiscard]] std::size_t used() const noexcept {
     std::size_t sum = 0;
     for (const Chunk& chunk : m_chunks) sum += chunk.used;
     return sum;
   }
-  /// Bytes of the chunks.
+  /// Returns the bytes of all chunks.
   [[nodiscard]] std::size_t reserved() const noexcept {
     std::size_t sum = 0;
     for (const Chunk& chunk : m_chunks) sum += chunk.bytes;
     return sum;
   }
-  /// Where its chunks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
-  /// "5 B of 4096 B used, chunks: 1".
+  /// Prints "5 B of 4096 B used, chunks: 1".
   friend std::ostream& operator<<(std::ostream& out, const Arena& arena) {
     return out << arena.used() << " B of " << arena.reserved()
                << " B used, chunks: " << arena.m_chunks.size();
@@ -128,7 +128,7 @@ class Arena {
     std::size_t alignment;
     std::size_t used = 0;
 
-    // Bytes to the next multiple of `alignment`.
+    // Returns the bytes to the next multiple of `multiple`.
     [[nodiscard]] std::size_t gap(std::size_t multiple) const noexcept {
       return -(reinterpret_cast<std::uintptr_t>(begin) + used) & (multiple - 1);
     }
@@ -137,7 +137,7 @@ class Arena {
       return wanted <= left && gap(multiple) <= left - wanted;
     }
   };
-  // Bytes that a block's alignment has left out.
+  // Bytes that were skipped to align a block.
   struct Gap {
     const void* end;
     std::size_t used_before;
@@ -151,7 +151,7 @@ class Arena {
     try {
       begin = m_upstream.allocate(size, alignment);
     } catch (const out_of_memory&) {
-      // What is there may do for this block.
+      // Try a chunk that is just large enough for this block.
       if (size == bytes) throw;
       size = bytes;
       begin = m_upstream.allocate(size, alignment);
@@ -164,11 +164,11 @@ class Arena {
   Up m_upstream;
   std::size_t m_next_chunk;
   std::vector<Chunk> m_chunks;
-  std::size_t m_current = 0;  // the chunk of the last block; those behind it are empty
-  std::vector<Gap> m_gaps;    // from the first block to the last
+  std::size_t m_current = 0;  // the chunk of the last block; later chunks are empty
+  std::vector<Gap> m_gaps;    // ordered from the first block to the last
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Arena(Given&&, std::size_t) -> Arena<UpstreamOf<Given>>;
 

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// ExecutionEvents: when the work of a Kokkos execution space instance is over, for StreamOrdered.
+/// ExecutionEvents: tell StreamOrdered when the work of a Kokkos execution space instance is
+/// complete.
 
 #include <memory>
 #include <type_traits>
@@ -17,45 +18,47 @@
 
 namespace heddle::inline v0::memory {
 
-/// Events of `Exec`. Where the device has none that we know, a mark is over only when it is waited
-/// for, by a fence of the instance: a StreamOrdered gives upstream nothing back before that has no
-/// more, and where sizes do not come again, wait() now and then.
+/// Events of `Exec` for a device whose native events are not supported. A mark is known to be
+/// complete only after wait(), which fences the instance. Hence a StreamOrdered returns nothing to
+/// its upstream until the upstream has no memory left. If block sizes seldom repeat, call
+/// StreamOrdered::wait() now and then.
 template <class Exec>
 struct ExecutionEvents {
   static_assert(Kokkos::is_execution_space_v<Exec>);
-  /// The instance.
+  /// The execution space instance.
   struct Mark {
-    Exec exec;  ///< whose work it is
+    Exec exec;  ///< the instance that does the work
   };
-  /// The end of what was launched so far.
+  /// Marks the end of the work launched so far.
   [[nodiscard]] static Mark record(const Exec& exec) { return {exec}; }
-  /// Whether that is known to be over.
+  /// Returns whether the work is known to be complete. It never is before wait().
   [[nodiscard]] static bool done(const Mark&) { return false; }
-  /// Until it is.
+  /// Waits until the work is complete.
   static void wait(const Mark& mark) { mark.exec.fence("heddle::memory::event"); }
 };
 
-/// Of spaces whose launches return when the work is done.
+/// Events of execution spaces whose launches return when the work is complete.
 template <class Exec>
 requires done_at_once<Exec>
 struct ExecutionEvents<Exec> {
-  /// There is nothing to wait for.
+  /// An empty mark, because there is nothing to wait for.
   struct Mark {};
-  /// The end of what was launched so far.
+  /// Marks the end of the work launched so far.
   [[nodiscard]] static Mark record(const Exec&) { return {}; }
-  /// It is over.
+  /// Returns true, because the work is complete.
   [[nodiscard]] static bool done(const Mark&) { return true; }
-  /// It is over.
+  /// Returns at once, because the work is complete.
   static void wait(const Mark&) {}
 };
 
 #if defined(KOKKOS_ENABLE_CUDA)
-/// CUDA's events, without times.
+/// CUDA events, without timing.
 template <>
 struct ExecutionEvents<Kokkos::Cuda> {
-  /// An event of the device.
+  /// A shared handle of a CUDA event.
   using Mark = std::shared_ptr<std::remove_pointer_t<cudaEvent_t>>;
-  /// The end of what was launched so far. @throws communication_error where CUDA makes none.
+  /// Marks the end of the work launched so far. @throws communication_error if CUDA reports an
+  /// error.
   [[nodiscard]] static Mark record(const Kokkos::Cuda& exec) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -63,15 +66,15 @@ struct ExecutionEvents<Kokkos::Cuda> {
     check(cudaEventRecord(event, exec.cuda_stream()));
     return mark;
   }
-  /// Whether that is over. @throws communication_error where CUDA reports another error.
+  /// Returns whether the work is complete. @throws communication_error if CUDA reports an error.
   [[nodiscard]] static bool done(const Mark& mark) {
     const cudaError_t status = cudaEventQuery(mark.get());
     if (status == cudaSuccess) return true;
-    static_cast<void>(cudaGetLastError());  // not the error of whoever asks for one next
+    static_cast<void>(cudaGetLastError());  // so that the next caller does not see this error
     if (status != cudaErrorNotReady) check(status);
     return false;
   }
-  /// Until it is.
+  /// Waits until the work is complete.
   static void wait(const Mark& mark) { check(cudaEventSynchronize(mark.get())); }
 
  private:
@@ -84,12 +87,13 @@ struct ExecutionEvents<Kokkos::Cuda> {
 #endif
 
 #if defined(KOKKOS_ENABLE_HIP)
-/// HIP's events, without times.
+/// HIP events, without timing.
 template <>
 struct ExecutionEvents<Kokkos::HIP> {
-  /// An event of the device.
+  /// A shared handle of a HIP event.
   using Mark = std::shared_ptr<std::remove_pointer_t<hipEvent_t>>;
-  /// The end of what was launched so far. @throws communication_error where HIP makes none.
+  /// Marks the end of the work launched so far. @throws communication_error if HIP reports an
+  /// error.
   [[nodiscard]] static Mark record(const Kokkos::HIP& exec) {
     hipEvent_t event = nullptr;
     check(hipEventCreateWithFlags(&event, hipEventDisableTiming));
@@ -97,15 +101,15 @@ struct ExecutionEvents<Kokkos::HIP> {
     check(hipEventRecord(event, exec.hip_stream()));
     return mark;
   }
-  /// Whether that is over. @throws communication_error where HIP reports another error.
+  /// Returns whether the work is complete. @throws communication_error if HIP reports an error.
   [[nodiscard]] static bool done(const Mark& mark) {
     const hipError_t status = hipEventQuery(mark.get());
     if (status == hipSuccess) return true;
-    static_cast<void>(hipGetLastError());  // not the error of whoever asks for one next
+    static_cast<void>(hipGetLastError());  // so that the next caller does not see this error
     if (status != hipErrorNotReady) check(status);
     return false;
   }
-  /// Until it is.
+  /// Waits until the work is complete.
   static void wait(const Mark& mark) { check(hipEventSynchronize(mark.get())); }
 
  private:
@@ -117,7 +121,7 @@ struct ExecutionEvents<Kokkos::HIP> {
 };
 #endif
 
-/// StreamOrdered for instances of a Kokkos execution space.
+/// A StreamOrdered for instances of a Kokkos execution space.
 template <class Exec, Resource Up>
 using Ordered = StreamOrdered<Up, Exec, ExecutionEvents<Exec>>;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Fallback and OnOutOfMemory: what to do where a resource has no more memory.
+/// Fallback and OnOutOfMemory: what to do if a resource has no more memory.
 
 #include <atomic>
 #include <concepts>
@@ -20,26 +20,28 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks of a first resource and, where that has none, of a second one. It remembers which are of
-/// the second, so that those of the first cost nothing more while there are none.
+/// A resource that allocates from a first resource and, if that one has no memory, from a second
+/// one. It remembers the blocks of the second resource. So there is no overhead for blocks of the
+/// first one as long as the second has no live blocks.
 template <Resource First, Resource Second>
 class Fallback {
  public:
-  /// Of these.
+  /// Constructs a fallback from `first` to `second`.
   template <class GivenFirst, class GivenSecond>
   requires(
       std::constructible_from<First, GivenFirst>&& std::constructible_from<Second, GivenSecond>)
       Fallback(GivenFirst&& first, GivenSecond&& second)
       : m_first(std::forward<GivenFirst>(first)), m_second(std::forward<GivenSecond>(second)) {}
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Fallback(Fallback&& other) noexcept
       : m_first(std::move(other.m_first)),
         m_second(std::move(other.m_second)),
         m_of_second(std::move(other.m_of_second)),
         m_count(other.m_count.exchange(0)) {}
 
-  /// Of the first, or else of the second. @throws what the second throws, or std::bad_alloc where
-  /// there is no memory to remember it.
+  /// Allocates from the first resource, or from the second if the first throws std::bad_alloc.
+  /// @throws the second resource's exceptions, and std::bad_alloc if there is no memory to remember
+  /// the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     try {
       return m_first.allocate(bytes, alignment);
@@ -56,28 +58,28 @@ class Fallback {
       return block;
     }
   }
-  /// To where it is from.
+  /// Deallocates the block through the resource that allocated it.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (forget(block))
       m_second.deallocate(block, bytes, alignment);
     else
       m_first.deallocate(block, bytes, alignment);
   }
-  /// Whether one of them does.
+  /// Returns whether one of the two resources owns the address.
   [[nodiscard]] bool owns(const void* address) const
       requires(OwningResource<First>&& OwningResource<Second>) {
     return m_first.owns(address) || m_second.owns(address);
   }
 
-  /// The first resource.
+  /// Returns the first resource.
   [[nodiscard]] First& first() noexcept { return m_first; }
-  /// The second.
+  /// Returns the second resource.
   [[nodiscard]] Second& second() noexcept { return m_second; }
 
  private:
-  // Whether it was of the second.
+  // Forgets the block, and returns whether the second resource had allocated it.
   [[nodiscard]] bool forget(void* block) noexcept {
-    // Who has the block has seen its count.
+    // The thread that has a block of the second resource also sees the count that includes it.
     if (m_count.load(std::memory_order_relaxed) == 0) return false;
     const std::lock_guard lock(m_mutex);
     if (m_of_second.erase(block) == 0) return false;
@@ -92,38 +94,39 @@ class Fallback {
   std::atomic<std::size_t> m_count = 0;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class GivenFirst, class GivenSecond>
 Fallback(GivenFirst&&, GivenSecond&&) -> Fallback<UpstreamOf<GivenFirst>, UpstreamOf<GivenSecond>>;
 
-/// If both are.
+/// It is IPC-safe if both resources are.
 template <class First, class Second>
 inline constexpr bool is_ipc_safe<Fallback<First, Second>> =
     is_ipc_safe<First>&& is_ipc_safe<Second>;
-/// If one of them is.
+/// It is overcommitted if one of the resources is.
 template <class First, class Second>
 inline constexpr bool is_overcommitted<Fallback<First, Second>> =
     is_overcommitted<First> || is_overcommitted<Second>;
 
 static_assert(Resource<Fallback<Pages, Pages>>);
 
-/// Blocks of its upstream; where that has none, a callback may free something, or have others do.
+/// A resource that calls a callback when its upstream has no memory. The callback may free some
+/// memory, or ask other components to do so.
 template <Resource Up, std::predicate<std::size_t, int> Callback>
 class OnOutOfMemory {
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// How often the upstream is asked for a block at most.
+  /// The maximum number of times that the upstream is asked for one block.
   static constexpr int most_attempts = 10;
 
-  /// `callback(bytes, attempt)` returns whether to ask again for a block of `bytes`, after the
-  /// `attempt`th time, from 1 on, has failed. Threads may call it at once. What it throws is
-  /// thrown.
+  /// Constructs the adaptor. `callback(bytes, attempt)` is called after attempt number `attempt`
+  /// (from 1) to allocate `bytes` bytes has failed. It returns whether to try again. Threads may
+  /// call it concurrently. Its exceptions pass through allocate().
   template <class Given>
   requires std::constructible_from<Up, Given> OnOutOfMemory(Given&& upstream, Callback callback)
       : m_upstream(std::forward<Given>(upstream)), m_callback(std::move(callback)) {}
 
-  /// Of the upstream. @throws what that throws at last.
+  /// Allocates from the upstream. @throws the exception of the last attempt.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     for (int attempt = 1;; ++attempt) {
       try {
@@ -133,15 +136,15 @@ class OnOutOfMemory {
       }
     }
   }
-  /// To the upstream.
+  /// Deallocates a block through the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     m_upstream.deallocate(block, bytes, alignment);
   }
-  /// Whether the upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);
   }
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
  private:
@@ -149,7 +152,7 @@ class OnOutOfMemory {
   Callback m_callback;
 };
 
-/// Likewise.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given, class Callback>
 OnOutOfMemory(Given&&, Callback) -> OnOutOfMemory<UpstreamOf<Given>, Callback>;
 

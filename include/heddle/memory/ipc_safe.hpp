@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// IpcSafe: a resource whose memory other processes and network cards may reach, as a type.
+/// IpcSafe: a resource type whose memory other processes and network cards can access.
 
 #include <concepts>
 #include <cstddef>
@@ -20,9 +20,10 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks of an upstream that is_ipc_safe, which a function that sends them can ask for by type;
-/// and whether an address lies in one, whatever the upstream. It remembers each block, so that it
-/// best stands below a pool, as in message_memory().
+/// A resource that allocates from an upstream that is_ipc_safe. A function that sends blocks can
+/// require this type. It also knows whether an address lies in one of its blocks, even if the
+/// upstream does not. Because it remembers each block, it is best used below a pool, as in
+/// message_memory().
 template <Resource Up>
 class IpcSafe {
   static_assert(is_ipc_safe<Up>,
@@ -31,16 +32,16 @@ class IpcSafe {
                 "Heddle: specialise memory::MessageSource)");
 
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// Of the blocks of `upstream`.
+  /// Constructs the adaptor over `upstream`.
   template <class Given>
   requires(!std::same_as<std::remove_cvref_t<Given>, IpcSafe> &&
            std::constructible_from<Up, Given>) explicit IpcSafe(Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)) {}
 
-  /// Of the upstream. @throws what that throws, and std::bad_alloc where the host has no memory to
-  /// remember it.
+  /// Allocates from the upstream. @throws the upstream's exceptions, and std::bad_alloc if the host
+  /// has no memory to remember the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const block = m_upstream.allocate(bytes, alignment);
     if (block == nullptr) return block;
@@ -53,7 +54,7 @@ class IpcSafe {
     }
     return block;
   }
-  /// To the upstream.
+  /// Deallocates a block through the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     {
@@ -62,7 +63,7 @@ class IpcSafe {
     }
     m_upstream.deallocate(block, bytes, alignment);
   }
-  /// By the upstream.
+  /// Extends a block through the upstream; see ExtendableResource.
   [[nodiscard]] bool extend(void* block, std::size_t bytes,
                             std::size_t more) noexcept requires ExtendableResource<Up> {
     if (!m_upstream.extend(block, bytes, more)) return false;
@@ -70,7 +71,7 @@ class IpcSafe {
     m_blocks.find(block)->second += more;
     return true;
   }
-  /// Likewise.
+  /// Shrinks a block through the upstream; see ExtendableResource.
   void shrink(void* block, std::size_t bytes,
               std::size_t less) noexcept requires ExtendableResource<Up> {
     {
@@ -79,7 +80,7 @@ class IpcSafe {
     }
     m_upstream.shrink(block, bytes, less);
   }
-  /// Whether it lies in a block that is out.
+  /// Returns whether the address lies in a live block.
   [[nodiscard]] bool owns(const void* address) const {
     const std::lock_guard lock(m_mutex);
     const auto after = m_blocks.upper_bound(address);
@@ -88,16 +89,16 @@ class IpcSafe {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(block) <
            bytes;
   }
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
  private:
   Up m_upstream;
   mutable impl::Mutex m_mutex;
-  std::map<const void*, std::size_t> m_blocks;  // bytes from each address on
+  std::map<const void*, std::size_t> m_blocks;  // bytes of the block at each address
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit IpcSafe(Given&&) -> IpcSafe<UpstreamOf<Given>>;
 

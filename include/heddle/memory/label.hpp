@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Label: what blocks are for, said by who asks for them, for resources that tell it on.
+/// Label: names the purpose of the blocks that a thread allocates, for resources that report it.
 
 #include <concepts>
 #include <string>
@@ -18,25 +18,25 @@ inline constinit thread_local std::string_view the_current_label;
 
 }  // namespace impl
 
-/// Blocks that this thread asks for in the scope of a Label are for what it says, those within an
-/// inner one for what that says:
+/// A scope that names the purpose of all blocks that this thread allocates in it. An inner Label
+/// replaces the outer one until its own scope ends:
 ///
 ///     const memory::Label label("weights");
 ///
 /// Stats, Tracking and Recorder read it.
 class [[nodiscard]] Label {
  public:
-  /// The characters of `name` outlive the label.
+  /// Begins the scope of `name`, whose characters must outlive the label.
   explicit Label(std::string_view name) noexcept
       : m_outer(std::exchange(impl::the_current_label, name)) {}
-  /// A temporary string does not.
+  /// A temporary string would not outlive the label.
   template <std::same_as<std::string> Temporary>
   explicit Label(Temporary&&) = delete;
   Label(const Label&) = delete;
   Label& operator=(const Label&) = delete;
   ~Label() { impl::the_current_label = m_outer; }
 
-  /// That of the innermost label of this thread, empty where there is none.
+  /// Returns the innermost label of this thread, or an empty string if there is none.
   [[nodiscard]] static std::string_view current() noexcept { return impl::the_current_label; }
 
  private:

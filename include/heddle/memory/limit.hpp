@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Limit: no more memory than so much.
+/// Limit: an upper limit on the bytes that are allocated from a resource.
 
 #include <atomic>
 #include <concepts>
@@ -18,38 +18,40 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks of its upstream, as long as those that are out have at most so many bytes together, as
-/// they were asked for.
+/// A resource that allocates from its upstream as long as its live blocks together stay within a
+/// limit. It counts the bytes that callers requested.
 template <Resource Up>
 class Limit {
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// At most `most` bytes of `upstream` at once.
+  /// Constructs a limit of at most `most` live bytes of `upstream`.
   template <class Given>
   requires std::constructible_from<Up, Given> Limit(Given&& upstream, std::size_t most)
       : m_upstream(std::forward<Given>(upstream)), m_most(most) {}
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Limit(Limit&& other) noexcept
       : m_upstream(std::move(other.m_upstream)), m_most(other.m_most), m_used(other.used()) {}
 
-  /// Of the upstream. @throws out_of_memory beyond the limit, and what the upstream throws.
+  /// Allocates from the upstream. @throws out_of_memory if the limit would be exceeded, and the
+  /// upstream's exceptions.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return within(bytes, [&] { return m_upstream.allocate(bytes, alignment); });
   }
-  /// To the upstream.
+  /// Deallocates a block through the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     m_upstream.deallocate(block, bytes, alignment);
     m_used.fetch_sub(bytes, std::memory_order_relaxed);
   }
-  /// Likewise in the order of `exec`; what has come back is not out, whether or not work uses it.
+  /// Allocates from the upstream, in the order of `exec`. @throws as allocate() without `exec`.
   template <class Exec>
   requires StreamOrderedResource<Up, Exec>
   [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
     return within(bytes, [&] { return m_upstream.allocate(exec, bytes, alignment); });
   }
-  /// Likewise.
+  /// Deallocates a block in the order of `exec`. The block stops counting at once, even if work
+  /// still uses it.
   template <class Exec>
   requires StreamOrderedResource<Up, Exec>
   void deallocate(const Exec& exec, void* block, std::size_t bytes,
@@ -58,25 +60,26 @@ class Limit {
     m_upstream.deallocate(exec, block, bytes, alignment);
     m_used.fetch_sub(bytes, std::memory_order_relaxed);
   }
-  /// Whether the upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);
   }
 
-  /// Bytes that are out.
+  /// Returns the live bytes.
   [[nodiscard]] std::size_t used() const noexcept { return m_used.load(std::memory_order_relaxed); }
-  /// Bytes that may be.
+  /// Returns the limit in bytes.
   [[nodiscard]] std::size_t most() const noexcept { return m_most; }
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
-  /// "5 B of 100 B used".
+  /// Prints "5 B of 100 B used".
   friend std::ostream& operator<<(std::ostream& out, const Limit& limit) {
     return out << limit.used() << " B of " << limit.most() << " B used";
   }
 
  private:
-  /// What `take` returns, if so many bytes more are within the limit.
+  /// Returns the result of `take`, if `bytes` more bytes are within the limit. @throws
+  /// out_of_memory otherwise.
   template <class Take>
   [[nodiscard]] void* within(std::size_t bytes, Take&& take) {
     std::size_t used = m_used.load(std::memory_order_relaxed);
@@ -98,7 +101,7 @@ class Limit {
   std::atomic<std::size_t> m_used = 0;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Limit(Given&&, std::size_t) -> Limit<UpstreamOf<Given>>;
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The memory that Heddle's own messages lie in: a pool for each memory space, of memory that other
-/// processes and network cards may reach.
+/// The memory of Heddle's own messages: one pool for each memory space, in memory that other
+/// processes and network cards can access.
 
 #include <atomic>
 #include <concepts>
@@ -23,21 +23,22 @@
 
 namespace heddle::inline v0::memory {
 
-/// Where message_memory() has the memory of a space from: the host's from the system, others' from
-/// Kokkos. Specialise it for a device of which Kokkos takes memory from asynchronous pools.
+/// The source of the memory that message_memory() uses for a memory space. Host memory comes from
+/// the system, other memory from Kokkos. Specialise it for a device if Kokkos allocates its memory
+/// from asynchronous pools.
 template <class MemorySpace>
 struct MessageSource {
-  /// A Resource.
+  /// The type of the source, a Resource.
   using type = FromSpace<MemorySpace>;
-  /// One of these.
+  /// Constructs the source.
   [[nodiscard]] static type make() { return type(); }
 };
-/// The host's, of which a chunk can grow.
+/// The source of host memory, whose chunks can grow.
 template <>
 struct MessageSource<Kokkos::HostSpace> {
-  /// The system's.
+  /// Pages of the operating system.
   using type = Pages;
-  /// With addresses for 64 GiB, or as many as the process may reserve.
+  /// Reserves addresses for 64 GiB, or as many as the process may reserve.
   [[nodiscard]] static type make() {
     return Pages(HugePages::yes, Pages::room(std::size_t{64} << 30));
   }
@@ -45,23 +46,25 @@ struct MessageSource<Kokkos::HostSpace> {
 
 namespace impl {
 
-/// IpcSafe, but of memory that the host reaches, as managed memory: MPI copies that itself.
+/// The source in an IpcSafe, except for sources that are not IPC-safe but host-accessible, such as
+/// managed memory, because MPI copies those itself.
 template <class MemorySpace, class Source = typename MessageSource<MemorySpace>::type>
 using MessageUpstream =
     std::conditional_t<is_ipc_safe<Source> || !on_host<MemorySpace>, IpcSafe<Source>, Source>;
 
 }  // namespace impl
 
-/// The pool of `MemorySpace` that Heddle takes the memory of its own messages from; programs may
-/// too. One for a process, by any thread, of what is_ipc_safe or managed memory, which MPI copies
-/// itself. It keeps what has come back for what comes next, until
-/// `message_memory<MemorySpace>().trim()`; what is free, and no other thread has at hand, goes back
-/// when Kokkos is finalised, the host's when the process ends. Views of it end before Kokkos does,
-/// as all do.
+/// Returns the pool from which Heddle allocates the memory of its own messages in `MemorySpace`.
+/// Programs may use it, too. There is one pool for each process and memory space, for all threads.
+/// Its memory is_ipc_safe, or it is managed memory, which MPI copies itself. The pool caches
+/// deallocated memory until `message_memory<MemorySpace>().trim()`. Memory that is free and not in
+/// another thread's cache is released when Kokkos is finalised, but host memory when the process
+/// ends. As always, Views of this memory must end before Kokkos is finalised.
 template <class MemorySpace>
 [[nodiscard]] auto& message_memory() {
   using Pool = memory::Pool<impl::MessageUpstream<MemorySpace>>;
-  // The lock of a static that is made by another thread would stay locked in a child of fork().
+  // A function-local static has a lock. If another thread held it during fork(), it would stay
+  // locked in the child.
   static constinit std::atomic<Pool*> the_pool{nullptr};
   Pool* pool = the_pool.load(std::memory_order_acquire);
   if (pool != nullptr) [[likely]]
@@ -75,7 +78,7 @@ template <class MemorySpace>
   return *pool;
 }
 
-/// So many bytes of message_memory(), uninitialised: a plain View.
+/// Allocates an uninitialised plain View of `bytes` bytes from message_memory().
 template <class MemorySpace>
 [[nodiscard]] Kokkos::View<std::byte*, MemorySpace> message_buffer(std::string_view label,
                                                                    std::size_t bytes) {

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// Polymorphic and FromPolymorphic: resources for containers of std::pmr, and those of std::pmr as
-/// resources.
+/// Polymorphic and FromPolymorphic: convert resources to and from std::pmr::memory_resource.
 
 #include <algorithm>
 #include <concepts>
@@ -22,32 +21,32 @@
 
 namespace heddle::inline v0::memory {
 
-/// A std::pmr::memory_resource of the blocks of its upstream, which threads may share as they may
-/// the upstream:
+/// A std::pmr::memory_resource that allocates from its upstream. Threads may share it if they may
+/// share the upstream:
 ///
 ///     memory::Polymorphic resource(arena);
 ///     std::pmr::vector<double> values(&resource);
 ///
-/// It is equal to itself only.
+/// It compares equal only to itself.
 template <Resource Up>
 class Polymorphic : public std::pmr::memory_resource {
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// Of the blocks of `upstream`.
+  /// Constructs the adaptor over `upstream`.
   template <class Given>
   requires(!std::same_as<std::remove_cvref_t<Given>, Polymorphic> &&
            std::constructible_from<Up, Given>) explicit Polymorphic(Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)) {}
-  // What refers to it would not see a copy.
+  // Containers refer to this object, so they would not use a copy.
   Polymorphic(const Polymorphic&) = delete;
   Polymorphic& operator=(const Polymorphic&) = delete;
 
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
  private:
-  // 0 bytes are no null pointer for std::pmr.
+  // std::pmr expects a pointer that is not null for 0 bytes.
   [[nodiscard]] void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     return m_upstream.allocate(std::max<std::size_t>(bytes, 1), alignment);
   }
@@ -61,25 +60,25 @@ class Polymorphic : public std::pmr::memory_resource {
   Up m_upstream;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Polymorphic(Given&&) -> Polymorphic<UpstreamOf<Given>>;
 
 static_assert(std::derived_from<Polymorphic<Pages>, std::pmr::memory_resource>);
 
-/// Blocks of a std::pmr::memory_resource, which outlives this; threads may share it as they may
-/// that one.
+/// A resource that allocates from a std::pmr::memory_resource, which must outlive it. Threads may
+/// share it if they may share that resource.
 class FromPolymorphic {
  public:
-  /// The one that std::pmr takes where it is told none, or another.
+  /// Constructs the adaptor over `resource`, by default the default resource of std::pmr.
   explicit FromPolymorphic(
       std::pmr::memory_resource* resource = std::pmr::get_default_resource()) noexcept
       : m_resource(resource) {}
 
-  /// Of the resource. @throws out_of_memory where that throws std::bad_alloc.
+  /// Allocates from the resource. @throws out_of_memory if the resource throws std::bad_alloc.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
-    // Larger ones may overflow where they are rounded to the alignment.
+    // Larger sizes may overflow when they are rounded up to the alignment.
     if (bytes > PTRDIFF_MAX - alignment) refuse(bytes);
     try {
       return m_resource->allocate(bytes, alignment);
@@ -89,7 +88,7 @@ class FromPolymorphic {
       refuse(bytes);
     }
   }
-  /// To the resource.
+  /// Deallocates through the resource.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block != nullptr) m_resource->deallocate(block, bytes, alignment);
   }

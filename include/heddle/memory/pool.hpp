@@ -62,7 +62,7 @@ namespace heddle::inline v0::memory {
 template <Resource Up>
 class Pool {
  public:
-  using Upstream = Up;  ///< what gives the chunks
+  using Upstream = Up;  ///< the resource that provides the chunks
 
   /// Over pages of the host.
   Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, Pages::room(room))) {}
@@ -164,7 +164,7 @@ class Pool {
 
 /// Over pages of the host.
 Pool()->Pool<Pages>;
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Pool(Given&&) -> Pool<UpstreamOf<Given>>;
 /// Likewise.

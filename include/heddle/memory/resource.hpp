@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Resource: where blocks of memory come from and go back to; and how one resource takes another
-/// as its upstream. Needs no Kokkos.
+/// Resource: the concept of a memory resource, and how one resource takes another as its upstream.
+/// Needs no Kokkos.
 
 #include <concepts>
 #include <cstddef>
@@ -13,19 +13,20 @@
 
 namespace heddle::inline v0::memory {
 
-/// Gives blocks of memory and takes them back. Whoever gives one back says its size and alignment
-/// again, so that nothing is written beside or into a block, which kernels of a device may own.
+/// A memory resource, which allocates and deallocates blocks. The caller passes the size and
+/// alignment to both functions. So a resource need not write anything beside or into a block, which
+/// may be device memory.
 ///
-/// - `allocate(bytes, alignment)` returns a block of at least `bytes` whose address is a multiple
-/// of
-///   `alignment`, a power of two, and that overlaps no other block until it is given back. 0 bytes
-///   are a null pointer. @throws out_of_memory where there is none to be had; nothing is lost then.
-/// - `deallocate(block, bytes, alignment)` takes back what allocate() returned for these numbers. A
-///   null pointer is nothing to take back.
+/// - `allocate(bytes, alignment)` returns a block of at least `bytes` bytes. Its address is a multiple
+///   of `alignment`, a power of two, and it overlaps no other live block. Returns a null pointer for
+///   0 bytes. @throws out_of_memory if there is not enough memory. The resource is unchanged then.
+/// - `deallocate(block, bytes, alignment)` deallocates a block that allocate() returned for the same
+///   `bytes` and `alignment`. Ignores a null pointer.
 ///
-/// Threads may call both at once, but where a resource says otherwise. Heddle's resources of host
-/// memory work in a child of fork(), whatever other threads do at that moment. There are two
-/// exceptions: Mapped throws there, and FromSpace calls Kokkos, whose mutexes may stay locked.
+/// Threads may call both functions concurrently unless a resource says otherwise. Heddle's
+/// resources of host memory work in a child of fork(), whatever other threads do during the fork.
+/// There are two exceptions: Mapped throws in the child, and FromSpace calls Kokkos, whose mutexes
+/// may stay locked.
 template <class R>
 concept Resource = requires(R& resource, void* block, std::size_t bytes, std::size_t alignment) {
   { resource.allocate(bytes, alignment) } -> std::same_as<void*>;
@@ -33,9 +34,9 @@ concept Resource = requires(R& resource, void* block, std::size_t bytes, std::si
   noexcept;
 };
 
-/// A Resource that also gives memory in the order of the work of `Exec`'s instances: a block may be
-/// given back while work that was launched before still uses it, and is given to others when that
-/// is over.
+/// A Resource that also allocates and deallocates in the order of the work of an instance of
+/// `Exec`. A block may be deallocated while work that was launched before still uses it. Others get
+/// the block when that work is complete.
 template <class R, class Exec>
 concept StreamOrderedResource = Resource<R> &&
     requires(R& resource, const Exec& exec, void* block, std::size_t bytes, std::size_t alignment) {
@@ -44,15 +45,16 @@ concept StreamOrderedResource = Resource<R> &&
   noexcept;
 };
 
-/// A Resource that knows its own: whether an address lies in memory that it has given out or may.
+/// A Resource that can tell whether an address lies in memory that it has allocated or may
+/// allocate.
 template <class R>
 concept OwningResource = Resource<R> && requires(const R& resource, const void* address) {
   { resource.owns(address) } -> std::same_as<bool>;
 };
 
-/// A Resource whose blocks can grow and shrink at their end, without moving. `extend(block, bytes,
-/// more)` says whether it did: the block has `bytes + more` then. `shrink(block, bytes, less)`
-/// leaves it `bytes - less`.
+/// A Resource whose blocks can grow and shrink at their end without moving. `extend(block, bytes,
+/// more)` returns whether the block now has `bytes + more` bytes. After `shrink(block, bytes,
+/// less)` it has `bytes - less` bytes.
 template <class R>
 concept ExtendableResource = Resource<R> &&
     requires(R& resource, void* block, std::size_t bytes, std::size_t by) {
@@ -62,10 +64,11 @@ concept ExtendableResource = Resource<R> &&
   noexcept;
 };
 
-/// A Resource whose blocks are made of pages that have no fixed place. `remap(from, to, bytes)`:
-/// the pages of one part of its blocks become those of another one, without a copy; what was there
-/// is lost, and at `from` there are others, zero, when they are touched. `discard(part, bytes)`: so
-/// they are at `part`. Parts begin and end at multiples of 32 KiB. Both say whether it was done.
+/// A Resource whose blocks consist of pages that can move. `remap(from, to, bytes)` moves the pages
+/// at `from` to `to`, both within blocks, without a copy. The old contents of `to` are lost, and
+/// `from` gets new pages of zeros when it is touched. `discard(part, bytes)` releases the pages at
+/// `part`, which gets new pages of zeros when it is touched. Each part begins and ends at a
+/// multiple of 32 KiB. Both functions return whether they succeeded.
 template <class R>
 concept PagedResource = Resource<R> &&
     requires(R& resource, void* part, void* to, std::size_t bytes) {
@@ -75,59 +78,59 @@ concept PagedResource = Resource<R> &&
   noexcept->std::same_as<bool>;
 };
 
-/// Another resource, by reference; it outlives this.
+/// A resource that refers to another resource, which must outlive it.
 template <Resource R>
 class Ref {
  public:
-  using Upstream = R;  ///< what it refers to
+  using Upstream = R;  ///< the type of the resource referred to
 
-  /// Of `resource`.
+  /// Constructs a reference to `resource`.
   explicit Ref(R& resource) noexcept : m_resource(&resource) {}
 
-  /// Of the resource.
+  /// Allocates from the referenced resource.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_resource->allocate(bytes, alignment);
   }
-  /// To the resource.
+  /// Deallocates through the referenced resource.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     m_resource->deallocate(block, bytes, alignment);
   }
-  /// Of the resource, in the order of `exec`.
+  /// Allocates from the referenced resource, in the order of `exec`.
   template <class Exec>
   requires StreamOrderedResource<R, Exec>
   [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
     return m_resource->allocate(exec, bytes, alignment);
   }
-  /// Likewise.
+  /// Deallocates through the referenced resource, in the order of `exec`.
   template <class Exec>
   requires StreamOrderedResource<R, Exec>
   void deallocate(const Exec& exec, void* block, std::size_t bytes,
                   std::size_t alignment) noexcept {
     m_resource->deallocate(exec, block, bytes, alignment);
   }
-  /// By the resource.
+  /// Extends a block of the referenced resource; see ExtendableResource.
   bool extend(void* block, std::size_t bytes,
               std::size_t more) noexcept requires ExtendableResource<R> {
     return m_resource->extend(block, bytes, more);
   }
-  /// Likewise.
+  /// Shrinks a block of the referenced resource; see ExtendableResource.
   void shrink(void* block, std::size_t bytes,
               std::size_t less) noexcept requires ExtendableResource<R> {
     m_resource->shrink(block, bytes, less);
   }
-  /// Likewise.
+  /// Moves pages within the referenced resource; see PagedResource.
   bool remap(void* from, void* to, std::size_t bytes) noexcept requires PagedResource<R> {
     return m_resource->remap(from, to, bytes);
   }
-  /// Likewise.
+  /// Releases pages of the referenced resource; see PagedResource.
   bool discard(void* part, std::size_t bytes) noexcept requires PagedResource<R> {
     return m_resource->discard(part, bytes);
   }
-  /// Whether the resource does.
+  /// Returns whether the referenced resource owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<R> {
     return m_resource->owns(address);
   }
-  /// The resource.
+  /// Returns the referenced resource.
   [[nodiscard]] R& get() const noexcept { return *m_resource; }
 
  private:
@@ -147,29 +150,30 @@ struct UpstreamOf<R&> {
 
 }  // namespace impl
 
-/// What an adaptor has of the resource that it is given: a temporary becomes its own, a resource
-/// with a name is referred to and outlives it. `Limit(Pages{}, most)` owns its pages,
-/// `Limit(pool, most)` does not own the pool. One that cannot be moved, as a Pool, has a name.
+/// The type in which an adaptor stores its upstream. If an adaptor is given an rvalue, it owns the
+/// resource. If it is given an lvalue, it refers to the resource, which must outlive it.
+/// `Limit(Pages{}, most)` owns its pages, but `Limit(pool, most)` does not own the pool. A resource
+/// that cannot be moved, such as a Pool, can only be given as an lvalue.
 template <class Given>
 using UpstreamOf = typename impl::UpstreamOf<Given>::type;
 
-/// Whether any process or network card may be given the memory of R: pages of the host are, device
-/// memory of a plain allocation is, that of the driver's asynchronous pools is not. False unless a
-/// source says otherwise with a specialisation; of an adaptor what it is of its upstream.
+/// Whether any process or network card can access the memory of R. This is true for host pages and
+/// for plain device allocations, but not for the driver's asynchronous pools. It is false unless a
+/// source specialises it. For an adaptor it is the value of its upstream.
 template <class R>
 inline constexpr bool is_ipc_safe = false;
-/// Of an adaptor.
+/// An adaptor has the value of its upstream.
 template <class R>
 requires requires { typename R::Upstream; }
 inline constexpr bool is_ipc_safe<R> = is_ipc_safe<typename R::Upstream>;
 
-/// Whether the system promises blocks of R before it has the memory for them, as Linux does with
-/// pages of the host: whoever writes more than there is, is ended without an error. A Pool over
-/// such a resource promises no more than machine_memory(). False unless a source says otherwise
-/// with a specialisation; of an adaptor what it is of its upstream.
+/// Whether the system promises blocks of R before it has memory for them, as Linux does with host
+/// pages. If a process then writes more than there is, the system kills it without an error. A Pool
+/// over such a resource promises no more than machine_memory(). It is false unless a source
+/// specialises it. For an adaptor it is the value of its upstream.
 template <class R>
 inline constexpr bool is_overcommitted = false;
-/// Of an adaptor.
+/// An adaptor has the value of its upstream.
 template <class R>
 requires requires { typename R::Upstream; }
 inline constexpr bool is_overcommitted<R> = is_overcommitted<typename R::Upstream>;

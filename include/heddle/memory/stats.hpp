@@ -43,7 +43,7 @@ struct Usage {
 template <Resource Up>
 class Stats {
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
 
   /// Of the blocks of `upstream`.
   template <class Given>
@@ -57,7 +57,7 @@ class Stats {
         bytes, [&] { return m_upstream.allocate(bytes, alignment); },
         [&](void* block) { m_upstream.deallocate(block, bytes, alignment); });
   }
-  /// To the upstream.
+  /// Deallocates a block through the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     given(block, bytes);
@@ -108,7 +108,7 @@ class Stats {
   [[nodiscard]] bool discard(void* part, std::size_t bytes) noexcept requires PagedResource<Up> {
     return m_upstream.discard(part, bytes);
   }
-  /// Whether the upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);
   }
@@ -129,7 +129,7 @@ class Stats {
     const std::lock_guard lock(m_mutex);
     return m_failures;
   }
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
   /// A line for all blocks, then one for each label, by the peak.
@@ -218,7 +218,7 @@ class Stats {
   std::unordered_map<void*, Usage*> m_labelled;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Stats(Given&&) -> Stats<UpstreamOf<Given>>;
 

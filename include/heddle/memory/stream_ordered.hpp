@@ -42,7 +42,7 @@ template <Resource Up, class Exec, class E>
 requires Events<E, Exec>
 class StreamOrdered {
  public:
-  using Upstream = Up;  ///< what gives the blocks
+  using Upstream = Up;  ///< the resource that provides the blocks
 
   /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
   template <class Given>
@@ -109,7 +109,7 @@ class StreamOrdered {
     collect_all();
   }
 
-  /// Whether upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Upstream> {
     return m_upstream.owns(address);
   }

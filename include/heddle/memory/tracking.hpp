@@ -37,7 +37,7 @@ namespace heddle::inline v0::memory {
 template <Resource Up>
 class Tracking {
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
   /// What is called for each fault, by the thread that makes it or finds it.
   using Handler = std::function<void(const contract_error&)>;
 
@@ -53,7 +53,7 @@ class Tracking {
                                                                  Handler handler = raise,
                                                                  std::size_t guard = 64)
       : m_upstream(std::forward<Given>(upstream)), m_handler(std::move(handler)), m_guard(guard) {}
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Tracking(Tracking&&) = default;
   /// Every block that is still out is a leak; check() comes first. They stay where they are.
   ~Tracking() {
@@ -110,7 +110,7 @@ class Tracking {
                             before(freed) + freed.bytes + m_guard, freed.alignment);
     handle(faults);
   }
-  /// Whether the upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* pointer) const requires OwningResource<Up> {
     return m_upstream.owns(pointer);
   }
@@ -127,7 +127,7 @@ class Tracking {
       faults.push_back({where, text(name(block), " is never given back")});
     });
   }
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
  private:
@@ -198,7 +198,7 @@ class Tracking {
   Blocks m_blocks;  // those that are out, and of others the last at each address
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Tracking(Given&&) -> Tracking<UpstreamOf<Given>>;
 /// Likewise.

@@ -34,7 +34,7 @@ namespace heddle::inline v0::memory {
 template <Resource Up>
 class Coloured {
  public:
-  using Upstream = Up;  ///< where its blocks come from
+  using Upstream = Up;  ///< the resource that provides the blocks
 
   /// Blocks begin at multiples of `step` within `period`, both in bytes.
   /// @throws contract_error unless both are powers of two and step < period.
@@ -50,7 +50,7 @@ class Coloured {
                        "take powers of two, the step the smaller one"};
     });
   }
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Coloured(Coloured&& other) noexcept
       : m_upstream(std::move(other.m_upstream)),
         m_period(other.m_period),
@@ -68,18 +68,18 @@ class Coloured {
     const std::size_t colour = number * stride % colours;
     return static_cast<std::byte*>(m_upstream.allocate(bytes + m_period, m_period)) + colour * step;
   }
-  /// To the upstream.
+  /// Deallocates a block through the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     if (!coloured(bytes, alignment)) return m_upstream.deallocate(block, bytes, alignment);
     const std::size_t colour = reinterpret_cast<std::uintptr_t>(block) & (m_period - 1);
     m_upstream.deallocate(static_cast<std::byte*>(block) - colour, bytes + m_period, m_period);
   }
-  /// Whether the upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);
   }
-  /// Where its blocks come from.
+  /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
  private:
@@ -95,7 +95,7 @@ class Coloured {
   std::atomic<std::size_t> m_blocks = 0;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Coloured(Given&&) -> Coloured<UpstreamOf<Given>>;
 /// Likewise.

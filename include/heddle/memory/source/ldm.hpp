@@ -33,7 +33,7 @@ class Ldm {
   explicit Ldm(std::size_t bytes = of_core, std::size_t reserved = 0)
       : m_memory(std::make_unique_for_overwrite<Granule[]>(left(bytes, reserved) / granule)),
         m_region(where, m_memory.get(), bytes - reserved) {}
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Ldm(Ldm&&) = default;
   /// No View of it lives, see ~Pool().
   ~Ldm() { impl::ListedView::expect_none_in(*this, where); }

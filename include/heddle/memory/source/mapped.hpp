@@ -42,7 +42,7 @@ class Mapped {
   ///         with another size; contract_error for 0 bytes. A new file is gone then; one that was
   ///         there is as it was, or where it was empty of zeros.
   Mapped(const std::filesystem::path& file, std::size_t bytes) : m_region(map(file, bytes)) {}
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Mapped(Mapped&&) = default;
   /// The file stays, with what was written. No View of it lives, see ~Pool().
   ~Mapped() {

@@ -27,7 +27,7 @@ namespace heddle::inline v0::memory {
 template <Resource Up>
 class Segment {
  public:
-  using Upstream = Up;  ///< where its memory comes from
+  using Upstream = Up;  ///< the resource that provides the memory
 
   /// Takes `bytes` of `upstream`, aligned to 4 KiB. @throws what the upstream throws;
   /// contract_error for 0 bytes.
@@ -36,7 +36,7 @@ class Segment {
       : m_upstream(std::forward<Given>(upstream)), m_region(take(m_upstream, bytes)) {}
   /// Likewise, of pages.
   explicit Segment(std::size_t bytes) requires std::same_as<Up, Pages> : Segment(bytes, Pages{}) {}
-  /// As long as no other thread uses either.
+  /// Moves the resource. No other thread may use either object during the move.
   Segment(Segment&&) = default;
   /// Gives it back. No View of it lives, see ~Pool().
   ~Segment() {
@@ -87,7 +87,7 @@ class Segment {
   impl::Region m_region;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Segment(std::size_t, Given&&) -> Segment<UpstreamOf<Given>>;
 /// Of pages.

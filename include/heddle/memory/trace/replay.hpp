@@ -41,7 +41,7 @@ namespace impl {
 template <Resource Up>
 class Recorder {
  public:
-  using Upstream = Up;  ///< what gives the blocks
+  using Upstream = Up;  ///< the resource that provides the blocks
 
   /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
   template <class Given>
@@ -77,7 +77,7 @@ class Recorder {
     }
     m_upstream.deallocate(block, bytes, alignment);
   }
-  /// Whether upstream does.
+  /// Returns whether the upstream owns the address.
   [[nodiscard]] bool owns(const void* address) const requires OwningResource<Up> {
     return m_upstream.owns(address);
   }
@@ -98,7 +98,7 @@ class Recorder {
   std::map<void*, std::uint32_t> m_out;
 };
 
-/// Of a temporary, which it then owns, or a resource with a name; see UpstreamOf.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Recorder(Given&&) -> Recorder<UpstreamOf<Given>>;
 
