@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Pool: keeps the memory of a resource and gives it out again, for blocks of any size.
+/// Pool: caches the memory of a resource and reuses it for blocks of any size.
 
 #include <cstddef>
 #include <limits>
@@ -25,99 +25,112 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks out of chunks of an upstream, which is asked only where no free range is large enough,
-/// also with what the thread has at hand: for a sixteenth of what it has given and at least
-/// `least_chunk`; where it refuses, for the block alone. If upstream can extend the newest chunk,
-/// that grows by a 128th of all and at least a 32nd of `least_chunk`; to multiples of one, as huge
-/// pages want it, from 32 of them on or where several threads have blocks at hand, which would wait
-/// for each other's pages. Chunks stay until trim() or the end. Before any of that, a block of at
-/// most 8 KiB whose size is no power of two may be a free one that is up to half as large again.
+/// A resource that allocates blocks from chunks of its upstream and reuses them.
 ///
-/// Of a PagedResource, pages of free ranges become those of a block that lies where there were none
-/// yet, if the pool would otherwise have a sixteenth more than was used at most, or a sixth where
-/// they are huge: a large block needs no hole of its size, but the pages of several. For ranges of
-/// up to 256 KiB that is done once in 512 of them. Whoever tells a device where a block's pages are
-/// has it take that back before the block ends, as for any memory that may go back to the system.
+/// Growth. The pool asks the upstream only if no free range is large enough, even after the calling
+/// thread has emptied its cache. It asks for a sixteenth of what it has, and for at least
+/// `least_chunk`. If the upstream throws, the pool asks for the block alone. If the upstream can
+/// extend the newest chunk, that chunk grows instead by a 128th of all chunks and at least a 32nd
+/// of `least_chunk`. It grows to multiples of `least_chunk`, which suit huge pages, if there are at
+/// least 32 of them. It does so too if several threads have caches, because they would wait for
+/// each other's page faults. Before the pool asks the upstream, a block of at most 8 KiB whose size
+/// is not a power of two may use a free block that is up to half as large again. Chunks stay until
+/// trim() or the end of the pool.
 ///
-/// Blocks of at most 256 KiB have one of eight sizes in an octave, and each thread has some at
-/// hand, for which it needs no lock. Larger ones are whole KiB, best fit, joined with their
-/// neighbours when they come back. Nothing is written into memory that is free, so that it may be a
-/// device's.
+/// Pages. If the upstream is a PagedResource, a block may lie at addresses that have no pages yet.
+/// The pool then moves pages from free ranges to the block, if it would otherwise exceed its peak
+/// use by more than a sixteenth, or by a sixth if whole huge pages move. So a large block does not
+/// need one free range of its size. For ranges of up to 256 KiB there is at most one move for every
+/// 512 ranges. If a program has registered a block's pages with a device, it must deregister them
+/// before it deallocates the block, as for any memory that may return to the system.
 ///
-/// It outlives its blocks and Views: a View that dies later gives its block to a pool that is not
-/// there any more, whatever happens then. A SharedPool lasts as long as its Views. What a thread
-/// has at hand is not there for others: at most `cached`, or a 48th part of the chunks by the
-/// number of threads; where there are several, eight times `cached` for each, as long as all have
-/// no more than a quarter of the chunks. Sizes that the thread has not run out of while it fetched
-/// small blocks 64 times go back. (Magazines: Bonwick and Adams, USENIX 2001; bins of free ranges:
-/// Masmano et al., TLSF, ECRTS 2004; blocks out of pages from several places: Guo et al., GMLake,
-/// ASPLOS 2024.)
+/// Sizes. Blocks of at most 256 KiB are rounded up to one of eight sizes in each octave. Each
+/// thread caches some of them, which it allocates without a lock. Larger blocks are whole KiB, are
+/// placed by best fit, and are joined with free neighbours when they are deallocated. Nothing is
+/// written into free memory, so it may be device memory.
 ///
-/// Its blocks together never have more than PoolOptions::most bytes, by default what the machine
-/// can back: a pool over pages throws out_of_memory instead of giving out what the system does not
-/// have. Other pools and other processes are not counted.
+/// Lifetime. The pool must outlive its blocks and Views. A View that dies later deallocates its
+/// block through a pool that no longer exists, which is undefined behaviour. A SharedPool lives as
+/// long as its Views.
 ///
-/// A child of fork() uses the pool as its parent does, if the upstream works in a child (FromSpace
-/// may not). The blocks that other threads of the parent had at hand are lost to the child.
+/// Caches. Other threads cannot use the blocks that a thread caches. A thread caches at most
+/// `cached` bytes, or a 48th of the chunks divided by the number of threads if that is more. If
+/// there are several threads, each may cache eight times `cached`, as long as all caches together
+/// have no more than a quarter of the chunks. After 64 refills of small blocks a thread returns the
+/// blocks of all sizes that it has not refilled since.
+///
+/// Limit. The blocks together never have more than PoolOptions::most bytes, by default what the
+/// machine can back. So a pool over pages throws out_of_memory instead of promising memory that the
+/// system does not have. Other pools and other processes are not counted.
+///
+/// fork(). A child uses the pool as its parent does, if the upstream works in a child (FromSpace
+/// may not). The child cannot use the blocks that other threads of the parent had cached.
+///
+/// Sources. Thread caches (magazines): Bonwick and Adams, USENIX 2001. Bins of free ranges: Masmano
+/// et al., TLSF, ECRTS 2004. Blocks of pages from several places: Guo et al., GMLake, ASPLOS 2024.
 template <Resource Up>
 class Pool {
  public:
   using Upstream = Up;  ///< the resource that provides the chunks
 
-  /// Over pages of the host.
+  /// Constructs a pool over host pages.
   Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, Pages::room(room))) {}
-  /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
-  /// @throws contract_error for chunks of nothing, or no bytes at most.
+  /// Constructs a pool over `upstream`. The pool owns an rvalue and refers to an lvalue; see
+  /// UpstreamOf. @throws contract_error if `least_chunk`, `most_growth` or `most` is 0.
   template <class Given>
   requires std::same_as<UpstreamOf<Given>, Upstream>
   explicit Pool(Given&& upstream, const PoolOptions& options = {})
       : m_pool(UpstreamOf<Given>(std::forward<Given>(upstream)), checked(options)) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
-  /// No block is out, and no View lives. In debug builds, and where HEDDLE_CHECK_VIEWS is defined,
-  /// the program ends with a sentence that names the Views which do.
+  /// Returns all chunks to the upstream. No block and no View may be live. In debug builds, and if
+  /// HEDDLE_CHECK_VIEWS is defined, the program otherwise ends with a message that names the live
+  /// Views.
   ~Pool() { impl::ListedView::expect_none_in(*this, "heddle::memory::Pool"); }
 
-  /// As in Resource. @throws out_of_memory where upstream has no more, or PoolOptions::most bytes
-  /// are in use; nothing is written then.
+  /// Allocates a block; see Resource. @throws out_of_memory if the upstream has no more memory, or
+  /// if PoolOptions::most bytes are in use. Nothing is written then.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_pool.blocks.allocate(cache(), bytes, alignment);
   }
-  /// As in Resource; by any thread.
+  /// Deallocates a block, on any thread; see Resource.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     m_pool.blocks.deallocate(cache(), block, bytes, alignment);
   }
 
-  /// make_view<DataType>(*this, label, extents...), of memory/view.hpp: a plain Kokkos::View.
+  /// Returns make_view<DataType>(*this, label, extents...) of memory/view.hpp, a plain
+  /// Kokkos::View.
   template <class DataType, class... Arguments>
   [[nodiscard]] auto view(Arguments&&... arguments) & {
     return make_view<DataType>(*this, std::forward<Arguments>(arguments)...);
   }
-  /// The View would outlive it.
+  /// Deleted for temporaries, because the View would outlive the pool.
   template <class DataType, class... Arguments>
   void view(Arguments&&... arguments) && = delete;
 
-  /// Gives upstream the chunks of which nothing is used, and of a PagedResource what is free in
-  /// others, as long as `keep` bytes stay. What other threads have at hand is used.
+  /// Returns unused chunks to the upstream, as long as `keep` bytes stay. If the upstream is a
+  /// PagedResource, it also releases the free pages of other chunks. Blocks in the caches of other
+  /// threads count as used.
   void trim(std::size_t keep = 0) noexcept { m_pool.blocks.trim(cache(), keep); }
 
-  /// Whether an address lies in a chunk.
+  /// Returns whether the address lies in a chunk.
   [[nodiscard]] bool owns(const void* address) const { return m_pool.blocks.owns(address); }
-  /// Bytes of all chunks; of a PagedResource but for pages that were never used or went elsewhere,
-  /// as long as the system makes no huge pages of small ones.
+  /// Returns the bytes of all chunks. If the upstream is a PagedResource, pages that were never
+  /// used or that were moved or released do not count. This is exact unless the system merges small
+  /// pages into huge ones.
   [[nodiscard]] std::size_t reserved() const { return m_pool.blocks.reserved(); }
-  /// Bytes of these that are neither in blocks nor near a thread.
+  /// Returns the reserved bytes that are neither in blocks nor in the caches of threads.
   [[nodiscard]] std::size_t idle() const { return m_pool.blocks.idle(); }
-  /// The resource that it asks.
+  /// Returns the upstream resource.
   [[nodiscard]] const Upstream& upstream() const noexcept { return m_pool.blocks.upstream(); }
 
-  /// As in "4194304 B reserved, 1048576 B idle".
+  /// Prints, for example, "4194304 B reserved, 1048576 B idle".
   friend std::ostream& operator<<(std::ostream& out, const Pool& pool) {
     return out << pool.reserved() << " B reserved, " << pool.idle() << " B idle";
   }
 
  private:
-  /// Addresses that a chunk of Pages() may grow into.
+  /// The bytes of addresses into which a chunk of Pages() may grow.
   static constexpr std::size_t room = std::size_t{64} << 30;
 
   struct Held final : impl::CachedPool {
@@ -162,12 +175,12 @@ class Pool {
   Held m_pool;
 };
 
-/// Over pages of the host.
+/// A pool without an upstream is one over host pages.
 Pool()->Pool<Pages>;
 /// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Pool(Given&&) -> Pool<UpstreamOf<Given>>;
-/// Likewise.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Pool(Given&&, const PoolOptions&) -> Pool<UpstreamOf<Given>>;
 

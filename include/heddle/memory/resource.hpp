@@ -17,11 +17,12 @@ namespace heddle::inline v0::memory {
 /// alignment to both functions. So a resource need not write anything beside or into a block, which
 /// may be device memory.
 ///
-/// - `allocate(bytes, alignment)` returns a block of at least `bytes` bytes. Its address is a multiple
-///   of `alignment`, a power of two, and it overlaps no other live block. Returns a null pointer for
-///   0 bytes. @throws out_of_memory if there is not enough memory. The resource is unchanged then.
-/// - `deallocate(block, bytes, alignment)` deallocates a block that allocate() returned for the same
-///   `bytes` and `alignment`. Ignores a null pointer.
+/// - `allocate(bytes, alignment)` returns a block of at least `bytes` bytes. Its address is a
+///   multiple of `alignment`, a power of two, and it overlaps no other live block. Returns a null
+///   pointer for 0 bytes. @throws out_of_memory if there is not enough memory. The resource is
+///   unchanged then.
+/// - `deallocate(block, bytes, alignment)` deallocates a block that allocate() returned for the
+///   same `bytes` and `alignment`. Ignores a null pointer.
 ///
 /// Threads may call both functions concurrently unless a resource says otherwise. Heddle's
 /// resources of host memory work in a child of fork(), whatever other threads do during the fork.

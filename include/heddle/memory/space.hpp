@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Space: a Kokkos memory space whose memory comes from a resource; and which memory space the
-/// blocks of a resource lie in.
+/// Space: a Kokkos memory space that allocates from a resource. memory_space_of: the memory space
+/// in which the blocks of a resource lie.
 
 #include <concepts>
 #include <cstddef>
@@ -45,13 +45,13 @@ struct MemorySpaceOf<Fallback<First, Second>> : MemorySpaceOf<First> {
       "Views of a Fallback lie in one memory space");
 };
 
-/// Whether the host reads and writes the memory of `Space`.
+/// Whether the host can read and write the memory of `Space`.
 template <class Space>
 inline constexpr bool on_host =
     static_cast<bool>(Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space>::accessible);
 
-/// Whether work may still run when the call that launched it has returned, on some execution space
-/// of this Kokkos. OpenMP, Serial, Threads and heddle::Athread have done theirs by then.
+/// Whether work may still run after the call that launched it, on some execution space of this
+/// Kokkos. OpenMP, Serial, Threads and heddle::Athread complete their work within the call.
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL) || \
     defined(KOKKOS_ENABLE_OPENACC) || defined(KOKKOS_ENABLE_HPX) ||                             \
     defined(KOKKOS_ENABLE_NEXTSILICON)
@@ -60,7 +60,7 @@ inline constexpr bool work_outlasts_calls = true;
 inline constexpr bool work_outlasts_calls = false;
 #endif
 
-/// A stream-ordered resource in the order of one instance: nothing need be waited for.
+/// A stream-ordered resource bound to one instance. It needs no fence.
 template <class R, class Exec>
 requires StreamOrderedResource<R, Exec>
 class InOrder {
@@ -82,7 +82,7 @@ class InOrder {
   Exec m_exec;
 };
 
-/// As Kokkos does before it frees memory: kernels and copies may still use it.
+/// Waits for kernels and copies that may still use a block, as Kokkos does before it frees memory.
 template <class R>
 void wait_before_return() {
   if constexpr (work_outlasts_calls && !requires { R::in_order; })
@@ -91,46 +91,49 @@ void wait_before_return() {
 
 }  // namespace impl
 
-/// The Kokkos memory space that the blocks of `R` lie in: `R::memory_space`, or that of
-/// `R::Upstream`, or the host's.
+/// The Kokkos memory space in which the blocks of `R` lie: `R::memory_space` if it exists, else
+/// that of `R::Upstream`, else the host's.
 template <class R>
 using memory_space_of = typename impl::MemorySpaceOf<R>::type;
 
-/// A Kokkos memory space over a resource, for Views that Kokkos makes itself:
+/// A Kokkos memory space that allocates from a resource, for Views that Kokkos constructs itself:
 ///
 ///     Kokkos::View<double**, hd::memory::Space<Pool>> u(
 ///         Kokkos::view_alloc("u", hd::memory::Space(pool)), n, m);
 ///     Kokkos::View<double**> v = u;  // converts to the plain View, and may outlive u
 ///
-/// Such a View is filled, copied and shown to tools as any other. Its block goes back to the
-/// resource with its last copy, on the thread where that dies, after a fence where work may outlast
-/// the call that launched it. make_view() makes plain Views at once, and faster.
+/// Such a View is initialised, copied and shown to tools like any other. Its block returns to the
+/// resource with its last copy, on the thread that destroys that copy. If work may outlast the call
+/// that launched it, a fence comes first. make_view() constructs plain Views directly, and is
+/// faster.
 ///
-/// A Space without a resource takes from the memory space beneath, memory_space_of<R>: that is
-/// where mirrors lie, and what Kokkos::resize, which takes none, makes of such a View or a
-/// DualView; resize() of memory/view.hpp makes another one from the resource.
+/// A Space without a resource allocates from the underlying memory space, memory_space_of<R>.
+/// Mirrors lie there. Kokkos::resize passes no resource, so it also allocates there when it resizes
+/// such a View or a DualView. Use resize() of memory/view.hpp to allocate from the resource
+/// instead.
 ///
-/// `Hold` is how it refers: `R*`, and the resource outlives the Views, or `std::shared_ptr<R>`.
+/// `Hold` is the type of the reference to the resource: `R*`, and the resource must outlive the
+/// Views, or `std::shared_ptr<R>`.
 template <Resource R, class Hold = R*>
 class Space {
  public:
-  using Beneath = memory_space_of<R>;                          ///< what it is a part of
-  using memory_space = Space;                                  ///< as Kokkos asks of a memory space
-  using execution_space = typename Beneath::execution_space;   ///< that of what it is a part of
-  using device_type = Kokkos::Device<execution_space, Space>;  ///< of its Views
-  using size_type = typename Beneath::size_type;               ///< of its Views
-  using index_type = std::ptrdiff_t;                           ///< of its Views
+  using Beneath = memory_space_of<R>;                          ///< the underlying memory space
+  using memory_space = Space;                                  ///< required by Kokkos
+  using execution_space = typename Beneath::execution_space;   ///< the execution space of `Beneath`
+  using device_type = Kokkos::Device<execution_space, Space>;  ///< the device type of its Views
+  using size_type = typename Beneath::size_type;               ///< the size type of its Views
+  using index_type = std::ptrdiff_t;                           ///< the index type of its Views
 
-  /// Without a resource.
+  /// Constructs a Space without a resource.
   Space() = default;
-  /// Over `resource`.
+  /// Constructs a Space that refers to `resource`.
   explicit Space(R& resource) requires std::same_as<Hold, R*> : m_resource(&resource) {}
-  /// Over `*resource`.
+  /// Constructs a Space that shares `*resource`.
   explicit Space(std::shared_ptr<R> resource) requires std::same_as<Hold, std::shared_ptr<R>>
       : m_resource(std::move(resource)) {}
 
-  /// What Kokkos calls for a View; `logical` is what tools are told. @throws what the resource
-  /// does.
+  /// Allocates the memory of a View; called by Kokkos. Tools are told the size `logical`, if it is
+  /// not 0. @throws the resource's exceptions.
   [[nodiscard]] void* allocate(const char* label, std::size_t bytes,
                                std::size_t logical = 0) const {
     if (!m_resource) return Beneath().allocate(label, bytes, logical);
@@ -140,21 +143,21 @@ class Space {
                                   logical > 0 ? logical : bytes);
     return block;
   }
-  /// Likewise.
+  /// Allocates without a label.
   [[nodiscard]] void* allocate(std::size_t bytes) const { return allocate("[unlabeled]", bytes); }
-  /// Likewise; in no order with the work of `exec`.
+  /// Allocates like the overload without `exec`, and not in the order of the work of `exec`.
   template <class Exec>
   requires Kokkos::is_execution_space_v<Exec>
   [[nodiscard]] void* allocate(const Exec&, const char* label, std::size_t bytes,
                                std::size_t logical = 0) const {
     return allocate(label, bytes, logical);
   }
-  /// Likewise.
+  /// Allocates without a label, and not in the order of the work of the instance.
   template <class Exec>
   requires Kokkos::is_execution_space_v<Exec>
   [[nodiscard]] void* allocate(const Exec&, std::size_t bytes) const { return allocate(bytes); }
 
-  /// The same numbers again as for allocate().
+  /// Deallocates a block. The arguments must be those of allocate().
   void deallocate(const char* label, void* block, std::size_t bytes,
                   std::size_t logical = 0) const noexcept {
     if (!m_resource) return Beneath().deallocate(label, block, bytes, logical);
@@ -165,25 +168,25 @@ class Space {
                                     logical > 0 ? logical : bytes);
     m_resource->deallocate(block, bytes, alignment);
   }
-  /// Likewise.
+  /// Deallocates a block that was allocated without a label.
   void deallocate(void* block, std::size_t bytes) const noexcept {
     deallocate("[unlabeled]", block, bytes);
   }
 
-  /// As tools see it: that of the memory space beneath.
+  /// Returns the name that tools see, which is that of the underlying memory space.
   [[nodiscard]] static constexpr const char* name() { return Beneath::name(); }
 
  private:
-  /// Kokkos' own. 128 B of its own precede the data.
+  /// The alignment that Kokkos itself uses. Kokkos' header of 128 B precedes the data.
   static constexpr std::size_t alignment = impl::on_host<Beneath> ? 64 : 128;
 
   Hold m_resource{};
 };
 
-/// By reference.
+/// Refers to the resource.
 template <class R>
 Space(R&) -> Space<R>;
-/// By a share of it.
+/// Shares the resource.
 template <class R>
 Space(std::shared_ptr<R>) -> Space<R, std::shared_ptr<R>>;
 
@@ -194,7 +197,7 @@ inline constexpr bool is_space = false;
 template <class R, class Hold>
 inline constexpr bool is_space<Space<R, Hold>> = true;
 
-/// What Kokkos is to take `S` for: a Space is what lies beneath.
+/// The memory space that Kokkos is told for `S`: the underlying one if `S` is a Space, else `S`.
 template <class S>
 struct Beneath {
   using type = S;

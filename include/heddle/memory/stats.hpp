@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Stats: how much memory is in use, was at most, and what for.
+/// Stats: measures the live bytes, the peak and the purpose of allocations.
 
 #include <algorithm>
 #include <concepts>
@@ -27,31 +27,32 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks and their bytes, as they were asked for.
+/// The number and bytes of blocks, in the sizes that callers requested.
 struct Usage {
-  std::size_t bytes = 0;         ///< of the blocks that are out
-  std::size_t blocks = 0;        ///< how many are out
-  std::size_t peak = 0;          ///< the most that `bytes` was
-  std::size_t total_bytes = 0;   ///< of all blocks ever
-  std::size_t total_blocks = 0;  ///< how many there were
+  std::size_t bytes = 0;         ///< the bytes of the live blocks
+  std::size_t blocks = 0;        ///< the number of live blocks
+  std::size_t peak = 0;          ///< the maximum of `bytes` so far
+  std::size_t total_bytes = 0;   ///< the bytes of all blocks ever allocated
+  std::size_t total_blocks = 0;  ///< the number of all blocks ever allocated
 
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
-/// Blocks of its upstream, counted; also apart for each Label. Labels are remembered on the
-/// program's heap, blocks without one cost no memory.
+/// A resource that counts the blocks of its upstream, in all and for each Label. Labels are stored
+/// on the program's heap. Blocks without a label need no memory for the count.
 template <Resource Up>
 class Stats {
  public:
   using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// Of the blocks of `upstream`.
+  /// Constructs the adaptor over `upstream`.
   template <class Given>
   requires(!std::same_as<std::remove_cvref_t<Given>, Stats> &&
            std::constructible_from<Up, Given>) explicit Stats(Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)) {}
 
-  /// Of the upstream. @throws what that throws, or std::bad_alloc for a label.
+  /// Allocates from the upstream. @throws the upstream's exceptions, and std::bad_alloc if there is
+  /// no memory to count the block for its label.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return counted(
         bytes, [&] { return m_upstream.allocate(bytes, alignment); },
@@ -63,7 +64,7 @@ class Stats {
     given(block, bytes);
     m_upstream.deallocate(block, bytes, alignment);
   }
-  /// Likewise in the order of `exec`; what has come back is not out, whether or not work uses it.
+  /// Allocates from the upstream, in the order of `exec`. @throws as allocate() without `exec`.
   template <class Exec>
   requires StreamOrderedResource<Up, Exec>
   [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
@@ -71,7 +72,8 @@ class Stats {
         bytes, [&] { return m_upstream.allocate(exec, bytes, alignment); },
         [&](void* block) { m_upstream.deallocate(exec, block, bytes, alignment); });
   }
-  /// Likewise.
+  /// Deallocates a block in the order of `exec`. The block stops counting at once, even if work
+  /// still uses it.
   template <class Exec>
   requires StreamOrderedResource<Up, Exec>
   void deallocate(const Exec& exec, void* block, std::size_t bytes,
@@ -80,7 +82,8 @@ class Stats {
     given(block, bytes);
     m_upstream.deallocate(exec, block, bytes, alignment);
   }
-  /// By the upstream; the block has so many bytes more, under the label that it was taken for.
+  /// Extends a block through the upstream. The bytes are added under the label that the block was
+  /// allocated with.
   [[nodiscard]] bool extend(void* block, std::size_t bytes,
                             std::size_t more) noexcept requires ExtendableResource<Up> {
     if (!m_upstream.extend(block, bytes, more)) return false;
@@ -90,7 +93,7 @@ class Stats {
     grow(m_usage, more);
     return true;
   }
-  /// Likewise, less.
+  /// Shrinks a block through the upstream, and subtracts the bytes under the block's label.
   void shrink(void* block, std::size_t bytes,
               std::size_t less) noexcept requires ExtendableResource<Up> {
     m_upstream.shrink(block, bytes, less);
@@ -99,12 +102,12 @@ class Stats {
       found->second->bytes -= less;
     m_usage.bytes -= less;
   }
-  /// By the upstream; uncounted, as the block has so many bytes still.
+  /// Moves pages through the upstream. The counts do not change, because the block keeps its size.
   [[nodiscard]] bool remap(void* from, void* to,
                            std::size_t bytes) noexcept requires PagedResource<Up> {
     return m_upstream.remap(from, to, bytes);
   }
-  /// Likewise.
+  /// Releases pages through the upstream. The counts do not change.
   [[nodiscard]] bool discard(void* part, std::size_t bytes) noexcept requires PagedResource<Up> {
     return m_upstream.discard(part, bytes);
   }
@@ -113,18 +116,18 @@ class Stats {
     return m_upstream.owns(address);
   }
 
-  /// Of all blocks.
+  /// Returns the usage of all blocks.
   [[nodiscard]] Usage usage() const {
     const std::lock_guard lock(m_mutex);
     return m_usage;
   }
-  /// Of those of a label.
+  /// Returns the usage of the blocks with a label.
   [[nodiscard]] Usage usage(std::string_view label) const {
     const std::lock_guard lock(m_mutex);
     const auto found = m_labels.find(label);
     return found == m_labels.end() ? Usage{} : found->second;
   }
-  /// How often the upstream threw.
+  /// Returns how often the upstream threw.
   [[nodiscard]] std::size_t failures() const {
     const std::lock_guard lock(m_mutex);
     return m_failures;
@@ -132,7 +135,8 @@ class Stats {
   /// Returns the upstream resource.
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
-  /// A line for all blocks, then one for each label, by the peak.
+  /// Prints a table with one line for all blocks, then one line for each label in descending order
+  /// of the peak.
   friend std::ostream& operator<<(std::ostream& out, const Stats& stats) {
     const std::lock_guard lock(stats.m_mutex);
     std::vector<std::pair<std::string, Usage>> rows(stats.m_labels.begin(), stats.m_labels.end());
@@ -159,7 +163,8 @@ class Stats {
   }
 
  private:
-  /// What `take` returns, counted, or else by `give` back again.
+  /// Returns the result of `take` after counting it. If it cannot be counted, deallocates it with
+  /// `give`.
   template <class Take, class Give>
   [[nodiscard]] void* counted(std::size_t bytes, Take&& take, Give&& give) {
     void* block = nullptr;

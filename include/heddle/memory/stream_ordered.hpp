@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// StreamOrdered: blocks that are given back while work that uses them is still under way.
+/// StreamOrdered: blocks that may be deallocated while work still uses them.
 
 #include <algorithm>
 #include <concepts>
@@ -19,8 +19,9 @@
 
 namespace heddle::inline v0::memory {
 
-/// How it is found out that work of an instance is over: `record(exec)` marks the end of what was
-/// launched so far, `done(mark)` asks, `wait(mark)` waits. Equal instances do their work in order.
+/// Events that tell when work of an instance is complete. `record(exec)` marks the end of the work
+/// launched so far, `done(mark)` tests whether it is complete, and `wait(mark)` waits for it. Equal
+/// instances do their work in order.
 template <class E, class Exec>
 concept Events = std::equality_comparable<Exec> && std::copy_constructible<Exec> &&
     requires(const Exec& exec, const typename E::Mark& mark) {
@@ -29,22 +30,27 @@ concept Events = std::equality_comparable<Exec> && std::copy_constructible<Exec>
   E::wait(mark);
 };
 
-/// Adds the order of instances of `Exec` to an upstream. A block that an instance gives back is
-/// there for the same instance at once, for what it launches next comes after what used the block.
-/// Others, and the upstream, have it when the work that was launched before is over; nobody asks
-/// for that, and no mark is made, before some instance finds no block of its own, of the same size
-/// and alignment; what it has itself goes the same way where that is as many bytes as it asks for.
-/// The host waits only where upstream has no more memory otherwise.
+/// A resource that adds the order of instances of `Exec` to its upstream. When an instance has
+/// deallocated a block, the same instance can allocate it again at once, because its later work
+/// runs after the work that used the block. Other instances and the upstream get the block when the
+/// earlier work is complete.
 ///
-/// The plain allocate() and deallocate() are those of upstream, for blocks that no work uses. What
-/// is taken by one of the pairs goes back by the same. At the end it waits for all instances.
+/// Marks are recorded and tested only when an instance finds no block of the requested size and
+/// alignment among its own. Then the blocks of all other instances are marked, and its own blocks
+/// too if they have at least as many bytes as it requests. The host waits only if the upstream has
+/// no memory left otherwise.
+///
+/// The plain allocate() and deallocate() are those of the upstream, for blocks that no work uses. A
+/// block must be deallocated by the function that matches its allocation. The destructor waits for
+/// all instances.
 template <Resource Up, class Exec, class E>
 requires Events<E, Exec>
 class StreamOrdered {
  public:
   using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
+  /// Constructs the adaptor over `upstream`. It owns an rvalue and refers to an lvalue; see
+  /// UpstreamOf.
   template <class Given>
   requires std::same_as<UpstreamOf<Given>, Upstream>
   explicit StreamOrdered(Given&& upstream)
@@ -53,17 +59,17 @@ class StreamOrdered {
   StreamOrdered& operator=(const StreamOrdered&) = delete;
   ~StreamOrdered() { wait(); }
 
-  /// Of upstream.
+  /// Allocates directly from the upstream.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_upstream.allocate(bytes, alignment);
   }
-  /// To upstream: no work uses the block any more.
+  /// Deallocates directly through the upstream. No work may still use the block.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     m_upstream.deallocate(block, bytes, alignment);
   }
 
-  /// For what `exec` launches from now on. @throws out_of_memory where upstream has no more, even
-  /// after all work.
+  /// Allocates a block for work that `exec` launches from now on. @throws out_of_memory if the
+  /// upstream has no more memory, even after all work is complete.
   [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     const std::scoped_lock lock(m_lock);
@@ -87,8 +93,8 @@ class StreamOrdered {
     return m_upstream.allocate(bytes, alignment);
   }
 
-  /// What `exec` was given: work that it has launched may still use it, work that it launches from
-  /// now on does not.
+  /// Deallocates a block that `exec` allocated. Work that `exec` has already launched may still use
+  /// it, but work that it launches later must not.
   void deallocate(const Exec& exec, void* block, std::size_t bytes,
                   std::size_t alignment) noexcept {
     if (block == nullptr) return;
@@ -97,13 +103,14 @@ class StreamOrdered {
       auto own = find(exec);
       if (own == m_instances.end()) own = m_instances.insert(own, {exec, {}});
       own->free[{bytes, alignment}].push_back(block);
-    } catch (const std::bad_alloc&) {  // there is no memory to keep account of it
+    } catch (const std::bad_alloc&) {  // no memory to record the block
       E::wait(E::record(exec));
       m_upstream.deallocate(block, bytes, alignment);
     }
   }
 
-  /// Waits for the work of all instances that have given something back, and gives it to upstream.
+  /// Waits for the work of all instances that have deallocated blocks, and returns the blocks to
+  /// the upstream.
   void wait() {
     const std::scoped_lock lock(m_lock);
     collect_all();
@@ -120,12 +127,12 @@ class StreamOrdered {
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
   using Blocks = std::map<Shape, std::vector<void*>>;
-  /// What an instance has given back.
+  /// The blocks that an instance has deallocated.
   struct Instance {
     Exec exec;
     Blocks free;
   };
-  /// What is free when the work before a mark is over.
+  /// The blocks that are free when the work before a mark is complete.
   struct Marked {
     typename E::Mark mark;
     Blocks blocks;
@@ -135,8 +142,8 @@ class StreamOrdered {
     return std::find_if(m_instances.begin(), m_instances.end(),
                         [&](const Instance& instance) { return instance.exec == exec; });
   }
-  /// Of all instances what they have given back; of `exec`, which may need it, only where it is
-  /// `bytes` and more.
+  /// Marks the blocks that instances have deallocated. Those of `exec`, which may reuse them, are
+  /// marked only if they have at least `bytes` bytes.
   void mark(const Exec& exec, std::size_t bytes) {
     m_marked.reserve(m_marked.size() + m_instances.size());  // so that no block can be lost
     for (auto instance = m_instances.begin(); instance != m_instances.end();) {
@@ -153,7 +160,7 @@ class StreamOrdered {
     for (const auto& [shape, all] : blocks) bytes += shape.bytes * all.size();
     return bytes;
   }
-  /// To upstream what `over(mark)` says is free.
+  /// Returns to the upstream the blocks of all marks for which `over(mark)` is true.
   template <class Over>
   void collect(Over&& over) {
     for (std::size_t m = 0; m < m_marked.size();) {
@@ -165,7 +172,7 @@ class StreamOrdered {
       m_marked.erase(m_marked.begin() + static_cast<std::ptrdiff_t>(m));
     }
   }
-  /// Likewise all, when the work is over.
+  /// Waits for all work, and returns all blocks to the upstream.
   void collect_all() {
     collect([](const typename E::Mark& mark) {
       E::wait(mark);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Tracking: finds blocks that are used or given back in a wrong way.
+/// Tracking: finds blocks that are used or deallocated incorrectly.
 
 #include <algorithm>
 #include <concepts>
@@ -29,24 +29,27 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks of its upstream between guards, which are bytes that nobody should write. A block that is
-/// given back twice, with another size or alignment or without being one, with a guard that was
-/// written, or not at all, is a fault: a contract_error that names the block by its Label, size and
-/// address goes to a handler. The upstream sees none of it: each block goes back to it once, as it
-/// was taken. For tests: it remembers every address that it ever gave.
+/// A resource for tests that places each block of its upstream between guards, which are bytes that
+/// nobody should write. It reports a fault if a block is deallocated twice or never, with a wrong
+/// size or alignment, or at an address that was never allocated. It also reports a guard that was
+/// overwritten. Each fault is a contract_error that names the block by its Label, size and address,
+/// and that is passed to a handler. The upstream sees none of it, because each block is returned to
+/// it exactly once, as it was allocated. The resource remembers every address that it ever
+/// returned.
 template <Resource Up>
 class Tracking {
  public:
   using Upstream = Up;  ///< the resource that provides the blocks
-  /// What is called for each fault, by the thread that makes it or finds it.
+  /// A function that is called for each fault, on the thread that causes or finds it.
   using Handler = std::function<void(const contract_error&)>;
 
-  /// Throws it: out of check() to its caller; but deallocate() and the destructor let nothing out,
-  /// and end the program with the sentence.
+  /// Throws the fault. The exception leaves check(), but deallocate() and the destructor are
+  /// noexcept. There it ends the program with the message.
   static void raise(const contract_error& fault) { throw contract_error(fault); }
 
-  /// `guard`: bytes before and behind each block, 0 where the host cannot write the memory. The
-  /// one before is a multiple of the block's alignment.
+  /// Constructs the adaptor over `upstream`. Each block has `guard` bytes before and after it. The
+  /// guard before it is rounded up to a multiple of the block's alignment. Pass 0 if the host
+  /// cannot write the memory.
   template <class Given>
   requires(!std::same_as<std::remove_cvref_t<Given>, Tracking> &&
            std::constructible_from<Up, Given>) explicit Tracking(Given&& upstream,
@@ -55,13 +58,14 @@ class Tracking {
       : m_upstream(std::forward<Given>(upstream)), m_handler(std::move(handler)), m_guard(guard) {}
   /// Moves the resource. No other thread may use either object during the move.
   Tracking(Tracking&&) = default;
-  /// Every block that is still out is a leak; check() comes first. They stay where they are.
+  /// Reports every live block as a leak, after check(). The blocks are not deallocated.
   ~Tracking() {
     check();
     check_returned();
   }
 
-  /// Of the upstream. @throws what that throws, std::bad_alloc for what it remembers.
+  /// Allocates a guarded block from the upstream. @throws the upstream's exceptions, and
+  /// std::bad_alloc if there is no memory to remember the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     Block made{bytes, alignment, std::string(Label::current()), true};
@@ -81,7 +85,7 @@ class Tracking {
     }
     return block;
   }
-  /// To the upstream, unless it is no block that is out.
+  /// Deallocates a live block through the upstream, and reports a fault for any other block.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     std::vector<Complaint> faults;
@@ -115,13 +119,13 @@ class Tracking {
     return m_upstream.owns(pointer);
   }
 
-  /// Looks at the guards of all blocks that are out. @throws what the handler throws.
+  /// Checks the guards of all live blocks. @throws the handler's exceptions.
   void check() const {
     report([&](const auto& block, std::vector<Complaint>& faults) {
       find_written_guards(block, faults);
     });
   }
-  /// Every block that is out is a fault. @throws what the handler throws.
+  /// Reports every live block as a fault. @throws the handler's exceptions.
   void check_returned() const {
     report([&](const auto& block, std::vector<Complaint>& faults) {
       faults.push_back({where, text(name(block), " is never given back")});
@@ -145,7 +149,7 @@ class Tracking {
   [[nodiscard]] static std::uintptr_t address(const void* pointer) noexcept {
     return reinterpret_cast<std::uintptr_t>(pointer);
   }
-  // Bytes of the guard before it.
+  // Returns the bytes of the guard before a block.
   [[nodiscard]] std::size_t before(const Block& block) const noexcept {
     return (m_guard + block.alignment - 1) / block.alignment * block.alignment;
   }
@@ -153,7 +157,7 @@ class Tracking {
     return text(block.second.label.empty() ? "a block" : "block '" + block.second.label + "'",
                 " of ", block.second.bytes, " B at ", reinterpret_cast<void*>(block.first));
   }
-  // The block that an address lies in.
+  // Returns words that name the live block in which the address lies, if there is one.
   [[nodiscard]] std::string near(std::uintptr_t pointer) const {
     const auto above = m_blocks.upper_bound(pointer);
     if (above == m_blocks.begin()) return {};
@@ -166,7 +170,7 @@ class Tracking {
     const auto* const begin = reinterpret_cast<const std::byte*>(block.first);
     const std::byte* const end = begin + block.second.bytes;
     const auto written = [](std::byte byte) { return byte != mark; };
-    // Of several bytes the one that is next to the block.
+    // Of several overwritten bytes, report the one next to the block.
     const auto low = std::make_reverse_iterator(begin);
     const auto low_end = std::make_reverse_iterator(begin - before(block.second));
     if (const auto byte = std::find_if(low, low_end, written); byte != low_end)
@@ -186,7 +190,7 @@ class Tracking {
     }
     handle(faults);
   }
-  // Without the lock, for a handler that allocates.
+  // Called without the lock, so that a handler may allocate.
   void handle(const std::vector<Complaint>& faults) const {
     for (const Complaint& fault : faults) m_handler(contract_error(fault));
   }
@@ -195,16 +199,16 @@ class Tracking {
   Handler m_handler;
   std::size_t m_guard;
   mutable impl::Mutex m_mutex;
-  Blocks m_blocks;  // those that are out, and of others the last at each address
+  Blocks m_blocks;  // the live blocks, and the last dead block at each other address
 };
 
 /// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Tracking(Given&&) -> Tracking<UpstreamOf<Given>>;
-/// Likewise.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given, class Handler>
 explicit Tracking(Given&&, Handler) -> Tracking<UpstreamOf<Given>>;
-/// Likewise.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given, class Handler>
 explicit Tracking(Given&&, Handler, std::size_t) -> Tracking<UpstreamOf<Given>>;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// make_view: plain Kokkos Views out of any resource.
+/// make_view: plain Kokkos Views that are allocated from any resource.
 
 #include <algorithm>
 #include <array>
@@ -42,25 +42,25 @@ struct PlainView<DataType, void, MemorySpace> {
   using type = Kokkos::View<DataType, MemorySpace>;
 };
 
-/// Whether we make the record of a View ourselves, which relies on how Kokkos' own look. Elsewhere,
-/// and with HEDDLE_VIEWS_BY_SPACE, Kokkos makes it, by a Space.
+/// Whether Heddle constructs the allocation record of a View itself, which relies on Kokkos'
+/// internals. Otherwise, or if HEDDLE_VIEWS_BY_SPACE is defined, Kokkos constructs it with a Space.
 template <class MemorySpace>
 inline constexpr bool own_record =
 #if KOKKOS_VERSION < 50000 || KOKKOS_VERSION >= 50300 || defined(KOKKOS_ENABLE_DEBUG) || \
     defined(KOKKOS_ENABLE_IMPL_VIEW_LEGACY) || defined(HEDDLE_VIEWS_BY_SPACE)
     false;
 #elif defined(KOKKOS_ENABLE_DEBUG_BOUNDS_CHECK)
-    on_host<MemorySpace>;  // messages of devices read the label in front of the data
+    on_host<MemorySpace>;  // errors on devices read the label in front of the data
 #else
     true;
 #endif
 
-/// The bytes of a View of `View`'s type with these extents, those of run time first.
-/// @throws out_of_memory where no address space holds it.
+/// Returns the bytes of a View of type `View` with these run-time extents. @throws out_of_memory if
+/// they exceed the address space.
 template <class View, std::size_t Rank>
 [[nodiscard]] std::size_t bytes_of(const std::array<std::size_t, Rank>& extents,
                                    const char* where) {
-  // Less than the whole, for what lies in front of the data.
+  // Leave some bytes for what lies in front of the data.
   constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() - 4096;
   std::size_t bytes = sizeof(typename View::value_type);
   bool fits = true, any = true;
@@ -68,7 +68,8 @@ template <class View, std::size_t Rank>
     const std::size_t extent =
         axis < View::rank_dynamic ? extents[axis] : View::static_extent(axis);
     if (extent == 0) {
-      any = false;  // the others must fit all the same: Kokkos' strides are their products
+      // The other extents must fit all the same, because Kokkos' strides are their products.
+      any = false;
       continue;
     }
     fits = fits && bytes <= most / extent;
@@ -84,22 +85,22 @@ template <class View, std::size_t Rank>
   return any ? bytes : 0;
 }
 
-/// The record of a View: on the host, in front of the data and in one block with them; of a device
-/// on the host's heap. It is what Kokkos' Views count themselves by, and ends by release(), never
-/// by its destructor, which would free memory that is not Kokkos'.
+/// The allocation record of a View, which holds its reference count. For host memory it lies in
+/// front of the data, in the same block. For device memory it lies on the host's heap. It ends by
+/// release(), never by its destructor, which would free memory that Kokkos does not own.
 template <class MemorySpace, class R>
 class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace, void>,
                          private ListedView {
  public:
   using Root = Kokkos::Impl::SharedAllocationRecord<void, void>;
 
-  /// Takes the memory. @throws what the resource does; nothing is lost then.
+  /// Allocates the memory of a View. @throws the resource's exceptions. Nothing is lost then.
   [[nodiscard]] static Root* make(R&& resource, std::string_view label, std::size_t bytes,
                                   std::size_t alignment) {
     const bool fits = in_block && label.size() < Root::maximum_label_length;
     std::string kept(fits ? std::string_view() : label);
     const Place place(alignment);
-    const std::size_t size = (bytes + 7) / 8 * 8;  // as Kokkos counts
+    const std::size_t size = (bytes + 7) / 8 * 8;  // the same rounding as in Kokkos
     ViewRecord* record = nullptr;
     if constexpr (in_block) {
       auto* const block =
@@ -149,7 +150,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     return text("'", get_label(), "' of ", this->size(), " B");
   }
 
-  /// Where things lie in a block: the record at its begin, Kokkos' header ends where the data
+  /// The layout of a block. The record lies at its begin, and Kokkos' header ends where the data
   /// begin.
   struct Place {
     explicit Place(std::size_t of_elements)
@@ -161,7 +162,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     std::size_t data;
   };
 
-  /// What Kokkos writes in front of data on the host: the record's address and the label.
+  /// Writes what Kokkos writes in front of host data: the record's address and the label.
   static void write_header(ViewRecord& record, std::string_view label) {
     auto* const header = reinterpret_cast<char*>(record.m_alloc_ptr);
     const Root* const root = &record;
@@ -174,7 +175,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     return Kokkos::Tools::make_space_handle(MemorySpace::name());
   }
 
-  /// What Kokkos calls when the last copy of a View dies.
+  /// Frees the record and its block. Kokkos calls it when the last copy of a View is destroyed.
   static void release(Root* root) {
     auto* const record = static_cast<ViewRecord*>(root);
     wait_before_return<R>();
@@ -186,7 +187,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
     void* const block = static_cast<std::byte*>(record->data()) - place.data;
     R resource(std::move(record->m_resource));
     record->leave();
-    // The members that may own memory; that of the record is taken over.
+    // Destroy only the members that may own memory. The record's own memory is released below.
     std::destroy_at(&record->m_resource);
     std::destroy_at(&record->m_label);
     if constexpr (!in_block) delete[] reinterpret_cast<std::byte*>(record);
@@ -197,7 +198,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
   R m_resource;
 };
 
-/// The View of `record`, which it counts itself by.
+/// Returns the View that `record` belongs to.
 template <class View, std::size_t... Axes>
 [[nodiscard]] View view_of(Kokkos::Impl::SharedAllocationRecord<void, void>* record,
                            const std::array<std::size_t, View::rank_dynamic>& extents,
@@ -208,7 +209,7 @@ template <class View, std::size_t... Axes>
               typename View::accessor_type{});
 }
 
-/// The same View made by Kokkos.
+/// Returns the same View, but constructed by Kokkos.
 template <class DataType, class View, class R, std::size_t... Axes>
 [[nodiscard]] View by_space(R&& resource, std::string_view label,
                             const std::array<std::size_t, View::rank_dynamic>& extents,
@@ -226,12 +227,12 @@ struct Construct {
   KOKKOS_FUNCTION void operator()(std::size_t i) const { new (data + i) T(); }
 };
 
-/// A type whose value-initialised elements have no bytes but zeros, as Kokkos sees it.
+/// A type whose value-initialised elements consist of zero bytes, by Kokkos' own criterion.
 template <class T>
 concept AllZero = std::is_trivially_default_constructible_v<T>;
 
-/// Value-initialises all elements, as Kokkos does: zeros, unless the type says otherwise. In the
-/// order of `exec`. Returns whether that may still be going on.
+/// Value-initialises all elements as Kokkos does, in the order of `exec`. They become zero, unless
+/// the type has its own default constructor. Returns whether the work may still be running.
 template <class Exec, class View>
 bool initialise(const Exec& exec, const View& view) {
   using T = typename View::value_type;
@@ -245,7 +246,8 @@ bool initialise(const Exec& exec, const View& view) {
   const std::size_t size = view.span();
   if (size == 0) return false;
   if constexpr (on_host<typename View::memory_space> && done_at_once<Exec>) {
-    // What is written faster than threads are woken. Larger ones lie where their threads are.
+    // Small Views are written faster than threads are woken. In large ones, the threads should
+    // touch their own pages first.
     constexpr std::size_t most = std::size_t{128} << 10;
     if (size * sizeof(T) <= most && !Kokkos::Tools::profileLibraryLoaded()) {
       if constexpr (AllZero<T>)
@@ -266,7 +268,7 @@ bool initialise(const Exec& exec, const View& view) {
     all(data, size);
   return true;
 }
-/// Likewise, and waits for it.
+/// Value-initialises all elements, and waits until that is complete.
 template <class View>
 void initialise(const View& view) {
   const typename View::execution_space exec;
@@ -278,7 +280,8 @@ inline constexpr bool is_view_alloc = false;
 template <class... P>
 inline constexpr bool is_view_alloc<Kokkos::Impl::ViewCtorProp<P...>> = true;
 
-/// What is said of a View in front of its extents: a label, or what Kokkos::view_alloc() returns.
+/// The description of a View that precedes its extents: a label, or the result of
+/// Kokkos::view_alloc().
 template <class What>
 concept ViewDescription = std::convertible_to<const What&, std::string_view> || is_view_alloc<What>;
 
@@ -298,7 +301,7 @@ template <class What>
   }
 }
 
-/// Initialises a View as `what` says.
+/// Initialises a View as `what` requests.
 template <class What, class View>
 void initialise_as(const What& what, const View& view) {
   if constexpr (!is_view_alloc<What>) {
@@ -321,7 +324,7 @@ template <class N>
   return static_cast<std::size_t>(extent);
 }
 
-/// Uninitialised. `resource` is what the View holds of it.
+/// Returns an uninitialised View, which stores `resource`.
 template <class DataType, class Layout, class R, class... N>
 [[nodiscard]] auto make_plain(R resource, std::string_view label, const char* where, N... n) {
   using MemorySpace = memory_space_of<R>;
@@ -356,37 +359,39 @@ template <class DataType, class Layout, class R, class... N>
 
 }  // namespace impl
 
-/// A plain Kokkos::View<DataType, memory_space_of<R>>, or Kokkos::View<DataType, Layout, ...>,
-/// whose memory comes from `resource` in one block and goes back to it with the last of its copies
-/// and subviews, on whichever thread that dies. (Threads may copy one View at once where Kokkos has
-/// threads: with Serial alone its counts are not atomic.)
+/// Returns a plain Kokkos::View<DataType, memory_space_of<R>>, or Kokkos::View<DataType, Layout,
+/// ...>, whose memory is one block of `resource`. The block returns to the resource when the last
+/// copy or subview is destroyed, on whichever thread that happens. (Threads may copy one View
+/// concurrently only if Kokkos has threads, because with Serial alone its reference counts are not
+/// atomic.)
 ///
 ///     auto u = hd::memory::make_view<double**>(pool, "u", n, m);
 ///     void smooth(Kokkos::View<double**> u);  // takes it as any other
 ///     auto v = hd::memory::make_view<double**>(
 ///         pool, Kokkos::view_alloc("v", Kokkos::WithoutInitializing), n, m);
 ///
-/// `what` is a label, or Kokkos::view_alloc() of a label, Kokkos::WithoutInitializing and an
-/// execution space, each of them or not. As with Kokkos' own Views, elements are zero, or what
-/// their default constructor makes of them, when the call returns; but a given execution space
-/// initialises them in its order, and is not waited for; without initialising they hold whatever is
-/// there.
+/// `what` is a label, or Kokkos::view_alloc() of any of a label, Kokkos::WithoutInitializing and an
+/// execution space. As in Kokkos' own Views, the elements are value-initialised when the call
+/// returns. If an execution space is given, it initialises them in its order, and the call does not
+/// wait. With Kokkos::WithoutInitializing, the elements keep whatever the memory contains.
 ///
-/// A resource that is given by name outlives the View; a temporary is kept in it (UpstreamOf). The
-/// label, the count, deep_copy, mirrors and tools behave as for Kokkos' own Views; what
-/// Kokkos::resize and Kokkos::realloc make of it is Kokkos' own memory again: use resize().
+/// A resource that is given as an lvalue must outlive the View. An rvalue is stored in the View
+/// (UpstreamOf). The label, the reference count, deep_copy, mirrors and tools behave as for Kokkos'
+/// own Views. However, Kokkos::resize and Kokkos::realloc allocate from Kokkos again, so use
+/// resize() of this header.
 ///
-/// `extents` are those of the `*` in DataType, at most 8 with those in brackets; layouts are
-/// LayoutRight and LayoutLeft, without padding. Elements are trivially copyable and destructible.
-/// Data begin at a multiple of 64 B and of the alignment of their type; in front of them, in the
-/// same block, the host's Views have up to 320 B of their own. What the host does not reach it does
-/// not write; the record of such a View lies on the host's heap.
+/// `extents` are those of each `*` in DataType. The rank is at most 8, with the extents in
+/// brackets. The layout is LayoutRight or LayoutLeft, without padding. Elements must be trivially
+/// copyable and trivially destructible. The data begin at a multiple of 64 B and of the alignment
+/// of their type. In a host View, up to 320 B precede them in the same block. Nothing is written to
+/// memory that the host cannot access. The record of such a View lies on the host's heap.
 ///
-/// No fence where all execution spaces have done their work when a call returns (OpenMP, Serial,
-/// Threads, heddle::Athread); elsewhere one before the block goes back, as Kokkos does, but for the
-/// form with an execution space.
-/// @throws out_of_memory for more elements than addresses, and what the resource throws; nothing is
-///         lost then. contract_error for an extent below 0, and where Kokkos is not initialised.
+/// No fence is needed if all execution spaces complete their work within the call (OpenMP, Serial,
+/// Threads, heddle::Athread). Otherwise, a fence precedes the deallocation, as in Kokkos, except in
+/// the overload with an execution space.
+/// @throws out_of_memory if the elements exceed the address space; contract_error for a negative
+///         extent, or if Kokkos is not initialised; and the resource's exceptions. Nothing is lost
+///         then.
 template <class DataType, class Layout = void, class R, impl::ViewDescription What,
           std::integral... N>
 requires(!Kokkos::is_execution_space_v<std::remove_cvref_t<R>>) &&
@@ -399,8 +404,9 @@ requires(!Kokkos::is_execution_space_v<std::remove_cvref_t<R>>) &&
   return view;
 }
 
-/// Likewise, taken, initialised and given back in the order of the work of `exec`, without a fence:
-/// work on `exec` may still use the View when its last copy dies. The resource outlives it.
+/// Returns a View that is allocated, initialised and deallocated in the order of the work of
+/// `exec`, without a fence. Work on `exec` may still use the View when its last copy is destroyed.
+/// The resource must outlive it. Otherwise it is like the overload without `exec`.
 template <class DataType, class Layout = void, class Exec, class R, impl::ViewDescription What,
           std::integral... N>
 requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
@@ -419,7 +425,7 @@ requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
 
 namespace impl {
 
-/// See resize(); other elements are initialised or not.
+/// Implements resize(). New elements are value-initialised if `initialised` is true.
 template <bool initialised, class R, class DataType, class... P, class... N>
 void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   using View = Kokkos::View<DataType, P...>;
@@ -469,17 +475,17 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
 
 }  // namespace impl
 
-/// Makes `view` one of these extents, from `resource`, with the same label, and with what it held
-/// where both have elements; others are initialised as by make_view(). Copies of it keep the old
-/// one. Nothing where the extents are these already. Waits for the copy. A View of a Space by
-/// reference becomes another of that type.
-/// @throws what make_view() does; `view` is as before then.
+/// Replaces `view` by one of these extents from `resource`, with the same label. Elements that
+/// exist in both are copied, and the call waits for the copy. Other elements are initialised as by
+/// make_view(). Other copies of `view` keep the old memory. Does nothing if the extents are already
+/// the same. A View of a Space that refers to its resource becomes another View of that type.
+/// @throws as make_view(); `view` is unchanged then.
 template <class DataType, class... P, class R, std::integral... N>
 requires Resource<UpstreamOf<R>>
 void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   impl::resize<true>(std::forward<R>(resource), view, extents...);
 }
-/// Likewise, other elements are not initialised: `resize(pool, Kokkos::WithoutInitializing, v, n)`.
+/// Resizes without initialising new elements: `resize(pool, Kokkos::WithoutInitializing, v, n)`.
 template <class DataType, class... P, class R, std::integral... N>
 requires Resource<UpstreamOf<R>>
 void resize(R&& resource, Kokkos::Impl::WithoutInitializing_t, Kokkos::View<DataType, P...>& view,

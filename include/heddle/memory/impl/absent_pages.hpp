@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// AbsentPages: which addresses have no pages, yet or any more.
+/// AbsentPages: records which addresses have no pages, either not yet or no longer.
 
 #include <bit>
 #include <cstddef>
@@ -14,19 +14,19 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Account of addresses without pages, in units of 32 KiB, 64 of which are a huge page; whose they
-/// are is somebody else's business. Nothing is absent at first. For one thread at a time.
+/// The set of addresses without pages, in units of 32 KiB. A huge page has 64 units. The set is
+/// empty at first, and does not know who owns the addresses. Only one thread may use it at a time.
 class AbsentPages {
  public:
-  using Units = std::uint64_t;  ///< of a huge page, a bit for each
+  using Units = std::uint64_t;  ///< a bit for each unit of a huge page
   static constexpr std::size_t huge = Pages::huge, units_in_huge = 64, unit = huge / units_in_huge;
   static constexpr Units all = ~Units{0};
 
-  /// So many units of a huge page, from the first on.
+  /// Returns `count` units of a huge page from unit `first` on.
   [[nodiscard]] static Units run(std::size_t first, std::size_t count) noexcept {
     return count == 0 ? 0 : (all >> (units_in_huge - count)) << first;
   }
-  /// Those that lie in [from, to), or in part.
+  /// Returns the units of `page` that overlap [from, to).
   [[nodiscard]] static Units within(std::uintptr_t page, std::uintptr_t from,
                                     std::uintptr_t to) noexcept {
     const std::size_t first = from <= page ? 0 : (from - page) / unit;
@@ -37,12 +37,12 @@ class AbsentPages {
     return static_cast<std::size_t>(std::popcount(units)) * unit;
   }
 
-  /// Those of a huge page that are absent.
+  /// Returns the absent units of a huge page.
   [[nodiscard]] Units operator[](std::uintptr_t page) const noexcept { return m_units[page]; }
-  /// All that are.
+  /// Returns the bytes of all absent units.
   [[nodiscard]] std::size_t bytes() const noexcept { return m_bytes; }
 
-  /// Room for the account of a range. @throws out_of_memory.
+  /// Reserves memory for the records of an address range. @throws out_of_memory.
   void reserve(std::uintptr_t begin, std::size_t size) { m_units.reserve(begin, size); }
 
   void add(std::uintptr_t page, Units units) noexcept {
@@ -50,7 +50,7 @@ class AbsentPages {
     m_bytes += bytes(units & ~absent);
     absent |= units;
   }
-  /// All whole units of a range that has room.
+  /// Adds all units that lie entirely in an address range. reserve() must have been called for it.
   void add_range(std::uintptr_t begin, std::size_t size) noexcept {
     const std::uintptr_t from = (begin + unit - 1) / unit * unit;
     const std::uintptr_t to = (begin + size) / unit * unit;
@@ -58,20 +58,20 @@ class AbsentPages {
     for (std::uintptr_t page = from / huge * huge; page < to; page += huge)
       add(page, within(page, from, to));
   }
-  /// What is not absent stays so.
+  /// Removes units of a huge page. Units that are not absent are ignored.
   void remove(std::uintptr_t page, Units units) noexcept {
     Units& absent = m_units.at(page);
     m_bytes -= bytes(units & absent);
     absent &= ~units;
   }
-  /// All units of a range, or what they have of it.
+  /// Removes all units that overlap an address range.
   void remove_range(std::uintptr_t begin, std::size_t size) noexcept {
     for (std::uintptr_t page = begin / huge * huge; page < begin + size; page += huge)
       remove(page, within(page, begin, begin + size));
   }
 
  private:
-  PageMap<Units, huge, std::size_t{1} << 15> m_units;  ///< of huge pages
+  PageMap<Units, huge, std::size_t{1} << 15> m_units;  ///< one word for each huge page
   std::size_t m_bytes = 0;
 };
 

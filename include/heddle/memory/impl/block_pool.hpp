@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// BlockPool: what a pool is made of: what threads have at hand, over slabs for small blocks, and
-/// ranges for large ones, over chunks of an upstream.
+/// BlockPool: the implementation of a pool. Thread caches lie over slabs for small blocks and over
+/// ranges for large ones, and these lie over chunks of an upstream.
 
 #include <algorithm>
 #include <array>
@@ -26,19 +26,19 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// The blocks that a thread has at hand, of each class a stack.
+/// The blocks that a thread caches, one stack for each size class.
 struct Cache {
   static constexpr std::uint32_t most = 64;
 
   std::array<std::uint32_t, SizeClasses::count> counts;
-  std::size_t bytes;  ///< of all blocks, as large as their classes are
-  Cache* next;        ///< of those that no thread has
-  Cache* older;       ///< of all of the pool
+  std::size_t bytes;  ///< the bytes of all blocks, by the sizes of their classes
+  Cache* next;        ///< next unused cache
+  Cache* older;       ///< next in the list of all caches of the pool
   std::array<std::array<void*, most>, SizeClasses::count> blocks;
-  std::uint32_t refills;                          ///< of small ones
-  std::array<bool, SizeClasses::count> refilled;  ///< since forget()
+  std::uint32_t refills;                          ///< number of refills of small classes
+  std::array<bool, SizeClasses::count> refilled;  ///< since the last forget()
 
-  /// The most blocks of each class.
+  /// The maximum number of blocks of each class.
   static constexpr auto capacities = [] {
     std::array<std::uint8_t, SizeClasses::count> all{};
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
@@ -48,11 +48,12 @@ struct Cache {
   }();
 };
 
-/// Threads call it with a Cache of their own, or with none, which takes longer.
+/// A pool of blocks. Threads pass it their own Cache, or a null pointer, which is slower.
 template <Resource Upstream>
 class BlockPool {
  public:
-  /// Each thread may have `cached` bytes at hand, or a share of all chunks if that is more.
+  /// Constructs a pool over `upstream`. Each thread may cache `cached` bytes, or a share of all
+  /// chunks if that is more; see share_cached().
   BlockPool(Upstream upstream, const Growth& growth, std::size_t cached)
       : m_cached(cached), m_most_cached(cached), m_chunks(std::move(upstream), growth) {}
   BlockPool(const BlockPool&) = delete;
@@ -85,7 +86,7 @@ class BlockPool {
       if (count == Cache::capacities[c]) [[unlikely]]
         shrink(*cache, c, count / 2);
       if (cache->bytes + size > m_most_cached.load(std::memory_order_relaxed)) [[unlikely]] {
-        share_cached();  // of more memory, perhaps
+        share_cached();  // the pool may have grown
         if (cache->bytes + size > m_most_cached.load(std::memory_order_relaxed)) {
           if (c >= small_classes) return put_back(c, &block, 1);
           shrink(*cache);
@@ -99,22 +100,21 @@ class BlockPool {
     }
   }
 
-  /// The bytes of a block that allocate() gave and that has not come back, all of which may be
-  /// used; 0 where there never was one.
+  /// Returns the usable bytes of a live block, or 0 if no block begins there.
   [[nodiscard]] std::size_t size_of(const void* block) const noexcept {
     return Mark::bytes(m_chunks[address_of(block)]);
   }
-  /// deallocate() for those who do not know the size. False where there never was a block.
+  /// Deallocates a block of unknown size. Returns false if no block begins there.
   bool deallocate(Cache* cache, void* block) noexcept {
     const std::uintptr_t word = m_chunks[address_of(block)];
     if (word == 0) return false;
-    // What is in no size class was taken for its alignment, if it is not large.
+    // A range of a class size that has no class was allocated with a large alignment.
     const bool in_class = word % 4 != Mark::ranged;
     deallocate(cache, block, Mark::bytes(word), in_class ? 1 : 2 * granule);
     return true;
   }
 
-  /// For a thread that has none; empty. @throws out_of_memory.
+  /// Returns an empty cache for a thread that has none. @throws out_of_memory.
   [[nodiscard]] Cache* new_cache() {
     const std::scoped_lock lock(m_chunks.lock);
     if (m_caches == nullptr) {
@@ -125,7 +125,7 @@ class BlockPool {
     share_cached();
     return std::exchange(m_caches, m_caches->next);
   }
-  /// Its blocks go back, and it to the next thread.
+  /// Empties the cache of a thread that ends, and keeps the cache for the next thread.
   void retire(Cache* cache) noexcept {
     empty(*cache);
     const std::scoped_lock lock(m_chunks.lock);
@@ -134,8 +134,8 @@ class BlockPool {
     share_cached();
   }
 
-  /// Gives chunks back in which nothing is used, and pages, as long as `keep` bytes stay; before
-  /// that, what the calling thread has at hand.
+  /// Empties the cache of the calling thread. Then returns unused chunks and pages to the upstream,
+  /// as long as `keep` bytes stay.
   void trim(Cache* cache, std::size_t keep) noexcept {
     if (cache != nullptr) empty(*cache);
     const std::scoped_lock lock(m_chunks.lock);
@@ -143,8 +143,8 @@ class BlockPool {
     share_cached();
   }
 
-  /// Stops other threads that want blocks until unlock(), as around a fork(). Returns false if it
-  /// could not until `deadline`.
+  /// Stops other threads that allocate or deallocate, until unlock(), for example during a fork().
+  /// Returns false if it could not lock before `deadline`.
   [[nodiscard]] bool lock_by(Deadline deadline) {
     if (!m_slabs.lock_by(deadline)) return false;
     if (impl::lock_by(m_chunks.lock, deadline)) return true;
@@ -157,9 +157,9 @@ class BlockPool {
   }
 
   [[nodiscard]] bool owns(const void* address) const { return m_chunks.owns(address_of(address)); }
-  /// Bytes of all chunks that have pages.
+  /// Returns the bytes of all chunks, as far as they have pages.
   [[nodiscard]] std::size_t reserved() const { return m_chunks.bytes(); }
-  /// Bytes of these that are in no slab and in no block.
+  /// Returns the reserved bytes that are in no slab and in no block.
   [[nodiscard]] std::size_t idle() const { return m_chunks.free_bytes(); }
   [[nodiscard]] const Upstream& upstream() const noexcept { return m_chunks.upstream(); }
 
@@ -170,11 +170,11 @@ class BlockPool {
     return reinterpret_cast<std::uintptr_t>(block);
   }
 
-  /// At least one block into an empty stack.
+  /// Puts at least one block into an empty stack.
   [[gnu::noinline]] void fill(Cache& cache, std::uint32_t c) {
     const std::size_t size = SizeClasses::size(c);
     void** const blocks = cache.blocks[c].data();
-    // Not more than is soon used: what is over the limit of the thread goes back again.
+    // Fetch only what is used soon, because blocks above the limit of the thread are returned.
     const auto wanted = static_cast<std::uint32_t>(
         std::clamp<std::size_t>((std::size_t{16} << 10) / size, 1, Cache::most / 2));
     const std::uint32_t count =
@@ -185,13 +185,14 @@ class BlockPool {
     if (c < small_classes && ++cache.refills % 64 == 0) forget(cache);
   }
 
-  /// Stacks that have not run out since the last time go back, as their blocks keep slabs from it.
+  /// Returns the stacks that were not refilled since the last call, because their blocks keep slabs
+  /// from being released.
   [[gnu::noinline]] void forget(Cache& cache) noexcept {
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
       if (!std::exchange(cache.refilled[c], false)) shrink(cache, c, 0);
   }
 
-  /// All but the last `keep` blocks of a stack go back.
+  /// Returns all blocks of a stack but the last `keep` ones.
   [[gnu::noinline]] void shrink(Cache& cache, std::uint32_t c, std::uint32_t keep) noexcept {
     std::uint32_t& count = cache.counts[c];
     if (count <= keep) return;
@@ -202,13 +203,13 @@ class BlockPool {
     count = keep;
   }
 
-  /// All blocks go back.
+  /// Returns all blocks of a cache.
   void empty(Cache& cache) noexcept {
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c) shrink(cache, c, 0);
   }
 
-  /// Halves of the stacks go back, the largest blocks first, until an eighth less than may be kept
-  /// is left.
+  /// Returns half of each stack, the largest blocks first, until the cache is an eighth below its
+  /// limit.
   [[gnu::noinline]] void shrink(Cache& cache) noexcept {
     const std::size_t most = m_most_cached.load(std::memory_order_relaxed);
     const std::size_t aim = most - most / 8;
@@ -217,16 +218,16 @@ class BlockPool {
         shrink(cache, c, cache.counts[c] / 2);
   }
 
-  /// A block without a cache.
+  /// Allocates a block without a cache.
   [[nodiscard]] void* one(std::uint32_t c) {
     void* block = nullptr;
     with_room(nullptr, [&](More more) { return take(c, &block, 1, more); });
     return block;
   }
 
-  /// What `take` finds without more of upstream, or else, when what the thread has at hand has gone
-  /// back, with more of it; where that refuses, without it again, or when it has had back what is
-  /// free.
+  /// Calls `take` with More::none, which does not ask the upstream. If that finds nothing, empties
+  /// the thread's cache and calls `take` so that it may ask the upstream. If the upstream throws,
+  /// tries once more without it, then returns the free chunks to the upstream and asks again.
   template <class Take>
   auto with_room(Cache* cache, Take&& take) {
     if (const auto found = take(More::none)) return found;
@@ -242,7 +243,7 @@ class BlockPool {
     return take(more);
   }
 
-  /// Up to `wanted` blocks of a class, at least one if there is to be more of upstream.
+  /// Takes up to `wanted` blocks of a class, and at least one if `more` allows to ask the upstream.
   std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
     if (c < small_classes) return m_slabs.take(c, blocks, wanted, more);
     blocks[0] = range(SizeClasses::size(c), granule, Mark::in_a_class, more);
@@ -270,9 +271,10 @@ class BlockPool {
     return reinterpret_cast<void*>(m_chunks.take(bytes, alignment, Mark::of(bytes, kind), more));
   }
 
-  /// Threads have a 48th part of the memory at hand, or as little as they may. Where there are
-  /// several, which wait for each other without it, up to eight times as much, but no more than a
-  /// quarter of the memory together.
+  /// Sets the limit of each thread's cache to a 48th of the memory divided by the number of
+  /// threads, and to at least `cached`. If there are several threads, which would otherwise wait
+  /// for each other, the limit is up to eight times `cached`, but at most a quarter of the memory
+  /// for all threads together.
   void share_cached() noexcept {
     const std::size_t threads = std::max(m_threads.load(std::memory_order_relaxed), 1u);
     const std::size_t each = m_chunks.bytes() / threads;
@@ -281,12 +283,13 @@ class BlockPool {
   }
 
   std::size_t m_cached;
-  alignas(64) std::atomic<std::size_t> m_most_cached;  ///< of one thread; far from locks
+  /// Bytes of each thread; in another cache line than the locks.
+  alignas(64) std::atomic<std::size_t> m_most_cached;
   alignas(64) Chunks<Upstream> m_chunks;
   Slabs<Upstream> m_slabs{m_chunks};
-  Cache* m_caches = nullptr;  ///< that no thread has; under the lock of the chunks, as the next
+  Cache* m_caches = nullptr;  ///< unused ones; under the lock of the chunks, like the next member
   Cache* m_all_caches = nullptr;
-  std::atomic<std::uint32_t> m_threads{0};  ///< that have one
+  std::atomic<std::uint32_t> m_threads{0};  ///< number of threads with a cache
 };
 
 }  // namespace heddle::inline v0::memory::impl

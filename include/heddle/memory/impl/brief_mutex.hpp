@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// BriefMutex: a lock that is held for moments; lock_by(): any lock, with a deadline. Internal.
+/// BriefMutex: a lock that is held only briefly. lock_by(): locks any lock with a deadline.
+/// Internal.
 
 #include <atomic>
 #include <chrono>
@@ -13,9 +14,9 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// A lock that is held for less time than it takes to put a thread to sleep and to wake it: who
-/// finds it taken looks again some times, and then now and then. Giving it up wakes nobody, so that
-/// it is a store, which need not wait for those before it as a locked instruction does.
+/// A spin lock that is held for less time than it takes to put a thread to sleep and to wake it. A
+/// waiting thread polls it some times, and then sleeps between polls. Unlocking wakes nobody, so it
+/// is a plain store, which need not wait for earlier stores as a locked instruction does.
 class BriefMutex {
  public:
   void lock() {
@@ -34,10 +35,10 @@ class BriefMutex {
   std::atomic<bool> m_taken{false};
 };
 
-/// When lock_by() gives up.
+/// The time at which lock_by() stops waiting.
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Locks `lock`, by its own lock_by() if it has one. Returns false if it could not until
+/// Locks `lock`, with its own lock_by() if it has one. Returns false if it could not lock before
 /// `deadline`.
 template <class Lock>
 [[nodiscard]] bool lock_by(Lock& lock, Deadline deadline) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Chunks: ranges out of chunks of an upstream, and whose each is.
+/// Chunks: ranges within chunks of an upstream, each marked with its owner.
 
 #include <algorithm>
 #include <atomic>
@@ -23,18 +23,18 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// By how much there is more at once.
+/// The amounts by which a pool grows.
 struct Growth {
-  std::size_t least_chunk;  ///< bytes
-  std::size_t most_growth;  ///< bytes of a chunk, unless a range is larger
-  std::size_t most;         ///< bytes of all ranges, and of what upstream gives for them
+  std::size_t least_chunk;  ///< in bytes
+  std::size_t most_growth;  ///< bytes of a chunk, unless one range is larger
+  std::size_t most;         ///< bytes of all ranges, and of the memory requested for them
 };
 
-/// Whether upstream is asked where no free range is large enough, and for how much more than that.
+/// Whether the upstream may be asked if no free range is large enough, and for how much more.
 enum class More : std::uint8_t { none, little, much };
 
-/// Ranges of whole granules, each marked with a word for whoever only has an address. `lock` is
-/// held by callers of take(), give(), give_back() and trim().
+/// Ranges of whole granules. Each is marked with a word, which can be found by its address. Callers
+/// of take(), give(), give_back() and trim() must hold `lock`.
 template <Resource Upstream>
 class Chunks {
  public:
@@ -49,11 +49,11 @@ class Chunks {
     m_heap.release_all([&](std::uintptr_t begin, std::size_t bytes) { release(begin, bytes); });
   }
 
-  /// The first granule is marked with `word`. 0 if there is none and is to be no more of upstream.
-  /// @throws out_of_memory.
+  /// Takes a range, and marks its first granule with `word`. Returns 0 if there is no free range
+  /// and `more` is More::none. @throws out_of_memory.
   [[nodiscard]] std::uintptr_t take(std::size_t bytes, std::size_t alignment, std::uintptr_t word,
                                     More more) {
-    // Chunks of pages may have more addresses than there may be pages.
+    // Chunks of pages may have more addresses than the pool may have pages.
     if (m_heap.bytes() > m_growth.most && bytes > left(used())) [[unlikely]] {
       if (more == More::none) return 0;
       refuse(bytes);
@@ -72,20 +72,20 @@ class Chunks {
     m_map.set(taken.begin, granule, word);
     return taken.begin;
   }
-  /// Any whole granules of what was taken.
+  /// Returns whole granules of a range, in any portions.
   void give(std::uintptr_t begin, std::size_t bytes) noexcept { m_heap.give(begin, bytes); }
 
-  /// What the granule of an address was marked with; 0 of others'.
+  /// Returns the word of the granule that contains the address, or 0 if it has none.
   [[nodiscard]] std::uintptr_t operator[](std::uintptr_t address) const noexcept {
     return m_map[address];
   }
-  /// All granules of what was taken.
+  /// Marks all granules of a range with `word`.
   void mark(std::uintptr_t begin, std::size_t bytes, std::uintptr_t word) noexcept {
     m_map.set(begin, bytes, word);
   }
 
-  /// Chunks of which nothing is used go back, as long as `keep` bytes stay, and what is free at the
-  /// ends of others. Whether any do.
+  /// Returns unused chunks to the upstream, and free memory at the end of other chunks, as long as
+  /// `keep` bytes stay. Returns whether there was any.
   bool give_back(std::size_t keep) noexcept {
     const std::size_t had = m_heap.bytes();
     m_heap.trim(
@@ -98,7 +98,7 @@ class Chunks {
     m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     return m_heap.bytes() < had;
   }
-  /// Likewise, and pages of what is free in others.
+  /// Returns memory as give_back() does, and releases the free pages of the remaining chunks.
   void trim(std::size_t keep) noexcept {
     give_back(keep);
     if constexpr (PagedResource<Upstream>) {
@@ -108,11 +108,11 @@ class Chunks {
     }
   }
 
-  /// Of all chunks, but for pages that they do not have, at some time.
+  /// Returns the bytes of all chunks without absent pages. The value may be slightly out of date.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return m_bytes.load(std::memory_order_relaxed);
   }
-  /// Of ranges that nobody has; likewise.
+  /// Returns the bytes of the free ranges without absent pages.
   [[nodiscard]] std::size_t free_bytes() const {
     const std::scoped_lock locked(lock);
     return m_heap.free_bytes() - (m_heap.bytes() - m_heap.present());
@@ -126,7 +126,7 @@ class Chunks {
   mutable BriefMutex lock;
 
  private:
-  /// Of more of upstream.
+  /// Takes a range after asking the upstream for more memory.
   [[nodiscard, gnu::noinline]] Heap::Taken take_more(std::size_t bytes, std::size_t alignment,
                                                      More more) {
     if (bytes > left(used())) refuse(bytes);
@@ -135,12 +135,13 @@ class Chunks {
     m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     return taken;
   }
-  /// So that a range of `bytes` is there: the newest chunk grows if it can, or another one comes.
-  /// By more than that, where upstream has so much. A chunk that is to have little more grows in
-  /// small steps at first; otherwise to multiples of `least_chunk`, which may be huge pages.
+  /// Makes a free range of `bytes` bytes. The newest chunk is extended if possible, otherwise a new
+  /// chunk is added. It asks for more than `bytes` first, if the upstream has so much. With
+  /// More::little, a small pool extends its chunk in small steps. Otherwise the chunk grows to
+  /// multiples of `least_chunk`, which may be huge pages.
   void grow(std::size_t bytes, More more) {
     const std::size_t all = m_heap.bytes(), least_chunk = m_growth.least_chunk;
-    // What has no pages yet is not counted.
+    // Addresses without pages do not count.
     const std::size_t room = PagedResource<Upstream> ? most_bytes : left(all);
     const std::size_t most = std::min(m_growth.most_growth, room);
     if constexpr (ExtendableResource<Upstream>)
@@ -161,7 +162,7 @@ class Chunks {
     if (bytes >= step || !add(step)) add_exactly(bytes);
   }
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
-  /// Bytes until there are as many as there may be.
+  /// Returns the bytes up to the limit.
   [[nodiscard]] std::size_t left(std::size_t had) const noexcept {
     return m_growth.most - std::min(had, m_growth.most);
   }
@@ -171,11 +172,11 @@ class Chunks {
                          "free some, or raise PoolOptions::most if the machine has more"});
   }
 
-  /// Pages for a range that was taken: those of free ones, if there would otherwise be a sixteenth
-  /// more than was used at most, or a sixth, where huge pages move as a whole; for ranges of size
-  /// classes, which are many, one move for every 512 ranges that were taken, of which 64 may be
-  /// saved. In very large memory new ones, as the system keeps account of each part that was moved,
-  /// and of so many in a process.
+  /// Provides pages for a range that was taken. It moves pages of free ranges if the pool would
+  /// otherwise exceed its peak use by more than a sixteenth, or by a sixth if whole huge pages
+  /// move. Ranges of size classes are numerous, so they get one move for every 512 ranges taken,
+  /// and up to 64 moves may be saved up. A very large pool uses new pages instead, because the
+  /// system records each moved part and limits their number for each process.
   [[gnu::noinline]] void fill(std::uintptr_t begin,
                               std::size_t bytes) requires PagedResource<Upstream> {
     const bool saved = bytes <= SizeClasses::largest;
@@ -192,13 +193,13 @@ class Chunks {
     if (m_heap.present() > m_growth.most) discard(m_growth.most);
     m_bytes.store(m_heap.present(), std::memory_order_relaxed);
   }
-  /// Pages of free ranges, as long as `keep` bytes stay.
+  /// Releases pages of free ranges, as long as `keep` bytes stay.
   void discard(std::size_t keep) noexcept requires PagedResource<Upstream> {
     m_heap.discard(keep, [&](std::uintptr_t begin, std::size_t bytes) {
       return m_upstream.discard(reinterpret_cast<void*>(begin), bytes);
     });
   }
-  /// A chunk of `bytes`, unless upstream refuses.
+  /// Adds a chunk of `bytes` bytes. Returns false if the upstream throws.
   [[nodiscard]] bool add(std::size_t bytes) {
     try {
       add_exactly(bytes);
@@ -219,7 +220,7 @@ class Chunks {
     m_newest = chunk;
     m_small_steps = false;
   }
-  /// The newest chunk by `more`, unless upstream refuses.
+  /// Extends the newest chunk by `more` bytes. Returns false if that is not possible.
   [[nodiscard]] bool extend(std::size_t more) requires ExtendableResource<Upstream> {
     void* const chunk = reinterpret_cast<void*>(m_newest);
     const std::size_t bytes = m_heap.chunk_bytes(m_newest);
@@ -227,7 +228,7 @@ class Chunks {
     try {
       m_map.reserve(m_newest + bytes, more);
       if (m_heap.extend(m_newest, more)) return true;
-    } catch (const std::bad_alloc&) {  // as there is no room to keep account of it
+    } catch (const std::bad_alloc&) {  // no memory for the records
     }
     m_upstream.shrink(chunk, bytes + more, more);
     return false;
@@ -236,20 +237,22 @@ class Chunks {
     m_upstream.deallocate(reinterpret_cast<void*>(begin), bytes, granule);
   }
 
-  /// There are none of more.
+  /// An upper bound on all sizes.
   static constexpr std::size_t most_bytes = std::numeric_limits<std::size_t>::max() / 8;
   static constexpr std::size_t most_moved = std::size_t{16} << 30;
-  /// Moves to small ranges: each takes some 30 us, so that every range pays 60 ns at most.
+  /// Limits on moves to small ranges. A move takes about 30 us, so it costs at most 60 ns for each
+  /// range.
   static constexpr std::size_t ranges_for_a_move = 512, most_saved = 64;
 
   Upstream m_upstream;
   Growth m_growth;  ///< in whole granules
   Heap m_heap{ExtendableResource<Upstream>, PagedResource<Upstream>};
   PageMap<std::uintptr_t, granule, std::size_t{1} << 20> m_map;
-  std::uintptr_t m_newest = 0;     ///< chunk
-  std::size_t m_most_used = 0;     ///< bytes of ranges, at once
-  std::size_t m_ranges_taken = 0;  ///< less those that moves of pages to small ones were for
-  bool m_small_steps = false;      ///< the newest chunk grew in such: not of huge pages
+  std::uintptr_t m_newest = 0;     ///< begin of the newest chunk
+  std::size_t m_most_used = 0;     ///< peak of the bytes in ranges
+  std::size_t m_ranges_taken = 0;  ///< minus those already used up by moves to small ranges
+  /// Whether the newest chunk grew in small steps, without huge pages.
+  bool m_small_steps = false;
   std::atomic<std::size_t> m_bytes{0};
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ForkGuard: keeps a lock while the process forks, so that resources work in the child. Internal.
+/// ForkGuard: holds a lock while the process forks, so that resources work in the child. Internal.
 
 #include <atomic>
 #include <chrono>
@@ -17,15 +17,17 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// A lock that fork() takes before it copies the process: what the lock guards is whole in the
-/// child, and the lock is free there, although the thread that may have held it does not exist.
+/// Registers a lock that fork() takes before it copies the process. So the data that the lock
+/// protects are consistent in the child, and the lock is free there, although the thread that may
+/// have held it does not exist.
 ///
-/// Locks are taken from the newest to the oldest, because a resource that locks is made after its
-/// upstream, which it calls under its lock. If that is not so, or a thread makes or ends a resource
-/// under a lock, all locks are released after a while and taken anew, the missing one first.
+/// Locks are taken from the newest to the oldest. This is the usual order, because a resource is
+/// constructed after its upstream, which it calls under its own lock. The order may be different,
+/// or a thread may construct or destroy a resource under a lock. If locking takes too long for such
+/// a reason, all locks are released and taken again, the missing one first.
 class ForkGuard {
  public:
-  /// `lock` outlives the guard, and does not move.
+  /// Registers `lock`, which must outlive the guard and must not move.
   template <class Lock>
   explicit ForkGuard(Lock& lock)
       : m_lock(&lock),
@@ -46,7 +48,8 @@ class ForkGuard {
     if (m_older != nullptr) m_older->m_newer = m_newer;
   }
 
-  /// The number of forks between the first process and this one, as long as there were guards.
+  /// Returns the number of forks between the first process and this one. Forks without any guard do
+  /// not count.
   [[nodiscard]] static std::uint32_t forks() noexcept {
     return the_forks.load(std::memory_order_relaxed);
   }
@@ -60,7 +63,7 @@ class ForkGuard {
       if (delays == nullptr) return;
       release_all();
       the_list.unlock();
-      std::this_thread::sleep_for(patience / 4);  // others go on
+      std::this_thread::sleep_for(patience / 4);  // let other threads proceed
     }
   }
   static void after_in_parent() {
@@ -71,7 +74,8 @@ class ForkGuard {
     the_forks.fetch_add(1, std::memory_order_relaxed);
     after_in_parent();
   }
-  /// Takes `first`, if it is still there, and then all others. Returns the one that took too long.
+  /// Takes `first`, if it still exists, and then all others. Returns the one that took too long, or
+  /// null.
   [[nodiscard]] static const ForkGuard* take_all(const ForkGuard* first, Deadline deadline) {
     for (const bool is_first : {true, false})
       for (ForkGuard* guard = newest; guard != nullptr; guard = guard->m_older)
@@ -84,8 +88,8 @@ class ForkGuard {
   }
   [[nodiscard]] bool take(Deadline deadline) { return m_taken = m_take(m_lock, deadline); }
 
-  /// Registered when the program starts, if it has a guard at all; later than with malloc()s that
-  /// do likewise, whose locks are therefore taken after ours.
+  /// Registers the handlers when the program starts, if it uses guards at all. Replacements of
+  /// malloc() that also register handlers do so earlier, so their locks are taken after these.
   template <class = void>
   struct Handlers {
     inline static const bool registered = ::pthread_atfork(before, after_in_parent, in_child) == 0;
@@ -98,7 +102,7 @@ class ForkGuard {
   void* m_lock;
   bool (*m_take)(void*, Deadline);
   void (*m_release)(void*);
-  bool m_taken = false;  ///< by before()
+  bool m_taken = false;  ///< set by before()
   ForkGuard* m_older = nullptr;
   ForkGuard* m_newer = nullptr;
 };

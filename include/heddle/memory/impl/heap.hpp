@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Heap: the free ranges of some chunks of memory, which are found by their size and joined with
-/// their neighbours. What it knows of them lies beside the memory, which it never touches.
+/// Heap: the free ranges of some chunks of memory, found by size and joined with their neighbours.
+/// Its records lie beside that memory, which it never touches.
 
 #include <algorithm>
 #include <array>
@@ -23,23 +23,25 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Best fit over ranges of whole granules. A range is listed in the bin of its size: one for each
-/// size below 64 granules, eight in every octave above. Where a free range begins and where it ends
-/// is written in an array beside its chunk, so that a range which comes back finds its neighbours
-/// at once. Ranges of two chunks are never joined. For one thread at a time.
+/// Best-fit allocation of ranges of whole granules. A free range is listed in the bin of its size:
+/// one bin for each size below 64 granules, and eight bins for each octave above. An array beside
+/// each chunk records where free ranges begin and end, so that a returned range finds its
+/// neighbours in constant time. Ranges of different chunks are never joined. Only one thread may
+/// use a Heap at a time.
 ///
-/// Parts of free ranges may be absent: there are addresses, but no pages yet or any more.
+/// Parts of free ranges may be absent: they have addresses, but no pages yet or no pages any more.
 class Heap {
  public:
-  /// Of chunks that grow or do not. What is added of `paged` ones is absent.
+  /// Constructs an empty heap. If `growing` is true, its chunks may be extended. If `paged` is
+  /// true, the memory of new chunks and extensions is absent.
   Heap(bool growing, bool paged)
       : m_paged(paged),
         m_accounts(HugePages::no, growing ? Pages::room(std::size_t{2} << 30) : 0),
         m_chunks(most_chunks),
         m_order(most_chunks) {}
 
-  /// A free chunk, of whole granules, which overlaps none that is there.
-  /// @throws out_of_memory where there is no memory to keep account of it; nothing is changed.
+  /// Adds a free chunk of whole granules, which must not overlap another chunk. @throws
+  /// out_of_memory if there is no memory for its records. The heap is unchanged then.
   void add(std::uintptr_t begin, std::size_t bytes) {
     if (m_count == most_chunks)
       throw out_of_memory({"heddle::memory", text("a heap has at most ", m_count, " chunks")});
@@ -59,8 +61,9 @@ class Heap {
     list(chunk, 0, chunk.granules, m_paged);
   }
 
-  /// The chunk that begins at the address has so many bytes more, of whole granules. False where
-  /// there is no memory to keep account of them. @throws out_of_memory likewise.
+  /// Extends the chunk at `begin` by `bytes` bytes, in whole granules. Returns false if the records
+  /// cannot be extended. @throws out_of_memory if there is no memory for the records of absent
+  /// pages.
   [[nodiscard]] bool extend(std::uintptr_t begin, std::size_t bytes) {
     Chunk& chunk = m_chunks[behind(begin)[-1]];
     const std::size_t end = chunk.granules, more = bytes / granule;
@@ -73,28 +76,29 @@ class Heap {
     return true;
   }
 
-  /// The bytes of the chunk that begins at the address.
+  /// Returns the bytes of the chunk at `begin`.
   [[nodiscard]] std::size_t chunk_bytes(std::uintptr_t begin) const {
     return m_chunks[behind(begin)[-1]].granules * granule;
   }
-  /// The free bytes at the end of the chunk that begins at the address.
+  /// Returns the free bytes at the end of the chunk at `begin`.
   [[nodiscard]] std::size_t end_of(std::uintptr_t begin) const {
     const Chunk& chunk = m_chunks[behind(begin)[-1]];
     return chunk.ranges[chunk.granules - 1].granules * granule;
   }
 
-  /// Where a range begins, or 0 of none; and whether some of it may be absent.
+  /// A range that take() returns. `begin` is 0 if there is none. `lacks` is true if some of it may
+  /// be absent.
   struct Taken {
     std::uintptr_t begin = 0;
     bool lacks = false;
   };
-  /// So many bytes, of whole granules, at a multiple of `alignment`: in the smallest free range
-  /// that holds them, as nearly as is worth looking for. None where none does.
+  /// Takes `bytes` bytes, in whole granules, at a multiple of `alignment`. Approximates best fit,
+  /// because it looks at a limited number of ranges. Returns no range only if none is large enough.
   [[nodiscard]] Taken take(std::size_t bytes, std::size_t alignment = granule) {
     const std::size_t granules = bytes / granule;
     if (m_free < granules) return {};
     Fit best = find(granules, alignment, 8);
-    if (best.range == nullptr) best = find(granules, alignment, m_free);  // whatever it takes
+    if (best.range == nullptr) best = find(granules, alignment, m_free);  // without a limit
     if (best.range == nullptr) return {};
     Chunk& chunk = m_chunks[best.range->chunk];
     const auto first = static_cast<std::size_t>(best.range - chunk.ranges);
@@ -107,14 +111,16 @@ class Heap {
     return {chunk.begin + (first + best.skip) * granule, lacks};
   }
 
-  /// A range that take() gave will be touched. What is absent of it comes by that; but where more
-  /// than `most` bytes would then be there, pages of free ranges come in their place if there are
-  /// such: `remap(from, to, bytes)` says whether they do. Parts of huge pages move, or whole ones.
+  /// Prepares a range of take() for its first use. Absent parts get new pages when they are
+  /// touched. But if more than `most` bytes would then be present, the function moves pages from
+  /// free ranges instead, as far as there are any. `remap(from, to, bytes)` moves pages and returns
+  /// whether it succeeded. If `parts` is true, parts of huge pages may move, otherwise only whole
+  /// ones.
   template <class Remap>
   void fill(std::uintptr_t begin, std::size_t bytes, std::size_t most, bool parts, Remap&& remap) {
     for (std::uintptr_t page = begin / huge * huge; page < begin + bytes; page += huge)
       if (const Units absent = m_absent[page]; absent != 0) {
-        // Where nothing of a huge page is there, the first touch brings all of it.
+        // If a huge page is absent as a whole, the first touch brings all of it.
         bool none = absent == AbsentPages::all;
         Units lacking = absent & AbsentPages::within(page, begin, begin + bytes);
         if (none && !parts) lacking = AbsentPages::all;
@@ -124,7 +130,7 @@ class Heap {
           const Run free = spare(length, parts ? 1 : AbsentPages::units_in_huge);
           const Units filled = AbsentPages::run(first, free.units);
           if (filled == 0 || !remap(free.begin(), page + first * unit, free.units * unit)) {
-            most = std::numeric_limits<std::size_t>::max();  // no more of this
+            most = std::numeric_limits<std::size_t>::max();  // try no more moves
             break;
           }
           leave_out(free);
@@ -136,8 +142,8 @@ class Heap {
       }
   }
 
-  /// As long as `keep` bytes are there: of free ranges what `discard(address, bytes)` says is
-  /// absent from then on.
+  /// Discards pages of free ranges, as long as `keep` bytes stay present. Those for which
+  /// `discard(address, bytes)` returns true are absent from then on.
   template <class Discard>
   void discard(std::size_t keep, Discard&& discard) {
     each_run(1, std::numeric_limits<std::size_t>::max(), [&](Run run) {
@@ -148,15 +154,15 @@ class Heap {
     });
   }
 
-  /// What take() gave comes back.
+  /// Returns a range of take() to the heap.
   void give(std::uintptr_t address, std::size_t bytes) {
     Chunk& chunk = m_chunks[behind(address)[-1]];
     give(chunk, (address - chunk.begin) / granule, bytes / granule, false);
   }
 
-  /// As long as `keep` bytes are there: removes chunks that are free as a whole, those at the
-  /// highest addresses first, for each of which it calls `release(address, bytes)`; and what is
-  /// free at the end of others, if `shorten(address, bytes, less)` says that it may.
+  /// Removes free memory, as long as `keep` bytes stay present. Chunks that are entirely free are
+  /// removed, the highest addresses first, and passed to `release(address, bytes)`. Other chunks
+  /// lose the free range at their end if `shorten(address, bytes, less)` returns true.
   template <class Release, class Shorten>
   void trim(std::size_t keep, Release&& release, Shorten&& shorten) {
     for (std::size_t c = m_count; c-- > 0;) {
@@ -183,7 +189,7 @@ class Heap {
     }
   }
 
-  /// Calls `release(address, bytes)` for every chunk, free or not, and forgets them all.
+  /// Calls `release(address, bytes)` for every chunk, free or not, and removes them all.
   template <class Release>
   void release_all(Release&& release) {
     for (std::size_t c = 0; c < m_count; ++c) {
@@ -196,48 +202,48 @@ class Heap {
     m_filled = {};
   }
 
-  /// Whether the address lies in a chunk.
+  /// Returns whether the address lies in a chunk.
   [[nodiscard]] bool owns(std::uintptr_t address) const {
     const std::uint32_t* const next = behind(address);
     if (next == m_order.data()) return false;
     const Chunk& chunk = m_chunks[next[-1]];
     return address - chunk.begin < chunk.granules * granule;
   }
-  /// Of all chunks.
+  /// Returns the bytes of all chunks.
   [[nodiscard]] std::size_t bytes() const noexcept { return m_bytes; }
-  /// Of all free ranges.
+  /// Returns the bytes of all free ranges.
   [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free * granule; }
-  /// Of all chunks, but for what is absent.
+  /// Returns the bytes of all chunks, without the absent ones.
   [[nodiscard]] std::size_t present() const noexcept { return m_bytes - m_absent.bytes(); }
 
  private:
   static constexpr std::size_t most_chunks = std::size_t{1} << 16;
-  static constexpr std::size_t exact = 64;  ///< sizes with a bin of their own
+  static constexpr std::size_t exact = 64;  ///< sizes that have a bin of their own
   static constexpr std::size_t bins = exact + 8 * 48;
 
   using Units = AbsentPages::Units;
   static constexpr std::size_t huge = AbsentPages::huge, unit = AbsentPages::unit;
 
-  /// Of the first and of the last granule of a free range; of others nothing.
+  /// The record of the first and of the last granule of a free range. Other records are unused.
   struct Range {
-    std::size_t granules;  ///< of the range, 0 where none begins or ends
-    std::uint32_t chunk;   ///< at its first granule, as the rest
-    bool lacks;            ///< some of it may be absent
-    Range* next;           ///< in its bin
+    std::size_t granules;  ///< length of the range, or 0 if none begins or ends here
+    std::uint32_t chunk;   ///< only at the first granule, like the members below
+    bool lacks;            ///< whether some of the range may be absent
+    Range* next;           ///< next range in the bin
     Range* previous;
   };
   struct Chunk {
     std::uintptr_t begin = 0;
-    std::size_t granules = 0;  ///< 0 of no chunk
-    Range* ranges = nullptr;   ///< of each granule
+    std::size_t granules = 0;  ///< 0 if there is no chunk
+    Range* ranges = nullptr;   ///< one record for each granule
   };
   struct Fit {
     Range* range = nullptr;
-    std::size_t skip = 0;  ///< granules before the first that is aligned
+    std::size_t skip = 0;  ///< granules before the first aligned address
   };
-  /// Units of a huge page.
+  /// Consecutive units of one huge page.
   struct Run {
-    Range* range = nullptr;  ///< that they lie in
+    Range* range = nullptr;  ///< the free range that contains them
     std::uintptr_t page = 0;
     std::size_t first = 0, units = 0;
 
@@ -255,7 +261,7 @@ class Heap {
     return exact + (octave - 3) * 8 + (granules >> octave) - 8;
   }
 
-  /// The place in m_order behind the chunk that begins at the address, or last before it.
+  /// Returns the place in m_order after the last chunk that begins at or before the address.
   [[nodiscard]] std::uint32_t* behind(std::uintptr_t address) const {
     return std::upper_bound(
         m_order.data(), m_order.data() + m_count, address,
@@ -284,7 +290,8 @@ class Heap {
     m_free -= granules;
   }
 
-  /// A range, of which some may be absent, is free.
+  /// Lists a free range and joins it with its neighbours. `lacks` is true if some of it may be
+  /// absent.
   void give(Chunk& chunk, std::size_t first, std::size_t length, bool lacks) {
     if (const std::size_t end = first + length; end < chunk.granules)
       if (const std::size_t next = chunk.ranges[end].granules; next != 0) {
@@ -302,20 +309,20 @@ class Heap {
     list(chunk, first, length, lacks);
   }
 
-  /// Nothing of it is there any more.
+  /// Marks the pages of a run as absent.
   void leave_out(const Run& run) noexcept {
     m_absent.add(run.page, AbsentPages::run(run.first, run.units));
     run.range->lacks = true;
   }
-  /// No account any more of the granules of a chunk from one on.
+  /// Removes the records of absent pages of a chunk from granule `first` on.
   void forget_absent(const Chunk& chunk, std::size_t first) noexcept {
     if (m_paged)
       m_absent.remove_range(chunk.begin + first * granule, (chunk.granules - first) * granule);
   }
 
-  /// Calls `found(run)` for runs of units that are free and there, in the largest free ranges first
-  /// and from their ends on, not in those of fewer than `least` units, until it says that this will
-  /// do, or `most` ranges and huge pages were looked at.
+  /// Calls `found(run)` for runs of units that are free and present. The largest free ranges come
+  /// first, and each is visited from its end. Ranges of fewer than `least` units are skipped. Stops
+  /// when `found` returns true, or after looking at `most` ranges and huge pages.
   template <class Found>
   void each_run(std::size_t least, std::size_t most, Found&& found) {
     std::size_t looked = 0;
@@ -342,7 +349,8 @@ class Heap {
         }
       }
   }
-  /// At most `most` such units, at least `least`, not farther than is worth looking; or none.
+  /// Returns a free and present run of `least` to `most` units, or an empty run if a limited search
+  /// finds none.
   [[nodiscard]] Run spare(std::size_t most, std::size_t least) {
     Run found;
     if (most >= least)
@@ -354,8 +362,8 @@ class Heap {
       });
     return found;
   }
-  /// The most granules at the end of a chunk, up to `most`, of which no more than `bytes` are
-  /// there.
+  /// Returns the number of granules, at most `most`, that can be cut from the end of a chunk
+  /// without removing more than `bytes` present bytes.
   [[nodiscard]] std::size_t cut(const Chunk& chunk, std::size_t most,
                                 std::size_t bytes) const noexcept {
     if (!m_paged) return std::min(most, bytes / granule);
@@ -372,15 +380,16 @@ class Heap {
     return most;
   }
 
-  /// Returns where it began.
+  /// Removes the records of a chunk, and returns its begin.
   [[nodiscard]] std::uintptr_t forget(Chunk& chunk) {
     forget_absent(chunk, 0);
     m_accounts.deallocate(chunk.ranges, chunk.granules * sizeof(Range), alignof(Range));
     return std::exchange(chunk, {}).begin;
   }
 
-  /// The smallest range that fits, and of such the one at the lowest address, among the first
-  /// `most` of a bin, in the first bin where one does.
+  /// Returns the smallest range that fits, and among equal ones the one at the lowest address. It
+  /// searches the first `most` ranges of each bin, and stops at the first bin with a range that
+  /// fits.
   [[nodiscard]] Fit find(std::size_t granules, std::size_t alignment, std::size_t most) const {
     for (std::size_t bin = filled_from(bin_of(granules)); bin < bins; bin = filled_from(bin + 1)) {
       Fit best;
@@ -397,7 +406,7 @@ class Heap {
             (range->granules == best.range->granules && begin < lowest)) {
           best = {range, skip};
           lowest = begin;
-          if (range->granules == granules) break;  // no other is smaller
+          if (range->granules == granules) break;  // none is smaller
         }
       }
       if (best.range != nullptr) return best;
@@ -405,7 +414,7 @@ class Heap {
     return {};
   }
 
-  /// The first bin from `bin` on that lists a range.
+  /// Returns the first bin from `bin` on that is not empty.
   [[nodiscard]] std::size_t filled_from(std::size_t bin) const noexcept {
     if (bin >= bins) return bins;
     std::size_t word = bin / 64;
@@ -419,15 +428,15 @@ class Heap {
   }
 
   bool m_paged;
-  Pages m_accounts;  ///< of ranges of chunks
+  Pages m_accounts;  ///< memory of the records of chunks
   AbsentPages m_absent;
   Metadata<Chunk> m_chunks;
-  Metadata<std::uint32_t> m_order;  ///< of chunks by address
+  Metadata<std::uint32_t> m_order;  ///< indices of chunks, ordered by address
   std::size_t m_count = 0;
   std::array<Range*, bins> m_bins = {};
   std::array<std::uint64_t, bins / 64> m_filled = {};
   std::size_t m_bytes = 0;
-  std::size_t m_free = 0;  ///< granules
+  std::size_t m_free = 0;  ///< free granules
 };
 
 }  // namespace heddle::inline v0::memory::impl

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ListedView: an entry in the list of all Views that lie in memory of resources. Internal.
+/// ListedView: an entry in the list of all Views whose memory comes from a resource. Internal.
 
 #include <cstddef>
 #include <mutex>
@@ -16,23 +16,24 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Whether Views are listed, so that a resource which ends before its Views names them: in debug
-/// builds, and where HEDDLE_CHECK_VIEWS is defined. Sources of one program may differ; what only
-/// some of them list is named.
+/// Whether Views are listed, so that a resource that is destroyed before its Views can name them.
+/// They are in debug builds, and if HEDDLE_CHECK_VIEWS is defined. If only some source files of a
+/// program list their Views, only those Views are named.
 #if !defined(NDEBUG) || defined(HEDDLE_CHECK_VIEWS)
 constexpr bool lists_views = true;
 #else
 constexpr bool lists_views = false;
 #endif
 
-/// A base of whatever counts the copies of a View; listed from enter() to leave().
+/// A base class of the allocation record of a View. It is listed from enter() to leave().
 class ListedView {
  public:
   ListedView(const ListedView&) = delete;
   ListedView& operator=(const ListedView&) = delete;
 
-  /// A resource is about to end, or takes all of its blocks back. @throws contract_error naming the
-  /// Views that lie in its memory; which ends the program where a destructor calls this.
+  /// Checks that no listed View lies in the memory of `owner`, which is about to be destroyed or
+  /// reset. @throws contract_error that names the Views. In a destructor, which is noexcept, this
+  /// ends the program.
   template <class Owner>
   static void expect_none_in(const Owner& owner, const char* where) {
     if constexpr (lists_views) {
@@ -57,7 +58,7 @@ class ListedView {
   ListedView() = default;
   ~ListedView() = default;
 
-  /// If Views are listed. The other functions may be called until leave().
+  /// Enters the list, if Views are listed. The virtual functions may be called until leave().
   void enter() {
     if constexpr (lists_views) {
       const std::scoped_lock lock(the_lock);
@@ -66,7 +67,7 @@ class ListedView {
       m_at = &the_first;
     }
   }
-  /// If it has entered.
+  /// Leaves the list, if this is in it.
   void leave() {
     if (m_at == nullptr) return;
     const std::scoped_lock lock(the_lock);
@@ -74,9 +75,9 @@ class ListedView {
     if (m_next != nullptr) m_next->m_at = m_at;
   }
 
-  /// Where the elements are.
+  /// Returns the address of the elements.
   [[nodiscard]] virtual const void* listed_data() const = 0;
-  /// As in "'u' of 800 B".
+  /// Returns, for example, "'u' of 800 B".
   [[nodiscard]] virtual std::string listed_name() const = 0;
 
  private:
@@ -86,7 +87,7 @@ class ListedView {
   inline static constinit ListedView* the_first = nullptr;
 
   ListedView* m_next = nullptr;
-  ListedView** m_at = nullptr;  ///< what points to this; none if it is not listed
+  ListedView** m_at = nullptr;  ///< the pointer to this; null if not listed
 };
 
 }  // namespace heddle::inline v0::memory::impl

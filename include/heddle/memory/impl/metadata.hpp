@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Metadata: where a pool writes what it knows, apart from the memory that it gives out, and
-/// without asking malloc(), which may be made of the pool.
+/// Metadata: the memory of a pool's own records. It is separate from the pool's blocks, and does
+/// not come from malloc(), which may itself use the pool.
 
 #include <cstddef>
 #include <type_traits>
@@ -14,18 +14,18 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// An array in pages of its own, zero at first; pages that are never touched take no memory.
+/// An array in its own pages, zero at first. Pages that are never touched use no memory.
 template <class T>
 class Metadata {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   Metadata() = default;
-  /// @throws out_of_memory.
+  /// Allocates `size` elements. @throws out_of_memory.
   explicit Metadata(std::size_t size)
       : m_data(static_cast<T*>(Pages(HugePages::no).allocate(size * sizeof(T), alignof(T)))),
         m_size(size) {}
-  /// Of what release() returned, and the size.
+  /// Takes ownership of the array of `size` elements that release() returned.
   Metadata(T* data, std::size_t size) noexcept : m_data(data), m_size(size) {}
   Metadata(Metadata&& other) noexcept
       : m_data(std::exchange(other.m_data, nullptr)), m_size(std::exchange(other.m_size, 0)) {}
@@ -36,7 +36,7 @@ class Metadata {
   }
   ~Metadata() { Pages(HugePages::no).deallocate(m_data, m_size * sizeof(T), alignof(T)); }
 
-  /// What was in it, for somebody else to free.
+  /// Gives up ownership of the array, and returns it.
   [[nodiscard]] T* release() noexcept {
     m_size = 0;
     return std::exchange(m_data, nullptr);

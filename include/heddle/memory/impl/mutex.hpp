@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Mutex: that of a resource which can be moved. Internal.
+/// Mutex: the mutex of a movable resource. Internal.
 
 #include <mutex>
 
@@ -11,8 +11,8 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// A mutex that a child of fork() finds free. It is a new one wherever its resource is moved to,
-/// which nobody else uses at that time: a resource becomes part of another before threads share it.
+/// A mutex that is unlocked in a child of fork(). Moving a resource constructs a new mutex. This is
+/// correct because no other thread uses the resource then.
 class Mutex : public std::mutex {
  public:
   Mutex() = default;

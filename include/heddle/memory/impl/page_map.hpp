@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// PageMap: a word for every part of the address space.
+/// PageMap: a word for each page of the address space.
 
 #include <algorithm>
 #include <atomic>
@@ -14,8 +14,9 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Words of parts of `size` bytes, 0 unless they were set: a table of tables of `words` each, which
-/// take memory where they are used. Reading needs no lock; one thread at a time sets.
+/// A map from pages of `size` bytes to words, which are 0 unless they were set. It is a table of
+/// tables of `words` words each, which use memory only where words were reserved. Reading needs no
+/// lock. Only one thread may write at a time.
 template <class Word, std::size_t size, std::size_t words>
 class PageMap {
  public:
@@ -28,20 +29,20 @@ class PageMap {
         const Metadata<Word> owner(table, words);
   }
 
-  /// The word of the part that the address lies in.
+  /// Returns the word of the page that contains the address.
   [[nodiscard]] Word operator[](std::uintptr_t address) const noexcept {
     const std::uintptr_t part = address / size;
     if (part / words >= tables) return 0;
     const Word* const table = table_of(part / words).load(std::memory_order_acquire);
     return table == nullptr ? 0 : table[part % words];
   }
-  /// Likewise, of one that has room.
+  /// Returns the word of a page for which reserve() was called.
   [[nodiscard]] Word& at(std::uintptr_t address) noexcept {
     const std::uintptr_t part = address / size;
     return table_of(part / words).load(std::memory_order_relaxed)[part % words];
   }
 
-  /// Makes room for the words of a range, so that set() cannot fail. @throws out_of_memory.
+  /// Reserves memory for the words of a range, so that set() cannot fail. @throws out_of_memory.
   void reserve(std::uintptr_t begin, std::size_t bytes) {
     for (std::uintptr_t t = begin / size / words; t <= (begin + bytes - 1) / size / words; ++t) {
       if (t >= tables) throw out_of_memory({"heddle::memory", "an address of more than 52 bits"});
@@ -51,7 +52,7 @@ class PageMap {
       m_end = std::max(m_end, t + 1);
     }
   }
-  /// Sets the words of all parts of a range that has room.
+  /// Sets the words of all pages of a range. reserve() must have been called for it.
   void set(std::uintptr_t begin, std::size_t bytes, Word word) noexcept {
     for (std::uintptr_t address = begin; address < begin + bytes; address += size)
       at(address) = word;
@@ -65,7 +66,7 @@ class PageMap {
   }
 
   Metadata<Word*> m_tables;
-  std::size_t m_first = tables, m_end = 0;  ///< between them lie all tables that there are
+  std::size_t m_first = tables, m_end = 0;  ///< bounds of the tables that exist
 };
 
 }  // namespace heddle::inline v0::memory::impl

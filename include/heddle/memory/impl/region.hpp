@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Region: blocks out of one piece of memory of a fixed size. Internal.
+/// Region: divides one piece of memory of fixed size into blocks. Internal.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// What Segment, Mapped and Ldm have in common; `where` names the one of them in errors.
+/// The common part of Segment, Mapped and Ldm. Errors begin with `where`, the name of the resource.
 class Region {
  public:
   Region(const char* where, void* begin, std::size_t bytes)

@@ -23,20 +23,20 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Blocks of one size side by side, and which of them are free.
+/// Adjacent blocks of one size, and the set of free ones.
 struct Slab {
-  static constexpr std::size_t most = 512;  ///< blocks
+  static constexpr std::size_t most = 512;  ///< the maximum number of blocks
 
   std::uintptr_t begin;
   std::uint32_t size_class;
   std::uint32_t blocks;
   std::uint32_t free;
-  std::uint32_t first_word;  ///< none before it has a free block
-  Slab* next;                ///< of its class, of those that have a free block
+  std::uint32_t first_word;  ///< earlier words have no free block
+  Slab* next;                ///< next slab of the class with a free block
   Slab* previous;
   std::array<std::uint64_t, most / 64> free_blocks;
 
-  /// The number of the block that begins so many bytes behind the first one: a division, done as a
+  /// Returns the number of the block at `offset` bytes from the begin. The division is done by a
   /// multiplication, which is exact for numbers of 16 bits.
   [[nodiscard]] static std::uint32_t index(std::uint32_t size_class, std::size_t offset) noexcept {
     static constexpr auto inverses = [] {
@@ -47,8 +47,9 @@ struct Slab {
     }();
     return static_cast<std::uint32_t>(offset * inverses[size_class] >> 32);
   }
-  /// How many blocks of a size are added where there are `had`: a sixteenth of them, of 4 to 32 KiB
-  /// or of 8 blocks, at most `most`, rounded so that they fill whole granules.
+  /// Returns the number of blocks of a new slab if the class has `had` blocks: a sixteenth of
+  /// these. It is at least 4 KiB, at most 32 KiB or 8 blocks, and at most `most` blocks, and it
+  /// fills whole granules.
   [[nodiscard]] static constexpr std::uint32_t added(std::size_t size, std::size_t had) noexcept {
     const std::size_t filling = granule / std::gcd(granule, size);
     const std::size_t bytes = std::clamp(had / 16 * size, std::size_t{4} << 10,
@@ -58,8 +59,8 @@ struct Slab {
   }
 };
 
-/// What granules of chunks are marked with: those of a slab with its address; the first one of
-/// another range with how many there are, and with what kind of range it is.
+/// The words that mark the granules of chunks. All granules of a slab have its address. The first
+/// granule of another range has its length and kind.
 struct Mark {
   static constexpr std::uintptr_t ranged = 1, in_a_class = 3;
 
@@ -67,7 +68,7 @@ struct Mark {
                                                    std::uintptr_t kind) noexcept {
     return bytes / granule * 4 + kind;
   }
-  /// Of the block that begins there; 0 of nobody's.
+  /// Returns the bytes of the block that begins at the granule, or 0 if there is none.
   [[nodiscard]] static std::size_t bytes(std::uintptr_t word) noexcept {
     return word % 2 == 1 || word == 0 ? word / 4 * granule
                                       : SizeClasses::size(slab(word).size_class);
@@ -77,8 +78,9 @@ struct Mark {
   }
 };
 
-/// Blocks out of slabs out of chunks. Each class has a lock, so that threads with blocks of
-/// different sizes do not wait for each other; that of the chunks is taken after it.
+/// Small blocks in slabs, which lie in chunks. Each class has a lock, so that threads that use
+/// different sizes do not wait for each other. The lock of the chunks is taken after that of a
+/// class.
 template <Resource Upstream>
 class Slabs {
  public:
@@ -91,8 +93,8 @@ class Slabs {
     while (m_arrays != nullptr) Metadata<Slab>(std::exchange(m_arrays, m_arrays->next), slab_array);
   }
 
-  /// Up to `wanted` small blocks, at least one if there is to be more of upstream: of their class,
-  /// or where it can have no slab more, larger ones.
+  /// Takes up to `wanted` small blocks, and at least one if `more` allows to ask the upstream. If
+  /// the class can have no new slab, the blocks come from a class with larger blocks.
   std::uint32_t take(std::uint32_t c, void** blocks, std::uint32_t wanted, More more) {
     {
       const std::scoped_lock lock(m_centres[c].lock);
@@ -102,8 +104,8 @@ class Slabs {
     return take_larger(c, blocks, wanted);
   }
 
-  /// Blocks of a class, or larger ones that were taken for them. Slabs of which nothing is used any
-  /// more go back to the chunks.
+  /// Returns blocks of a class, or larger ones that were taken instead. Slabs without live blocks
+  /// return to the chunks.
   void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
     while (count > 0) {
       std::uint32_t others = 0;
@@ -115,7 +117,8 @@ class Slabs {
     }
   }
 
-  /// Locks all classes. Returns false, with none locked, if it could not until `deadline`.
+  /// Locks all classes. Returns false, with none locked, if it could not lock them before
+  /// `deadline`.
   [[nodiscard]] bool lock_by(Deadline deadline) {
     for (std::uint32_t c = 0; c < classes; ++c)
       if (!impl::lock_by(m_centres[c].lock, deadline)) {
@@ -127,19 +130,19 @@ class Slabs {
   void unlock() { unlock(classes); }
 
  private:
-  static constexpr std::size_t slab_array = 128;  ///< slabs that are allocated at once
+  static constexpr std::size_t slab_array = 128;  ///< slabs in one allocation
 
   struct alignas(64) Centre {
     BriefMutex lock;
-    Slab* slabs = nullptr;   ///< that have a free block
-    std::size_t blocks = 0;  ///< of all slabs
+    Slab* slabs = nullptr;   ///< the slabs with a free block
+    std::size_t blocks = 0;  ///< number of blocks in all slabs
   };
 
-  /// The first `count` classes.
+  /// Unlocks the first `count` classes.
   void unlock(std::uint32_t count) {
     for (std::uint32_t c = 0; c < count; ++c) m_centres[c].lock.unlock();
   }
-  /// As many as the slabs of a class have, which is locked.
+  /// Takes up to `wanted` free blocks of a class, which must be locked.
   std::uint32_t take_free(std::uint32_t c, void** blocks, std::uint32_t wanted) {
     const std::size_t size = SizeClasses::size(c);
     Centre& centre = m_centres[c];
@@ -162,10 +165,10 @@ class Slabs {
     }
     return count;
   }
-  /// As many as the classes have whose blocks are up to half as large again.
+  /// Takes up to `wanted` free blocks of classes whose blocks are up to half as large again.
   std::uint32_t take_larger(std::uint32_t c, void** blocks, std::uint32_t wanted) {
     const std::size_t size = SizeClasses::size(c);
-    // A block of a power of two may have to be at a multiple of it.
+    // A block whose size is a power of two may have to be aligned to it.
     if (std::has_single_bit(size)) return 0;
     std::uint32_t count = 0;
     for (std::uint32_t next = c + 1; count < wanted && next < classes; ++next) {
@@ -175,7 +178,7 @@ class Slabs {
     }
     return count;
   }
-  /// False for a block of another class than this, which is locked.
+  /// Returns a block to its slab. Returns false if it is not of class `c`, which must be locked.
   bool put_back_one(std::uint32_t c, void* block) noexcept {
     Slab& slab = slab_of(block);
     if (slab.size_class != c) return false;
@@ -191,12 +194,13 @@ class Slabs {
     return Mark::slab((*m_chunks)[reinterpret_cast<std::uintptr_t>(block)]);
   }
 
-  /// As far as there is memory, or more of it.
+  /// Adds a slab to a class, which must be locked, if there is memory for it or `more` allows to
+  /// ask.
   void add_slab(std::uint32_t c, More more) {
     const std::size_t size = SizeClasses::size(c);
     const std::scoped_lock lock(m_chunks->lock);
     if (m_unused == nullptr) {
-      // The first one of an array is none: it leads to the array before.
+      // The first element of an array is not used as a slab. It links to the previous array.
       Slab* const slabs = Metadata<Slab>(slab_array).release();
       slabs->next = std::exchange(m_arrays, slabs);
       for (std::size_t s = 1; s < slab_array; ++s)
@@ -225,7 +229,7 @@ class Slabs {
     m_centres[c].blocks += blocks;
     link(slab);
   }
-  /// Its class is locked.
+  /// Returns a slab to the chunks. Its class must be locked.
   void drop(Slab& slab) noexcept {
     unlink(slab);
     const std::scoped_lock lock(m_chunks->lock);
@@ -250,7 +254,7 @@ class Slabs {
 
   Chunks<Upstream>* m_chunks;
   std::array<Centre, classes> m_centres;
-  Slab* m_unused = nullptr;  // under the lock of the chunks, as the next
+  Slab* m_unused = nullptr;  // under the lock of the chunks, like the next member
   Slab* m_arrays = nullptr;
 };
 

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// What Kokkos asks of a memory space, for Space; space.hpp includes it at its end.
+/// The specialisations that Kokkos requires of a memory space, for Space. space.hpp includes this
+/// file at its end.
 
 #include <concepts>
 #include <cstddef>
@@ -18,11 +19,11 @@
 #include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/space.hpp>
 
-/// What Kokkos asks of a memory space.
+/// The specialisations that Kokkos requires of a memory space.
 namespace Kokkos::Impl {
 
-/// The record of a View of a Space. It is one of the space beneath too, for that is what a plain
-/// View takes it for.
+/// The allocation record of a View of a Space. It derives from the record of the underlying memory
+/// space, because a plain View treats it as such.
 template <class R, class Hold>
 class SharedAllocationRecord<heddle::memory::Space<R, Hold>, void>
     : public SharedAllocationRecord<typename heddle::memory::Space<R, Hold>::Beneath, void> {
@@ -41,8 +42,9 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, void>
   }
 };
 
-/// Likewise, with what constructs and destroys the elements. It ends by release(), never by its
-/// destructor, which would give the memory to the space beneath.
+/// The allocation record of a View of a Space, with the functor that constructs and destroys the
+/// elements. It ends by release(), never by its destructor, which would return the memory to the
+/// underlying space.
 template <class R, class Hold, class Destroy>
 class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
     : public SharedAllocationRecord<heddle::memory::Space<R, Hold>, void>,
@@ -67,7 +69,7 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
     return allocate(space, label, bytes);
   }
 
-  Destroy m_destroy;  ///< of the elements; Kokkos writes it
+  Destroy m_destroy;  ///< destroys the elements; written by Kokkos
 
  private:
   SharedAllocationRecord(const Space& space, const std::string& label, std::size_t bytes)
@@ -110,13 +112,14 @@ class SharedAllocationRecord<heddle::memory::Space<R, Hold>, Destroy> final
   Space m_from;
 };
 
-/// Views of a Space go where those of the space beneath may go, and not the other way round.
+/// A View of a Space converts to a View wherever one of the underlying space does, but not the
+/// reverse.
 template <class R, class Hold, class S>
 requires(!std::same_as<S, AnonymousSpace> &&
          !heddle::memory::impl::is_space<
              S>) struct MemorySpaceAccess<heddle::memory::Space<R, Hold>, S> {
   using Beneath = typename heddle::memory::Space<R, Hold>::Beneath;
-  static constexpr bool deepcopy = true;  // Kokkos 5.0 asks
+  static constexpr bool deepcopy = true;  // required by Kokkos 5.0
   static constexpr bool assignable = false;
   static constexpr bool accessible = MemorySpaceAccess<Beneath, S>::accessible;
 };
@@ -125,13 +128,13 @@ requires(!std::same_as<S, AnonymousSpace> &&
          !heddle::memory::impl::is_space<
              S>) struct MemorySpaceAccess<S, heddle::memory::Space<R, Hold>> {
   using Beneath = typename heddle::memory::Space<R, Hold>::Beneath;
-  static constexpr bool deepcopy = true;  // Kokkos 5.0 asks
+  static constexpr bool deepcopy = true;  // required by Kokkos 5.0
   static constexpr bool assignable = MemorySpaceAccess<S, Beneath>::assignable;
   static constexpr bool accessible = MemorySpaceAccess<S, Beneath>::accessible;
 };
 template <class R, class Hold, class R2, class Hold2>
 struct MemorySpaceAccess<heddle::memory::Space<R, Hold>, heddle::memory::Space<R2, Hold2>> {
-  static constexpr bool deepcopy = true;  // Kokkos 5.0 asks
+  static constexpr bool deepcopy = true;  // required by Kokkos 5.0
   static constexpr bool assignable = std::same_as<R, R2> && std::same_as<Hold, Hold2>;
   static constexpr bool accessible =
       MemorySpaceAccess<typename heddle::memory::Space<R, Hold>::Beneath,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Which Cache a thread has of which pool, and that it goes back when either ends.
+/// ThreadCaches: the Cache of each thread in each pool. It returns to the pool when either ends.
 
 #include <atomic>
 #include <cstdint>
@@ -16,13 +16,14 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// A pool as threads know it, which may end before it or after it.
+/// A pool as its threads see it. A thread may end before or after the pool.
 class CachedPool {
  public:
-  /// What outlives the pool where threads have been near it.
+  /// The part that outlives the pool while threads have caches of it.
   struct Link {
-    std::mutex ending;  ///< held where the pool ends, and while a thread that ends gives back
-    std::atomic<CachedPool*> pool;  ///< none when it has ended
+    /// Locked while the pool ends, and while an ending thread returns its cache.
+    std::mutex ending;
+    std::atomic<CachedPool*> pool;  ///< null after the pool has ended
   };
 
   CachedPool() = default;
@@ -32,12 +33,13 @@ class CachedPool {
   [[nodiscard]] virtual Cache* new_cache() = 0;
   virtual void retire(Cache* cache) noexcept = 0;
 
-  /// Of all pools there ever were.
+  /// The number of the pool, unique among all pools of the process.
   const std::uint64_t id = next_id.fetch_add(1, std::memory_order_relaxed);
   const std::shared_ptr<Link> link{new Link{{}, {this}}};
 
  protected:
-  /// From now on no thread calls retire(). Where the end of what derives from it begins.
+  /// Ensures that no thread calls retire() any more. The destructor of a derived class must call it
+  /// first.
   void end() noexcept {
     const std::scoped_lock lock(link->ending);
     link->pool = nullptr;
@@ -47,7 +49,7 @@ class CachedPool {
   inline static std::atomic<std::uint64_t> next_id{1};
 };
 
-/// The caches of one thread.
+/// The caches of one thread, at most one for each pool.
 class ThreadCaches {
  public:
   ThreadCaches() = default;
@@ -56,14 +58,15 @@ class ThreadCaches {
   ~ThreadCaches() {
     state = {0, nullptr, true};
     for (const Entry& entry : m_entries) {
-      // In a child of fork() nobody may be left to release the lock of one that has ended.
+      // In a child of fork(), the thread that held the lock of an ended pool may not exist.
       if (entry.link->pool == nullptr) continue;
       const std::scoped_lock lock(entry.link->ending);
       if (CachedPool* const pool = entry.link->pool) pool->retire(entry.cache);
     }
   }
 
-  /// That of a pool; none where the thread is about to end, or memory has.
+  /// Returns this thread's cache in a pool, or null if the thread is about to end or there is no
+  /// memory.
   [[nodiscard]] static Cache* of(CachedPool& pool) noexcept {
     if (state.id == pool.id) [[likely]]
       return state.cache;
@@ -76,7 +79,7 @@ class ThreadCaches {
     std::shared_ptr<CachedPool::Link> link;
     Cache* cache;
   };
-  /// What was asked for last.
+  /// The cache that was used last.
   struct State {
     std::uint64_t id;
     Cache* cache;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Coloured: large blocks that begin at different places of a cache.
+/// Coloured: large blocks that begin at different offsets in a cache.
 
 #include <algorithm>
 #include <atomic>
@@ -23,20 +23,22 @@
 
 namespace heddle::inline v0::memory {
 
-/// Blocks of its upstream, of which the large ones begin at different addresses modulo a period.
-/// Arrays that are walked together and all begin at its multiples meet in one set of a cache, which
-/// has room for a few lines only: on Sunway's cores four arrays, of period 32 KB. Consecutive
-/// blocks lie far apart, however many they are.
+/// A resource whose large blocks begin at different addresses modulo a period. If arrays that are
+/// traversed together all begin at multiples of the period, their elements compete for one set of
+/// the cache, which holds only a few lines. On Sunway's cores the set holds lines of four arrays,
+/// and the period is 32 KB. Consecutive blocks get offsets that lie far apart, whatever their
+/// number.
 ///
-/// A large block, of a period or more, takes up to a period more of the upstream, aligned to the
-/// period; so that where the upstream's block begins follows from the address. Smaller blocks, and
-/// those that are themselves aligned to a period, are the upstream's.
+/// A large block has at least a period of bytes. It needs up to a period of additional memory from
+/// the upstream, aligned to the period, so that the begin of the upstream's block follows from the
+/// address. Smaller blocks, and those that are aligned to a period themselves, are passed to the
+/// upstream unchanged.
 template <Resource Up>
 class Coloured {
  public:
   using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// Blocks begin at multiples of `step` within `period`, both in bytes.
+  /// Constructs the adaptor. Blocks begin at multiples of `step` within `period`, both in bytes.
   /// @throws contract_error unless both are powers of two and step < period.
   template <class Given>
   requires(!std::same_as<std::remove_cvref_t<Given>, Coloured> &&
@@ -57,10 +59,11 @@ class Coloured {
         m_step(other.m_step),
         m_blocks(other.m_blocks.load()) {}
 
-  /// Of the upstream, a large one `colour` steps behind its begin. @throws what that throws.
+  /// Allocates from the upstream. A large block begins `colour` steps after the begin of the
+  /// upstream's block. @throws the upstream's exceptions.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (!coloured(bytes, alignment)) return m_upstream.allocate(bytes, alignment);
-    // The golden section of the colours, made odd, comes to each of them once in turn.
+    // The golden section of the number of colours, made odd, visits each colour once in each cycle.
     const std::size_t step = std::max(m_step, alignment);
     const std::size_t colours = m_period / step;
     const std::size_t stride = static_cast<std::size_t>(0.618 * static_cast<double>(colours)) | 1;
@@ -83,7 +86,7 @@ class Coloured {
   [[nodiscard]] Up& upstream() noexcept { return m_upstream; }
 
  private:
-  // No block has the sizes that leave no room, and so the upstream refuses them.
+  // Sizes that leave no room for a period are passed to the upstream, which rejects them.
   [[nodiscard]] bool coloured(std::size_t bytes, std::size_t alignment) const noexcept {
     return bytes >= m_period && alignment < m_period &&
            bytes <= std::numeric_limits<std::size_t>::max() - m_period;
@@ -98,10 +101,10 @@ class Coloured {
 /// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Coloured(Given&&) -> Coloured<UpstreamOf<Given>>;
-/// Likewise.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Coloured(Given&&, std::size_t) -> Coloured<UpstreamOf<Given>>;
-/// Likewise.
+/// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 explicit Coloured(Given&&, std::size_t, std::size_t) -> Coloured<UpstreamOf<Given>>;
 

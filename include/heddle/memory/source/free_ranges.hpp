@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// FreeRanges: which parts of a piece of memory are free, without a byte written to that memory.
-/// For resources that cut blocks out of one.
+/// FreeRanges: tracks the free parts of a piece of memory without writing to it. For resources that
+/// divide a piece of memory into blocks.
 
 #include <array>
 #include <cstddef>
@@ -20,30 +20,31 @@
 
 namespace heddle::inline v0::memory {
 
-/// The free ranges of a piece of memory, of addresses or offsets: exact best fit, and whatever
-/// comes back is joined at once with the free ranges that touch it.
+/// The free ranges of a piece of memory, as addresses or offsets. Blocks are placed by exact best
+/// fit. A block that is returned is joined at once with the free ranges next to it.
 ///
 ///     FreeRanges ranges(begin, 1 << 20);
 ///     if (const auto block = ranges.take(5000, 64)) ranges.give_back(*block, 5000);
 ///
-/// All functions take the logarithm of the number of ranges; take() for an alignment tries in turn
-/// what is large enough but not aligned. What it remembers lies in pages of its own, about 32 B for
-/// a block or range. One thread at a time.
+/// All functions take time logarithmic in the number of ranges. However, take() with an alignment
+/// tries, one by one, the ranges that are large enough but contain no aligned block. The records
+/// lie in separate pages, about 32 B for each block or range. Only one thread may use it at a time.
 class FreeRanges {
  public:
-  /// Addresses from `begin` on.
+  /// A range of addresses.
   struct Range {
-    std::uintptr_t begin;  ///< the first
-    std::size_t bytes;     ///< how many
+    std::uintptr_t begin;  ///< the first address
+    std::size_t bytes;     ///< the length in bytes
     friend bool operator==(const Range&, const Range&) = default;
   };
 
-  /// All of it free; at least 1 B. @throws out_of_memory.
+  /// Constructs one free range of all `bytes` bytes, at least 1. @throws out_of_memory if there is
+  /// no memory for the records.
   FreeRanges(std::uintptr_t begin, std::size_t bytes) : m_free_bytes(bytes) {
     reserve(1);
     insert_range(begin, bytes);
   }
-  /// Leaves the other without memory.
+  /// Moves the ranges. The other object manages no memory afterwards.
   FreeRanges(FreeRanges&& other) noexcept
       : m_nodes(std::exchange(other.m_nodes, nullptr)),
         m_capacity(std::exchange(other.m_capacity, 0)),
@@ -57,9 +58,10 @@ class FreeRanges {
   FreeRanges& operator=(FreeRanges&&) = delete;
   ~FreeRanges() { Pages().deallocate(m_nodes, m_capacity * sizeof(Node), alignof(Node)); }
 
-  /// A block of `bytes`, at least 1, whose address is a multiple of `alignment`, a power of two:
-  /// the lowest such address in the smallest free range that has one, of equal ones in the lowest.
-  /// Nothing where none has one. @throws out_of_memory where there are no pages to remember it.
+  /// Takes a block of `bytes` bytes, at least 1, whose address is a multiple of `alignment`, a
+  /// power of two. The block has the lowest such address in the smallest free range that contains
+  /// one. Among ranges of equal size, the one at the lowest address is chosen. Returns nothing if
+  /// no range contains such a block. @throws out_of_memory if there is no memory for the records.
   [[nodiscard]] std::optional<std::uintptr_t> take(std::size_t bytes, std::size_t alignment) {
     std::size_t gap = 0;
     Index range = fitting(0, bytes);
@@ -71,7 +73,7 @@ class FreeRanges {
     reserve(2);
     const auto [begin, whole] = static_cast<const Range&>(m_nodes[range]);
     const std::size_t rest = whole - gap - bytes;
-    // The range becomes what is left of it: the gap, or else the rest, or it goes.
+    // The range shrinks to the gap before the block, or to the rest after it, or it is erased.
     if (gap > 0) {
       resize(range, begin, gap);
       if (rest > 0) insert_range(begin + gap + bytes, rest);
@@ -84,7 +86,7 @@ class FreeRanges {
     m_free_bytes -= bytes;
     return begin + gap;
   }
-  /// A block of `bytes` that take() has returned for that many.
+  /// Returns a block to the free ranges. take() must have returned it for the same `bytes`.
   void give_back(std::uintptr_t begin, std::size_t bytes) noexcept {
     m_free_bytes += bytes;
     --m_blocks;
@@ -102,16 +104,17 @@ class FreeRanges {
     }
   }
 
-  /// Bytes that are free.
+  /// Returns the number of free bytes.
   [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free_bytes; }
-  /// Bytes of the largest free range, 0 where nothing is free.
+  /// Returns the bytes of the largest free range, or 0 if nothing is free.
   [[nodiscard]] std::size_t largest() const noexcept {
     if (m_by_size == 0) return 0;
     Index at = m_by_size;
     while (below<of_size>(at, after) != 0) at = below<of_size>(at, after);
     return m_nodes[at].bytes;
   }
-  /// The first free range that begins at `from` or behind, to visit all of them.
+  /// Returns the first free range that begins at `from` or later, so that callers can visit all of
+  /// them.
   [[nodiscard]] std::optional<Range> next_free(std::uintptr_t from) const noexcept {
     const auto [at_or_below, above] = around(from);
     const Index found =
@@ -121,13 +124,13 @@ class FreeRanges {
   }
 
  private:
-  // A range stands in two trees, one ordered by address and one by size, then address. They are
-  // treaps: search trees that are heaps of the priorities of their nodes, which makes them as flat
-  // as random ones. A node's index stands for it, 0 for none.
+  // Each range is in two trees: one ordered by address, and one ordered by size, then address. They
+  // are treaps, which are search trees that are also heaps of the priorities of their nodes. This
+  // makes them as shallow as random trees. A node is named by its index, and 0 means none.
   using Index = std::uint32_t;
   enum Order : std::uint8_t { of_address, of_size };
-  // What is below a node in the tree of each order, [before] and [after] it. The next spare node is
-  // in below[of_address][before].
+  // The children of a node in the tree of each order: [before] it and [after] it. For a spare node,
+  // below[of_address][before] is the next spare node.
   enum Side : std::uint8_t { before, after };
   struct Node : Range {
     std::array<std::array<Index, 2>, 2> below;
@@ -138,7 +141,7 @@ class FreeRanges {
     node ^= node >> 15;
     return node * 0x85ebca6bU;
   }
-  // Without branches, of which none could be foretold.
+  // Branchless, because the outcomes could not be predicted.
   template <Order order>
   [[nodiscard]] static bool precedes(const Range& a, const Range& b) noexcept {
     const bool lower = a.begin < b.begin;
@@ -160,7 +163,7 @@ class FreeRanges {
     Index* link = &root;
     while (*link != 0 && priority(*link) > priority(added))
       link = &below<order>(*link, precedes<order>(m_nodes[*link], node));
-    // What was there is split into what lies before and after.
+    // Split the previous subtree into the nodes before and after the new one.
     Index at = std::exchange(*link, added);
     std::array<Index*, 2> ends{&below<order>(added, before), &below<order>(added, after)};
     while (at != 0) {
@@ -186,7 +189,7 @@ class FreeRanges {
     *link = rest[before] | rest[after];
   }
 
-  // The last that begins at `begin` or below, and the first that begins above.
+  // Returns the last range that begins at or below `begin`, and the first that begins above it.
   [[nodiscard]] std::array<Index, 2> around(std::uintptr_t begin) const noexcept {
     std::array<Index, 2> found{};
     for (Index at = m_by_address; at != 0;) {
@@ -196,7 +199,7 @@ class FreeRanges {
     }
     return found;
   }
-  // The first in the order of size that is not before this one.
+  // Returns the first range, in the order of size, that does not precede {begin, bytes}.
   [[nodiscard]] Index fitting(std::uintptr_t begin, std::size_t bytes) const noexcept {
     std::array<Index, 2> found{};
     for (Index at = m_by_size; at != 0;) {
@@ -216,7 +219,7 @@ class FreeRanges {
     erase<of_size>(m_by_size, range);
     drop(range);
   }
-  // No other range lies between the old one and the new one, so that the order of addresses holds.
+  // No other range lies between the old and the new begin, so the order of addresses stays valid.
   void resize(Index range, std::uintptr_t begin, std::size_t bytes) noexcept {
     erase<of_size>(m_by_size, range);
     m_nodes[range].begin = begin;
@@ -235,7 +238,7 @@ class FreeRanges {
     --m_used;
     below<of_address>(dropped, before) = std::exchange(m_spare, dropped);
   }
-  // Room for so many nodes more, and for one for each block, which then can come back in any case.
+  // Reserves `more` nodes, and one for each live block so that it can be returned in any case.
   void reserve(std::size_t more) {
     const std::size_t needed = 1 + m_used + m_blocks + more;
     if (needed <= m_capacity) return;
@@ -250,11 +253,11 @@ class FreeRanges {
   }
 
   Node* m_nodes = nullptr;
-  std::size_t m_capacity = 0;  // of m_nodes, of which the first stands for none
-  std::size_t m_used = 0;      // in a tree
-  Index m_spare = 0;           // the first of those that were dropped
-  Index m_touched = 0;         // the last that was ever used
-  std::size_t m_blocks = 0;    // taken and not given back
+  std::size_t m_capacity = 0;  // capacity of m_nodes, whose element 0 is unused
+  std::size_t m_used = 0;      // nodes in the trees
+  Index m_spare = 0;           // the first node in the list of erased ones
+  Index m_touched = 0;         // the last node that was ever used
+  std::size_t m_blocks = 0;    // live blocks
   std::size_t m_free_bytes = 0;
   Index m_by_address = 0;
   Index m_by_size = 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// FromSpace: memory of a Kokkos memory space, so of every device that Kokkos has.
+/// FromSpace: memory of a Kokkos memory space, and so of any device that Kokkos supports.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,14 +24,15 @@
 
 namespace heddle::inline v0::memory {
 
-/// Memory of an instance of a Kokkos memory space. Tools see each block, with the label
-/// "heddle::memory::block". What Kokkos does when it frees memory happens for each block that goes
-/// back: it waits for all work of all execution spaces.
+/// A resource that allocates from an instance of a Kokkos memory space. Tools see each block with
+/// the label "heddle::memory::block". When a block is deallocated, Kokkos waits for all work of all
+/// execution spaces, as it always does before it frees memory.
 ///
-/// Kokkos gives addresses that are multiples of 64; for more than that a longer block is taken, and
-/// where it began is noted beside it, not in it. Copies are one resource.
+/// Kokkos returns addresses that are multiples of 64. For a larger alignment this resource
+/// allocates a longer block, and stores its begin in a separate map. Copies share the same map.
 ///
-/// Kokkos is initialised when a block is taken, and not finalised before all are back.
+/// Kokkos must be initialised before a block is allocated, and must not be finalised before all
+/// blocks are deallocated.
 ///
 /// A child of fork() may hang when it deallocates a block, because Kokkos locks mutexes to fence
 /// its execution spaces and does not release them in the child. The child is safe if no other
@@ -41,13 +42,13 @@ template <class MemorySpace = Kokkos::HostSpace>
 requires Kokkos::is_memory_space_v<MemorySpace>
 class FromSpace {
  public:
-  using memory_space = MemorySpace;  ///< whose memory it is
+  using memory_space = MemorySpace;  ///< the memory space of the blocks
 
-  /// Of `space`.
+  /// Constructs a resource over `space`.
   explicit FromSpace(MemorySpace space = MemorySpace())
       : m_space(std::move(space)), m_longer(std::make_shared<Longer>()) {}
 
-  /// A block of the space. @throws out_of_memory where it has none.
+  /// Allocates a block of the space. @throws out_of_memory if the space has no more memory.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     if (bytes > most || alignment > most)
@@ -57,12 +58,12 @@ class FromSpace {
       return alignment <= given ? plain(bytes, alignment) : longer(bytes, alignment);
     } catch (const contract_error&) {
       throw;
-    } catch (const std::exception& error) {  // what Kokkos and back ends throw has no common base
+    } catch (const std::exception& error) {  // the only common base of Kokkos' exceptions
       throw out_of_memory(
           {where, text(MemorySpace::name(), " has no ", bytes, " B"), error.what()});
     }
   }
-  /// Back to the space.
+  /// Returns a block to the space.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     if (alignment <= given) {
@@ -80,12 +81,12 @@ class FromSpace {
  private:
   static constexpr const char* where = "heddle::memory::FromSpace";
   static constexpr const char* label = "heddle::memory::block";
-  static constexpr std::size_t given = 64;  ///< what addresses are multiples of
+  static constexpr std::size_t given = 64;  ///< the alignment of Kokkos' own blocks
 
-  /// Of bytes and of alignments, so that the sum of both is a number.
+  /// The most bytes and the largest alignment, so that their sum does not overflow.
   static constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / 4;
 
-  /// Where blocks begin that are longer than was asked for.
+  /// The begins of the blocks that are longer than requested.
   struct Longer {
     impl::Mutex mutex;
     std::unordered_map<void*, void*> begins;
@@ -124,12 +125,12 @@ class FromSpace {
 
 static_assert(Resource<FromSpace<Kokkos::HostSpace>>);
 
-/// The host's memory is.
+/// Host memory is overcommitted.
 template <>
 inline constexpr bool is_overcommitted<FromSpace<Kokkos::HostSpace>> = true;
 
-/// That of the host is, and a device's own and what it has of the host; not managed memory, nor a
-/// device's that Kokkos takes from asynchronous pools, nor that of spaces which are not known here.
+/// Host memory is IPC-safe, and so are device memory and pinned host memory. Managed memory, device
+/// memory that Kokkos allocates from asynchronous pools, and unknown memory spaces are not.
 template <>
 inline constexpr bool is_ipc_safe<FromSpace<Kokkos::HostSpace>> = true;
 #if defined(KOKKOS_ENABLE_CUDA)

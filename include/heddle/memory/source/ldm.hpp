@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Ldm: the local memory of a Sunway core, as ordinary memory.
+/// Ldm: the local memory of a Sunway core, emulated by ordinary memory.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,42 +19,44 @@
 
 namespace heddle::inline v0::memory {
 
-/// A memory as small as that of a core of SW26010-Pro, to find out on any machine what fits in it.
-/// Blocks begin at multiples of 32 B, as vectors and DMA want it, and take such multiples.
+/// A resource as small as the local memory of a core of SW26010-Pro, to test on any machine what
+/// fits in it. Block sizes are rounded up to multiples of 32 B. Blocks also begin at such
+/// multiples, as vector and DMA instructions require.
 class Ldm {
  public:
-  /// Local memory of a core of SW26010-Pro; that of SW26010 has 64 KB.
+  /// Bytes of local memory of a core of SW26010-Pro. SW26010 has 64 KB.
   static constexpr std::size_t of_core = std::size_t{256} << 10;
-  /// What all blocks are multiples of.
+  /// The unit of block sizes and addresses, in bytes.
   static constexpr std::size_t granule = 32;
 
-  /// `bytes` of local memory, of which the cache, the stack and the functor have `reserved`.
-  /// @throws contract_error where nothing is left, or no multiple of 32 B.
+  /// Constructs `bytes` bytes of local memory. The cache, the stack and the functor occupy
+  /// `reserved` of them. @throws contract_error unless both are multiples of 32 B and some bytes
+  /// are left.
   explicit Ldm(std::size_t bytes = of_core, std::size_t reserved = 0)
       : m_memory(std::make_unique_for_overwrite<Granule[]>(left(bytes, reserved) / granule)),
         m_region(where, m_memory.get(), bytes - reserved) {}
   /// Moves the resource. No other thread may use either object during the move.
   Ldm(Ldm&&) = default;
-  /// No View of it lives, see ~Pool().
+  /// Frees the memory. No View may still use it; see ~Pool().
   ~Ldm() { impl::ListedView::expect_none_in(*this, where); }
 
-  /// Out of it. @throws out_of_memory where no free piece is large enough.
+  /// Allocates a block. @throws out_of_memory if no free range is large enough.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_region.allocate(rounded(bytes), std::max(alignment, granule));
   }
-  /// Free again.
+  /// Deallocates a block.
   void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
     m_region.deallocate(block, rounded(bytes));
   }
-  /// Whether it lies in it.
+  /// Returns whether the address lies in this memory.
   [[nodiscard]] bool owns(const void* address) const noexcept { return m_region.owns(address); }
 
-  /// Bytes of it without what is reserved.
+  /// Returns the bytes of this memory, without the reserved ones.
   [[nodiscard]] std::size_t bytes() const noexcept { return m_region.bytes(); }
-  /// Bytes of blocks that are out.
+  /// Returns the live bytes.
   [[nodiscard]] std::size_t used() const { return m_region.used(); }
 
-  /// "32 B of 262144 B used, the largest free piece 262112 B".
+  /// Prints, for example, "32 B of 262144 B used, the largest free piece 262112 B".
   friend std::ostream& operator<<(std::ostream& out, const Ldm& ldm) { return out << ldm.m_region; }
 
  private:
@@ -70,7 +72,7 @@ class Ldm {
     });
     return bytes - reserved;
   }
-  // What is too large stays so.
+  // Sizes that are too large to be rounded stay as they are.
   [[nodiscard]] static std::size_t rounded(std::size_t bytes) noexcept {
     return std::max(bytes, (bytes + granule - 1) / granule * granule);
   }

@@ -17,22 +17,22 @@
 
 namespace heddle::inline v0::memory {
 
-/// Where Linux says which control groups a process is in, and what they may have.
+/// The paths at which Linux lists the control groups of a process and their limits.
 struct ControlGroups {
   std::string of_process = "/proc/self/cgroup";  ///< a file
-  std::string limits = "/sys/fs/cgroup";         ///< a folder
+  std::string limits = "/sys/fs/cgroup";         ///< a directory
 };
 
 namespace impl {
 
-/// The least limit of the memory of a control group and those above it.
+/// Returns the smallest memory limit of a control group and its ancestors.
 [[nodiscard]] inline std::size_t limit_of_group(const std::string& root, std::string_view group,
                                                 const char* file) {
   std::size_t least = std::numeric_limits<std::size_t>::max();
   for (bool more = true; more; group = group.substr(0, group.rfind('/'))) {
     more = group.find('/') != std::string_view::npos;
     std::size_t limit = 0;
-    // "max" is no number, and no limit. Containers do not see the groups above their own.
+    // "max" is not a number, and means no limit. Containers do not see the groups above their own.
     if (std::ifstream(root + std::string(group) + "/" + file) >> limit)
       least = std::min(least, limit);
   }
@@ -41,9 +41,10 @@ namespace impl {
 
 }  // namespace impl
 
-/// The most bytes of memory that this process can have: the least of its physical memory, the
-/// limits of its control groups (versions 1 and 2), RLIMIT_AS and RLIMIT_DATA. What it and others
-/// have already is not subtracted. Reads some files, which takes 0.1 to 0.3 ms.
+/// Returns the maximum bytes of memory that this process can have. It is the minimum of the
+/// physical memory, the limits of its control groups (versions 1 and 2), RLIMIT_AS and RLIMIT_DATA.
+/// Memory already in use, by this process or others, is not subtracted. The function reads some
+/// files, which takes 0.1 to 0.3 ms.
 [[nodiscard]] inline std::size_t machine_memory(const ControlGroups& groups = {}) {
   std::size_t least = system_memory().physical;
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
@@ -51,7 +52,7 @@ namespace impl {
     if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
       least = std::min<std::size_t>(least, limit.rlim_cur);
   }
-  // Lines as "4:cpu,memory:/job/step" of version 1, "0::/job/step" of version 2.
+  // Each line has the form "4:cpu,memory:/job/step" (version 1) or "0::/job/step" (version 2).
   std::ifstream lines(groups.of_process);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Mapped: memory that is a file.
+/// Mapped: memory that is mapped from a file.
 
 #include <cerrno>
 #include <concepts>
@@ -30,28 +30,29 @@
 
 namespace heddle::inline v0::memory {
 
-/// A file of a fixed size as memory: what does not fit into memory goes to the disk by itself, and
-/// others who map the file see what is written. Which blocks are out is not in the file: when it is
-/// opened, all of it is free and holds what it held. Blocks are cut out as in a Segment. They are
-/// not is_ipc_safe: Linux since 6.5 lets no network card write to a file of a disk by itself.
+/// A resource whose memory is a file of fixed size. The system writes to the disk what does not fit
+/// into memory, and other processes that map the file see the changes. The file does not record
+/// which blocks are live. When it is opened, all of it is free and keeps its contents. Blocks are
+/// placed as in a Segment. They are not is_ipc_safe, because Linux since 6.5 does not let a network
+/// card write to a file on a disk directly.
 class Mapped {
  public:
-  /// Maps all `bytes` of a file, which is created with zeros where there is none, with room on the
-  /// disk for all of it.
-  /// @throws format_error naming the file and the system's reason, also for a file that is there
-  ///         with another size; contract_error for 0 bytes. A new file is gone then; one that was
-  ///         there is as it was, or where it was empty of zeros.
+  /// Maps all `bytes` bytes of a file. A missing or empty file is filled with zeros, and disk space
+  /// is reserved for all of it.
+  /// @throws format_error naming the file and the system's reason, also if the file has another
+  ///         size; contract_error for 0 bytes. A new file is then removed. An existing file is
+  ///         unchanged, but an empty one may have been filled with zeros.
   Mapped(const std::filesystem::path& file, std::size_t bytes) : m_region(map(file, bytes)) {}
   /// Moves the resource. No other thread may use either object during the move.
   Mapped(Mapped&&) = default;
-  /// The file stays, with what was written. No View of it lives, see ~Pool().
+  /// Unmaps the file, which stays with its contents. No View may still use it; see ~Pool().
   ~Mapped() {
     impl::ListedView::expect_none_in(*this, where);
     if (m_region.begin() != nullptr) ::munmap(m_region.begin(), m_region.bytes());
   }
 
-  /// Out of the file. @throws out_of_memory where no free piece is large enough; contract_error in
-  /// a child of fork(), because the parent would allocate the same bytes.
+  /// Allocates a block in the file. @throws out_of_memory if no free range is large enough;
+  /// contract_error in a child of fork(), because the parent would allocate the same bytes.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     expects(m_forks == impl::ForkGuard::forks(), [] {
       return Complaint{where, "the file is that of the parent of this process",
@@ -59,21 +60,21 @@ class Mapped {
     });
     return m_region.allocate(bytes, alignment);
   }
-  /// Free again.
+  /// Deallocates a block.
   void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
     m_region.deallocate(block, bytes);
   }
-  /// Whether it lies in the file.
+  /// Returns whether the address lies in the file.
   [[nodiscard]] bool owns(const void* address) const noexcept { return m_region.owns(address); }
 
-  /// The first byte of the file, by which a block's place in it is known.
+  /// Returns the first byte of the file. A block's offset in the file is relative to it.
   [[nodiscard]] std::byte* begin() const noexcept { return m_region.begin(); }
-  /// Bytes of the file.
+  /// Returns the bytes of the file.
   [[nodiscard]] std::size_t bytes() const noexcept { return m_region.bytes(); }
-  /// Bytes of blocks that are out.
+  /// Returns the live bytes.
   [[nodiscard]] std::size_t used() const { return m_region.used(); }
 
-  /// "5 B of 100 B used, the largest free piece 95 B".
+  /// Prints, for example, "5 B of 100 B used, the largest free piece 95 B".
   friend std::ostream& operator<<(std::ostream& out, const Mapped& mapped) {
     return out << mapped.m_region;
   }
@@ -81,14 +82,14 @@ class Mapped {
  private:
   static constexpr const char* where = "heddle::memory::Mapped";
 
-  /// A file, which goes if it is new and not kept.
+  /// An open file. A new file is removed unless it is marked as kept.
   struct File {
     const std::filesystem::path& path;
     int number;
     bool is_new;
     bool kept = false;
 
-    /// Makes it where there is none; one that a symbolic link names must be there.
+    /// Opens the file, and creates it if it is missing. The target of a symbolic link must exist.
     explicit File(const std::filesystem::path& of)
         : path(of),
           number(::open(of.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
@@ -121,7 +122,7 @@ class Mapped {
     const auto size = static_cast<::off_t>(bytes);
     if (found.st_size != 0 && found.st_size != size)
       refuse(text("it has ", found.st_size, " B, not ", bytes, " B"));
-    // A page that finds no room on the disk when it is written would end the program.
+    // Reserve disk space, because the program would be killed when it writes a page that has none.
     void* mapped = MAP_FAILED;
     try {
       if (const int error = ::posix_fallocate(file.number, 0, size); error != 0) {
@@ -135,12 +136,13 @@ class Mapped {
       return region;
     } catch (...) {
       if (mapped != MAP_FAILED) ::munmap(mapped, bytes);
-      throw;  // another process may have the file by now: it keeps its size
+      throw;  // another process may have opened the file, so it keeps its size
     }
   }
 
   impl::Region m_region;
-  std::uint32_t m_forks = impl::ForkGuard::forks();  // of the process that mapped it
+  // Fork count of the process that mapped the file.
+  std::uint32_t m_forks = impl::ForkGuard::forks();
 };
 
 static_assert(OwningResource<Mapped>);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Segment: one piece of memory, taken once, that blocks are cut out of.
+/// Segment: one piece of memory, allocated once, that is divided into blocks.
 
 #include <concepts>
 #include <cstddef>
@@ -20,50 +20,50 @@
 
 namespace heddle::inline v0::memory {
 
-/// A fixed piece of its upstream's memory, like the segments of which a job on Sunway has one of
-/// its core group and one across groups. Each block is in the smallest free piece that fits, the
-/// lowest of equal ones; those that come back join their neighbours at once. The memory itself is
-/// not written.
+/// A resource that divides a fixed piece of its upstream's memory into blocks. A job on Sunway has
+/// such segments: one in its core group and one across groups. Each block lies in the smallest free
+/// range that fits, and among equal ones in the lowest. Deallocated blocks are joined with free
+/// neighbours at once. Nothing is written to the memory itself.
 template <Resource Up>
 class Segment {
  public:
   using Upstream = Up;  ///< the resource that provides the memory
 
-  /// Takes `bytes` of `upstream`, aligned to 4 KiB. @throws what the upstream throws;
-  /// contract_error for 0 bytes.
+  /// Allocates `bytes` bytes from `upstream`, aligned to 4 KiB. @throws the upstream's exceptions,
+  /// and contract_error for 0 bytes.
   template <class Given>
   requires std::constructible_from<Up, Given> Segment(std::size_t bytes, Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)), m_region(take(m_upstream, bytes)) {}
-  /// Likewise, of pages.
+  /// Allocates `bytes` bytes of host pages. @throws out_of_memory, and contract_error for 0 bytes.
   explicit Segment(std::size_t bytes) requires std::same_as<Up, Pages> : Segment(bytes, Pages{}) {}
   /// Moves the resource. No other thread may use either object during the move.
   Segment(Segment&&) = default;
-  /// Gives it back. No View of it lives, see ~Pool().
+  /// Returns the memory to the upstream. No View may still use it; see ~Pool().
   ~Segment() {
     impl::ListedView::expect_none_in(*this, where);
     if (m_region.begin() != nullptr)
       m_upstream.deallocate(m_region.begin(), m_region.bytes(), alignment_of_all);
   }
 
-  /// Out of the segment. @throws out_of_memory where no free piece is large enough.
+  /// Allocates a block. @throws out_of_memory if no free range is large enough.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return m_region.allocate(bytes, alignment);
   }
-  /// Free again.
+  /// Deallocates a block.
   void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
     m_region.deallocate(block, bytes);
   }
-  /// Whether it lies in the segment.
+  /// Returns whether the address lies in the segment.
   [[nodiscard]] bool owns(const void* address) const noexcept { return m_region.owns(address); }
 
-  /// Bytes of the segment.
+  /// Returns the bytes of the segment.
   [[nodiscard]] std::size_t bytes() const noexcept { return m_region.bytes(); }
-  /// Bytes of blocks that are out.
+  /// Returns the live bytes.
   [[nodiscard]] std::size_t used() const { return m_region.used(); }
-  /// Bytes of the largest block that there is.
+  /// Returns the bytes of the largest block that can be allocated.
   [[nodiscard]] std::size_t largest() const { return m_region.largest(); }
 
-  /// "5 B of 100 B used, the largest free piece 95 B".
+  /// Prints, for example, "5 B of 100 B used, the largest free piece 95 B".
   friend std::ostream& operator<<(std::ostream& out, const Segment& segment) {
     return out << segment.m_region;
   }
@@ -90,7 +90,7 @@ class Segment {
 /// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
 Segment(std::size_t, Given&&) -> Segment<UpstreamOf<Given>>;
-/// Of pages.
+/// A segment without an upstream lies in host pages.
 explicit Segment(std::size_t)->Segment<Pages>;
 
 static_assert(OwningResource<Segment<Pages>>);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// SystemMemory: how much memory the machine has.
+/// SystemMemory: the size of the machine's memory.
 
 #include <cstddef>
 #include <limits>
@@ -11,13 +11,14 @@
 
 namespace heddle::inline v0::memory {
 
-/// What all processes of the machine have together. Bytes.
+/// The memory that all processes of the machine share, in bytes.
 struct SystemMemory {
-  std::size_t physical;  ///< of its memory
-  std::size_t swap;      ///< of disks, for pages that do not fit into it
+  std::size_t physical;  ///< main memory
+  std::size_t swap;      ///< swap space on disks
 };
 
-/// Asks the system; unlimited where it does not say. Calls no malloc().
+/// Returns the machine's memory, or unlimited memory if the system does not report it. Calls no
+/// malloc().
 [[nodiscard]] inline SystemMemory system_memory() noexcept {
   struct ::sysinfo info {};
   if (::sysinfo(&info) != 0) return {std::numeric_limits<std::size_t>::max(), 0};

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Recorder writes down what passes through a resource; replay() does it again with another one.
+/// Recorder records the allocations of a resource. replay() repeats them with another resource.
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +28,7 @@ namespace heddle::inline v0::memory {
 
 namespace impl {
 
-/// Of std::chrono::steady_clock.
+/// Returns the time of std::chrono::steady_clock in seconds.
 [[nodiscard]] inline Seconds now() noexcept {
   return std::chrono::duration<Seconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -36,21 +36,22 @@ namespace impl {
 
 }  // namespace impl
 
-/// An upstream, with a trace of all that is asked of it and comes back, under the Label of the
-/// moment.
+/// A resource that records all allocations and deallocations of its upstream in a trace, with the
+/// current Label.
 template <Resource Up>
 class Recorder {
  public:
   using Upstream = Up;  ///< the resource that provides the blocks
 
-  /// Over `upstream`, which it owns, or refers to if that has a name; see UpstreamOf.
+  /// Constructs the adaptor over `upstream`. It owns an rvalue and refers to an lvalue; see
+  /// UpstreamOf.
   template <class Given>
   requires std::constructible_from<Up, Given>
   explicit Recorder(Given&& upstream) : m_upstream(std::forward<Given>(upstream)) {}
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Of upstream. What it refuses is not in the trace.
+  /// Allocates from the upstream. Failed allocations are not in the trace.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const block = m_upstream.allocate(bytes, alignment);
     if (block == nullptr) return nullptr;
@@ -65,7 +66,7 @@ class Recorder {
     }
     return block;
   }
-  /// To upstream.
+  /// Deallocates a block through the upstream.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
     {
@@ -82,7 +83,7 @@ class Recorder {
     return m_upstream.owns(address);
   }
 
-  /// All until now.
+  /// Returns the trace up to now.
   [[nodiscard]] Trace trace() const {
     const std::scoped_lock lock(m_lock);
     return m_trace;
@@ -102,29 +103,29 @@ class Recorder {
 template <class Given>
 explicit Recorder(Given&&) -> Recorder<UpstreamOf<Given>>;
 
-/// Which bytes of a block replay() writes.
+/// The bytes of each block that replay() writes.
 enum class Touch : std::uint8_t {
   none,
-  pages,  ///< the first of every 4 KiB
+  pages,  ///< the first byte of every 4 KiB
   all,
 };
 
-/// What replay() found.
+/// The result of replay().
 struct Replayed {
-  Seconds seconds = 0;          ///< of all calls and writes together
-  std::uint64_t peak_live = 0;  ///< bytes, as they were asked for
-  std::uint64_t refused = 0;    ///< blocks that the resource did not have
+  Seconds seconds = 0;          ///< time of all calls and writes together
+  std::uint64_t peak_live = 0;  ///< peak of the live bytes, in the sizes requested
+  std::uint64_t refused = 0;    ///< allocations that failed
   friend bool operator==(const Replayed&, const Replayed&) = default;
-  /// As in "0.25 s, peak 1048576 B, 0 refused".
+  /// Prints, for example, "0.25 s, peak 1048576 B, 0 refused".
   friend std::ostream& operator<<(std::ostream& out, const Replayed& replayed) {
     return out << replayed.seconds << " s, peak " << replayed.peak_live << " B, "
                << replayed.refused << " refused";
   }
 };
 
-/// Takes and gives back on this thread what `trace` says, in its order and without its pauses; what
-/// is left at the end comes back too. Of blocks that are refused it goes without.
-/// @throws what else than std::bad_alloc the resource throws; all blocks are back then.
+/// Replays the allocations and deallocations of `trace` on this thread, in order, without its idle
+/// times. Blocks that are still live at the end are deallocated. Failed allocations are skipped.
+/// @throws the resource's exceptions other than std::bad_alloc, after all blocks are deallocated.
 template <Resource R>
 Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
   struct Block {

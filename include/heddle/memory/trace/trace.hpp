@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Trace: which blocks a program took and gave back, and when; as a file too.
+/// Trace: the allocations and deallocations of a program with their times, also as a file.
 
 #include <algorithm>
 #include <charconv>
@@ -32,29 +32,29 @@
 
 namespace heddle::inline v0::memory {
 
-/// A block is taken or comes back.
+/// An allocation or a deallocation.
 struct TraceEvent {
-  std::uint32_t block;          ///< in the order in which they were taken, from 0
-  bool taken;                   ///< or given back
-  Seconds time = 0;             ///< from the first event
-  std::uint64_t bytes = 0;      ///< of a block that is taken, as are those below
+  std::uint32_t block;          ///< number in the order of allocation, from 0
+  bool taken;                   ///< true for an allocation, false for a deallocation
+  Seconds time = 0;             ///< since the first event
+  std::uint64_t bytes = 0;      ///< allocations only, like the members below
   std::uint32_t alignment = 1;  ///< a power of two
   std::uint32_t label = 0;      ///< index into the trace's labels
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
 
-/// The events of a run, in their order, whichever threads they were of. Blocks that are there when
-/// recording begins are not in it, blocks that are there at its end do not come back.
+/// The allocations and deallocations of a run, in order, of all threads. Blocks that were allocated
+/// before recording began are missing. Blocks that are live at its end have no deallocation.
 class Trace {
  public:
-  /// A block is taken. Returns its number. Breaks of lines in a label become spaces.
-  /// @throws contract_error beyond 2^32 - 1 blocks or labels.
+  /// Appends an allocation, and returns the number of the block. Line breaks in a label become
+  /// spaces. @throws contract_error beyond 2^32 - 1 blocks or labels.
   std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
                      std::string_view label = {}) {
     expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
       return Complaint{"heddle::memory::Trace", "it has as many blocks as it can"};
     });
-    // So that there is room for all that may come back.
+    // Reserve room for the deallocations of all live blocks.
     if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)
       m_events.reserve(2 * wanted);
     const std::uint32_t block = blocks(), index = index_of(label);
@@ -63,7 +63,8 @@ class Trace {
     m_events.push_back({block, true, time, bytes, alignment, index});
     return block;
   }
-  /// That block comes back; needs no memory. @throws contract_error for one that is not out.
+  /// Appends the deallocation of `block`. Needs no memory. @throws contract_error if `block` is not
+  /// live.
   void give(Seconds time, std::uint32_t block) {
     expects(block < m_out.size() && m_out[block], [&] {
       return Complaint{"heddle::memory::Trace", text("block ", block, " is not out"),
@@ -74,16 +75,16 @@ class Trace {
     --m_live;
   }
 
-  /// In their order.
+  /// Returns the events in order.
   [[nodiscard]] const std::vector<TraceEvent>& events() const noexcept { return m_events; }
-  /// In the order in which they came up, each once.
+  /// Returns the labels in the order in which they first occur, each once.
   [[nodiscard]] const std::vector<std::string>& labels() const noexcept { return m_labels; }
-  /// How many were taken.
+  /// Returns the number of allocations.
   [[nodiscard]] std::uint32_t blocks() const noexcept {
     return static_cast<std::uint32_t>(m_out.size());
   }
 
-  /// Bytes that are out after each event, as they were asked for.
+  /// Returns the live bytes after each event, in the sizes requested.
   [[nodiscard]] std::vector<std::uint64_t> live() const {
     std::vector<std::uint64_t> bytes(m_out.size()), after;
     std::uint64_t now = 0;
@@ -96,15 +97,16 @@ class Trace {
     }
     return after;
   }
-  /// The most bytes that were out at once.
+  /// Returns the maximum of the live bytes.
   [[nodiscard]] std::uint64_t peak() const {
     const std::vector<std::uint64_t> after = live();
     return after.empty() ? 0 : *std::max_element(after.begin(), after.end());
   }
 
-  /// As text: a line that names the format and its version, "label NAME" for each label, "+ TIME
-  /// BYTES ALIGNMENT LABEL" for a block that is taken, "- TIME BLOCK" for one that comes back,
-  /// times in microseconds; at last the checksum of all that.
+  /// Returns the trace as text. The first line names the format and its version. Then follow a line
+  /// "label NAME" for each label, "+ TIME BYTES ALIGNMENT LABEL" for each allocation, and "- TIME
+  /// BLOCK" for each deallocation, with times in microseconds. The last line is the checksum of all
+  /// lines before it.
   [[nodiscard]] std::string content() const {
     std::ostringstream out;
     out << header << '\n';
@@ -121,7 +123,8 @@ class Trace {
     text += heddle::text("checksum ", checksum(text), '\n');
     return text;
   }
-  /// What content() wrote; `name` is said in errors. @throws format_error that names the line.
+  /// Parses the text that content() returns. `name` appears in errors. @throws format_error that
+  /// names the offending line.
   [[nodiscard]] static Trace parse(const std::string& content, const std::string& name) {
     std::istringstream in(content);
     Trace made;
@@ -184,9 +187,9 @@ class Trace {
     return made;
   }
 
-  /// Writes content() to a file. @throws format_error where it cannot be written.
+  /// Writes content() to a file. @throws format_error if the file cannot be written.
   void save(const std::filesystem::path& path) const { write_file(path, content()); }
-  /// Reads a file. @throws format_error where it cannot be read, or is no trace.
+  /// Reads a file. @throws format_error if the file cannot be read, or is not a trace.
   [[nodiscard]] static Trace load(const std::filesystem::path& path) {
     std::ifstream in(path, std::ios::binary);
     std::ostringstream content;
@@ -226,8 +229,8 @@ class Trace {
   std::vector<TraceEvent> m_events;
   std::vector<std::string> m_labels;
   std::map<std::string, std::uint32_t, std::less<>> m_numbers;
-  std::vector<bool> m_out;  ///< of each block, whether it has not come back
-  std::size_t m_live = 0;   ///< how many have not
+  std::vector<bool> m_out;  ///< whether each block is live
+  std::size_t m_live = 0;   ///< the number of live blocks
 };
 
 }  // namespace heddle::inline v0::memory

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ViewRecorder: a trace of all that Kokkos allocates, whoever asks for it.
+/// ViewRecorder: a trace of all allocations of Kokkos, in the whole program.
 
 #include <atomic>
 #include <cstdint>
@@ -22,17 +22,17 @@
 
 namespace heddle::inline v0::memory {
 
-/// While it is there, Views that are allocated anywhere in the program, and kokkos_malloc(), stand
-/// in its trace under "space: label", when they come back too; alignments are Kokkos' 64 B. It
-/// listens to the callbacks of Kokkos Tools, of which a process has one set: there is one recorder
-/// at a time, and a tool that was listening goes on.
+/// Records all allocations and deallocations of Views and of kokkos_malloc() while it exists,
+/// anywhere in the program. Labels have the form "space: label", and the alignment is Kokkos' 64 B.
+/// It uses the callbacks of Kokkos Tools, of which a process has one set. Hence only one recorder
+/// can exist at a time. A tool that was already loaded still gets its callbacks.
 ///
 ///     hd::memory::ViewRecorder recorder;
 ///     train(...);
 ///     recorder.trace().save("train.trace");  // and then: memory replay train.trace
 class ViewRecorder {
  public:
-  /// Begins. @throws contract_error where another one records.
+  /// Begins recording. @throws contract_error if another ViewRecorder exists.
   ViewRecorder() {
     ViewRecorder* none = nullptr;
     expects(active.compare_exchange_strong(none, this), [] {
@@ -44,13 +44,13 @@ class ViewRecorder {
   }
   ViewRecorder(const ViewRecorder&) = delete;
   ViewRecorder& operator=(const ViewRecorder&) = delete;
-  /// The callbacks are as before.
+  /// Ends recording, and restores the previous callbacks.
   ~ViewRecorder() {
     Kokkos::Tools::Experimental::set_callbacks(m_before);
     active = nullptr;
   }
 
-  /// All until now.
+  /// Returns the trace up to now.
   [[nodiscard]] Trace trace() const {
     const std::scoped_lock lock(m_lock);
     return m_trace;
@@ -76,7 +76,7 @@ class ViewRecorder {
       self->m_before.deallocate_data(space, label, block, bytes);
     const std::scoped_lock lock(self->m_lock);
     const auto found = self->m_out.find(block);
-    if (found == self->m_out.end()) return;  // from before
+    if (found == self->m_out.end()) return;  // allocated before recording began
     self->m_trace.give(self->now(), found->second.back());
     found->second.pop_back();
     if (found->second.empty()) self->m_out.erase(found);
@@ -88,8 +88,8 @@ class ViewRecorder {
   const Seconds m_begin = impl::now();
   mutable impl::Mutex m_lock;
   Trace m_trace;
-  /// By the address: a block of a resource over a Kokkos space may begin where one of its Views
-  /// does. The last of them comes back first.
+  /// The live blocks at each address. A block of a resource over a Kokkos space may begin where one
+  /// of its Views begins. The last of them is deallocated first.
   std::unordered_map<const void*, std::vector<std::uint32_t>> m_out;
 };
 
