@@ -111,6 +111,26 @@ TEST_CASE("a sum decodes what it adds, unless somebody else reads it, too") {
   CHECK(count(arrival(false, false), Kind::cast) == 2);
 }
 
+TEST_CASE("records are not cast at a cut") {
+  Builder builder("records", 2);
+  const auto buffer = [&](int rank) {
+    return builder.add_buffer({.rank = Rank{rank},
+                               .label = builder.label("state"),
+                               .type = Scalar::f64,
+                               .transient = false,
+                               .bytes = 40,
+                               .record = 5});
+  };
+  const BufferId from = buffer(0), to = buffer(1);
+  builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
+              {schedule::read(from), schedule::write(to)});
+  const Schedule list = std::move(builder).build();
+  const std::string refusal =
+      test::message_of<contract_error>([&] { (void)cast_at_cut(list, {Scalar::f32}, everywhere); });
+  CHECK(refusal.find("records are not numbers to be cast") != std::string::npos);
+  CHECK(refusal.find("'state'") != std::string::npos);
+}
+
 TEST_CASE("messages between hosts are encoded where the ranks of each read in place") {
   using namespace schedule;
   const Schedule before = collective(

@@ -35,8 +35,8 @@ namespace heddle::inline v0::schedule {
 /// action B has the uses [queries, keys_values or ring, state, output_grads, query_grads,
 /// key_value_grads or partial]; it writes the last one.
 ///
-/// With steps of time c a block and m a message, the forward makespan without a mask is
-/// P max(c, m) if m <= c, and (P - 1) m + c otherwise, also when folded to two slots.
+/// If a pair of blocks takes the time c and a message of a block the time m, the forward makespan
+/// without a mask is P c if m <= c, and (P - 1) m + c otherwise, also when folded to two slots.
 ///
 /// Moves of K and V are in lane 0 clockwise and in lane 1 the other way, those of gradients in
 /// lanes 2 and 3.
