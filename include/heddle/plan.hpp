@@ -19,6 +19,7 @@
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/schedule_choice.hpp>
+#include <heddle/plan/sequence_costs.hpp>
 #include <heddle/plan/sequence_groups.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/plan/speed_ratios.hpp>
