@@ -6,11 +6,17 @@
 /// Multi-head attention over a sequence that is sharded over the ranks of a SequenceLine. A stage
 /// calls it where it would call kernel/attention.hpp, beside layers that need no other rank's rows.
 ///
-/// Bytes that a rank sends with the method ulysses, in units of context * columns / U elements,
-/// when U divides positions and heads: forward 3 (U - 1) / U for Q, K and V and (U - 1) / U for the
-/// output; backward the same. With G heads of Q for each K,V head: (2 + 2 / G) (U - 1) / U.
+/// Elements that a rank sends, in units of context * columns / (U R), without a mask, if positions
+/// and heads divide, with G heads of Q for each K,V head:
+///
+///     forward   (2 + 2 / G) (U - 1) / U + (2 / G) (R - 1)
+///     backward  (2 + 2 / G) (U - 1) / U + (4 / G) (R - 1)
+///
+/// Ulysses is R = 1, with 4 (U - 1) / U both ways for G = 1. Ring is U = 1. Under a causal mask the
+/// ring leaves out blocks that nobody needs; see schedule::ring_attention().
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
@@ -83,6 +89,85 @@ template <class Real, class Exec>
           sequence_rows(state.log_sum, sequences, sequence, 0, state.log_sum.extent(1))};
 }
 
+/// Calls visit(piece, sub) for every piece of this rank's block of a ring. `sub(view, begin,
+/// columns)` are the rows of the piece, in sequence `sequence` of `sequences`.
+template <class Performer, class Visit>
+void for_each_piece(const Performer& performer, std::size_t sequences, std::size_t sequence,
+                    const Visit& visit) {
+  std::size_t first = 0;
+  for (std::uint32_t piece = 0; piece < performer.pieces(); ++piece) {
+    const std::size_t end = first + performer.rows(piece);
+    if (end > first)
+      visit(piece, [&](const auto& view, std::size_t begin, std::size_t columns) {
+        return Kokkos::subview(sequence_rows(view, sequences, sequence, begin, columns),
+                               std::pair(first, end), Kokkos::ALL);
+      });
+    first = end;
+  }
+}
+
+/// Copies Q, K and V of one sequence to the buffers of a ring.
+template <class Performer, class Real, class Exec>
+void put_ring_qkv(const Performer& performer, const Exec& exec,
+                  const SavedAttention<Real, Exec>& own, std::size_t sequences,
+                  std::size_t sequence, const kernel::Matrix<const Real, Exec>& qkv) {
+  const std::size_t q = own.heads.query_columns(), kv = own.heads.kv_columns();
+  for_each_piece(performer, sequences, sequence, [&](std::uint32_t piece, const auto& sub) {
+    Kokkos::deep_copy(exec, performer.matrix("queries", piece, q), sub(qkv, 0, q));
+    for (const std::size_t part : {0, 1})
+      Kokkos::deep_copy(exec, performer.matrix("keys_values", piece, kv, 2, part),
+                        sub(qkv, q + part * kv, kv));
+  });
+}
+
+/// Attention around the ring, of this rank's heads and all positions of its ring rank.
+template <class Real, class Exec>
+void ring_forward(const SequenceLine<Real, Exec>& line, const Exec& exec,
+                  const SequenceShape& shape, const SavedAttention<Real, Exec>& own,
+                  const kernel::Matrix<const Real, Exec>& qkv, Real* output) {
+  const std::size_t columns = own.heads.query_columns(), each = line.ring_state_size(shape);
+  const kernel::Matrix<Real, Exec> all_output(output, own.rows, columns);
+  Real* state = own.state.output.data();
+  auto& performer = line.ring_performer(shape, false, state);
+  for (std::size_t s = 0; s < shape.sequences; ++s, state += each) {
+    put_ring_qkv(performer, exec, own, shape.sequences, s, qkv);
+    exec.fence("heddle::sequence::ring_forward");
+    performer.run(exec, reinterpret_cast<std::byte*>(state), line.workspace().tile(),
+                  line.execute());
+    for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
+      Kokkos::deep_copy(exec, sub(all_output, 0, columns), performer.state(state, piece).output);
+    });
+  }
+}
+
+/// The gradients of ring_forward().
+template <class Real, class Exec>
+void ring_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
+                   const SequenceShape& shape, const SavedAttention<Real, Exec>& own,
+                   const kernel::Matrix<const Real, Exec>& qkv,
+                   const kernel::Matrix<const Real, Exec>& output_grad,
+                   const kernel::Matrix<Real, Exec>& qkv_grad) {
+  const std::size_t q = own.heads.query_columns(), kv = own.heads.kv_columns();
+  const std::size_t each = line.ring_state_size(shape);
+  Real* state = own.state.output.data();
+  auto& performer = line.ring_performer(shape, true, state);
+  for (std::size_t s = 0; s < shape.sequences; ++s, state += each) {
+    put_ring_qkv(performer, exec, own, shape.sequences, s, qkv);
+    for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
+      Kokkos::deep_copy(exec, performer.matrix("output_grads", piece, q), sub(output_grad, 0, q));
+    });
+    exec.fence("heddle::sequence::ring_backward");
+    performer.run(exec, reinterpret_cast<std::byte*>(state), line.workspace().tile(),
+                  line.execute());
+    for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
+      Kokkos::deep_copy(exec, sub(qkv_grad, 0, q), performer.matrix("query_grads", piece, q));
+      for (const std::size_t part : {0, 1})
+        Kokkos::deep_copy(exec, sub(qkv_grad, q + part * kv, kv),
+                          performer.matrix("key_value_grads", piece, kv, 2, part));
+    });
+  }
+}
+
 }  // namespace impl
 
 /// Computes attention over all positions of each sequence for this rank's rows: `qkv` (rows x Q | K
@@ -104,6 +189,7 @@ void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec
   kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
   shape.mask.expect_valid(where);
   line.check_call(where, shape);
+  if (shape.sequences == 0 || shape.context == 0) return;
   const impl::SavedAttention<Real, Exec> own(line, shape, saved);
   const bool exchanges = line.heads_size() > 1;
   if (exchanges) line.exchange(exec, shape, true, false, qkv.data(), own.qkv);
@@ -111,6 +197,13 @@ void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec
       exchanges ? own.qkv : qkv.data(), own.rows,
       own.heads.query_columns() + 2 * own.heads.kv_columns());
 
+  if (line.ring_size() > 1) {
+    Real* const own_output =
+        exchanges ? line.workspace().elements(own.rows * own.heads.query_columns()) : output.data();
+    impl::ring_forward(line, exec, shape, own, own_qkv, own_output);
+    if (exchanges) line.exchange(exec, shape, false, true, own_output, output.data());
+    return;
+  }
   const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
   const auto visible = line.workspace().visible(positions, positions, shape.mask);
   kernel::clear_attention(exec, own.state);
@@ -146,6 +239,7 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
   impl::expect_dense(where, "qkv_grad", qkv_grad, rows, shape.qkv_columns());
   kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
   line.check_call(where, shape);
+  if (shape.sequences == 0 || shape.context == 0) return;
   const impl::SavedAttention<Real, Exec> own(line, shape, saved);
   const bool exchanges = line.heads_size() > 1;
   const std::size_t columns = own.heads.query_columns();
@@ -160,6 +254,11 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
   const typename Line::Matrix own_grad(exchanges ? scratch + own.rows * columns : qkv_grad.data(),
                                        own.rows, qkv_columns);
 
+  if (line.ring_size() > 1) {
+    impl::ring_backward(line, exec, shape, own, own_qkv, own_output_grad, own_grad);
+    if (exchanges) line.exchange(exec, shape, true, true, own_grad.data(), qkv_grad.data());
+    return;
+  }
   const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
   const auto visible = line.workspace().visible(positions, positions, shape.mask);
   Kokkos::deep_copy(exec, own_grad, Real(0));

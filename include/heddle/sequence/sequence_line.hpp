@@ -22,12 +22,15 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/shard_order.hpp>
+#include <heddle/schedule/attention/form.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
+#include <heddle/sequence/impl/ring_performer.hpp>
 #include <heddle/sequence/impl/sequence_workspace.hpp>
 #include <heddle/sequence/sequence_method.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
@@ -40,6 +43,8 @@ struct SequenceOptions {
   /// Which positions go to which rank of the ring axis. A zigzag balances causal attention; without
   /// a causal mask it is correct, but useless.
   ShardOrder order = {};
+  /// 2: each half of K and V goes around the ring in its own direction; 1: all in one.
+  int ways = 1;
   ExecuteOptions execute = {};  ///< of the messages: among others the watchdog
 };
 
@@ -130,13 +135,44 @@ class SequenceLine {
   /// @throws contract_error as own_heads().
   [[nodiscard]] std::size_t saved_size(const SequenceShape& shape) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);
-    return saved_qkv_size(shape) + kernel::attention_state_size(own, ring_rows(shape));
+    if (ring_size() == 1 || shape.context == 0)
+      return saved_qkv_size(shape) + kernel::attention_state_size(own, ring_rows(shape));
+    return saved_qkv_size(shape) + shape.sequences * ring_state_size(shape);
   }
   /// Elements of Q | K | V among those.
   [[nodiscard]] std::size_t saved_qkv_size(const SequenceShape& shape) const {
     if (heads_size() == 1) return 0;
     const kernel::AttentionHeads own = own_heads(shape.heads);
     return ring_rows(shape) * (own.query_columns() + 2 * own.kv_columns());
+  }
+
+  /// Elements of the state of one sequence around a ring of several ranks. Every piece of a rank's
+  /// block has as much room as the longest one, so that messages can take each other's place.
+  [[nodiscard]] std::size_t ring_state_size(const SequenceShape& shape) const {
+    const schedule::AttentionPieces pieces(ring_form(shape, false));
+    return pieces.pieces() *
+           kernel::attention_state_size(own_heads(shape.heads),
+                                        static_cast<std::size_t>(pieces.capacity()));
+  }
+  /// What the generators of attention around the ring are told of one sequence, which is not empty.
+  [[nodiscard]] schedule::AttentionForm ring_form(const SequenceShape& shape, bool backward) const {
+    const kernel::AttentionHeads own = own_heads(shape.heads);
+    return {.ranks = static_cast<int>(ring_size()),
+            .order = order(),
+            .ways = m_options.ways,
+            .mask = shape.mask,
+            .backward = backward,
+            .tokens = shape.context,
+            .heads = static_cast<int>(own.heads),
+            .kv_heads = static_cast<int>(own.kv_heads),
+            .head_width = static_cast<int>(own.head_width),
+            .type = scalar_of<Real>};
+  }
+  /// The performer of ring_form(), kept with the ring axis.
+  [[nodiscard]] impl::RingPerformer<Real, Exec>& ring_performer(const SequenceShape& shape,
+                                                                bool backward, Real* state) const {
+    return m_ring->template attached<impl::RingPerformers>().template find<Real, Exec>(
+        ring_form(shape, backward), reinterpret_cast<std::byte*>(state));
   }
 
   /// Moves a matrix of all heads and this rank's rows to one of own_heads() and ring_rows(), or
@@ -210,10 +246,11 @@ class SequenceLine {
           return refuse("the method uses no heads axis",
                         "choose the method usp, or a heads axis of one rank");
         });
-    expects(ring_size() == 1, [&] {
-      return refuse("attention around a ring is not available",
-                    "choose the method ulysses and a ring axis of one rank");
-    });
+    expects(ring_size() == 1 || method() == SequenceMethod::ring || method() == SequenceMethod::usp,
+            [&] {
+              return refuse("the method is not available along a ring",
+                            "choose the method ring or usp");
+            });
   }
 
   const Communicator* m_heads = nullptr;
