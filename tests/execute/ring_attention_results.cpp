@@ -38,7 +38,9 @@ namespace {
 /// The two operations of a semiring: `plus` merges, `times` weighs. Max-plus, or sum and product.
 struct Semiring {
   bool max_plus = false;
-  [[nodiscard]] Number zero() const { return max_plus ? std::numeric_limits<Number>::min() / 4 : 0; }
+  [[nodiscard]] Number zero() const {
+    return max_plus ? std::numeric_limits<Number>::min() / 4 : 0;
+  }
   [[nodiscard]] Number plus(Number a, Number b) const { return max_plus ? std::max(a, b) : a + b; }
   [[nodiscard]] Number times(Number a, Number b) const { return max_plus ? a + b : a * b; }
 };
@@ -194,8 +196,8 @@ TEST_CASE("rings and TokenRing over threads equal the serial result bitwise, P =
     for (const ShardOrder& order : {ShardOrder::even(), ShardOrder::zigzag(), ShardOrder::cyclic()})
       for (const std::int64_t tokens : {std::int64_t{4} * p, std::int64_t{29}, std::int64_t{3}})
         for (const int ways : {1, 2}) {
-          AttentionForm form{.ranks = p, .order = order, .ways = ways, .tokens = tokens,
-                             .type = Scalar::i64};
+          AttentionForm form{
+              .ranks = p, .order = order, .ways = ways, .tokens = tokens, .type = Scalar::i64};
           if (tokens == 29) form.mask.segments = {5, 17};
           form.mask.causal = tokens != 3;
           std::vector<Schedule> lists = {schedule::ring_attention(form)};
@@ -204,8 +206,9 @@ TEST_CASE("rings and TokenRing over threads equal the serial result bitwise, P =
             for (const bool max_plus : {true, false})
               check(schedule::fold_attention(schedule::drop_unread(list), form), form, {max_plus});
           form.backward = true;
-          check(schedule::fold_attention(schedule::drop_unread(schedule::ring_attention(form)), form),
-                form, {});
+          check(
+              schedule::fold_attention(schedule::drop_unread(schedule::ring_attention(form)), form),
+              form, {});
         }
 }
 
@@ -213,8 +216,8 @@ TEST_CASE("the two passes of rsa over threads equal the serial result bitwise") 
   for (int p = 1; p <= 8; ++p)
     for (const std::int64_t tokens : {std::int64_t{4} * p, std::int64_t{13}})
       for (const bool max_plus : {true, false}) {
-        const AttentionForm form{.ranks = p, .order = ShardOrder::zigzag(), .tokens = tokens,
-                                 .type = Scalar::i64};
+        const AttentionForm form{
+            .ranks = p, .order = ShardOrder::zigzag(), .tokens = tokens, .type = Scalar::i64};
         const AttentionPieces pieces(form);
         const Semiring ring{max_plus};
         const Schedule list =
@@ -244,8 +247,9 @@ TEST_CASE("the two passes of rsa over threads equal the serial result bitwise") 
             for (std::int64_t i = 0; i < queries.size(); ++i)
               for (std::int64_t j = 0; j < keys.size(); ++j) {
                 if (!test::sees(form.mask, queries[i], keys[j])) continue;
-                Number& score = rows(first ? 2 : 0)[static_cast<std::size_t>(i) * room +
-                                                    static_cast<std::size_t>(j)];
+                Number& score = rows(
+                    first ? 2
+                          : 0)[static_cast<std::size_t>(i) * room + static_cast<std::size_t>(j)];
                 if (first)
                   score = ring.times(rows(0)[i], rows(1)[j]);
                 else

@@ -233,12 +233,12 @@ TEST_CASE("folded to two slots, a ring needs room for two blocks of K and V") {
   for (const int p : {2, 3, 4, 8})
     for (const int ways : {1, 2}) {
       const AttentionForm form = even_form(p, ShardOrder::zigzag(), ways, true);
-      const Schedule list = schedule::fold_attention(
-          schedule::drop_unread(schedule::ring_attention(form)), form);
+      const Schedule list =
+          schedule::fold_attention(schedule::drop_unread(schedule::ring_attention(form)), form);
       for (const Buffer& buffer : list.buffers())
         if (list[buffer.label] == "ring")
-          CHECK(buffer.bytes == std::min<Bytes>(2, static_cast<Bytes>(p - 1)) * 12 * 2 *
-                                    form.key_bytes());
+          CHECK(buffer.bytes ==
+                std::min<Bytes>(2, static_cast<Bytes>(p - 1)) * 12 * 2 * form.key_bytes());
     }
 }
 
@@ -258,8 +258,7 @@ TEST_CASE("the mask decides the shape of a pair of blocks") {
 }
 
 TEST_CASE("a grid names the owners of queries and keys") {
-  CHECK(to_grid(schedule::ring_attention(
-            {.ranks = 4, .order = ShardOrder::zigzag(), .ways = 1})) ==
+  CHECK(to_grid(schedule::ring_attention({.ranks = 4, .order = ShardOrder::zigzag(), .ways = 1})) ==
         "ring attention P=4 zigzag causal: 4 ranks, 28 actions\n"
         "rank 0  0F0 0F3 0F2 0F1\n"
         "rank 1  1F1 1F0 1F3 1F2\n"
@@ -322,8 +321,7 @@ TEST_CASE("exact numbers of pairs equal a count one by one") {
         for (const Interval& a : queries.intervals())
           for (const Interval& b : keys.intervals())
             for (std::int64_t x = a.begin; x < a.end; ++x)
-              for (std::int64_t y = b.begin; y < b.end; ++y)
-                visible += test::sees(form.mask, x, y);
+              for (std::int64_t y = b.begin; y < b.end; ++y) visible += test::sees(form.mask, x, y);
         REQUIRE(pieces.pairs({q, k, 0, pieces.pieces(), 0, pieces.pieces()}) == visible);
       }
   }
@@ -331,9 +329,9 @@ TEST_CASE("exact numbers of pairs equal a count one by one") {
 
 TEST_CASE("forms without a schedule are rejected with their numbers") {
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
-  CHECK_THAT(message([] { (void)schedule::ring_attention({.ranks = 0}); }),
-             ContainsSubstring("heddle::schedule::ring_attention") &&
-                 ContainsSubstring("ranks = 0"));
+  CHECK_THAT(
+      message([] { (void)schedule::ring_attention({.ranks = 0}); }),
+      ContainsSubstring("heddle::schedule::ring_attention") && ContainsSubstring("ranks = 0"));
   CHECK_THAT(message([] { (void)schedule::ring_attention({.ranks = 2, .ways = 3}); }),
              ContainsSubstring("expected 1 or 2, got ways = 3"));
   CHECK_THAT(message([] { (void)schedule::rsa({.ranks = 2, .ways = 2}); }),
@@ -345,10 +343,11 @@ TEST_CASE("forms without a schedule are rejected with their numbers") {
                  ContainsSubstring("train with ring_attention()"));
   CHECK_THAT(message([] { (void)schedule::rsa({.ranks = 2, .heads = 6, .kv_heads = 4}); }),
              ContainsSubstring("heads = 6, kv_heads = 4"));
-  CHECK_THAT(message([] {
-               (void)schedule::ring_attention({.ranks = 2, .order = ShardOrder::weighted({1, 2, 3})});
-             }),
-             ContainsSubstring("weighted(1, 2, 3), 2 ranks"));
+  CHECK_THAT(
+      message([] {
+        (void)schedule::ring_attention({.ranks = 2, .order = ShardOrder::weighted({1, 2, 3})});
+      }),
+      ContainsSubstring("weighted(1, 2, 3), 2 ranks"));
   CHECK_THAT(message([] {
                (void)schedule::ring_attention({.ranks = 2, .mask = {.segments = {4, 4}}});
              }),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// What the schedules of schedule/attention/ promise, exactly: work by (query, key) pairs, overlap of
-// moves and blocks, latencies, and what links and ports gain.
+// What the schedules of schedule/attention/ promise, exactly: work by (query, key) pairs, overlap
+// of moves and blocks, latencies, and what links and ports gain.
 
 #include <algorithm>
 #include <cstddef>
@@ -50,10 +50,11 @@ Schedule in_two_slots(const Schedule& list, const AttentionForm& form) {
 test::Rational time_of(const Schedule& list, const AttentionForm& form, Rational move) {
   const Rational block(each * each);
   const Bytes bytes = 2 * static_cast<Bytes>(each) * form.key_bytes();
-  return simulate(list, BasicAttentionCosts<Rational>{
-                            .pieces = AttentionPieces(form),
-                            .product = Rational(1, form.backward ? 5 : 2) / block,
-                            .per_byte = move / Rational(bytes)})
+  return simulate(
+             list,
+             BasicAttentionCosts<Rational>{.pieces = AttentionPieces(form),
+                                           .product = Rational(1, form.backward ? 5 : 2) / block,
+                                           .per_byte = move / Rational(bytes)})
       .makespan();
 }
 
@@ -134,8 +135,8 @@ TEST_CASE("with two ways a message takes half as long") {
 TEST_CASE("rsa waits for twice as many latencies as the ring") {
   for (const int p : {2, 3, 4, 8}) {
     const auto latencies = [&](const Schedule& list, const AttentionForm& form) {
-      return simulate(list, BasicAttentionCosts<Rational>{.pieces = AttentionPieces(form),
-                                                          .latency = 1})
+      return simulate(list,
+                      BasicAttentionCosts<Rational>{.pieces = AttentionPieces(form), .latency = 1})
           .makespan();
     };
     const AttentionForm form = form_of(p);

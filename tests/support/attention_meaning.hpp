@@ -39,7 +39,7 @@ namespace heddle::test {
 /// What a part of a buffer holds.
 struct AttentionValue {
   bool written = false;
-  std::string what = {};                    ///< such as "queries 3.1", of blocks that travel
+  std::string what = {};                 ///< such as "queries 3.1", of blocks that travel
   std::vector<std::uint64_t> sums = {};  ///< of the tokens of a piece
 };
 
@@ -58,8 +58,8 @@ class AttentionMeaning {
       const bool scores = form.backward && label == "scores";
       for (std::size_t part = 0; part < m_values[b].size(); ++part)
         if (block || saved || scores)
-          m_values[b][part] = {true, name(label, scores ? part : +schedule.buffers()[b].rank,
-                                          scores ? 0 : part)};
+          m_values[b][part] = {
+              true, name(label, scores ? part : +schedule.buffers()[b].rank, scores ? 0 : part)};
     }
   }
 
@@ -86,7 +86,8 @@ class AttentionMeaning {
   }
   void fault(ActionId id, std::string_view what) {
     if (m_fault.empty())
-      m_fault = text(m_schedule.name(), ", action ", id, ' ', action_text(m_schedule, id), ": ", what);
+      m_fault =
+          text(m_schedule.name(), ", action ", id, ' ', action_text(m_schedule, id), ": ", what);
   }
 
   /// The pieces hold every token once.
@@ -115,7 +116,8 @@ class AttentionMeaning {
     const auto uses = m_schedule.uses(id);
     for (const Use& use : uses)
       for (std::uint32_t i = 0; use.reads() && i < use.count; ++i)
-        if (!value(use, i).written) fault(id, text("reads an unwritten part of ", role(+use.buffer)));
+        if (!value(use, i).written)
+          fault(id, text("reads an unwritten part of ", role(+use.buffer)));
     if (!m_fault.empty()) return;
     switch (m_schedule[id].kind) {
       case Kind::move:
@@ -225,8 +227,10 @@ class AttentionMeaning {
     for (std::size_t b = 0; b < m_values.size(); ++b) {
       const std::string& label = role(b);
       const bool forward = m_schedule.actions().front().kind != Kind::backward && !trained();
-      const bool of_queries = label == "query_grads" || (forward && (label == "state" || label == "output"));
-      const bool of_keys = label == "key_value_grads" || label == "key_grads" || label == "value_grads";
+      const bool of_queries =
+          label == "query_grads" || (forward && (label == "state" || label == "output"));
+      const bool of_keys =
+          label == "key_value_grads" || label == "key_grads" || label == "value_grads";
       if (!of_queries && !of_keys) continue;
       const auto rank = m_schedule.buffers()[b].rank.value;
       const bool blocks = label == "key_grads" || label == "value_grads";
@@ -240,8 +244,8 @@ class AttentionMeaning {
         std::vector<std::uint64_t> expected;
         weigh(expected, mine, all, of_queries, true);
         if (!m_values[b][part].written || m_values[b][part].sums != expected)
-          m_fault = text(m_schedule.name(), ": wrong pairs in ", label, " of rank ", rank, ", part ",
-                         part);
+          m_fault = text(m_schedule.name(), ": wrong pairs in ", label, " of rank ", rank,
+                         ", part ", part);
       }
     }
   }

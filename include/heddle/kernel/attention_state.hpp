@@ -27,8 +27,8 @@ namespace heddle::inline v0::kernel {
 /// The heads of an attention. Each head of K and V serves heads / kv_heads neighbouring heads of Q
 /// (grouped-query attention, Ainslie et al., 2023).
 struct AttentionHeads {
-  std::size_t heads;       ///< of Q and of the output
-  std::size_t kv_heads;    ///< of K and of V; a divisor of `heads`
+  std::size_t heads;       ///< heads of Q and of the output
+  std::size_t kv_heads;    ///< heads of K and of V; a divisor of `heads`
   std::size_t head_width;  ///< columns of one head
 
   /// Columns of Q and of the output.

@@ -28,7 +28,7 @@ struct DegreeCost {
 /// A measured run of a group: sequences and the time that they took.
 struct DegreeSample {
   std::vector<std::int64_t> lengths;  ///< tokens of each sequence
-  Seconds time = 0;                   ///< of all of them together
+  Seconds time = 0;                   ///< the time of all sequences together
 };
 
 /// Returns the costs of `degree` that fit `samples` best (least squares of relative errors). A
@@ -37,7 +37,7 @@ struct DegreeSample {
 ///         1, and times that are not positive and finite.
 [[nodiscard]] DegreeCost fit_degree_cost(int degree, std::span<const DegreeSample> samples);
 
-/// What plan_sequence_groups() knows of the machine and the model.
+/// The costs of the machine and the model for plan_sequence_groups().
 struct SequenceCosts {
   int ranks = 1;                     ///< N, all of them
   std::int64_t tokens_per_rank = 0;  ///< memory: a group of p ranks holds at most p times as many

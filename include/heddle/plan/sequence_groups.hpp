@@ -24,21 +24,21 @@ struct SequenceGroup {
   Rank first = 0;                      ///< the first rank, a multiple of `degree`
   int degree = 1;                      ///< number of ranks, a power of two
   std::vector<std::size_t> sequences;  ///< their places in the batch, longest first
-  std::int64_t tokens = 0;             ///< of all of them: the weight of their gradients
+  std::int64_t tokens = 0;             ///< all tokens: the weight of the gradients
   Seconds time = 0;                    ///< 0 without sequences
 };
 
 /// Groups that compute at the same time, sizes falling, on all ranks.
 struct SequenceMicrobatch {
   std::vector<SequenceGroup> groups;  ///< by rank
-  Seconds time = 0;                   ///< of the slowest group
+  Seconds time = 0;                   ///< the time of the slowest group
 };
 
-/// Which ranks compute which sequences of a batch, microbatch after microbatch.
+/// An assignment of the sequences of a batch to groups of ranks, microbatch after microbatch.
 struct SequencePlan {
-  std::vector<std::int64_t> lengths;             ///< of the batch, as they were given
+  std::vector<std::int64_t> lengths;             ///< the batch, in the given order
   std::vector<SequenceMicrobatch> microbatches;  ///< one after the other
-  int ranks = 1;                                 ///< of every microbatch
+  int ranks = 1;                                 ///< ranks of every microbatch
   Seconds time = 0;                              ///< the sum over the microbatches
 
   /// Returns the tokens of the batch.

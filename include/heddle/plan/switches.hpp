@@ -26,7 +26,7 @@ struct DimensionSwitch {
   friend std::ostream& operator<<(std::ostream& out, const DimensionSwitch& change);
 };
 
-/// What plan_switches() knows besides the stages.
+/// Options of plan_switches().
 struct SwitchOptions {
   /// True if the stages repeat: after the last one the dimension of the first one is sharded again,
   /// and a switch that this needs is counted. Excludes `first` and `last`.

@@ -32,7 +32,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Where the parts of `saved` are, and the heads and rows that they are of.
+/// The parts of `saved`, and their heads and rows.
 template <class Real, class Exec>
 struct SavedAttention {
   kernel::AttentionHeads heads;

@@ -39,13 +39,13 @@ namespace heddle::inline v0 {
 
 /// The choices of a SequenceLine. All ranks make the same, but for `execute`.
 struct SequenceOptions {
-  SequenceMethod method = SequenceMethod::ulysses;  ///< of the attention
-  /// Which positions go to which rank of the ring axis. A zigzag balances causal attention; without
-  /// a causal mask it is correct, but useless.
+  SequenceMethod method = SequenceMethod::ulysses;  ///< how attention is computed
+  /// The division of the positions among the ranks of the ring axis. A zigzag balances causal
+  /// attention. Without a causal mask it is correct, but useless.
   ShardOrder order = {};
   /// 2: each half of K and V goes around the ring in its own direction; 1: all in one.
   int ways = 1;
-  ExecuteOptions execute = {};  ///< of the messages: among others the watchdog
+  ExecuteOptions execute = {};  ///< options of the messages, for example the watchdog
 };
 
 /// The ranks that attention over a sharded sequence is computed by: U ranks of a heads axis times R
@@ -154,7 +154,7 @@ class SequenceLine {
            kernel::attention_state_size(own_heads(shape.heads),
                                         static_cast<std::size_t>(pieces.capacity()));
   }
-  /// What the generators of attention around the ring are told of one sequence, which is not empty.
+  /// Returns the form of attention around the ring for one sequence, which is not empty.
   [[nodiscard]] schedule::AttentionForm ring_form(const SequenceShape& shape, bool backward) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);
     return {.ranks = static_cast<int>(ring_size()),

@@ -21,7 +21,7 @@ struct SequenceShape {
   std::size_t sequences = 1;     ///< sequences of one microbatch
   std::int64_t context = 0;      ///< positions of each sequence, over all ranks
   kernel::AttentionHeads heads;  ///< all heads
-  AttentionMask mask = {};       ///< of each sequence
+  AttentionMask mask = {};       ///< the mask of each sequence
 
   /// Columns of Q | K | V.
   [[nodiscard]] std::size_t qkv_columns() const {

@@ -41,12 +41,12 @@ template <class T>
 struct BasicAttentionCosts {
   using Time = T;  ///< what costs are in
 
-  schedule::AttentionPieces pieces;  ///< of the form that the schedule was made from
+  schedule::AttentionPieces pieces;  ///< the pieces of the schedule's form
   T product = {};                    ///< per pair: one product over all heads
   T combine = {};                    ///< per byte
   T user = {};                       ///< a user action
-  T latency = {};                    ///< of every move
-  T per_byte = {};                   ///< of a move, at its channel
+  T latency = {};                    ///< the latency of every move
+  T per_byte = {};                   ///< per byte of a move, at its channel
 
   /// The cost of an action that is not a move.
   /// @throws contract_error for an action that is not one of an attention.
@@ -87,7 +87,7 @@ class AttentionCosts {
     impl::expect_time(where, "combine", m_local.combine);
     impl::expect_time(where, "user", m_local.user);
   }
-  /// Whose links price the moves.
+  /// Returns the machine whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// The cost of an action that is not a move.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {

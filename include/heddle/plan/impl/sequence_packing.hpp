@@ -19,19 +19,19 @@
 
 namespace heddle::inline v0::plan::impl {
 
-/// Of one microbatch.
+/// The assignment of the sequences of one microbatch to groups.
 class SequencePacking {
  public:
   /// Sequences in groups, by their places in falling order of length.
   struct Packed {
-    std::vector<std::size_t> degrees;   ///< of the groups, as places in the costs
+    std::vector<std::size_t> degrees;   ///< by group, as positions in the costs
     std::vector<std::size_t> group_of;  ///< by sequence
     std::vector<Seconds> times;         ///< by group, 0 if it is empty
     std::vector<std::int64_t> tokens;   ///< by group
     Seconds time = 0;                   ///< the largest
   };
 
-  /// Of `lengths`, which fall. Both outlive it.
+  /// Packs `lengths`, which are in falling order. Both arguments outlive the object.
   SequencePacking(const SequenceCosts& costs, std::span<const std::int64_t> lengths)
       : m_costs(costs), m_lengths(lengths) {
     for (const DegreeCost& cost : costs.degrees) {
@@ -85,15 +85,15 @@ class SequencePacking {
   }
 
  private:
-  /// Which of the groups with room gets a sequence: the one that ends first with it, or the one
-  /// that has the least room left, which fits more where memory is scarce.
+  /// The rule that selects a group with room for a sequence: the group that ends first with it, or
+  /// the one with the least room left, which fits more if memory is scarce.
   enum class Rule : std::uint8_t { soonest, fullest };
 
   static constexpr Seconds infinite = std::numeric_limits<Seconds>::infinity();
   static constexpr std::size_t none = ~std::size_t{0};
   /// A change must make the slowest group faster by this share.
   static constexpr double worthwhile = 1e-3;
-  /// Of more sequences, a search sees only how the shortest are placed.
+  /// A search changes the placement of at most so many of the shortest sequences.
   static constexpr std::size_t searched = 32;
 
   [[nodiscard]] std::size_t size() const { return m_lengths.size(); }

@@ -32,11 +32,11 @@ struct AttentionForm {
   int ways = 1;              ///< 1: one ring; 2: each half of K,V goes around in its own direction
   AttentionMask mask = {};   ///< which keys a query sees; causal unless it says otherwise
   bool backward = false;     ///< the gradients instead of the output
-  std::int64_t tokens = 0;   ///< of the whole sequence, N; 0: two for each rank
+  std::int64_t tokens = 0;   ///< tokens of the whole sequence, N; 0: two for each rank
   int heads = 1;             ///< heads of Q, H
   int kv_heads = 0;          ///< heads of K and V, a divisor of `heads`; 0: as many as `heads`
   int head_width = 1;        ///< columns of one head
-  Scalar type = Scalar::f64; ///< of all elements
+  Scalar type = Scalar::f64; ///< the type of all elements
 
   /// The tokens of the whole sequence: `tokens`, or two for each rank.
   [[nodiscard]] std::int64_t all_tokens() const noexcept {
@@ -119,9 +119,9 @@ class AttentionPieces {
   /// How much of `block` the mask leaves.
   [[nodiscard]] PairShape shape(const AttentionBlock& block) const;
 
-  /// What action `id` of a schedule of this form computes: a forward or backward action. Its stage
-  /// is the owner of the queries and its item that of the keys; its uses say which pieces.
-  /// @throws contract_error for an action of another kind.
+  /// Returns the block that action `id` of a schedule of this form computes. The action's stage is
+  /// the owner of the queries, its item the owner of the keys, and its uses name the pieces.
+  /// @throws contract_error if the action is neither forward nor backward.
   [[nodiscard]] AttentionBlock block(const Schedule& schedule, ActionId id) const;
 
  private:
@@ -129,7 +129,7 @@ class AttentionPieces {
   std::uint32_t m_pieces = 1;
   std::int64_t m_capacity = 0;
   std::int64_t m_block_capacity = 0;
-  std::vector<IndexSet> m_positions;  ///< of every piece of every block
+  std::vector<IndexSet> m_positions;  ///< by block and piece
 };
 
 /// `schedule`, made of `form` by a generator of this room, with `slots` slots instead of one for

@@ -26,13 +26,13 @@ namespace heddle::inline v0::schedule {
 /// the values: to update them is what keeps a rank from sending them earlier.
 ///
 /// With `form.backward` V goes around again, then K, and the gradients of the whole K and V, which
-/// every rank has formed, are summed up by two ring reduce-scatters: 4 (P - 1) units in all. Further
-/// buffers: persistent "output_grads" and "query_grads" of one part, "score_grads", "key_grads" and
-/// "value_grads" with a part for each block; the owner of a block finds its sum there. First, an
-/// action USER writes the parts of key_grads and value_grads that no pair reaches: it clears them.
-/// Actions B have the uses [scores, values or ring_rows, output, output_grads, score_grads,
-/// value_grads] in pass 1 and [score_grads, keys or ring_rows, queries, query_grads, key_grads] in
-/// pass 2.
+/// every rank has formed, are summed up by two ring reduce-scatters: 4 (P - 1) units in all.
+/// Further buffers: persistent "output_grads" and "query_grads" of one part, "score_grads",
+/// "key_grads" and "value_grads" with a part for each block; the owner of a block finds its sum
+/// there. First, an action USER writes the parts of key_grads and value_grads that no pair reaches:
+/// it clears them. Actions B have the uses [scores, values or ring_rows, output, output_grads,
+/// score_grads, value_grads] in pass 1 and [score_grads, keys or ring_rows, queries, query_grads,
+/// key_grads] in pass 2.
 ///
 /// Blocks travel whole: order and mask say which pairs are visible, and drop_unread() drops blocks
 /// that nobody needs.

@@ -18,9 +18,9 @@ namespace heddle::inline v0::schedule {
 /// which joins it to its own: P - 1 moves of 1 unit, and up to P - 1 of 1 + H/d. One rank has its
 /// own block only.
 ///
-/// Between every two ranks a private link, the busiest link carries P + H/d units, against 2 (P - 1)
-/// of ring_attention() and P - 1 of the same with two ways. If each rank has one port, nothing is
-/// gained.
+/// Between every two ranks a private link, the busiest link carries P + H/d units, against 2 (P -
+/// 1) of ring_attention() and P - 1 of the same with two ways. If each rank has one port, nothing
+/// is gained.
 ///
 /// Buffers, for each rank, with a part for each piece: persistent "queries", "keys_values" (as in
 /// ring_attention()) and "state"; transient "ring" (the queries that arrive), "partial" (the states
@@ -29,8 +29,8 @@ namespace heddle::inline v0::schedule {
 /// rank k. A combine action joins "arrived" into "state": see combine_records(). Queries are in
 /// lane 0, states in lane 1.
 ///
-/// @throws contract_error as AttentionForm::expect_valid(), for two ways, and for
-///         `form.backward`, which no publication describes.
+/// @throws contract_error as AttentionForm::expect_valid(), for two ways, and for `form.backward`,
+///         which no publication describes.
 [[nodiscard]] Schedule token_ring(const AttentionForm& form);
 
 }  // namespace heddle::inline v0::schedule

@@ -40,7 +40,8 @@ class TokenRing {
       if (s + 1 < m_w.p) pass_queries(s);
       for (std::uint32_t r = 0; r < m_w.p; ++r) work(r, s, returned);
       for (const Return& each : returned)
-        m_w.move(each.from, each.owner, 1, each.owner, {m_partial[each.from], each.first, each.count},
+        m_w.move(each.from, each.owner, 1, each.owner,
+                 {m_partial[each.from], each.first, each.count},
                  {m_arrived[each.owner], each.first, each.count});
       // A rank computes its next step before it waits for what returns from this one.
       join(earlier);
