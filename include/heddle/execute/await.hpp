@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// await(): the loop in which a rank waits for a message, and what it says when none comes. For all
-/// that waits on a Transport, or for something else beside one.
+/// await(): the loop in which a rank waits for a message or for another condition, while it watches
+/// a Transport for aborts.
 
 #include <concepts>
 #include <optional>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
@@ -20,22 +20,19 @@
 
 namespace heddle::inline v0 {
 
-/// What a rank says, at `where`, when it has heard of another one's abort.
-[[nodiscard]] inline communication_error lost(std::string where, const Abort& abort) {
-  return communication_error(
-      {std::move(where), text("rank ", abort.rank, " failed at ", abort.action), abort.reason});
-}
+/// Returns the error that a rank throws at `where` when another rank has aborted.
+[[nodiscard]] communication_error lost(std::string where, const Abort& abort);
 
-/// What a rank that has waited since `since`, by steady_seconds(), asks now and then.
-/// @throws communication_error: `lost(where(), ...)` where another rank has aborted, and the
-/// Complaint `stuck()` where the wait is longer than `watchdog` seconds (0: never).
+/// Checks whether a wait should end. It began at `since` in steady_seconds().
+/// @throws communication_error: `lost(where(), ...)` if another rank has aborted, or the Complaint
+///         `stuck()` if the wait is longer than `watchdog` seconds (0: never).
 template <Transport T, std::invocable Where, std::invocable Stuck>
 void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck&& stuck) {
   if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
   if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
 }
 
-/// Waits until `ready()` says so, as idly as `idle` allows.
+/// Waits until `ready()` returns true, as idly as `idle` allows.
 /// @throws communication_error as look_up() does.
 template <Transport T, std::predicate Ready, std::invocable Where, std::invocable Stuck>
 void await(T& transport, Ready&& ready, Idle idle, Seconds watchdog, Where&& where, Stuck&& stuck) {
@@ -44,14 +41,14 @@ void await(T& transport, Ready&& ready, Idle idle, Seconds watchdog, Where&& whe
   Seconds since = 0;
   while (!ready()) {
     waiting();
-    // Naps are long enough to look up after every one; a spin looks up now and then.
+    // A nap is long enough to check after every one. A spin checks every 64 polls.
     if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
-    if (since == 0) since = steady_seconds();  // most waits are over before it is worth its time
+    if (since == 0) since = steady_seconds();  // most waits end before this costs any time
     look_up(transport, since, watchdog, where, stuck);
   }
 }
 
-/// The same until `request` is complete.
+/// Waits in the same way until `request` is complete.
 template <Transport T, std::invocable Where, std::invocable Stuck>
 void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog, Where&& where,
            Stuck&& stuck) {
@@ -61,3 +58,7 @@ void await(T& transport, typename T::Request& request, Idle idle, Seconds watchd
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/await.ipp>
+#endif

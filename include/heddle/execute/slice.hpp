@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// slice(): from a Schedule to the Program of one rank, the only lowering.
+/// slice(): makes the Program of one rank from a Schedule. This is the only lowering.
 
 #include <cstddef>
 #include <functional>
@@ -11,58 +11,48 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/execute/impl/slicer.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/execute/program.hpp>
-#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
-/// The part of `schedule` that takes place on `rank`, with memory bound: `bind(id, buffer)` returns
-/// where a buffer begins, and is called once for each buffer of this rank, and for each of another
-/// rank that its actions touch. Memory may be null where nothing dereferences it (weights that a
-/// handler holds itself, or buffers of no bytes). Persistent memory of another rank is not touched
-/// before that rank has begun the step: until then it may still be filled. `progress(rank)` returns
-/// the counter of a rank whose memory this one shares; it is not called where the schedule has no
-/// such ranks.
+namespace impl {
+
+/// Checks the arguments of slice(), and returns for each buffer whether slice() binds it.
+[[nodiscard]] std::vector<bool> touched_by(const Schedule& schedule, Rank rank, bool has_progress);
+
+/// Returns the part of `schedule` on `rank`. `memory` has the begin of every buffer.
+[[nodiscard]] Program make_program(const Schedule& schedule, Rank rank,
+                                   std::vector<std::byte*> memory,
+                                   const std::function<ProgressCounter*(Rank)>& progress);
+
+}  // namespace impl
+
+/// Returns the part of `schedule` that takes place on `rank`, with memory bound. `bind(id, buffer)`
+/// returns where a buffer begins. It is called once for each buffer of this rank, and for each
+/// buffer of another rank that the actions of this rank touch. Memory may be null if nothing
+/// dereferences it (weights that a handler holds itself, or buffers of no bytes).
 ///
-/// @throws contract_error for a rank outside the schedule, a move whose two ranges differ in size,
-/// or ranks that share memory without a `progress`.
+/// Persistent memory of another rank is not touched before that rank has begun the step, because
+/// until then it may still be filled. `progress(rank)` returns the counter of a rank whose memory
+/// this one shares. It is not called if the schedule has no such ranks.
+///
+/// @throws contract_error if the rank is outside the schedule, if the two ranges of a move differ
+///         in size, or if ranks share memory but there is no `progress`.
 template <class Bind>
 requires std::is_invocable_r_v<std::byte*, Bind&, BufferId, const Buffer&>
 [[nodiscard]] Program slice(const Schedule& schedule, Rank rank, Bind&& bind,
                             const std::function<ProgressCounter*(Rank)>& progress = {}) {
-  expects(+rank < static_cast<std::size_t>(schedule.ranks()), [&] {
-    return Complaint{"heddle::slice", "the schedule has no such rank",
-                     text("rank ", rank, " of ", schedule.ranks())};
-  });
-  expects(schedule.domains().empty() || progress != nullptr, [&] {
-    return Complaint{
-        "heddle::slice", "ranks that share memory see each other's progress",
-        text("'", schedule.name(), "' has domains of memory"),
-        "run it over a transport that shares memory, or say where progress is counted"};
-  });
-  std::vector<bool> touched(schedule.buffers().size(), false);
-  for (std::size_t b = 0; b < touched.size(); ++b) touched[b] = schedule[BufferId{b}].rank == rank;
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const ActionId id{i};
-    const auto uses = schedule.uses(id);
-    const Queue& queue = schedule[schedule[id].queue];
-    if (queue.local() && queue.from == rank && schedule[id].kind != Kind::group)
-      for (const Use& use : uses) touched[+use.buffer] = true;
-    if (schedule[id].kind != Kind::move) continue;
-    expects(schedule.bytes(uses[0]) == schedule.bytes(uses[1]), [&] {
-      return Complaint{"heddle::slice", "the two ends of a move differ in size",
-                       text(action_text(schedule, id), ": ", schedule.bytes(uses[0]), " and ",
-                            schedule.bytes(uses[1]), " bytes")};
-    });
-  }
+  const std::vector<bool> touched = impl::touched_by(schedule, rank, progress != nullptr);
   std::vector<std::byte*> memory(schedule.buffers().size(), nullptr);
   for (std::size_t b = 0; b < memory.size(); ++b)
     if (touched[b]) memory[b] = bind(BufferId{b}, schedule[BufferId{b}]);
-  return impl::Slicer(schedule, rank, std::move(memory), progress).run();
+  return impl::make_program(schedule, rank, std::move(memory), progress);
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/slice.ipp>
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of await.hpp.
+
+#include <string>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/await.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_INLINE communication_error lost(std::string where, const Abort& abort) {
+  return communication_error(
+      {std::move(where), text("rank ", abort.rank, " failed at ", abort.action), abort.reason});
+}
+
+}  // namespace heddle::inline v0
