@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Executor: walks a Program, calling a handler for what is computed and a transport for what is
-/// moved. One thread, the caller's.
+/// Executor: walks a Program in the thread of the caller. It calls a handler for computations and a
+/// transport for moves.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,47 +16,64 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport.hpp>
-#include <heddle/schedule/action_text.hpp>
 
 namespace heddle::inline v0 {
 
-/// How an Executor waits, and what it notes.
+/// Options of an Executor: how it waits, and what it records.
 struct ExecuteOptions {
   Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
-  bool record = false;      ///< stamp every action; costs about 10 ns each
-  Seconds watchdog = 120;   ///< longest wait for one message; 0: for ever
-  /// Receives a line for each abort, and what a model tells when its Runner is made, such as the
-  /// path of messages and the BLAS library (see Stages); may be empty.
+  bool record = false;      ///< stamps every action, at about 10 ns each
+  Seconds watchdog = 120;   ///< the longest wait for a message, in seconds; 0: no limit
+  /// Receives a line for each abort, and the lines that a model reports when its Runner is made,
+  /// such as the path of messages and the BLAS library (see Stages). It may be empty.
   std::function<void(std::string_view)> log = {};
 };
 
-/// When a step of the Program took place. For a send or receive, `end` is when its completion was
-/// seen, which is no later than the first action that needed it.
+/// The time in which a step of the Program took place. The `end` of a send or receive is the time
+/// at which its completion was seen, at the latest before the first action that needed it.
 struct Stamp {
   Ticks start = 0;  ///< before the action
   Ticks end = 0;    ///< after it
 };
 
+namespace impl {
+
+/// Returns the text of the action at step `at` of a program, or "the end of the step".
+[[nodiscard]] std::string step_text(const Program& program, std::size_t at);
+
+/// Returns the text of that place for an error.
+[[nodiscard]] std::string step_place(const Program& program, std::size_t at);
+
+/// Returns the complaint about port `number`, which waits for longer than `watchdog` seconds.
+/// `ordinal` counts the messages of the port in a step before the one that is awaited.
+[[nodiscard]] Complaint stuck(const Program& program, std::size_t at, std::size_t number,
+                              std::uint64_t ordinal, Seconds watchdog);
+
+}  // namespace impl
+
 /// Runs a Program again and again over one transport.
 ///
-/// Actions run in list order in the calling thread. Moves are waited for just before the first
-/// action that conflicts, possibly in the next step() (see Program), and furthered after every
-/// other action; `drain` completes them all. Where the handler throws, the other ranks are told and
-/// throw communication_error naming the rank and its action; a message that does not come within
-/// the watchdog's time does the same, and so does a rank that shares memory and does not come on.
-/// After an error the executor and its transport are spent.
+/// Actions run in list order in the calling thread. The executor waits for a move just before the
+/// first action that conflicts with it, possibly in the next step() (see Program). It makes
+/// progress on moves after every other action, and `drain` completes all of them.
+///
+/// If the handler throws, the other ranks are told and throw a communication_error that names the
+/// rank and its action. The same happens if a message does not arrive within the watchdog's time,
+/// or if a rank that shares memory makes no progress for as long. After an error the executor and
+/// its transport cannot be used again.
 template <Transport T>
 class Executor {
  public:
-  /// Runs `program` over `transport`, to which it refers.
+  /// Prepares to run `program` over `transport`, to which the executor refers.
   Executor(Program program, T& transport, ExecuteOptions options = {})
       : m_program(std::move(program)), m_transport(&transport), m_options(std::move(options)) {
     m_ports.resize(m_program.ports.size());
@@ -70,8 +87,8 @@ class Executor {
 
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  /// Completes what is in flight, as drain() does. Where an exception destroys the executor, the
-  /// other ranks are told instead; errors of this last wait are not reported.
+  /// Completes the messages in flight, as drain() does. If an exception destroys the executor, the
+  /// other ranks are told instead. Errors of this last wait are not reported.
   ~Executor() {
     if (m_failed || (!pending() && !unfinished())) return;
     if (std::uncaught_exceptions() > m_exceptions) {
@@ -88,7 +105,7 @@ class Executor {
     }
   }
 
-  /// One pass over the list. With recording it ends with drain(), so that every stamp is there.
+  /// Makes one pass over the list. If it is recorded, it ends with drain(), so that every stamp is set.
   void step(Handler handler) {
     begin();
     reported([&] {
@@ -97,21 +114,21 @@ class Executor {
     });
   }
 
-  /// Begins a pass over the list, for advance() and finish() to perform in pieces.
+  /// Begins a pass over the list, which advance() and finish() perform in pieces.
   void begin() noexcept {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       Pending& port = m_ports[p];
       port.before = std::exchange(port.base, port.posted);
-      // What another rank will have done is under way from the begin.
+      // The progress of another rank counts as posted from the begin.
       if (m_program.ports[p].progress != nullptr) port.posted += m_program.ports[p].messages;
     }
     m_come = m_program.progress_per_step * m_passes++;
     m_at = 0;
   }
 
-  /// Performs what can be done of the pass that begin() began without waiting for another rank.
-  /// True once all of it is done and no message is in flight. Call it again and again; the watchdog
-  /// is finish()'s.
+  /// Performs the part of the pass that needs no wait for another rank. Returns true once the pass
+  /// is complete and no message is in flight; otherwise call it again. Only finish() has a
+  /// watchdog.
   [[nodiscard]] bool advance(Handler handler) {
     return reported([&] {
       const bool done =
@@ -124,7 +141,7 @@ class Executor {
     });
   }
 
-  /// Performs the rest of that pass and completes every message.
+  /// Performs the rest of the pass that begin() began and completes every message.
   void finish(Handler handler) {
     reported([&] {
       m_options.record ? walk<true, true>(handler) : walk<false, true>(handler);
@@ -132,8 +149,8 @@ class Executor {
     });
   }
 
-  /// Completes every message that is still in flight. @throws contract_error between begin() and
-  /// the end of its pass.
+  /// Completes every message that is still in flight.
+  /// @throws contract_error between begin() and the end of its pass.
   void drain() {
     expects(!unfinished(), [&] {
       return Complaint{place(), "the pass that begin() began is not over", {}, "finish() it first"};
@@ -142,13 +159,13 @@ class Executor {
     reported([&] { complete_all<true>(); });
   }
 
-  /// Tells the other ranks that this one failed while `doing`, for `reason`, unless it was one of
-  /// them that failed first, and takes all memory back. The executor is spent. For failures outside
-  /// of step(), which does this itself.
+  /// Tells the other ranks that this one failed while `doing`, for `reason`, unless another rank
+  /// failed first, and cancels all messages. The executor cannot be used again. Call it for
+  /// failures outside of step(), which aborts itself.
   void abort(const std::string& doing, const char* reason) noexcept {
     m_failed = true;
-    // First, for what follows may not come back: an MPI can end a process that sends to one that is
-    // gone, and to take memory back can mean to wait for a rank that does not answer any more.
+    // The log comes first, because the calls below may not return: an MPI can end a process that
+    // sends to one that has ended, and a cancel can wait for a rank that no longer answers.
     try {
       if (m_options.log) m_options.log(reason);
     } catch (...) {  // the first error is the one to report
@@ -165,24 +182,24 @@ class Executor {
     }
   }
 
-  /// Binds `buffer`, which began at `from`, to memory that begins at `to`, for the steps to come.
-  /// No message may be in flight.
+  /// Binds `buffer`, which began at `from`, to memory that begins at `to`, for all later steps. No
+  /// message may be in flight.
   void rebind(BufferId buffer, const std::byte* from, std::byte* to) noexcept {
     for (BoundUse& use : m_program.uses)
       if (use.buffer == buffer && use.data != nullptr) use.data = to + (use.data - from);
   }
 
-  /// How it waits from now on, and whom it tells. Whether it records stays: see record().
+  /// Replaces the options, except for `record`, which record() changes.
   void options(ExecuteOptions options) noexcept {
     options.record = m_options.record;
     m_options = std::move(options);
   }
 
-  /// What it runs.
+  /// Returns the program that it runs.
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
-  /// The stamps of the last step, one per step of the Program. Empty without recording.
+  /// Returns the stamps of the last pass, one per step of the Program. Empty without recording.
   [[nodiscard]] std::span<const Stamp> stamps() const noexcept { return m_stamps; }
-  /// Switches recording; completes what is in flight first.
+  /// Switches recording on or off. It first completes the messages in flight.
   void record(bool on) {
     drain();
     m_options.record = on;
@@ -190,17 +207,17 @@ class Executor {
   }
 
  private:
-  /// The messages of one port. Counters only grow: no reset, one writer.
+  /// The messages of one port. The counters only grow, and only this thread writes them.
   struct Pending {
     std::vector<typename T::Request> requests;  ///< a ring: message k is in slot k mod size
     std::vector<std::uint32_t> step_of;  ///< the Program's step that posted it; recording only
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
     std::uint64_t base = 0;    ///< `posted` at the begin of this step
-    std::uint64_t before = 0;  ///< and of the previous one
+    std::uint64_t before = 0;  ///< `posted` at the begin of the previous step
   };
 
-  /// What `call` returns; where it throws, the other ranks are told.
+  /// Returns what `call` returns. If it throws, the other ranks are told.
   template <class Call>
   auto reported(Call&& call) {
     try {
@@ -214,7 +231,8 @@ class Executor {
     }
   }
 
-  /// From where the pass stands to its end; false where it `waits` not, and would have to.
+  /// Walks from where the pass stands to its end. Returns false if it would have to wait and `waits`
+  /// is false.
   template <bool record, bool waits>
   bool walk(const Handler& handler) {
     const std::size_t length = m_program.size();
@@ -226,7 +244,7 @@ class Executor {
       if (!messages.empty()) {
         for (const Wait& wait : messages) {
           const Pending& port = m_ports[wait.port];
-          // The first step has no previous one: nothing of it is posted, nothing is waited for.
+          // The first step has no previous one: nothing is posted there, so nothing is awaited.
           if (!complete<record, waits>(
                   wait.port, wait.carried ? std::min(port.before + wait.messages, port.base)
                                           : port.base + wait.messages))
@@ -255,7 +273,7 @@ class Executor {
     return true;
   }
 
-  /// Lets the others see how far this rank is in the step.
+  /// Shows the other ranks how far this one is in the step.
   void come(std::uint32_t progress) noexcept {
     m_program.progress->store(m_come + progress, std::memory_order_release);
   }
@@ -266,7 +284,8 @@ class Executor {
     const Port& port = m_program.ports[step.port];
     Pending& pending = m_ports[step.port];
     const std::size_t slots = pending.requests.size();
-    // Two steps' messages fit; a schedule whose next step does not wait for them needs the oldest.
+    // The messages of two steps fit. If the next step does not wait for them, the oldest message
+    // must complete first.
     if (pending.posted - pending.done == slots &&
         !complete<record, waits>(step.port, pending.done + 1))
       return false;
@@ -313,9 +332,9 @@ class Executor {
     return true;
   }
 
-  /// Takes note of messages that are complete, until it finds one that is not: a transport may need
-  /// calls about such a one to carry it (an MPI without a thread of its own does), and a rank that
-  /// computes for long without waiting must not hold up those who send to it.
+  /// Notes the messages that are complete, until it finds one that is not. A transport may need
+  /// calls about an incomplete message to carry it (an MPI without a thread of its own does), and a
+  /// rank that computes for a long time must not hold up the ranks that send to it.
   template <bool record>
   void further() {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
@@ -329,7 +348,7 @@ class Executor {
     }
   }
 
-  /// That a message is complete.
+  /// Notes that a message is complete.
   template <bool record>
   void note(Pending& port, std::size_t slot) {
     port.requests[slot] = {};
@@ -346,43 +365,22 @@ class Executor {
     return true;
   }
 
-  [[nodiscard]] std::string where() const {
-    return m_at < m_program.size() ? action_text(m_program.schedule, m_program.steps[m_at].action)
-                                   : std::string("the end of the step");
-  }
+  /// Returns the text of the action at which the pass stands.
+  [[nodiscard]] std::string where() const { return impl::step_text(m_program, m_at); }
 
-  /// The same, for an error.
-  [[nodiscard]] std::string place() const {
-    return text("heddle::Executor, rank ", m_program.rank, " at ", where());
-  }
+  /// Returns the text of that place for an error.
+  [[nodiscard]] std::string place() const { return impl::step_place(m_program, m_at); }
 
   [[nodiscard]] Complaint stuck(std::size_t number) const {
-    const Port& port = m_program.ports[number];
-    if (port.progress != nullptr)
-      return {place(),
-              text("stuck: rank ", port.peer, " has not come so far that this one may go on"),
-              text("watchdog after ", m_options.watchdog, " s"),
-              "see what that rank is doing, or raise ExecuteOptions::watchdog"};
     const Pending& pending = m_ports[number];
-    std::string message;
     // The message that is waited for is the (done - base + 1)-th of this port in this step, or one
     // of the step before.
     const std::uint64_t ordinal = (pending.done >= pending.base ? pending.done - pending.base
                                                                 : pending.done - pending.before);
-    std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < m_program.size(); ++i) {
-      const Step& step = m_program.steps[i];
-      if (!step.moves() || step.port != number || seen++ != ordinal) continue;
-      message = action_text(m_program.schedule, step.action, port.sends ? 0 : 1);
-    }
-    return {place(),
-            text("stuck: ", message, port.sends ? " to rank " : " from rank ", port.peer,
-                 " did not complete"),
-            text("watchdog after ", m_options.watchdog, " s"),
-            "see what that rank is doing, or raise ExecuteOptions::watchdog"};
+    return impl::stuck(m_program, m_at, number, ordinal, m_options.watchdog);
   }
 
-  /// Whether a pass has begun and is not at its end.
+  /// Returns true if a pass has begun and is not at its end.
   [[nodiscard]] bool unfinished() const noexcept {
     return m_passes != 0 && m_at < m_program.size();
   }
@@ -410,7 +408,7 @@ class Executor {
   std::uint64_t m_polls = 0;  ///< calls of advance() that found something to wait for
   std::uint64_t m_come = 0;   ///< how far this rank had come at the begin of the pass
   std::uint64_t m_passes = 0;
-  bool m_messages = false;   ///< whether any port has them
+  bool m_messages = false;   ///< true if any port has messages
   std::size_t m_looked = 0;  ///< the port at which further() stopped
   bool m_failed = false;
   int m_exceptions = std::uncaught_exceptions();
@@ -425,3 +423,7 @@ void execute(Program program, Handler handler, T& transport, ExecuteOptions opti
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/executor.ipp>
+#endif
