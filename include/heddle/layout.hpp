@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 #pragma once
 
-/// @file Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks and
-///         packing.
+/// @file
+/// Includes all of layout/: mesh shapes, shares, placements, layouts, strided blocks and packing.
 
 #include <heddle/layout/attention_mask.hpp>
 #include <heddle/layout/index_set.hpp>
