@@ -35,7 +35,7 @@ hd::Bytes switch_bytes(int ranks, int from, int to) {
 }
 
 /// The fewest switches over all sequences of sharded dimensions, as a pass or as a cycle.
-std::size_t searched(std::size_t dims, const std::vector<std::size_t>& mixed, bool cyclic) {
+std::size_t fewest_switches(std::size_t dims, const std::vector<std::size_t>& mixed, bool cyclic) {
   std::size_t all = 1, best = mixed.size();
   for (std::size_t i = 0; i < mixed.size(); ++i) all *= dims;
   for (std::size_t code = 0; code < all; ++code) {
@@ -54,7 +54,7 @@ std::size_t searched(std::size_t dims, const std::vector<std::size_t>& mixed, bo
 }
 
 /// `cycles` times 0, 1, ..., dims - 1, as a pass or as a cycle.
-std::size_t planned(std::size_t dims, int cycles, bool cyclic) {
+std::size_t planned_switches(std::size_t dims, int cycles, bool cyclic) {
   std::vector<std::size_t> all, mixed;
   for (std::size_t dim = 0; dim < dims; ++dim) all.push_back(dim);
   for (int i = 0; i < cycles; ++i) mixed.insert(mixed.end(), all.begin(), all.end());
@@ -63,21 +63,21 @@ std::size_t planned(std::size_t dims, int cycles, bool cyclic) {
 
 /// How many of the lists of up to `longest` stages over `dims` dimensions are planned as well as
 /// they can be, and of how many, as a pass and as a cycle.
-std::pair<std::size_t, std::size_t> optimal(std::size_t dims, std::size_t longest) {
+std::pair<std::size_t, std::size_t> optimal_lists(std::size_t dims, std::size_t longest) {
   std::vector<std::size_t> all;
   for (std::size_t dim = 0; dim < dims; ++dim) all.push_back(dim);
   std::size_t good = 0, compared = 0, lists = 1;
-  for (std::size_t stages = 1; stages <= longest; ++stages) {
+  for (std::size_t length = 1; length <= longest; ++length) {
     lists *= dims;
     // Every list of short programmes, some of the longer ones.
     const std::size_t step = 1 + lists / 256;
     for (std::size_t code = 0; code < lists; code += step) {
       std::vector<std::size_t> mixed;
-      for (std::size_t i = 0, rest = code; i < stages; ++i, rest /= dims)
+      for (std::size_t i = 0, rest = code; i < length; ++i, rest /= dims)
         mixed.push_back(rest % dims);
       for (const bool cyclic : {false, true}) {
         const auto plan = hd::plan::plan_switches(all, mixed, {.cyclic = cyclic});
-        good += plan.switches.size() == searched(dims, mixed, cyclic) ? 1u : 0u;
+        good += plan.switches.size() == fewest_switches(dims, mixed, cyclic) ? 1u : 0u;
         ++compared;
       }
     }
@@ -89,18 +89,19 @@ std::pair<std::size_t, std::size_t> optimal(std::size_t dims, std::size_t longes
 
 std::vector<Comparison> dsp() {
   std::vector<Comparison> lines;
-  constexpr int time = 1, space = 2, channels = 3;
-  bool half = true, quarter = true, ring = true;
+  constexpr int over_time = 1, over_space = 2, over_heads = 3;
+  bool half = true, quarter = true, of_p = true;
   for (int ranks = 2; ranks <= 8; ++ranks) {
     // To time and back to space; Ulysses: three tensors to heads, one back.
-    const hd::Bytes ours = switch_bytes(ranks, space, time) + switch_bytes(ranks, time, space);
-    const hd::Bytes ulysses =
-        3 * switch_bytes(ranks, space, channels) + switch_bytes(ranks, channels, space);
+    const hd::Bytes ours =
+        switch_bytes(ranks, over_space, over_time) + switch_bytes(ranks, over_time, over_space);
+    const hd::Bytes ulysses = 3 * switch_bytes(ranks, over_space, over_heads) +
+                              switch_bytes(ranks, over_heads, over_space);
     half = half && 2 * ours == ulysses;
     quarter = quarter && 4 * ours == 2 * ulysses;
     // Keys and values, each rank's to P - 1 others.
     const hd::Bytes of_ring = 2 * static_cast<hd::Bytes>(ranks - 1) * 840 * 840 * 840 * 2;
-    ring = ring && static_cast<hd::Bytes>(ranks) * ours == of_ring;
+    of_p = of_p && static_cast<hd::Bytes>(ranks) * ours == of_ring;
   }
   lines.push_back({"bytes of time, then space, over Ulysses where space stays sharded, P = 2-8",
                    "below 25% (abstract), at least -50% (later text)",
@@ -108,10 +109,10 @@ std::vector<Comparison> dsp() {
   lines.push_back({"the same where Ulysses redistributes in both stages", "below 25% (abstract)",
                    quarter ? "0.250x, exact" : "not 0.25x", "0.250x", verdict(quarter)});
   lines.push_back({"the same over a ring of keys and values, 2(P-1) tensors", "",
-                   ring ? "1/P, exact" : "not 1/P", "1/P", verdict(ring)});
+                   of_p ? "1/P, exact" : "not 1/P", "1/P", verdict(of_p)});
   std::size_t good = 0, compared = 0;
   for (std::size_t dims = 2; dims <= 4; ++dims) {
-    const auto [equal, all] = optimal(dims, dims == 4 ? 6 : 8);
+    const auto [equal, all] = optimal_lists(dims, dims == 4 ? 6 : 8);
     good += equal;
     compared += all;
   }
@@ -121,15 +122,15 @@ std::vector<Comparison> dsp() {
        "", hd::text(good, " of ", compared, " the fewest"), "all", verdict(good == compared)});
   bool any = true;
   for (std::size_t dims = 2; dims <= 8; ++dims)
-    any = any && planned(dims, 1, false) == 1 && planned(dims, 1, true) == 2;
+    any = any && planned_switches(dims, 1, false) == 1 && planned_switches(dims, 1, true) == 2;
   lines.push_back({"switches of a pass and of a cycle over K dimensions, K = 2-8",
                    "K-1, K (a switch before every stage)", any ? "1, 2 for every K" : "others",
                    "1, 2", verdict(any)});
-  const std::size_t two = planned(2, 2, true), three = planned(3, 2, true),
-                    four = planned(4, 2, true);
+  std::size_t twice[3];
+  for (std::size_t i = 0; i < 3; ++i) twice[i] = planned_switches(i + 2, 2, true);
   lines.push_back({"switches of two cycles over 2, 3, 4 dimensions", "K a cycle",
-                   hd::text(two, ", ", three, ", ", four), "4, 3, 3",
-                   verdict(two == 4 && three == 3 && four == 3)});
+                   hd::text(twice[0], ", ", twice[1], ", ", twice[2]), "4, 3, 3",
+                   verdict(twice[0] == 4 && twice[1] == 3 && twice[2] == 3)});
   lines.push_back({"throughput of video models", "+32.2% to 10x", "", "none",
                    "not reproducible: the models and 8 to 128 GPUs; only bytes are compared"});
   return lines;

@@ -30,7 +30,7 @@ using hd::test::length_distributions;
 using hd::test::LengthDistribution;
 
 /// The least and the most of some numbers.
-struct Range {
+struct GainRange {
   double least = 1e300, most = 0;
   void add(double number) {
     least = std::min(least, number);
@@ -42,12 +42,12 @@ struct Range {
 };
 
 /// Three seeds of each distribution, as ratios to our time.
-struct Gains {
-  Range best_fit[3], balanced[3], adaptive[3];
+struct FlexGains {
+  GainRange best_fit[3], balanced[3], adaptive[3];
   double longest_plan = 0;  ///< processor time, s
   bool valid = true;
 
-  Gains() {
+  FlexGains() {
     const hd::plan::SequenceCosts costs = hd::plan::flexsp_costs(hd::plan::flexsp_7b, 64, 76);
     for (std::size_t d = 0; d < 3; ++d)
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -65,19 +65,19 @@ struct Gains {
   }
 };
 
-std::string three(const Range (&ranges)[3]) {
+std::string gain_text(const GainRange (&ranges)[3]) {
   return ranges[0].to_text() + ", " + ranges[1].to_text() + ", " + ranges[2].to_text();
 }
-bool at_least(const Range (&ranges)[3], double bar) {
-  return std::ranges::all_of(ranges, [&](const Range& range) { return range.least >= bar; });
+bool all_at_least(const GainRange (&ranges)[3], double bar) {
+  return std::ranges::all_of(ranges, [&](const GainRange& range) { return range.least >= bar; });
 }
 
 /// What 1000 batches of 6 to 12 sequences on 8 ranks take more than the exact assignment.
-struct Gaps {
+struct ExactGaps {
   std::size_t compared = 0, over_2 = 0, over_5 = 0;
   double worst = 0;
 
-  explicit Gaps(std::int64_t nodes) {
+  explicit ExactGaps(std::int64_t nodes) {
     const hd::plan::SequenceCosts costs = hd::plan::flexsp_costs(hd::plan::flexsp_7b, 8, 76);
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
       const hd::Random random(seed, "batches");
@@ -106,7 +106,7 @@ struct Gaps {
 };
 
 /// Ways to write `ranks` as a sum of powers of two from 2 on.
-std::size_t compositions(std::size_t ranks) {
+std::size_t counted_compositions(std::size_t ranks) {
   std::vector<std::size_t> ways(ranks + 1, 0);
   ways[0] = 1;
   for (std::size_t part = 2; part <= ranks; part *= 2)
@@ -118,20 +118,20 @@ std::size_t compositions(std::size_t ranks) {
 
 std::vector<Comparison> flexsp() {
   std::vector<Comparison> lines;
-  const Gains gains;
+  const FlexGains gains;
   const std::string batches =
       "modelled time, 512 log-normal lengths (mu, sigma, longest) = (7.0, 1.6, 192K), (6.5, 1.3, "
       "384K), (6.0, 1.5, 192K), 3 seeds each, 64 ranks of 76 GB, 7B";
   lines.push_back({batches + ": best static degree for the longest, packed best-fit, over ours",
                    "1.26-1.72x over DeepSpeed-Ulysses (measured, other lengths)",
-                   three(gains.best_fit) + "x", "at least 1.4x",
-                   verdict(at_least(gains.best_fit, 1.4))});
+                   gain_text(gains.best_fit) + "x", "at least 1.4x",
+                   verdict(all_at_least(gains.best_fit, 1.4))});
   lines.push_back({"the same, static groups balanced longest first", "",
-                   three(gains.balanced) + "x", "at least 1.15x",
-                   verdict(at_least(gains.balanced, 1.15))});
+                   gain_text(gains.balanced) + "x", "at least 1.15x",
+                   verdict(all_at_least(gains.balanced, 1.15))});
   lines.push_back({"the same, best single degree for each batch instead of a static one", "",
-                   three(gains.adaptive) + "x", "at least 1x",
-                   verdict(at_least(gains.adaptive, 1))});
+                   gain_text(gains.adaptive) + "x", "at least 1x",
+                   verdict(all_at_least(gains.adaptive, 1))});
   lines.push_back({"plans that keep memory, have every sequence once and aligned groups", "",
                    gains.valid ? "all 9" : "not all", "all", verdict(gains.valid)});
   lines.push_back({"processor time of a plan, the longest of 9", "",
@@ -140,13 +140,13 @@ std::vector<Comparison> flexsp() {
   std::vector<int> degrees{2, 4, 8, 16, 32, 64};
   const std::size_t found = hd::plan::group_compositions(64, degrees).size();
   lines.push_back({"compositions of 64 ranks in degrees 2 to 64, against a recurrence", "",
-                   hd::text(found), hd::text(compositions(64)),
-                   verdict(found == compositions(64))});
-  const Gaps greedy(0), searched(20'000);
+                   hd::text(found), hd::text(counted_compositions(64)),
+                   verdict(found == counted_compositions(64))});
+  const ExactGaps greedy(0), with_search(20'000);
   lines.push_back(
       {"time over exact assignment by branch and bound, 1000 batches of 6-12 sequences "
        "on 8 ranks",
-       "", searched.to_text(), "2% in 95%, 5% in all", verdict(searched.good())});
+       "", with_search.to_text(), "2% in 95%, 5% in all", verdict(with_search.good())});
   lines.push_back({"the same without the planner's own search", "", greedy.to_text(),
                    "2% in 95%, 5% in all", verdict(greedy.good())});
   lines.push_back({"measured time over DeepSpeed-Ulysses and Megatron-LM", "up to 1.98x", "",
