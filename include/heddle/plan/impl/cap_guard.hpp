@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// CapGuard: which forwards a cap allows without a dead end.
+/// CapGuard: decides which forwards a cap allows without a dead end.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace heddle::inline v0::plan::impl {
 /// If the cap is too small for one microbatch alone, a forward only has to fit.
 class CapGuard {
  public:
-  /// Counts nothing if nothing is kept: without a cap, or without backwards.
+  /// Constructs a guard. It counts nothing if there is no cap or if there are no backwards.
   template <class Time>
   CapGuard(const ListProblem<Time>& problem, const ListOptions& options)
       : m_cap(problem.trains ? options.cap : 0),
@@ -41,10 +41,10 @@ class CapGuard {
     });
   }
 
-  /// The activations that a rank keeps.
+  /// Returns the activations that a rank keeps.
   [[nodiscard]] std::int64_t live(std::size_t rank) const { return m_cap - m_room[rank]; }
 
-  /// Whether `rank` may begin this forward now.
+  /// Returns true if `rank` may begin this forward now.
   [[nodiscard]] bool allows(std::uint32_t rank, const Order& forward);
 
   /// Counts an order that has begun.
@@ -54,8 +54,8 @@ class CapGuard {
   /// The activations of a microbatch on a rank.
   struct Share {
     std::uint32_t rank = 0;
-    std::int64_t wanted = 0;  ///< by forwards that have not begun
-    std::int64_t held = 0;    ///< by those that have, until their backward
+    std::int64_t wanted = 0;  ///< activations of forwards that have not begun
+    std::int64_t held = 0;    ///< activations of forwards that have begun, until their backward
   };
   using Microbatch = std::vector<Share>;
 
@@ -64,13 +64,14 @@ class CapGuard {
   void shift(std::uint32_t rank, const Order& forward, std::int64_t activations);
 
   static bool can_finish(const Microbatch& item, const std::vector<std::int64_t>& room);
-  /// Whoever can be finished gives its room to the others.
+  /// Returns true if all begun microbatches can be finished; each finished one gives its room to
+  /// the others.
   [[nodiscard]] bool all_can_finish() const;
 
   std::int64_t m_cap;
   const std::vector<std::int64_t>& m_activations;
   std::size_t m_stages;
-  std::vector<std::int64_t> m_room;  ///< activations that each rank may still hold
+  std::vector<std::int64_t> m_room;  ///< free activations of each rank
   std::vector<Microbatch> m_items;
   std::vector<std::size_t> m_begun;  ///< items that have begun and are not finished, in that order
   bool m_looks_ahead = false;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ListProblem: what depends on what in a set of orders, and what it costs, however it is ordered.
+/// ListProblem: the dependencies and costs of a set of orders, which do not depend on their order.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,15 +22,15 @@
 
 namespace heddle::inline v0::plan::impl {
 
-/// An order, or a move that follows from one.
+/// An order, or a move that an order needs.
 template <class Time>
 struct ListNode {
   Order order;
   std::uint32_t queue = 0;   ///< the rank of an order, the channel of a move
-  bool moves = false;        ///< it is a move
-  std::uint32_t inputs = 0;  ///< nodes that it needs
-  Time takes = {};           ///< until its queue is free
-  Time latency = {};         ///< from then until others see what it did
+  bool moves = false;        ///< true if it is a move
+  std::uint32_t inputs = 0;  ///< number of nodes that it needs
+  Time takes = {};           ///< the time until its queue is free
+  Time latency = {};         ///< the time from then until others see its result
 };
 
 /// Returns the level of each stage, by stage_levels().
@@ -40,13 +40,13 @@ struct ListNode {
 template <class Time>
 struct ListProblem {
   std::vector<ListNode<Time>> nodes;
-  std::vector<std::uint32_t> first, next;  ///< the successors of node n are next[first[n]...]
-  std::vector<Candidate> candidates;       ///< by node; of no meaning for moves
+  std::vector<std::uint32_t> first, next;  ///< the nodes that need node n are next[first[n]...]
+  std::vector<Candidate> candidates;       ///< by node; meaningless for moves
   std::size_t ranks = 0;
   std::size_t channels = 0;
   std::size_t stages = 0;
-  std::size_t orders = 0;  ///< nodes that are no moves
-  bool trains = false;     ///< has backwards
+  std::size_t orders = 0;  ///< number of nodes that are not moves
+  bool trains = false;     ///< true if there are backwards
 
   template <Costs C>
   ListProblem(const Orders& given, const Schedule& schedule, const C& costs)
@@ -82,8 +82,8 @@ struct ListProblem {
     }
   }
 
-  /// A node needs the nodes that wrote what it reads. Sums are continued, not read: their order is
-  /// what is being decided.
+  /// Finds the edges: a node needs the nodes that wrote what it reads. A sum is updated, not read,
+  /// because its order is what is being decided.
   void read_edges(const Schedule& schedule) {
     std::vector<std::size_t> first_part;
     std::size_t parts = 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ListRun: one pass of list scheduling over the events, from time zero to the last order.
+/// ListRun: one run of list scheduling over the events, from time zero to the last order.
 
 #include <algorithm>
 #include <cstddef>
@@ -54,7 +54,8 @@ class ListRun {
       if (!problem.nodes[n].moves) m_urgency[n] = options.priority(problem.candidates[n]);
   }
 
-  /// A list for every rank. @throws blocked_order in a dead end, with `where` in front.
+  /// Returns a list of orders for every rank. @throws blocked_order in a dead end, with `where` in
+  /// front.
   std::vector<std::vector<Order>> lists(const std::string& where) {
     for (std::uint32_t n = 0; n < m_inputs.size(); ++n)
       if (m_inputs[n] == 0) make_ready(n, Time{});
@@ -110,8 +111,8 @@ class ListRun {
       if (--m_inputs[m_problem.next[e]] == 0) make_ready(m_problem.next[e], now);
   }
 
-  /// Gives every idle rank the most urgent order that the cap allows. Ranks whose state has not
-  /// changed since the last time have nothing new to take.
+  /// Gives every idle rank the most urgent order that the cap allows. Only ranks whose state has
+  /// changed since the last call can take a new order.
   void dispatch(Time now) {
     for (const std::uint32_t r : m_touched) {
       RankState& rank = m_ranks[r];
@@ -154,8 +155,8 @@ class ListRun {
   const ListProblem<Time>& m_problem;
   const ListOptions& m_options;
   CapGuard m_guard;
-  std::vector<std::uint32_t> m_inputs;  ///< inputs that each node still needs
-  std::vector<Time> m_channels;         ///< when each is free
+  std::vector<std::uint32_t> m_inputs;  ///< missing inputs of each node
+  std::vector<Time> m_channels;         ///< when each channel is free
   std::vector<RankState> m_ranks;
   std::vector<Urgency> m_urgency;
   std::vector<std::uint32_t> m_touched;  ///< ranks that may have something to start

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// swap_neighbours(): a descent from orders to better ones, one swap of neighbours at a time.
+/// swap_neighbours(): improves orders by swaps of neighbours.
 
 #include <cstddef>
 #include <utility>
@@ -13,8 +13,8 @@
 
 namespace heddle::inline v0::plan::impl {
 
-/// Swaps neighbours of unequal kinds on a rank, wherever `improves(orders)` after it, until none
-/// does. `improves` may throw infeasible for orders that cannot progress.
+/// Swaps neighbours of unequal kinds on a rank and keeps a swap if `improves(orders)` returns true.
+/// It ends when no swap improves. `improves` may throw infeasible if the orders cannot progress.
 template <class Improves>
 void swap_neighbours(Orders& orders, const Improves& improves) {
   const auto accepted = [&] {
@@ -28,7 +28,7 @@ void swap_neighbours(Orders& orders, const Improves& improves) {
     any = false;
     for (auto& list : orders.ranks) {
       for (std::size_t i = 0; i + 1 < list.size(); ++i) {
-        // Microbatches keep their order, so that neighbours of one kind need not be tried.
+        // Microbatches keep their order, so neighbours of one kind need not be tried.
         if (list[i].kind == list[i + 1].kind) continue;
         std::swap(list[i], list[i + 1]);
         if (accepted())

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// EventEngine: simulate() where queues share ports, lines or units. Who comes first is a matter of
-/// time there, not of the list.
+/// EventEngine: simulate() for queues that share ports, lines or units. These serve actions in the
+/// order of time, not of the list.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,19 +22,20 @@
 
 namespace heddle::inline v0::impl {
 
-/// The shared links and ports of the messages of each queue, one list after another.
+/// The shared resources that the messages of each queue pass.
 class Routes {
  public:
   Routes(const Schedule& schedule, const Machine& machine);
 
-  /// Number of those on the way out, and of all.
+  /// Returns the number of shared resources on the way out.
   [[nodiscard]] std::size_t outs(QueueId queue) const {
     return m_begin[2 * +queue + 1] - m_begin[2 * +queue];
   }
+  /// Returns the number of all shared resources on the way.
   [[nodiscard]] std::size_t size(QueueId queue) const {
     return m_begin[2 * +queue + 2] - m_begin[2 * +queue];
   }
-  /// The `hop`-th.
+  /// Returns the `hop`-th resource.
   [[nodiscard]] SharedId at(QueueId queue, std::size_t hop) const {
     return m_ids[m_begin[2 * +queue] + hop];
   }
@@ -44,18 +45,18 @@ class Routes {
   std::vector<std::size_t> m_begin;
 };
 
-/// The units of one device: when each is free, in ascending order.
+/// The times at which the units of one device are free, in ascending order.
 template <class Time>
 class UnitPool {
  public:
   explicit UnitPool(int units) : m_free(static_cast<std::size_t>(units)) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return m_free.size(); }
-  /// When `units` of them are free, at `ready` at the earliest.
+  /// Returns the time at which `units` units are free, at `ready` at the earliest.
   [[nodiscard]] Time start(std::size_t units, Time ready) const {
     return std::max(ready, m_free[units - 1]);
   }
-  /// Takes those that are free first, until `end`, which is no earlier than they are.
+  /// Occupies the units that are free first until `end`, which is not earlier than their times.
   void take(std::size_t units, Time end) {
     const auto taken = m_free.begin() + static_cast<std::ptrdiff_t>(units);
     std::fill(m_free.begin(), taken, end);
@@ -66,14 +67,14 @@ class UnitPool {
   std::vector<Time> m_free;
 };
 
-/// One run. What an action waits for is counted; when the last of it is known, so is the time at
-/// which the action is ready. Those that share nothing take place at once. The others wait in a
-/// heap for their turn: at equal times the first in the list is the first. Nothing enters the heap
-/// that is earlier than what left it, since no action ends before it begins; so whatever is shared
-/// sees its messages in the order of time.
+/// One run of the simulator. It counts the ends that an action waits for. When the last of them is
+/// known, the time at which the action is ready is known too. Actions that share nothing take place
+/// at once. Others wait in a heap for their turn; at equal times the order of the list decides. No
+/// event enters the heap that is earlier than an event that has left it, because no action ends
+/// before it begins. Shared resources therefore see their messages in the order of time.
 ///
-/// A span gathers while its action waits: `start` the latest end that its source waits for,
-/// `arrival` the same of its destination.
+/// While an action waits, its span collects times: `start` is the latest end that its source waits
+/// for, and `arrival` is that of its destination.
 template <SharingCosts C>
 class EventEngine {
  public:
@@ -112,15 +113,16 @@ class EventEngine {
   }
 
  private:
-  /// The state of an action: the begin of its edges to actions that wait for it (they end where the
-  /// edges of the next action begin), and the number of unknown ends that its own ends wait for.
+  /// The state of one action: `edges` is the index of its first edge to a waiting action; its edges
+  /// end at those of the next node. `source` and `destination` count the unknown ends that its two
+  /// ends wait for.
   struct Node {
     std::uint32_t edges = 0;
     std::uint32_t source = 0;
     std::uint32_t destination = 0;
   };
   static constexpr std::uint32_t none = 0xffffffffu;
-  /// The last ones of a queue.
+  /// The last action and the last move of a queue.
   struct Last {
     std::uint32_t action = none;
     std::uint32_t move = none;
@@ -141,13 +143,13 @@ class EventEngine {
     return action;
   }
 
-  /// Whether it is the second of a fused pair, which takes place with the first.
+  /// Returns true for the second action of a fused pair, which takes place with the first.
   [[nodiscard]] bool second(std::size_t action) const {
     return action > 0 && (m_schedule.actions()[action - 1].flags & flag::with_next) != 0;
   }
 
-  /// Calls `edge(before, after)` for all dependencies, those of the order of queues among them;
-  /// `after` is the waiting one.
+  /// Calls `edge(before, after)` for all dependencies, including the order of queues. `after` is
+  /// the waiting action.
   template <class Edge>
   void for_each_edge(Sending sending, Edge&& edge) const {
     const auto actions = m_schedule.actions();
@@ -166,7 +168,7 @@ class EventEngine {
       if (of.action != none && who == i) edge(of.action, After::of(i, 0, 0));
       of.action = i;
       if (actions[i].kind != Kind::move) continue;
-      // Delivered in order, but its latency is not waited for.
+      // Moves are delivered in order, but the queue does not wait for their latency.
       if (of.move != none) edge(of.move, After::of(i, 1, 1));
       of.move = i;
     }
@@ -187,7 +189,7 @@ class EventEngine {
       if (actions[i].kind == Kind::move) ++m_nodes[i].destination;  // the message itself
   }
 
-  /// Tells who waits for one end of `action` when that is.
+  /// Passes the time of one end of `action` to the actions that wait for it.
   void release(std::uint32_t action, std::uint32_t end) {
     const Time time = end ? m_spans[action].arrival : m_spans[action].end;
     for (std::uint32_t e = m_nodes[action].edges; e != m_nodes[action + 1].edges; ++e) {
@@ -210,12 +212,12 @@ class EventEngine {
     std::push_heap(m_heap.begin(), m_heap.end(), later);
   }
 
-  /// All that the source waits for is known.
+  /// Handles an action when all ends that its source waits for are known.
   void begin(std::uint32_t i) {
     const Action& action = m_schedule.actions()[i];
     const Time ready = m_spans[i].start;
     if (action.kind == Kind::move) {
-      // What it uses is looked at when it is its turn; most of the time goes into waiting for
+      // The uses are read when it is the action's turn. Most of the time is spent waiting for
       // memory.
       __builtin_prefetch(m_schedule.all_uses().data() + action.first_use);
       if (m_routes.outs(action.queue) != 0)
@@ -229,7 +231,7 @@ class EventEngine {
     }
   }
 
-  /// It is the turn of an action at something that is shared.
+  /// Handles the turn of an action at a shared resource.
   void take_turn(const Event& event) {
     const std::uint32_t i = event.action;
     const Action& action = m_schedule.actions()[i];
@@ -262,8 +264,8 @@ class EventEngine {
     }
   }
 
-  /// A message is past all ways out: its first byte at `head`, its last when the slowest of them
-  /// and its own link are through with it.
+  /// Handles a message that has passed all ways out. Its first byte passes at `head`; its last byte
+  /// passes when the slowest of them and its own link have served it.
   void leave(std::uint32_t i, Time head) {
     const Transfer<Time> transfer = transfer_time(m_schedule, m_costs, ActionId{i});
     auto& span = m_spans[i];
@@ -280,7 +282,7 @@ class EventEngine {
     if (--m_nodes[i].destination == 0) m_delivered.push_back(i);
   }
 
-  /// Local work, from its start on.
+  /// Handles local work, whose start is known.
   void work(std::uint32_t i) {
     const ActionId id{i};
     auto& span = m_spans[i];
@@ -302,7 +304,8 @@ class EventEngine {
   [[nodiscard]] UnitPool<Time>& pool(std::uint32_t i) {
     return m_units[+m_schedule[m_schedule[ActionId{i}].queue].from];
   }
-  /// Units of the device that an action takes; a fused pair takes those of the one that needs more.
+  /// Returns the units of the device that an action needs. A fused pair needs the maximum of its
+  /// actions.
   [[nodiscard]] std::size_t units(std::uint32_t i) {
     const auto actions = m_schedule.actions();
     std::size_t wanted = actions[i].units;
@@ -320,11 +323,11 @@ class EventEngine {
   const C& m_costs;
   std::vector<BasicSpan<Time>>& m_spans;
   Routes m_routes;
-  std::vector<Time> m_free;                ///< when what is shared is
-  std::vector<UnitPool<Time>> m_units;     ///< by rank; of size 0 where they are not counted
+  std::vector<Time> m_free;                ///< when each shared resource is free
+  std::vector<UnitPool<Time>> m_units;     ///< by rank; size 0 if units are not counted
   std::vector<Node> m_nodes;               ///< by action, and two more
-  std::vector<After> m_edges;              ///< who waits, by whom it waits for
-  std::vector<std::uint32_t> m_ready;      ///< a stack of those whose start is known
+  std::vector<After> m_edges;              ///< the waiting actions, ordered by what they wait for
+  std::vector<std::uint32_t> m_ready;      ///< a stack of actions whose start is known
   std::vector<std::uint32_t> m_delivered;  ///< a stack of moves whose arrival is known
   std::vector<Event> m_heap;
 };

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// The door of the trace room: a timeline that can be drawn has a span for every action, and times
-/// that are numbers.
+/// check(): checks the timelines that functions of trace/ are called with.
 
 #include <cmath>
 
@@ -14,6 +13,8 @@
 
 namespace heddle::inline v0::trace::impl {
 
+/// Throws contract_error if the timeline does not have a span for every action, or if a time is not
+/// finite.
 inline void check(const char* where, const Timeline& timeline) {
   const auto& spans = timeline.spans();
   const std::size_t actions = timeline.schedule().size();

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A group action stands in the queue of one rank and takes place on all that hold its operands:
-/// who the others are, so that pictures show it there too.
+/// guests(): the other ranks of a group action. The action is in the queue of one rank but takes
+/// place on all ranks that hold its operands, and pictures show it there too.
 
 #include <algorithm>
 #include <vector>
@@ -13,8 +13,8 @@
 
 namespace heddle::inline v0::trace::impl {
 
-/// The ranks besides its queue's on which a group takes place, in ascending order. None for other
-/// kinds: the far end of a move is drawn by itself.
+/// Returns the ranks on which a group takes place, except the rank of its queue, in ascending
+/// order. Other kinds have none, because the far end of a move is drawn separately.
 [[nodiscard]] inline std::vector<Rank> guests(const Schedule& schedule, ActionId id) {
   std::vector<Rank> ranks;
   if (schedule[id].kind != Kind::group) return ranks;
@@ -26,16 +26,16 @@ namespace heddle::inline v0::trace::impl {
   return ranks;
 }
 
-/// A queue as seen from a rank that it has guests on.
+/// A queue and a rank on which it has guests.
 struct GuestQueue {
   QueueId queue;
   Rank rank;
   friend constexpr auto operator<=>(const GuestQueue&, const GuestQueue&) = default;
-  // Said, though it follows: nvcc 13 does not define it otherwise.
+  // Redundant, but nvcc 13 does not define it otherwise.
   friend constexpr bool operator==(const GuestQueue&, const GuestQueue&) = default;
 };
 
-/// All of them, in ascending order of queue and rank.
+/// Returns all guest queues, in ascending order of queue and rank.
 [[nodiscard]] inline std::vector<GuestQueue> guest_queues(const Schedule& schedule) {
   std::vector<GuestQueue> found;
   for (std::size_t i = 0; i < schedule.size(); ++i)

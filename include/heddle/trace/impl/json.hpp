@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Appending JSON to a string. Traces have millions of events: no tree, no streams.
+/// Appends JSON to a string. Traces have millions of events, so there is neither a tree nor a
+/// stream.
 
 #include <concepts>
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace heddle::inline v0::trace::impl {
 
-/// `raw` between quotes, escaped as RFC 8259 asks. Bytes above 127 are taken as UTF-8 and kept.
+/// Appends `raw` between quotes and escapes it as RFC 8259 requires. Bytes above 127 are taken for
+/// UTF-8 and kept.
 inline void append_json(std::string& out, std::string_view raw) {
   constexpr const char* hex = "0123456789abcdef";
   out += '"';
@@ -38,7 +40,7 @@ inline void append_json(std::string& out, std::string_view raw) {
   out += '"';
 }
 
-/// 16 hexadecimal digits.
+/// Returns a number as 16 hexadecimal digits.
 [[nodiscard]] inline std::string hex_text(std::uint64_t number) {
   std::string out(16, '0');
   for (std::size_t digit = 16; digit-- > 0; number >>= 4)
@@ -46,7 +48,7 @@ inline void append_json(std::string& out, std::string_view raw) {
   return out;
 }
 
-/// The members of one object after another. Keys are ours and need no escape.
+/// Appends an object member by member. Keys are literals of this library and need no escape.
 class JsonObject {
  public:
   explicit JsonObject(std::string& out) : m_out(out) { m_out += '{'; }
@@ -64,7 +66,7 @@ class JsonObject {
     append(m_out, value);
     return *this;
   }
-  /// Nanoseconds as the microseconds that trace events count in, always with three decimals.
+  /// Appends nanoseconds as microseconds, the unit of trace events, always with three decimals.
   JsonObject& microseconds(std::string_view key, std::int64_t nanoseconds) {
     name(key);
     append(m_out, nanoseconds / 1000);
@@ -75,7 +77,7 @@ class JsonObject {
     m_out += static_cast<char>('0' + rest % 10);
     return *this;
   }
-  /// Begins the value of `key`, which the caller appends.
+  /// Appends `key` and returns the string, to which the caller appends the value.
   std::string& value(std::string_view key) {
     name(key);
     return m_out;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The colours of kinds in pictures and graphs, and darker ones for what has to be told apart.
+/// The colours of kinds in pictures and graphs, and darker colours for shades.
 
 #include <array>
 #include <charconv>
@@ -14,12 +14,13 @@
 
 namespace heddle::inline v0::trace::impl {
 
-/// How a kind is drawn. The fills carry white text at a contrast of at least 4.5.
+/// The style of a kind. White text on the fills has a contrast of at least 4.5.
 struct KindStyle {
   const char* fill;
   const char* meaning;
 };
 
+/// Returns the style of a kind.
 [[nodiscard]] constexpr KindStyle style(Kind kind) noexcept {
   constexpr std::array<KindStyle, kind_count> styles = {
       KindStyle{"#2f6fd0", "F forward"},
@@ -36,7 +37,7 @@ struct KindStyle {
   return styles[static_cast<std::size_t>(kind)];
 }
 
-/// `fill`, a "#rrggbb", at `share` of its brightness.
+/// Returns `fill`, a "#rrggbb", at `share` of its brightness.
 [[nodiscard]] inline std::string darker(std::string_view fill, double share) {
   std::string result = "#";
   for (const std::size_t at : {1u, 3u, 5u}) {

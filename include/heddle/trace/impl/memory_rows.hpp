@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The rows under a picture of a timeline that show what every rank holds: all memory, in front of
-/// it the live activations, and a line for the weights in all their versions.
+/// MemoryRows: the rows under a picture of a timeline that show the memory of every rank: all
+/// memory, the live activations in front of it, and a line for the weights of all versions.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,8 +19,8 @@
 
 namespace heddle::inline v0::trace::impl {
 
-/// All rows have one scale: the peak of the rank that holds most fills its row. Without sizes there
-/// are only live activations, in numbers.
+/// The memory rows of a timeline. All rows have one scale, on which the highest peak fills its row.
+/// If the schedule has no sizes, rows show only the number of live activations.
 class MemoryRows {
  public:
   static constexpr const char* all_fill = "#aebccd";
@@ -34,19 +34,19 @@ class MemoryRows {
     for (const MemoryUse& use : m_ranks) m_most = std::max(m_most, peak(use.activations).parts);
   }
 
-  /// How many rows there are.
+  /// Returns the number of rows.
   [[nodiscard]] std::size_t ranks() const noexcept { return m_ranks.size(); }
-  /// Whether the curves are in bytes.
+  /// Returns true if the curves are in bytes.
   [[nodiscard]] bool sized() const noexcept { return m_sized; }
 
-  /// Returns the label of a row: the most that the rank holds.
+  /// Returns the label of the row of a rank, which gives its peaks.
   [[nodiscard]] std::string label(std::size_t rank) const {
     const MemoryUse& use = m_ranks[rank];
     const std::string live = text(peak(use.activations).parts, " live");
     return m_sized ? bytes_text(peak(use.all).bytes) + ", " + live : live;
   }
 
-  /// Draws the row of `rank` into `box`; `x(time)` is where a time is.
+  /// Draws the row of `rank` into `box`. `x(time)` returns the position of a time.
   template <class X>
   void draw(SvgWriter& svg, std::size_t rank, const Box& box, X&& x) const {
     const MemoryUse& use = m_ranks[rank];

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Numbers as text, the same on every machine and in every locale.
+/// Formats numbers as text, independent of machine and locale.
 
 #include <charconv>
 #include <cmath>
@@ -19,12 +19,13 @@
 
 namespace heddle::inline v0::trace::impl {
 
+/// Appends an integer.
 inline void append(std::string& out, std::integral auto number) {
   char digits[std::numeric_limits<decltype(number)>::digits10 + 3];
   out.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
 }
 
-/// At most `decimals` decimals, without trailing zeros.
+/// Appends a number with at most `decimals` decimals, without trailing zeros.
 inline void append_fixed(std::string& out, double number, int decimals) {
   char digits[std::numeric_limits<double>::max_exponent10 + 24];
   const char* end =
@@ -38,19 +39,20 @@ inline void append_fixed(std::string& out, double number, int decimals) {
   out.append(std::string_view(digits, end).substr(negative_zero));
 }
 
+/// Returns a number with at most `decimals` decimals, without trailing zeros.
 [[nodiscard]] inline std::string fixed(double number, int decimals) {
   std::string out;
   append_fixed(out, number, decimals);
   return out;
 }
 
-/// A unit of time: a time in seconds times `per_second` is a number of `name`, which may be empty.
+/// A unit of time. A time in seconds times `per_second` is a number of units. `name` may be empty.
 struct TimeUnit {
   double per_second = 1;
   std::string name = "s";
 };
 
-/// The largest unit in which `time` is at least 1.
+/// Returns the largest unit in which `time` is at least 1.
 [[nodiscard]] inline TimeUnit unit_for(Seconds time) {
   const double size = std::abs(time);
   if (size == 0 || size >= 1 || std::isnan(size)) return {1, "s"};
@@ -59,12 +61,14 @@ struct TimeUnit {
   return {1e9, "ns"};
 }
 
-/// `unit`, of which a time in seconds is a number already, or else the largest one of seconds.
+/// Returns `unit` if it is given; times are then numbers of this unit already. Else returns
+/// unit_for(time).
 [[nodiscard]] inline TimeUnit unit_for(Seconds time, const std::optional<std::string>& unit) {
   return unit ? TimeUnit{1, *unit} : unit_for(time);
 }
 
-/// Four significant digits or all digits before the point: "33 s", "1.234 ms", "33" without a unit.
+/// Returns a time with four significant digits, or with all digits before the point if there are
+/// more: "33 s", "1.234 ms", or "33" without a unit.
 [[nodiscard]] inline std::string time_text(Seconds time, const TimeUnit& unit) {
   const double number = time * unit.per_second;
   const double size = std::abs(number);
@@ -73,7 +77,7 @@ struct TimeUnit {
 }
 [[nodiscard]] inline std::string time_text(Seconds time) { return time_text(time, unit_for(time)); }
 
-/// Bytes in decimal units with at most four significant digits: "311 B", "1.5 MB".
+/// Returns bytes in decimal units with at most four significant digits: "311 B", "1.5 MB".
 [[nodiscard]] inline std::string bytes_text(Bytes bytes) {
   constexpr const char* names[] = {"B", "kB", "MB", "GB", "TB"};
   auto number = static_cast<double>(bytes);
@@ -83,7 +87,7 @@ struct TimeUnit {
   return fixed(number, decimals) + " " + names[unit];
 }
 
-/// A share as "27.3%".
+/// Returns a share as "27.3%".
 [[nodiscard]] inline std::string percent_text(double share) { return fixed(100 * share, 1) + "%"; }
 
 }  // namespace heddle::inline v0::trace::impl

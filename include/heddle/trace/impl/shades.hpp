@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Shades: which stage of its rank, or which of several pipelines over the same ranks, an action
-/// belongs to, so that pictures can tell them apart. In one picture a shade means one of the two.
+/// Shades: distinguishes the stages of a rank, or several pipelines over the same ranks, in
+/// pictures. In one picture shades have one of these two meanings.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,6 +17,7 @@
 
 namespace heddle::inline v0::trace::impl {
 
+/// The shades of the actions of a schedule.
 class Shades {
  public:
   explicit Shades(const Schedule& schedule) : m_schedule(schedule) {
@@ -45,8 +46,9 @@ class Shades {
       m_shades = std::max(m_shades, of(ActionId{i}) + 1);
   }
 
-  /// If every stage is on one rank, 0 for the first stage of a rank by number, 1 for its second,
-  /// ...; else 0 for the microbatches that enter at the lowest rank, 1 for those of the next, ...
+  /// Returns the shade of an action. If every stage is on one rank, it is 0 for the first stage of
+  /// a rank by number, 1 for its second, and so on. Else it is 0 for microbatches that enter at the
+  /// lowest rank, 1 for those of the next rank, and so on.
   [[nodiscard]] std::size_t of(ActionId id) const {
     const Action& action = m_schedule[id];
     if (action.kind > Kind::backward) return 0;
@@ -58,10 +60,10 @@ class Shades {
     return m_shades == 2 ? "a microbatch of the other direction"
                          : "a microbatch that enters at a further rank";
   }
-  /// How many there are.
+  /// Returns the number of shades.
   [[nodiscard]] std::size_t size() const noexcept { return m_shades; }
 
-  /// The brightness at which `id` is drawn, 1 where there is one shade only.
+  /// Returns the brightness of `id`, which is 1 if there is only one shade.
   [[nodiscard]] double brightness(ActionId id) const {
     if (m_shades < 2) return 1;
     return 1 - 0.4 * static_cast<double>(of(id)) / static_cast<double>(m_shades - 1);
@@ -70,8 +72,8 @@ class Shades {
  private:
   const Schedule& m_schedule;
   bool m_pipelines = false;                ///< a stage is on several ranks
-  std::map<Stage, std::size_t> m_stage;    ///< its number on its rank, unless m_pipelines
-  std::map<Item, std::size_t> m_pipeline;  ///< the pipeline of a microbatch
+  std::map<Stage, std::size_t> m_stage;    ///< number of the stage on its rank, unless m_pipelines
+  std::map<Item, std::size_t> m_pipeline;  ///< number of the pipeline of a microbatch
   std::size_t m_shades = 1;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Slices: a timeline cut so that nothing overlaps on a track, as trace viewers require.
+/// Slices: the slices of a timeline. They do not overlap on a track, as trace viewers require.
 
 #include <algorithm>
 #include <cmath>
@@ -19,24 +19,24 @@ namespace heddle::inline v0::trace::impl {
 
 using Nanoseconds = std::int64_t;
 
+/// Returns `time` in nanoseconds, rounded.
 [[nodiscard]] inline Nanoseconds nanoseconds(Seconds time) {
   return static_cast<Nanoseconds>(std::llround(time * 1e9));
 }
 
-/// Nanoseconds from the timeline's begin.
-
+/// An interval in nanoseconds from the begin of the timeline.
 struct Slice {
   Nanoseconds start = 0;
   Nanoseconds end = 0;
 };
 
-/// The slices that are drawn for every action: `here` on its queue's track at the rank where it
-/// starts, and for moves between ranks `there` on the track of the receiver.
+/// The slices of every action. `here` is on the track of its queue at the rank on which it starts.
+/// `there`, for moves between ranks, is on the track of the receiver.
 ///
-/// Per queue, in list order: starts do not decrease; a slice ends where the next one of its track
-/// starts, if not before (several sends of a channel may be in flight at once); a delivery is drawn
-/// from the start of its move, or the delivery before it, to its arrival. So a move's delivery
-/// never starts before its send, which a flow arrow between the two needs.
+/// The starts of a queue do not decrease in list order. A slice ends at the latest when the next
+/// slice of its track starts, because several sends of a channel may be in flight at once. The
+/// slice of a delivery starts with its move, or at the end of the delivery before it, and ends with
+/// its arrival. It never starts before its send, as a flow arrow between the two requires.
 struct Slices {
   std::vector<Slice> here;
   std::vector<Slice> there;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// SvgWriter: appends the few SVG elements that our pictures consist of.
+/// SvgWriter: appends the SVG elements that pictures consist of.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace heddle::inline v0::trace::impl {
 
-/// `raw` as XML text or attribute value. Characters that XML 1.0 excludes become '?'.
+/// Returns `raw` as XML text or attribute value. Characters that XML 1.0 excludes become '?'.
 [[nodiscard]] inline std::string xml(std::string_view raw) {
   std::string out;
   for (const char c : raw) {
@@ -39,11 +39,12 @@ struct Box {
   double height = 0;
 };
 
-/// Width of text in pixels, for a font whose glyphs are about 0.58 em wide.
+/// Returns the width of text in pixels, for a font whose glyphs are about 0.58 em wide.
 [[nodiscard]] constexpr double text_width(std::size_t characters, double size) noexcept {
   return static_cast<double>(characters) * size * 0.58;
 }
 
+/// The writer of one SVG document.
 class SvgWriter {
  public:
   void open(std::string_view element, std::string_view attributes) {
@@ -51,7 +52,7 @@ class SvgWriter {
   }
   void close(std::string_view element) { m_out.append("</").append(element).append(">\n"); }
 
-  /// `title` is what a browser shows at the pointer; empty: nothing.
+  /// Appends a rectangle. A browser shows `title`, if it is not empty, at the pointer.
   void rect(const Box& box, std::string_view attributes, std::string_view title = {}) {
     m_out += "<rect";
     number("x", box.x);
@@ -73,13 +74,13 @@ class SvgWriter {
     attribute(attributes);
     m_out += "/>\n";
   }
-  /// `commands` as SVG has them, "M0,1H2V3Z".
+  /// Appends a path of SVG commands, such as "M0,1H2V3Z".
   void path(std::string_view commands, std::string_view attributes) {
     m_out.append("<path d=\"").append(commands).append("\"");
     attribute(attributes);
     m_out += "/>\n";
   }
-  /// `y` is the base line.
+  /// Appends text; `y` is the base line.
   void text(double x, double y, std::string_view content, std::string_view attributes = {}) {
     m_out += "<text";
     number("x", x);

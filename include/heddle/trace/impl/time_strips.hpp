@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// TimeStrips: a timeline in characters to scale, a line per rank, cut into bands if it is too long
-/// for the names of its actions.
+/// TimeStrips: draws a timeline to scale in characters, with a line per rank. It is cut into bands
+/// if it is too long for the names of its actions.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@
 
 namespace heddle::inline v0::trace::impl {
 
-/// A letter per kind.
+/// Returns the letter of a kind.
 [[nodiscard]] constexpr char letter(Kind kind) noexcept {
   constexpr char letters[kind_count + 1] = "FIWBm+cgux";
   return letters[static_cast<std::size_t>(kind)];
@@ -29,11 +29,12 @@ namespace heddle::inline v0::trace::impl {
 /// The lines of to_grid(timeline).
 class TimeStrips {
  public:
-  /// Lines of `columns` characters, `bands` for each rank, one after the other in time.
+  /// A drawing: bands that follow each other in time, each with a line of `columns` characters per
+  /// rank.
   struct Drawing {
     std::size_t columns = 0;
-    std::vector<std::vector<std::string>> bands = {};  ///< the lines of the ranks in each band
-    bool all_named = false;  ///< every F, B, I and W that takes time has its name somewhere
+    std::vector<std::vector<std::string>> bands = {};  ///< the lines of the ranks of each band
+    bool all_named = false;  ///< every F, B, I and W that takes time shows its name
   };
 
   explicit TimeStrips(const Timeline& timeline)
@@ -57,12 +58,13 @@ class TimeStrips {
     }
   }
 
-  /// A single band if all names fit, else as few as they fit into, at most `most_bands`.
+  /// Returns a drawing with all names in as few bands as possible, at most `most_bands`, or
+  /// nothing.
   [[nodiscard]] std::optional<Drawing> named(std::size_t columns, std::size_t most_bands) const {
     const double needed = columns_for_names(0);
     for (std::size_t bands = 1; bands <= most_bands; ++bands) {
       if (static_cast<double>(bands * columns) < needed) continue;
-      // Narrower bands that are equally long are tried first: boxes often end where they do.
+      // Narrower bands of equal length are tried first, because boxes often end where they end.
       const auto even = static_cast<std::size_t>(std::ceil(needed / static_cast<double>(bands)));
       for (const std::size_t width : {bands == 1 ? columns : even, columns})
         if (Drawing drawing = draw(width, bands); drawing.all_named) return drawing;
@@ -70,7 +72,7 @@ class TimeStrips {
     return {};
   }
 
-  /// How many columns a single band needs for all names, if boxes do not overlap on a rank.
+  /// Returns the columns that a single band needs for all names, if boxes do not overlap on a rank.
   [[nodiscard]] std::optional<std::size_t> columns_of_one_band() const {
     for (const std::size_t spare : {0u, 1u}) {
       const double needed = columns_for_names(spare);
@@ -97,7 +99,7 @@ class TimeStrips {
   }
 
  private:
-  /// The time of a rank that an action covers, in seconds from the timeline's begin.
+  /// The time that an action covers on a rank, in seconds from the begin of the timeline.
   struct Box {
     ActionId id;
     Rank rank;
@@ -114,7 +116,7 @@ class TimeStrips {
     return m_schedule[box.id].kind <= Kind::backward && box.to > box.from;
   }
 
-  /// "F0", or "3F0" if ranks have several stages.
+  /// Returns "F0", or "3F0" if ranks have several stages.
   [[nodiscard]] std::string name(ActionId id) const {
     const Action& action = m_schedule[id];
     if (action.kind == Kind::update) return "u";
@@ -122,12 +124,13 @@ class TimeStrips {
     return staged ? text(action.stage, letter(action.kind), action.item)
                   : text(letter(action.kind), action.item);
   }
-  /// A name that begins with a number is kept apart from the one behind it.
+  /// Returns the characters that a name needs. A name that begins with a digit needs a space after
+  /// it.
   [[nodiscard]] std::size_t room_for(const std::string& name) const {
     return name.size() + (name[0] >= '0' && name[0] <= '9');
   }
 
-  /// The columns at which every box has room for its name and `spare` cells.
+  /// Returns the columns at which every box has room for its name and `spare` cells.
   [[nodiscard]] double columns_for_names(std::size_t spare) const {
     double columns = 0;
     for (const Box& box : m_boxes)
@@ -137,7 +140,7 @@ class TimeStrips {
     return std::ceil(columns * (1 - 1e-12));
   }
 
-  /// Returns the cells of every rank, each with the box that covers most of it.
+  /// Returns the cells of every rank. Each cell has the box that covers most of it.
   [[nodiscard]] std::vector<std::vector<Cell>> cover(std::size_t columns) const {
     std::vector<std::vector<Cell>> cells(static_cast<std::size_t>(m_schedule.ranks()),
                                          std::vector<Cell>(columns));
@@ -159,8 +162,8 @@ class TimeStrips {
     return cells;
   }
 
-  /// An action is its name, or its letter if there is no room for that, and dashes: `F0-B0---`. A
-  /// cell that is idle for more than half its time is a dot.
+  /// Returns the line of a row. An action is its name, or its letter if there is no room, and
+  /// dashes: `F0-B0---`. A cell that is idle for more than half of its time is a dot.
   [[nodiscard]] std::string line(const std::vector<Cell>& row, std::size_t from, std::size_t to,
                                  std::vector<char>& has_name) const {
     const auto at = [&](std::size_t c) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// TraceEvents: timelines as an array of Chrome trace events: processes, tracks, slices, flow
-/// arrows and counters.
+/// TraceEvents: writes timelines as an array of Chrome trace events: processes, tracks, slices,
+/// flow arrows and counters.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,15 +24,17 @@
 
 namespace heddle::inline v0::trace::impl {
 
+/// The writer of one array of events.
 class TraceEvents {
  public:
-  /// Appends to `out` the events of `timelines` timelines.
+  /// Constructs a writer that appends the events of `timelines` timelines to `out`.
   TraceEvents(std::string& out, std::size_t timelines) : m_out(out), m_timelines(timelines) {
     m_out += '[';
   }
   void close() { m_out += "\n]"; }
 
-  /// The `number`-th timeline, called `name`. The same rank of all timelines lies together.
+  /// Adds the `number`-th timeline, called `name`. The processes of a rank in all timelines are
+  /// neighbours.
   void add(std::string_view name, const Timeline& timeline, std::size_t number) {
     m_number = number;
     const Schedule& schedule = timeline.schedule();
@@ -48,12 +50,13 @@ class TraceEvents {
   }
 
  private:
-  /// Process and thread numbers begin at 1: viewers take 0 for the idle process of the system.
+  /// Returns the process number of a rank. Process and thread numbers begin at 1, because viewers
+  /// take 0 for the idle process of the system.
   [[nodiscard]] std::size_t process_of(Rank rank) const {
     return +rank * m_timelines + m_number + 1;
   }
 
-  /// One event; `fill(object)` appends what it has besides. Thread 0: it concerns the whole
+  /// Appends an event. `fill(object)` appends its further members. Thread 0 means the whole
   /// process.
   template <class Fill>
   void event(std::string_view name, std::string_view phase, std::size_t process, std::size_t thread,
@@ -71,8 +74,8 @@ class TraceEvents {
           [&](JsonObject& object) { JsonObject(object.value("args")).member(key, value); });
   }
 
-  /// A track for every end of a queue that has actions: local lanes, then sends, then receives,
-  /// then the groups of other ranks' lanes that take place here too.
+  /// Names a track for every end of a queue that has actions: first local lanes, then sends, then
+  /// receives, then the groups of other ranks' lanes that take place on the rank too.
   void name_tracks(const Schedule& schedule) {
     struct Track {
       std::tuple<Rank, int, Rank, Lane> order;  ///< rank, group, peer, lane
@@ -128,7 +131,7 @@ class TraceEvents {
       if (from == to) continue;
       add_flow("s", slices.here[i].start, process_of(from), m_here[queue]);
       add_slice(schedule, id, 1, slices.there[i], process_of(to), m_there[queue]);
-      // Right after its slice in the file: viewers bind an arrow to the slice they saw last.
+      // The event follows its slice directly, because viewers bind an arrow to the last slice.
       add_flow("f", slices.there[i].start, process_of(to), m_there[queue]);
       ++m_flows;
     }
@@ -160,8 +163,8 @@ class TraceEvents {
     });
   }
 
-  /// Adds the memory that every rank holds: in bytes, or in parts if the schedule has no sizes.
-  /// Parts of different roles are not added.
+  /// Adds counters of what every rank holds, in bytes, or in parts if the schedule has no sizes.
+  /// Parts of different roles are not added up.
   void add_counters(const Timeline& timeline) {
     const std::vector<MemoryUse> ranks = memory_use(timeline);
     const bool sized = std::any_of(ranks.begin(), ranks.end(),
@@ -178,7 +181,7 @@ class TraceEvents {
                    Seconds begin, bool sized) {
     for (std::size_t s = 0; s < curve.size(); ++s) {
       const Nanoseconds at = nanoseconds(curve[s].at - begin);
-      // What ends and begins at one time is one step to a viewer.
+      // Changes at the same time are one step for a viewer.
       if (s + 1 < curve.size() && nanoseconds(curve[s + 1].at - begin) == at) continue;
       event(name, "C", process, 0, [&](JsonObject& object) {
         object.microseconds("ts", at);
