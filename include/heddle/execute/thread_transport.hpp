@@ -3,30 +3,27 @@
 #pragma once
 
 /// @file
-/// ThreadTransport: ranks are threads of one process. For streaming pipelines in plain C++, and for
-/// running any Schedule without MPI. They share their memory.
+/// ThreadTransport: a transport whose ranks are threads of one process and share their memory. It
+/// serves streaming pipelines in plain C++, and runs any Schedule without MPI.
 
-#include <algorithm>
 #include <array>
 #include <atomic>
+#include <compare>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
-#include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/execute/exchange.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/transport.hpp>
 
@@ -34,8 +31,8 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Messages of one (source, destination, lane): a ring with one writer and one reader. The receiver
-/// copies straight out of the sender's memory, once.
+/// The messages of one (source, destination, lane): a ring with one writer and one reader. The
+/// receiver copies directly from the sender's memory, once.
 struct ThreadChannel {
   static constexpr std::size_t slots = 256;
   struct Message {
@@ -46,50 +43,34 @@ struct ThreadChannel {
   std::array<Message, slots> ring{};
   alignas(64) std::atomic<std::uint64_t> sent{0};      ///< written by the sender
   alignas(64) std::atomic<std::uint64_t> received{0};  ///< written by the receiver
-  /// Dekker's protocol for the end of the sender's memory: the receiver says that it copies and
-  /// then looks whether the memory is closed, the sender closes it and then waits out a copy.
+  /// Dekker's protocol for the end of the sender's memory. The receiver announces that it copies
+  /// and then checks whether the memory is closed. The sender closes it and then waits until a copy
+  /// ends.
   alignas(64) std::atomic<bool> copying{false};
   std::atomic<bool> closed{false};
 };
 
 }  // namespace impl
 
-/// What the ranks of one process share.
+/// The state that the ranks of one process share.
 class ThreadHub {
  public:
-  /// For so many ranks. @throws contract_error for none.
-  explicit ThreadHub(int ranks) : m_ranks(ranks) {
-    expects(ranks >= 1, [&] {
-      return Complaint{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
-    });
-  }
+  /// Constructs the hub of `ranks` ranks. @throws contract_error if there are none.
+  explicit ThreadHub(int ranks);
 
-  /// Number of ranks.
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return m_ranks; }
 
  private:
   friend class ThreadTransport;
 
-  impl::ThreadChannel& channel(Rank from, Rank to, Lane lane) {
-    const std::scoped_lock lock(m_mutex);
-    auto& channel = m_channels[{from, to, lane}];
-    if (!channel) channel = std::make_unique<impl::ThreadChannel>();
-    return *channel;
-  }
+  impl::ThreadChannel& channel(Rank from, Rank to, Lane lane);
 
   using Blocks = std::vector<std::shared_ptr<std::byte>>;  // of every rank
 
-  /// Puts a rank's block among those of the `number`-th share. Blocks whose ranks have not all come
-  /// stay here, so that a rank that gives up takes nothing from one that looks.
-  std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block) {
-    const std::scoped_lock lock(m_mutex);
-    auto& [blocks, come] = m_blocks[number];
-    if (!blocks) blocks = std::make_shared<Blocks>(static_cast<std::size_t>(m_ranks));
-    (*blocks)[+rank] = std::move(block);
-    const auto found = blocks;
-    if (++come == m_ranks) m_blocks.erase(number);
-    return found;
-  }
+  /// Adds a rank's block to the blocks of the `number`-th share. The hub keeps them until all ranks
+  /// have added theirs, so that a rank that fails takes no memory from another one.
+  std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block);
 
   struct Key {
     Rank from, to;
@@ -105,12 +86,12 @@ class ThreadHub {
   Abort m_abort;
 };
 
-/// One rank's end. Used by one thread; models Transport.
+/// One rank's end of the transport. One thread uses it. It models Transport.
 class ThreadTransport {
   struct End {
     impl::ThreadChannel* channel;
     std::deque<impl::ThreadChannel::Message> waiting;  ///< sends that found the ring full
-    std::deque<std::pair<std::byte*, Bytes>> posted;   ///< receives that no message has met
+    std::deque<std::pair<std::byte*, Bytes>> posted;   ///< receives that no message has matched
     Rank peer;
     Lane lane;
     bool sends;
@@ -118,7 +99,7 @@ class ThreadTransport {
   };
 
  public:
-  /// Stands for a message until `test` has said true. Copies stand for the same one.
+  /// Refers to a message until `test` has returned true. Copies refer to the same message.
   class Request {
    public:
     Request() = default;
@@ -126,23 +107,19 @@ class ThreadTransport {
    private:
     friend class ThreadTransport;
     End* m_end = nullptr;
-    std::uint64_t m_number =
-        0;  ///< complete when so many messages of the channel have been received
+    /// The request is complete when so many messages of the channel have been received.
+    std::uint64_t m_number = 0;
   };
 
-  /// The end of `rank`. The hub outlives it. @throws contract_error for a rank that is not there.
-  ThreadTransport(ThreadHub& hub, Rank rank) : m_hub(&hub), m_rank(rank) {
-    expects(+rank < static_cast<std::size_t>(hub.size()), [&] {
-      return Complaint{"heddle::ThreadTransport", "the hub has no such rank",
-                       text("rank ", rank, " of ", hub.size())};
-    });
-  }
+  /// Constructs the end of `rank`. The hub must outlive it.
+  /// @throws contract_error if the hub has no such rank.
+  ThreadTransport(ThreadHub& hub, Rank rank);
   ThreadTransport(const ThreadTransport&) = delete;
   ThreadTransport& operator=(const ThreadTransport&) = delete;
 
-  /// This thread's rank.
+  /// Returns this thread's rank.
   [[nodiscard]] Rank rank() const noexcept { return m_rank; }
-  /// Number of ranks.
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return m_hub->size(); }
 
   /// Starts a message to `peer`; see Transport.
@@ -153,65 +130,37 @@ class ThreadTransport {
     return request(end);
   }
 
-  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
+  /// Starts the receive of a message of exactly `bytes` bytes from `peer`; see Transport.
   Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     End& end = find(peer, lane, false);
     end.posted.emplace_back(data, bytes);
     return request(end);
   }
 
-  /// Whether it is complete; furthers all others. @throws communication_error for unequal sizes.
+  /// Returns true if the message is complete, and makes progress on all others.
+  /// @throws communication_error if a message and its receive have different sizes.
   [[nodiscard]] bool test(Request& request) {
     progress();
     return request.m_end == nullptr ||
            request.m_end->channel->received.load(std::memory_order_acquire) >= request.m_number;
   }
 
-  /// Gives the memory of an unfinished operation back; see Transport.
-  void cancel(Request& request) {
-    End* const end = std::exchange(request, {}).m_end;
-    if (end == nullptr) return;
-    if (end->sends) {
-      end->channel->closed.store(true);
-      while (end->channel->copying.load()) std::this_thread::yield();
-    }
-    end->waiting.clear();
-    end->posted.clear();
-  }
+  /// Cancels an unfinished operation, whose memory is free afterwards; see Transport.
+  void cancel(Request& request);
 
-  /// All are of one domain; see SharesMemory.
+  /// Returns the domain of every rank: all are in one; see SharesMemory.
   [[nodiscard]] std::vector<std::uint32_t> domains() const {
     return std::vector<std::uint32_t>(static_cast<std::size_t>(size()), 0);
   }
-  /// A block of memory for every rank; see SharesMemory.
-  [[nodiscard]] SharedBlocks share(Bytes bytes) {
-    static constexpr std::align_val_t alignment{64};
-    const Bytes whole = std::max<Bytes>(bytes, 1);
-    std::shared_ptr<std::byte> mine(static_cast<std::byte*>(::operator new(whole, alignment)),
-                                    [](std::byte* old) { ::operator delete(old, alignment); });
-    std::memset(mine.get(), 0, whole);
-    // Everyone keeps all blocks: a rank may read what another one has left already.
-    const auto blocks = m_hub->put(m_shares++, m_rank, std::move(mine));
-    static_cast<void>(all_gather(*this, {}));  // all have put theirs
-    SharedBlocks shared{{}, blocks};
-    for (const std::shared_ptr<std::byte>& block : *blocks) shared.of.push_back(block.get());
-    return shared;
-  }
+  /// Allocates a block of memory for every rank; see SharesMemory.
+  [[nodiscard]] SharedBlocks share(Bytes bytes);
 
-  /// Tells every other rank, once; see Transport.
-  void abort(const Abort& abort) {
-    const std::scoped_lock lock(m_hub->m_mutex);
-    if (m_hub->m_aborted.load()) return;
-    m_hub->m_abort = abort;
-    m_hub->m_aborted.store(true);
-  }
-
-  /// What another rank has told, if one has; see Transport.
+  /// Tells every other rank of a failure, once; see Transport.
+  void abort(const Abort& abort);
+  /// Returns the failure of another rank, if there is one; see Transport.
   [[nodiscard]] std::optional<Abort> aborted() {
     if (!m_hub->m_aborted.load()) return std::nullopt;
-    const std::scoped_lock lock(m_hub->m_mutex);
-    if (m_hub->m_abort.rank == m_rank) return std::nullopt;
-    return m_hub->m_abort;
+    return told();
   }
 
  private:
@@ -225,14 +174,13 @@ class ThreadTransport {
   End& find(Rank peer, Lane lane, bool sends) {
     for (const auto& end : m_ends)
       if (end->peer == peer && end->lane == lane && end->sends == sends) return *end;
-    expects(+peer < static_cast<std::size_t>(size()), [&] {
-      return Complaint{"heddle::ThreadTransport", "no such peer",
-                       text("rank ", peer, " of ", size())};
-    });
-    auto& channel = sends ? m_hub->channel(m_rank, peer, lane) : m_hub->channel(peer, m_rank, lane);
-    m_ends.push_back(std::make_unique<End>(End{&channel, {}, {}, peer, lane, sends, 0}));
-    return *m_ends.back();
+    return connect(peer, lane, sends);
   }
+
+  /// Returns a new end of a channel.
+  End& connect(Rank peer, Lane lane, bool sends);
+  /// Returns the Abort that the hub has, unless it is that of this rank.
+  [[nodiscard]] std::optional<Abort> told();
 
   void progress() {
     for (const auto& end : m_ends) {
@@ -241,84 +189,35 @@ class ThreadTransport {
     }
   }
 
-  static void push(End& end) {
-    auto& channel = *end.channel;
-    std::uint64_t sent = channel.sent.load(std::memory_order_relaxed);
-    while (!end.waiting.empty() &&
-           sent - channel.received.load(std::memory_order_acquire) < channel.slots) {
-      channel.ring[sent % channel.slots] = end.waiting.front();
-      end.waiting.pop_front();
-      channel.sent.store(++sent, std::memory_order_release);
-    }
-  }
-
-  void pull(End& end) {
-    auto& channel = *end.channel;
-    std::uint64_t received = channel.received.load(std::memory_order_relaxed);
-    while (!end.posted.empty() && received < channel.sent.load(std::memory_order_acquire)) {
-      const auto [source, sent_bytes] = channel.ring[received % channel.slots];
-      const auto [target, bytes] = end.posted.front();
-      if (sent_bytes != bytes)
-        throw communication_error({text("heddle::ThreadTransport, rank ", m_rank),
-                                   "a message has another size than its receive",
-                                   text("from rank ", end.peer, ", lane ", end.lane, ": sent ",
-                                        sent_bytes, " bytes, expected ", bytes)});
-      channel.copying.store(true);
-      const bool closed = channel.closed.load();
-      if (!closed && bytes != 0) std::memcpy(target, source, bytes);
-      channel.copying.store(false);
-      if (closed) return;
-      end.posted.pop_front();
-      channel.received.store(++received, std::memory_order_release);
-    }
-  }
+  /// Moves sends that found the ring full into it.
+  static void push(End& end);
+  /// Copies the messages that have arrived and meet a receive.
+  void pull(End& end);
 
   ThreadHub* m_hub;
   Rank m_rank;
   std::vector<std::unique_ptr<End>> m_ends;
-  std::size_t m_shares = 0;  ///< calls of share()
+  std::size_t m_shares = 0;  ///< the number of calls of share()
 };
 static_assert(SharesMemory<ThreadTransport>);
 
-/// Runs `body(ThreadTransport&)` on `ranks` threads, one per rank, and waits for all of them. Where
-/// one throws, the others are told (see Transport::abort); the error of the rank that failed first
-/// is rethrown.
+namespace impl {
+
+/// Does the work of heddle::run_threads().
+void run_threads(int ranks, const std::function<void(ThreadTransport&)>& body);
+
+}  // namespace impl
+
+/// Runs `body(ThreadTransport&)` on `ranks` threads, one per rank, and waits for all of them. If
+/// one of them throws, the others are told (see Transport::abort). Then the error of the rank that
+/// failed first is thrown again.
 template <std::invocable<ThreadTransport&> Body>
 void run_threads(int ranks, Body&& body) {
-  ThreadHub hub(ranks);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  std::atomic<int> first{-1};
-  std::vector<std::thread> threads;
-  const auto start = [&](int r) {
-    threads.emplace_back([&, r] {
-      ThreadTransport transport(hub, Rank{r});
-      const auto failed = [&](const char* reason) {
-        errors[static_cast<std::size_t>(r)] = std::current_exception();
-        int nobody = -1;
-        if (!transport.aborted()) first.compare_exchange_strong(nobody, r);
-        transport.abort({Rank{r}, "its body", reason});
-      };
-      try {
-        body(transport);
-      } catch (const std::exception& error) {
-        failed(error.what());
-      } catch (...) {
-        failed("unknown exception");
-      }
-    });
-  };
-  try {
-    for (int r = 0; r < ranks; ++r) start(r);
-  } catch (const std::exception& error) {  // no more threads: those that run are told
-    const Rank missing{threads.size()};
-    ThreadTransport(hub, missing).abort({missing, "its start", error.what()});
-    for (std::thread& thread : threads) thread.join();
-    throw;
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (first >= 0) std::rethrow_exception(errors[static_cast<std::size_t>(first.load())]);
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  impl::run_threads(ranks, [&body](ThreadTransport& transport) { body(transport); });
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/thread_transport.ipp>
+#endif
