@@ -3,10 +3,9 @@
 #pragma once
 
 /// @file
-/// What a cast action does: elements of one buffer as elements of another's type, in the form of a
-/// Codec where one of them is a message at a cut.
+/// cast(): performs a cast action. It converts the elements of one buffer to the type of another. If
+/// one of them is a message at a cut, it has the form of a Codec.
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/encoded.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>
 
@@ -25,26 +24,19 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// What a Codec may make of a wide type.
+/// Returns true if a Codec may encode elements of type `wide` as `type`.
 [[nodiscard]] inline bool is_narrow(Scalar type, Scalar wide) {
   return type >= Scalar::f16 || (type == Scalar::f32 && wide == Scalar::f64);
 }
 
-[[nodiscard]] inline bool has_doubles(const Task& task) {
-  return task.schedule()[task.uses()[0].buffer].type == Scalar::f64 ||
-         task.schedule()[task.uses()[1].buffer].type == Scalar::f64;
-}
+/// Returns true if one of the two buffers of a task has elements of type double.
+[[nodiscard]] bool has_doubles(const Task& task);
 
-[[nodiscard]] inline Complaint bad_cast(const Task& task, const char* what) {
-  const BoundUse& from = task.uses()[0];
-  const BoundUse& into = task.uses()[1];
-  return {text("heddle::cast, ", task.stage(), task.kind(), task.item()), what,
-          text(from.bytes, " bytes of ", task.schedule()[from.buffer].type, ", ", into.bytes,
-               " of ", task.schedule()[into.buffer].type)};
-}
+/// Returns the complaint `what` about the buffers of a task.
+[[nodiscard]] Complaint bad_cast(const Task& task, const char* what);
 
-/// Calls `visit(encoded, offset)` for the encoded part or parts of use `narrow` of a task, where
-/// `offset` is that of the wide elements in their use, in bytes. Parts without scales are one.
+/// Calls `visit(encoded, offset)` for every encoded part of use `narrow` of a task. `offset` is the
+/// offset of the wide elements in their use, in bytes. Parts without scales count as one part.
 template <class Visit>
 void for_encoded(const Task& task, std::size_t narrow, std::size_t wide, Visit&& visit) {
   const Schedule& schedule = task.schedule();
@@ -96,11 +88,11 @@ void encode_or_decode(const Task& task, bool encodes, Run& run) {
 
 }  // namespace impl
 
-/// Performs a cast task that cast_at_cut() has made: calls `run(body)` for each piece of it, in
-/// order, where `body(i)` for every i < body.message.calls() is its work, in any order. Between
-/// elements of type Wide, float or double, and one of the narrower f32, f16, bf16, f8e4m3, f8e5m2
-/// and i8.
-/// @throws contract_error for other types, or buffers of different numbers of elements.
+/// Performs a cast task that cast_at_cut() has made. It calls `run(body)` for each piece of the
+/// task, in order. `run` must call `body(i)` for every i < body.message.calls(), in any order. The
+/// cast is between elements of type Wide (float or double) and a narrower type: f32, f16, bf16,
+/// f8e4m3, f8e5m2 or i8.
+/// @throws contract_error for other types, or if the buffers have different numbers of elements.
 template <std::floating_point Wide, class Run>
 void cast(const Task& task, Run&& run) {
   const Scalar source = task.schedule()[task.uses()[0].buffer].type;
@@ -111,25 +103,23 @@ void cast(const Task& task, Run&& run) {
           [&] { return impl::bad_cast(task, "no codec converts between these types"); });
   impl::encode_or_decode<Wide>(task, encodes, run);
 }
-/// Likewise, with double where one of the buffers has it, else with float.
+/// Performs a cast task with Wide = double if one of the buffers has elements of type double, else
+/// with float.
 template <class Run>
 void cast(const Task& task, Run&& run) {
   impl::has_doubles(task) ? cast<double>(task, run) : cast<float>(task, run);
 }
 
-/// Which of the two uses of a combine task is merged into the other: the one that it only reads.
-[[nodiscard]] inline std::size_t merged_use(const Task& task) {
-  return task.uses()[0].access == Access::read ? 0 : 1;
-}
+/// Returns the number of the use of a combine task that is merged into the other use: the one that
+/// the task only reads.
+[[nodiscard]] std::size_t merged_use(const Task& task);
 
-/// True for a combine task that reads a message as it was received, in the form of a Codec.
-[[nodiscard]] inline bool combines_encoded(const Task& task) {
-  const Buffer& from = task.schedule()[task.uses()[0].buffer];
-  return task.kind() == Kind::combine && from.type != task.schedule()[task.uses()[1].buffer].type;
-}
+/// Returns true for a combine task that reads a message as it was received, in the form of a Codec.
+[[nodiscard]] bool combines_encoded(const Task& task);
 
-/// Performs such a task by `reduction.join(into, number)` on elements of type Wide, decoding and
-/// merging in one pass, in either order, for numbers commute; `run` is that of cast().
+/// Performs a combine task of which combines_encoded() is true, by `reduction.join(into, number)` on
+/// elements of type Wide. It decodes and merges in one pass. The order of the two operands does not
+/// matter, because the reduction is commutative. `run` is called as by cast().
 /// @throws contract_error as cast() does.
 template <std::floating_point Wide, class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
@@ -143,24 +133,26 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
     run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset), reduction});
   });
 }
-/// Likewise, with double where one of the buffers has it, else with float.
+/// Performs such a task with Wide = double if one of the buffers has elements of type double, else
+/// with float.
 template <class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
   impl::has_doubles(task) ? combine_encoded<double>(task, reduction, run)
                           : combine_encoded<float>(task, reduction, run);
 }
 
-/// A `run` for cast() and combine_encoded(): a plain loop.
+/// A `run` for cast() and combine_encoded() that is a plain loop.
 struct RunOnHost {
-  /// All calls of `body`, one after another.
+  /// Makes all calls of `body`, one after another.
   template <class Body>
   void operator()(const Body& body) const {
     for (std::size_t call = 0; call < body.message.calls(); ++call) body(call);
   }
 };
 
-/// The number `from` as an Into. To integers it rounds toward zero, as `static_cast` does; numbers
-/// beyond the range become the end of it that is nearer, NaN becomes 0.
+/// Returns the number `from` as an Into. A conversion to an integer rounds toward zero, as
+/// `static_cast` does. A number beyond the range becomes the nearest end of the range, and NaN
+/// becomes 0.
 template <class Into, class From>
 [[nodiscard]] constexpr Into saturating_cast(From from) noexcept {
   if constexpr (std::integral<Into> && std::floating_point<From>) {
@@ -172,47 +164,23 @@ template <class Into, class From>
     return static_cast<Into>(from);
   } else if constexpr (std::integral<Into>) {
     using Limits = std::numeric_limits<Into>;
-    return static_cast<Into>(
-        std::clamp<std::int64_t>(from, std::int64_t{Limits::min()}, std::int64_t{Limits::max()}));
+    constexpr std::int64_t least = Limits::min();
+    constexpr std::int64_t most = Limits::max();
+    const std::int64_t whole = from;
+    return static_cast<Into>(whole < least ? least : most < whole ? most : whole);
   } else {
     return static_cast<Into>(from);
   }
 }
 
-/// Performs a cast task by a plain loop. For handlers whose buffers are host memory. Messages of
-/// cast_at_cut() have the form of their Codec; numbers of 4 and 8 bytes are cast to each other as
-/// saturating_cast() does.
+/// Performs a cast task by a plain loop, for handlers whose buffers are host memory. Messages of
+/// cast_at_cut() have the form of their Codec. Numbers of 4 and 8 bytes are converted to each other
+/// as by saturating_cast().
 /// @throws contract_error for buffers of type byte, or of different numbers of elements.
-inline void cast_on_host(const Task& task) {
-  const BoundUse& from = task.uses()[0];
-  const BoundUse& into = task.uses()[1];
-  const Scalar source = task.schedule()[from.buffer].type;
-  const Scalar target = task.schedule()[into.buffer].type;
-  const auto is_plain = [](Scalar type) { return type != Scalar::byte && type < Scalar::f16; };
-  expects(source != Scalar::byte && target != Scalar::byte,
-          [&] { return impl::bad_cast(task, "bytes have no values to cast"); });
-  const bool plain = is_plain(source) && is_plain(target) && task.uses().size() == 2 &&
-                     from.access == Access::read;
-  if (!plain) return cast(task, RunOnHost{});
-  expects(from.bytes / size_of(source) == into.bytes / size_of(target), [&] {
-    return impl::bad_cast(task, "the two buffers have different numbers of elements");
-  });
-  const auto typed = [&](Scalar type, auto&& call) {
-    switch (type) {
-      case Scalar::f32: return call(float{});
-      case Scalar::f64: return call(double{});
-      case Scalar::i32: return call(std::int32_t{});
-      default: return call(std::int64_t{});
-    }
-  };
-  typed(source, [&]<class From>(From) {
-    typed(target, [&]<class Into>(Into) {
-      const auto* const in = reinterpret_cast<const From*>(from.data);
-      auto* const out = reinterpret_cast<Into*>(into.data);
-      for (std::size_t i = 0; i < into.bytes / sizeof(Into); ++i)
-        out[i] = saturating_cast<Into>(in[i]);
-    });
-  });
-}
+void cast_on_host(const Task& task);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/cast.ipp>
+#endif

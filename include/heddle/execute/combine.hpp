@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What a combine action does: sums of buffers in the element type that the Schedule states, and
-/// joins of records.
+/// combine(): performs a combine action. It adds buffers in the element type that the Schedule
+/// states, or joins records.
 
 #include <concepts>
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/cast.hpp>
@@ -19,11 +20,11 @@
 
 namespace heddle::inline v0 {
 
-/// Calls `add(from, into, count)` with the memory of a combine task as elements of its buffers'
-/// type: `from[i]` is to be added to `into[i]`, i < count. `into` is the one of its two uses that
-/// is updated.
-/// @throws contract_error for bytes and for types of storage only, which cannot be added, and for
-///         records, which combine_records() joins.
+/// Calls `add(from, into, count)` with the memory of a combine task as elements of the type of its
+/// buffers. `add` adds `from[i]` to `into[i]` for every i < count. `into` is the use that the task
+/// updates.
+/// @throws contract_error for bytes and for types of storage only, because they cannot be added, and
+///         for records, because combine_records() joins them.
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
@@ -51,11 +52,8 @@ void combine(const Task& task, Add&& add) {
                         "the buffer's elements cannot be added", text("type ", type)});
 }
 
-/// True for a combine task whose values are records: Buffer::record elements each.
-[[nodiscard]] inline bool combines_records(const Task& task) {
-  return task.kind() == Kind::combine &&
-         task.schedule()[task.uses()[1 - merged_use(task)].buffer].record != 0;
-}
+/// Returns true for a combine task whose values are records: Buffer::record elements each.
+[[nodiscard]] bool combines_records(const Task& task);
 
 /// Calls `join(from, into, length)` for every record of a combine task, in the order of the memory:
 /// it replaces the `length` elements at `into` by the join of these with the `length` elements at
@@ -91,13 +89,12 @@ void combine_records(const Task& task, Join&& join) {
     join(next, joined, length);
 }
 
-/// Performs a combine task by a plain loop. For handlers whose buffers are host memory. A message
-/// in the form of a Codec is decoded and added in one pass.
-inline void combine_on_host(const Task& task) {
-  if (combines_encoded(task)) return combine_encoded(task, AddNumber{}, RunOnHost{});
-  combine(task, []<class T>(const T* from, T* into, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) into[i] += from[i];
-  });
-}
+/// Performs a combine task by a plain loop, for handlers whose buffers are host memory. A message in
+/// the form of a Codec is decoded and added in one pass.
+void combine_on_host(const Task& task);
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/combine.ipp>
+#endif

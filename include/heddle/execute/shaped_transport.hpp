@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// ShapedTransport: another transport behind links of chosen rate and delay and ports of ranks,
-/// which may change while it runs. For trying on any machine what a program does on a slow network.
+/// ShapedTransport: another transport behind links of chosen rate and delay and behind ports of
+/// ranks, which may change while it runs. It shows on any machine how a program behaves on a slow
+/// network.
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,6 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -20,6 +20,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -30,113 +31,96 @@
 
 namespace heddle::inline v0 {
 
-/// What a ShapedTransport makes of its links and ports.
+/// The links and ports that a ShapedTransport imitates.
 struct Shape {
-  /// The link from `from` to `to` at the time `now`; the sending rank asks once a message.
+  /// Returns the link from `from` to `to` at the time `now`. The sending rank calls it once per
+  /// message.
   std::function<Link(Rank from, Rank to, Seconds now)> link;
-  /// What all messages of `rank` to and from others share at the time `time`. A rank asks for its
-  /// own: once for each message that it sends, at that time, and once for each that it receives,
-  /// with the time when the first byte comes. Empty: nothing is shared.
+  /// Returns the ports that all messages of `rank` to and from others share at the time `time`. A
+  /// rank calls it for itself: once for each message that it sends, at that time, and once for each
+  /// message that it receives, with the time when the first byte arrives. If it is empty, nothing
+  /// is shared.
   std::function<Ports(Rank rank, Seconds time)> ports = nullptr;
-  /// One clock for all ranks; steady_seconds() is that on one host.
+  /// Returns the time of a clock common to all ranks, such as steady_seconds() on one host.
   std::function<Seconds()> now = steady_seconds;
-  /// A link takes messages at once and keeps them until it carries them; else the sender's memory
-  /// is not free before the link has carried the message, as where a blocking send returns then.
+  /// If true, a link accepts messages at once and buffers them until it carries them. If false, the
+  /// sender's memory is not free before the link has carried the message, as for a blocking send.
   bool buffers = true;
 };
 
-/// The links of `machine` and, where its ranks have them, their ports: a schedule takes over this
-/// shape what simulate() says of it on that Machine, but for what ShapedTransport tells.
-/// @throws contract_error where messages share more than ports of ranks: those of a node, a line.
-[[nodiscard]] inline Shape shape_of(Machine machine) {
-  const auto all = std::make_shared<const Machine>(std::move(machine));
-  const auto ports = [all](Rank rank, Seconds) {
-    return all->levels()[0].ranks == 1 ? all->ports(0, +rank) : Ports{};
-  };
-  bool shares = false;
-  const Rank end{all->ranks()};
-  for (Rank from; from < end; ++from)
-    for (Rank to; to < end; ++to) {
-      const bool out = from != to && ports(from, 0).out != Ports::unlimited;
-      const bool in = from != to && ports(to, 0).in != Ports::unlimited;
-      shares = shares || out || in;
-      const Route route = all->route(from, to, Lane{0});
-      // The ranks' own ports are the first on the way out and the last on the way in.
-      std::vector<SharedId> more(route.out.begin() + out, route.out.end());
-      more.insert(more.end(), route.in.begin(), route.in.end() - in);
-      expects(more.empty(), [&] {
-        return Complaint{"heddle::shape_of", "a shape has links and ports of ranks only",
-                         text("messages from rank ", from, " to ", to, " share '",
-                              all->shared()[+more[0]].name, "'")};
-      });
-    }
-  Shape shape;
-  shape.link = [all](Rank from, Rank to, Seconds) { return all->link(from, to); };
-  if (shares) shape.ports = ports;
-  return shape;
-}
+/// Returns the links of `machine`, and the ports of its ranks if they have any. Over this shape a
+/// schedule takes the time that simulate() predicts for it on that Machine, with the exceptions that
+/// ShapedTransport lists.
+/// @throws contract_error if messages share more than ports of ranks, such as ports of a node or a
+///         line.
+[[nodiscard]] Shape shape_of(Machine machine);
 
-/// A Transport over `T` that lets no message arrive before its link would have carried it.
+/// A Transport over `T` in which no message arrives before its link would have carried it.
 ///
-/// A link carries one message after another, whatever their lanes: each occupies it from the time
-/// when it was sent, or the link is free, for bytes / bandwidth, and arrives `latency` later, but
-/// no sooner than the one before it. A message meets the link as it was when it was sent. What the
-/// inner transport takes runs meanwhile and is not added: shape links slower than it.
+/// A link carries one message after another, whatever their lanes. Each message occupies the link
+/// for bytes / bandwidth, from the time when it was sent or the link is free. It arrives `latency`
+/// later, but not before the message ahead of it. The properties of the link are those at the time
+/// when the message was sent. The time of the inner transport overlaps and is not added, so shape
+/// links that are slower than it.
 ///
-/// Where the shape has ports, a message to another rank first passes the sender's way out, one
-/// message after another in the order sent, to whomever they go, and after its link the receiver's
-/// way in, one after another in the order in which their first bytes come, at equal times as their
-/// receives were posted. It keeps each for its bytes / bandwidth, and its bytes follow: it is at
-/// the link as soon as it is served at the way out, and at the way in a latency after it is served
-/// at the link. Of several ways lane l takes number l % count. A message meets a port as it was
-/// when it came there.
+/// If the shape has ports, a message to another rank first passes the sender's way out, then its
+/// link, and then the receiver's way in. The way out serves messages in the order in which they were
+/// sent, whatever their destinations. The way in serves them in the order in which their first bytes
+/// arrive; at equal times it uses the order in which their receives were posted. A way serves each
+/// message for its bytes / bandwidth, and its bytes follow: it is at the link as soon as the way out
+/// begins to serve it, and at the way in a latency after the link begins to serve it. If there are
+/// several ways, lane l uses way l % count. The properties of a port are those at the time when the
+/// message reached it.
 ///
-/// That is what simulate() makes of such a Machine, but for three things:
+/// simulate() predicts the same times for such a Machine, with three exceptions:
 ///
-/// - Messages of a pair share one link whatever their lanes; there each lane has its own.
-/// - A message passes the way out in its turn also while its link carries the one before it, and
-///   waits for the link then. There it comes to the way out when its link is free.
-/// - A receiver serves those messages that it knows of. One whose receive is posted after it came,
-///   or whose time is here later than it would be itself, is served after those that were served
-///   before, though the way in may have been free for it.
+/// - All messages of a pair share one link, whatever their lanes. In simulate() each lane has its
+///   own link.
+/// - A message passes the way out when it is its turn, even while its link still carries the one
+///   before it, and then waits for the link. In simulate() it reaches the way out when its link is
+///   free.
+/// - A receiver serves the messages that it knows of. If the receive of a message is posted after
+///   the message arrived, or the header of a message arrives later than the message would, this
+///   message is served after those that were served before, even if the way in was free for it.
 ///
-/// The receiver's `test` is false until the message has arrived. The sender's memory is free as
-/// soon as the inner transport says so, so a slow link holds up nobody who does not wait for it,
-/// unless it has no buffers (see Shape). The times of arrival travel ahead as a message of their
-/// own: the inner transport sees two for each.
+/// The receiver's `test` returns false until the message has arrived. The sender's memory is free as
+/// soon as the inner transport reports it. So a slow link delays only ranks that wait for it, unless
+/// it has no buffers (see Shape). The times of arrival travel ahead as a message of their own, so
+/// the inner transport sees two messages for each one.
 template <Transport T>
 class ShapedTransport {
   static constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
 
-  /// What goes ahead of a message: when it is at the other end of its link.
+  /// The header that travels ahead of a message: when it is at the other end of its link.
   struct Arrival {
     Seconds head = 0;  ///< its first byte
     Seconds last = 0;  ///< all of it
   };
-  /// One message under way. Lives in a slot of the transport that is used again.
+  /// A message in flight. It lies in a slot of the transport that is reused.
   struct Message {
-    Arrival arrival;       ///< which goes ahead
+    Arrival arrival;       ///< the header
     Seconds complete = 0;  ///< not before this time, at the sender
     typename T::Request ahead;
     typename T::Request body;
     bool receives = false;
-    // Of one that is received through a port:
-    bool coming = false;   ///< and has not been served
-    Seconds head = never;  ///< when its first byte is there, once the rank has learned it
+    // The members below are for messages that are received through a port.
+    bool coming = false;   ///< true until the way in has served it
+    Seconds head = never;  ///< when its first byte arrives, once this rank knows it
     Rank peer;
     Lane lane;
     Bytes bytes = 0;
   };
   /// The links to and from one rank.
   struct Road {
-    Seconds free = 0;  ///< from when on that to it carries the next message
-    Arrival arrival;   ///< there, of the last one
-    Seconds came = 0;  ///< here, the last one to pass the way in
+    Seconds free = 0;  ///< when the link to the rank can carry the next message
+    Arrival arrival;   ///< the arrival of the last message at the rank
+    Seconds came = 0;  ///< when the last message from the rank passed the way in
   };
   /// The ports of this rank in one direction.
   class Ways {
    public:
-    /// From when to when a message of `lane` that comes at `time` is at its one of `count`.
+    /// Returns the begin and the end of the passage of a message of `lane` that arrives at `time`
+    /// through its one of `count` ways.
     std::pair<Seconds, Seconds> pass(Seconds time, Lane lane, int count, Seconds occupancy) {
       const std::size_t way = +lane % static_cast<std::size_t>(count);
       m_free.resize(std::max(m_free.size(), way + 1));
@@ -147,14 +131,14 @@ class ShapedTransport {
     }
 
    private:
-    std::vector<Seconds> m_free;  ///< when each is
+    std::vector<Seconds> m_free;  ///< when each way is free
   };
 
  public:
-  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  /// Refers to a message until `test` has said true or `cancel` was called. Move-only.
   class Request {
    public:
-    /// No message: complete.
+    /// Refers to no message, and is complete.
     Request() = default;
     /// Leaves `other` without a message.
     Request(Request&& other) noexcept : m_message(std::exchange(other.m_message, nullptr)) {}
@@ -170,8 +154,9 @@ class ShapedTransport {
     Message* m_message = nullptr;
   };
 
-  /// Over `inner`, which outlives it and carries nothing else. All ranks have one.
-  /// @throws contract_error without a link or a clock.
+  /// Constructs the transport over `inner`, which must outlive it and carry nothing else. All ranks
+  /// construct one.
+  /// @throws contract_error if the shape has no link or no clock.
   ShapedTransport(T& inner, Shape shape)
       : m_inner(&inner),
         m_shape(std::move(shape)),
@@ -183,14 +168,14 @@ class ShapedTransport {
   ShapedTransport(const ShapedTransport&) = delete;
   ShapedTransport& operator=(const ShapedTransport&) = delete;
 
-  /// Of the inner transport.
+  /// Returns the rank in the inner transport.
   [[nodiscard]] Rank rank() const noexcept { return m_inner->rank(); }
-  /// Number of ranks.
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return m_inner->size(); }
 
   /// Starts a message to `peer`; see Transport.
-  /// @throws contract_error for a rank that is not there, and where the shape gives a link of
-  ///         negative latency or without bandwidth, or no port, or one without bandwidth.
+  /// @throws contract_error if there is no such rank, if the shape returns a link of negative
+  ///         latency or without bandwidth, or if it returns no port or one without bandwidth.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     const Arrival arrival = arrives(peer, lane, bytes);
     Message& message = take(false);
@@ -201,7 +186,7 @@ class ShapedTransport {
     return Request(&message);
   }
 
-  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
+  /// Starts the receive of a message of exactly `bytes` bytes from `peer`; see Transport.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     Message& message = take(true);
     message.ahead = m_inner->receive(peer, lane, header(message), sizeof message.arrival);
@@ -217,9 +202,10 @@ class ShapedTransport {
     return Request(&message);
   }
 
-  /// Whether it is complete, which a received message is not before it arrives, and a sent one
-  /// not before a link without buffers has carried it. Furthers all others.
-  /// @throws contract_error where the shape gives this rank no port, or one without bandwidth.
+  /// Returns true if the message is complete. A received message is not complete before it arrives,
+  /// and a sent one not before a link without buffers has carried it. The call makes progress on
+  /// all other messages.
+  /// @throws contract_error if the shape returns no port for this rank, or one without bandwidth.
   [[nodiscard]] bool test(Request& request) {
     Message* const message = request.m_message;
     if (message == nullptr) return true;
@@ -236,7 +222,7 @@ class ShapedTransport {
     return true;
   }
 
-  /// Gives the memory of an unfinished message back; see Transport.
+  /// Cancels an unfinished message, whose memory is free afterwards; see Transport.
   void cancel(Request& request) {
     Message* const message = std::exchange(request.m_message, nullptr);
     if (message == nullptr) return;
@@ -246,9 +232,9 @@ class ShapedTransport {
     m_free.push_back(message);
   }
 
-  /// Tells every other rank, once and at once: no link holds this up.
+  /// Tells every other rank of a failure, once. No link delays this.
   void abort(const Abort& abort) { m_inner->abort(abort); }
-  /// What another rank has told, if one has.
+  /// Returns the failure of another rank, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
 
  private:
@@ -258,10 +244,10 @@ class ShapedTransport {
     return reinterpret_cast<std::byte*>(&message.arrival);
   }
 
-  /// Whether a message from or to `peer` passes a port.
+  /// Returns true if a message from or to `peer` passes a port.
   [[nodiscard]] bool shares(Rank peer) const { return m_shape.ports && peer != rank(); }
 
-  /// When a message to `peer` that is sent now will be there.
+  /// Returns the arrival of a message to `peer` that is sent now.
   Arrival arrives(Rank peer, Lane lane, Bytes bytes) {
     expects(+peer < m_roads.size(), [&] {
       return Complaint{where, "no such peer", text("rank ", peer, " of ", size())};
@@ -273,7 +259,7 @@ class ShapedTransport {
                        text("latency ", link.latency, " s, bandwidth ", link.bandwidth,
                             " B/s from rank ", rank(), " to ", peer)};
     });
-    Seconds out = now, past = now;  // served at the way out, and done with it
+    Seconds out = now, past = now;  // when the way out begins and ends to carry the message
     if (shares(peer)) {
       const Ports ports = ports_at(now);
       std::tie(out, past) =
@@ -287,8 +273,8 @@ class ShapedTransport {
     return road.arrival;
   }
 
-  /// Lets the messages whose first byte is here pass the way in. The others wait: one that this
-  /// rank does not know of yet may come before them.
+  /// Lets the messages whose first byte has arrived pass the way in. The others wait, because a
+  /// message that this rank does not know yet may come before them.
   void serve() {
     const Seconds now = m_shape.now();
     for (Message* const message : m_coming)
@@ -331,9 +317,13 @@ class ShapedTransport {
   Shape m_shape;
   std::vector<Road> m_roads;  ///< by peer
   Ways m_out, m_in;
-  std::vector<Message*> m_coming;  ///< which wait for the way in, as their receives were posted
-  std::deque<Message> m_messages;  ///< every slot there is; addresses stay
-  std::vector<Message*> m_free;    ///< those that no message uses
+  std::vector<Message*> m_coming;  ///< messages that wait for the way in, in the order of their receives
+  std::deque<Message> m_messages;  ///< all slots; their addresses do not change
+  std::vector<Message*> m_free;    ///< the slots that no message uses
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/shaped_transport.ipp>
+#endif

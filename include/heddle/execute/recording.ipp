@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of recording.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/recording.hpp>
+#include <heddle/machine/machine.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_INLINE std::vector<impl::StepRecord> impl::step_records(const Program& program,
+                                                               std::span<const Stamp> stamps,
+                                                               const Clock& clock,
+                                                               Seconds offset) {
+  std::vector<StepRecord> mine;
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    const Step& step = program.steps[i];
+    if (step.does == Step::Does::settle) continue;  // of another rank's action
+    mine.push_back({step.action.value, step.does, clock.seconds(stamps[i].start) + offset,
+                    clock.seconds(stamps[i].end) + offset});
+  }
+  return mine;
+}
+
+HEDDLE_INLINE Timeline
+impl::merge_records(const Program& program,
+                    const std::vector<std::vector<StepRecord>>& everyone) {
+  std::vector<Span> spans(program.schedule.size());
+  std::vector<bool> seen(spans.size(), false);
+  for (const auto& records : everyone) {
+    for (const StepRecord& record : records) {
+      Span& span = spans[record.action];
+      if (record.does == Step::Does::receive) {
+        span.arrival = record.end;
+      } else if (record.does == Step::Does::send) {
+        span.start = record.start;
+        span.end = record.end;
+      } else {
+        const bool again = seen[record.action];
+        seen[record.action] = true;
+        span.start = again ? std::min(span.start, record.start) : record.start;
+        span.end = span.arrival = again ? std::max(span.end, record.end) : record.end;
+      }
+    }
+  }
+  for (std::size_t i = 0; i + 1 < spans.size(); ++i)
+    if (program.schedule[ActionId{i}].flags & flag::with_next) spans[i].arrival = spans[i + 1].end;
+  return {program.schedule, std::move(spans)};
+}
+
+HEDDLE_INLINE void CostSamples::add(const Program& program, std::span<const Stamp> stamps) {
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    if (program.steps[i].does != Step::Does::run) continue;
+    const Key key(program.schedule, program.steps[i].action);
+    auto& [samples, added] = m_samples[key];
+    Ticks ticks = stamps[i].end - stamps[i].start;
+    if (key.fused) {
+      ++i;  // its partner
+      ticks += stamps[i].end - stamps[i].start;
+    }
+    if (samples.size() < most)
+      samples.push_back(ticks);
+    else
+      samples[added % most] = ticks;
+    ++added;
+  }
+}
+
+HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& clock) const {
+  std::vector<Entry> mine;
+  for (const auto& [key, seen] : m_samples) {
+    std::vector<Ticks> sorted = seen.ticks;
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    mine.push_back({key, clock.seconds(*middle) - clock.seconds(0)});
+  }
+  return mine;
+}
+
+HEDDLE_INLINE TableCosts CostSamples::table(const Schedule& schedule, int ranks,
+                                            const std::vector<std::vector<Entry>>& everyone) {
+  std::uint32_t stages = 1;
+  for (const Action& action : schedule.actions())
+    stages = std::max(stages, action.stage.value + 1);
+  TableCosts table(Machine::uniform(ranks, {}, {}), static_cast<int>(stages));
+  std::map<Key, Sum> sums;
+  for (const auto& entries : everyone) {
+    for (const Entry& entry : entries) sums[entry.key].add(entry.median);
+  }
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Key key(schedule, ActionId{i});
+    expects(key.kind == Kind::move || sums.contains(key), [&] {
+      std::string what = text("nothing was recorded of ", key.kind, " on stage ", key.stage);
+      if (key.fused) what += text(" fused with ", key.next, " on stage ", key.next_stage);
+      return Complaint{"heddle::Runner::costs",
+                       std::move(what),
+                       {},
+                       "run a step with ExecuteOptions::record first"};
+    });
+    if (key.fused) ++i;
+  }
+  add_halves(sums);
+  for (const auto& [key, sum] : sums) {
+    Seconds& cost = key.fused ? table.at(key.kind, key.stage, key.next, key.next_stage)
+                              : table.at(key.kind, key.stage);
+    cost = sum.mean();
+  }
+  return table;
+}
+
+HEDDLE_INLINE CostSamples::Key::Key(const Schedule& schedule, ActionId id)
+    : kind(schedule[id].kind),
+      stage(schedule[id].stage),
+      fused((schedule[id].flags & flag::with_next) != 0) {
+  if (!fused) return;
+  next = schedule[ActionId{+id + 1}].kind;
+  next_stage = schedule[ActionId{+id + 1}].stage;
+}
+
+HEDDLE_INLINE void CostSamples::add_halves(std::map<Key, Sum>& sums) {
+  std::map<Kind, Sum> kinds;  // alone
+  for (const auto& [key, sum] : sums)
+    if (!key.fused) kinds[key.kind].add(sum.mean());
+  std::map<Key, Sum> halves;
+  for (const auto& [key, sum] : sums) {
+    if (!key.fused) continue;
+    const Key first(key.kind, key.stage), second(key.next, key.next_stage);
+    const auto usual = [&](const Key& half) -> Seconds {
+      if (const auto alone = sums.find(half); alone != sums.end()) return alone->second.mean();
+      const auto others = kinds.find(half.kind);
+      return others != kinds.end() ? others->second.mean() : 0;
+    };
+    const Seconds one = usual(first), other = usual(second);
+    const double part = one > 0 && other > 0 ? one / (one + other) : 0.5;
+    if (!sums.contains(first)) halves[first].add(part * sum.mean());
+    if (!sums.contains(second)) halves[second].add((1 - part) * sum.mean());
+  }
+  sums.merge(halves);
+}
+
+}  // namespace heddle::inline v0
