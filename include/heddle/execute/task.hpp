@@ -19,44 +19,44 @@
 
 namespace heddle::inline v0 {
 
-/// The memory behind one Use.
+/// The memory of one Use.
 struct BoundUse {
   std::byte* data = nullptr;     ///< where the first of its parts begins
-  Bytes bytes = 0;               ///< of all its parts
-  BufferId buffer = {};          ///< whose parts they are
+  Bytes bytes = 0;               ///< the size of all its parts
+  BufferId buffer = {};          ///< the buffer that has these parts
   Access access = Access::read;  ///< how the action touches them
 };
 
-/// One action of this rank. Valid during the call that receives it; the first of a fused pair until
-/// the call with the second is over, by when both must be done.
+/// One action of this rank. It is valid during the call that receives it. The first of a fused pair
+/// is valid until the call with the second returns; by then both must be complete.
 class Task {
  public:
-  /// Made by the executor; refers to the schedule and the uses.
+  /// Constructs a task, which refers to the schedule and the uses. The executor calls it.
   Task(const Schedule& schedule, ActionId id, std::span<const BoundUse> uses) noexcept
       : m_schedule(&schedule), m_id(id), m_uses(uses) {}
 
-  /// The action's place in the list.
+  /// Returns the action's place in the list.
   [[nodiscard]] ActionId id() const noexcept { return m_id; }
-  /// The list that it is from.
+  /// Returns the list that the action is from.
   [[nodiscard]] const Schedule& schedule() const noexcept { return *m_schedule; }
-  /// The entry itself.
+  /// Returns the entry of the list.
   [[nodiscard]] const Action& action() const { return (*m_schedule)[m_id]; }
-  /// What is to be done.
+  /// Returns the kind of the action.
   [[nodiscard]] Kind kind() const { return action().kind; }
-  /// The stage that does it.
+  /// Returns the stage of the action.
   [[nodiscard]] Stage stage() const { return action().stage; }
-  /// The microbatch that it is done to.
+  /// Returns the microbatch of the action.
   [[nodiscard]] Item item() const { return action().item; }
 
-  /// The uses of the action that lie on this rank, in the order of Schedule::uses.
+  /// Returns the uses of the action that lie on this rank, in the order of Schedule::uses.
   [[nodiscard]] std::span<const BoundUse> uses() const noexcept { return m_uses; }
 
-  /// True where the action uses a buffer of role `label`.
+  /// Returns true if the action uses a buffer of role `label`.
   [[nodiscard]] bool has(std::string_view label) const { return find(label) != nullptr; }
 
-  /// The first use of a buffer of role `label`, seen as elements of T: `task.get<const
-  /// float>("input")`.
-  /// @throws contract_error where there is none, or its bytes are not whole elements.
+  /// Returns the first use of a buffer of role `label` as elements of T, for example
+  /// `task.get<const float>("input")`.
+  /// @throws contract_error if there is none, or if its bytes are not whole elements.
   template <class T>
   [[nodiscard]] std::span<T> get(std::string_view label) const {
     const BoundUse* use = find(label);
@@ -81,11 +81,11 @@ class Task {
   std::span<const BoundUse> m_uses;
 };
 
-/// A reference to any callable that takes a Task. Does not own it; the executor is compiled once
-/// for all models.
+/// A reference to any callable that takes a Task. It does not own the callable. With it the executor
+/// is compiled once for all models.
 class Handler {
  public:
-  /// Refers to `callable`, which outlives it.
+  /// Refers to `callable`, which must outlive it.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
            std::is_object_v<std::remove_reference_t<F>> && std::invocable<F&, const Task&>)

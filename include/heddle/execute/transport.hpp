@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Transport: what an executor needs of a network. Modelled by ThreadTransport (ranks are threads
-/// of one process) and MpiTransport (comm/).
+/// Transport: the functions that an executor needs from a network. Its models are ThreadTransport
+/// (ranks are threads of one process) and MpiTransport (comm/).
 
 #include <concepts>
 #include <cstddef>
@@ -16,24 +16,24 @@
 
 namespace heddle::inline v0 {
 
-/// What a failing rank tells the others before it leaves.
+/// The message of a failing rank to the others.
 struct Abort {
-  Rank rank;           ///< who failed
-  std::string action;  ///< what it was doing, as action text
+  Rank rank;           ///< the rank that failed
+  std::string action;  ///< its action, as action text
   std::string reason;  ///< the text of its error
 };
 
-/// Point-to-point messages between the ranks 0 .. size()-1. One thread per rank calls it.
+/// A type that carries point-to-point messages between the ranks 0 .. size()-1. One thread per rank
+/// calls it.
 ///
-/// - `send` and `receive` start an operation and return at once; the memory belongs to the
-/// transport
-///   until `test` has said true for the returned request. Zero bytes are a message too.
-/// - Messages match by order per (source, destination, lane). The sizes of both sides must be
-/// equal.
-/// - `test` tells whether an operation is complete, and furthers every other one that is under way.
-/// - `cancel` gives the memory of an unfinished operation back; only after `abort` or `aborted`.
-/// - `abort` tells every other rank once, without waiting for them; `aborted` returns what another
-///   rank has told. After either the transport carries no more messages.
+/// - `send` and `receive` start an operation and return at once. The memory belongs to the transport
+///   until `test` has returned true for the request. A message may have zero bytes.
+/// - Messages match by order per (source, destination, lane). Both sides must give the same size.
+/// - `test` returns true if an operation is complete, and makes progress on all other operations.
+/// - `cancel` ends an unfinished operation and releases its memory. Call it only after `abort`, or
+///   after `aborted` has returned a failure.
+/// - `abort` tells every other rank of a failure once, without waiting for them. `aborted` returns
+///   the failure of another rank. After either the transport carries no more messages.
 template <class T>
 concept Transport = requires(T& transport, const T& constant, Rank peer, Lane lane, std::byte* data,
                              const std::byte* source, Bytes bytes, typename T::Request& request,

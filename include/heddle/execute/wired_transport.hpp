@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// WiredTransport: messages whose bytes go by a wire that knows neither lanes nor aborts, such as a
-/// library for one kind of device, while another transport says which go when.
+/// WiredTransport: a transport that sends the bytes of messages over a wire without lanes or aborts,
+/// such as a library for one kind of device. Another transport decides which message goes when.
 
 #include <algorithm>
 #include <concepts>
@@ -23,10 +23,10 @@
 
 namespace heddle::inline v0 {
 
-/// Bytes from rank to rank. The k-th send from one rank to another meets the k-th receive there, of
-/// as many bytes, and a pair of ranks in one direction holds up no other. A ticket stands for one
-/// of them, until `test` has said true; `abort` ends all that are under way and gives their memory
-/// back.
+/// A type that carries bytes from rank to rank. The k-th send from one rank to another matches the
+/// k-th receive there, of the same size. Pairs of ranks do not block each other, and neither do the
+/// two directions of a pair. A ticket refers to an operation until `test` has returned true. `abort`
+/// ends all operations in flight and releases their memory.
 template <class W>
 concept Wire = requires(W& wire, Rank peer, std::byte* data, const std::byte* source, Bytes bytes,
                         typename W::Ticket& ticket) {
@@ -38,23 +38,23 @@ concept Wire = requires(W& wire, Rank peer, std::byte* data, const std::byte* so
   { wire.abort() } -> std::same_as<void>;
 };
 
-/// A Transport whose bytes go by `W`, and all else by `T`, to both of which it refers. All ranks
-/// have one.
+/// A Transport that sends bytes over `W` and all other information over `T`. It refers to both. All
+/// ranks construct one.
 ///
-/// A message is announced by the sender over `T`, on its own lane, with its size. Where a receive
-/// meets it, the receiver calls for it, and both sides hand it to the wire: in the order of the
-/// calls, which is the same for both. So what nobody receives yet stays off the wire and holds up
-/// nothing, and sizes that differ are found before a byte is written. It takes two short messages
-/// of `T` beside the bytes; an empty message one. The lane `calls` of `T` is this transport's.
+/// The sender announces a message over `T`, on its own lane, with its size. When a receive matches
+/// it, the receiver calls for it, and both sides pass it to the wire in the order of the calls, which
+/// is the same for both. So a message without a receive stays off the wire and blocks nothing, and
+/// sizes that differ are found before a byte is written. A message takes two short messages of `T`
+/// besides its bytes; an empty message takes one. The lane `calls` of `T` belongs to this transport.
 template <Transport T, Wire W>
 class WiredTransport {
-  /// One message under way. Lives in a slot of the transport that is used again.
+  /// A message in flight. It lies in a slot of the transport that is reused.
   struct Message {
     Bytes bytes = 0;
     Bytes announced = 0;  ///< travels ahead
     typename T::Request ahead;
     std::uint32_t called = 0;  ///< the lane, as the receiver calls for it
-    typename T::Request call;  ///< of the receiver
+    typename T::Request call;  ///< the call of the receiver
     typename W::Ticket ticket;
     const std::byte* source = nullptr;
     std::byte* target = nullptr;
@@ -68,7 +68,7 @@ class WiredTransport {
     std::uint32_t lane = 0;
     typename T::Request request;
   };
-  /// What a rank has to send to another.
+  /// The messages that this rank sends to another.
   struct Outbox {
     std::deque<Call> calls;        ///< one for each message, in the order in which they come
     std::deque<Message*> waiting;  ///< for a call of their lane, in order
@@ -78,10 +78,10 @@ class WiredTransport {
   /// The lane of `T` on which receivers call.
   static constexpr Lane calls{32766};
 
-  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  /// Refers to a message until `test` has said true or `cancel` was called. Move-only.
   class Request {
    public:
-    /// No message: complete.
+    /// Refers to no message, and is complete.
     Request() = default;
     /// Leaves `other` without a message.
     Request(Request&& other) noexcept : m_message(std::exchange(other.m_message, nullptr)) {}
@@ -97,15 +97,15 @@ class WiredTransport {
     Message* m_message = nullptr;
   };
 
-  /// Over both, which outlive it; `wire` carries nothing else.
+  /// Constructs the transport over both, which must outlive it. `wire` carries nothing else.
   WiredTransport(T& inner, W& wire)
       : m_inner(&inner), m_wire(&wire), m_outboxes(static_cast<std::size_t>(inner.size())) {}
   WiredTransport(const WiredTransport&) = delete;
   WiredTransport& operator=(const WiredTransport&) = delete;
 
-  /// Of the inner transport.
+  /// Returns the rank in the inner transport.
   [[nodiscard]] Rank rank() const noexcept { return m_inner->rank(); }
-  /// Number of ranks.
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return m_inner->size(); }
 
   /// Starts a message to `peer`; see Transport.
@@ -123,7 +123,7 @@ class WiredTransport {
     return Request(&message);
   }
 
-  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
+  /// Starts the receive of a message of exactly `bytes` bytes from `peer`; see Transport.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     Message& message = take(peer, lane, bytes);
     message.target = data;
@@ -132,8 +132,8 @@ class WiredTransport {
     return Request(&message);
   }
 
-  /// Whether it is complete; furthers all others.
-  /// @throws communication_error for unequal sizes.
+  /// Returns true if the message is complete, and makes progress on all others.
+  /// @throws communication_error if a message and its receive have different sizes.
   [[nodiscard]] bool test(Request& request) {
     Message* const message = request.m_message;
     if (message == nullptr) return true;
@@ -145,8 +145,8 @@ class WiredTransport {
     return true;
   }
 
-  /// Gives the memory of an unfinished message back; see Transport. What is on the wire ends with
-  /// it, of all messages.
+  /// Cancels an unfinished message, whose memory is free afterwards; see Transport. It ends all
+  /// messages that are on the wire.
   void cancel(Request& request) {
     Message* const message = std::exchange(request.m_message, nullptr);
     if (message == nullptr) return;
@@ -158,9 +158,9 @@ class WiredTransport {
       for (Call& call : outbox.calls) m_inner->cancel(call.request);
   }
 
-  /// Tells every other rank, once; see Transport.
+  /// Tells every other rank of a failure, once; see Transport.
   void abort(const Abort& abort) { m_inner->abort(abort); }
-  /// What another rank has told, if one has.
+  /// Returns the failure of another rank, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
 
  private:
@@ -180,9 +180,9 @@ class WiredTransport {
     return message;
   }
 
-  /// Calls for what has been announced and is awaited, and sends what is called for.
+  /// Calls for the messages that are announced and awaited, and sends those that peers call for.
   void further() {
-    // The last one first: of a lane, what comes before a message that is here is here as well.
+    // The last one first: if a message of a lane has arrived, the messages before it have, too.
     for (auto last = m_awaited.rbegin(); last != m_awaited.rend(); ++last)
       (*last)->here = m_inner->test((*last)->ahead);
     std::erase_if(m_awaited, [&](Message* message) {
@@ -221,8 +221,8 @@ class WiredTransport {
   W* m_wire;
   std::vector<Outbox> m_outboxes;   ///< by peer
   std::vector<Message*> m_awaited;  ///< receives that have not called yet, in order
-  std::deque<Message> m_messages;   ///< every slot there is; addresses stay
-  std::vector<Message*> m_free;     ///< those that no message uses
+  std::deque<Message> m_messages;   ///< all slots; their addresses do not change
+  std::vector<Message*> m_free;     ///< the slots that no message uses
   bool m_cut = false;               ///< the wire was aborted
 };
 

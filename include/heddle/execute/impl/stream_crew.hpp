@@ -4,7 +4,7 @@
 
 /// @file
 /// StreamCrew: the threads of a stream(). Either one of them takes token after token through all
-/// stages, or all of them take the batches that are ready: whatever is measured to be faster.
+/// stages, or all of them take the batches that are ready. Measurements decide which is faster.
 
 #include <algorithm>
 #include <array>
@@ -12,14 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
@@ -27,15 +28,36 @@
 
 namespace heddle::inline v0::impl {
 
-/// Where several threads work, a batch is held by one of them, or parked at the serial stage that
-/// it waits for. Each serial stage has the number of the batch whose turn it is: whoever holds that
-/// batch there, or finds it parked, may enter. A thread goes on with the batch that it holds as
-/// long as the stages let it, for that is in its cache, and then looks for another one. A slot's
-/// batches follow one another: what has left the last stage is parked at the source again.
+/// The threads that help the calling one.
+class CrewThreads {
+ public:
+  /// Holds no thread.
+  CrewThreads();
+  CrewThreads(const CrewThreads&) = delete;
+  CrewThreads& operator=(const CrewThreads&) = delete;
+  /// Requires that join() was called after the last start().
+  ~CrewThreads();
+
+  /// Calls `work()` in one more thread. @throws std::system_error if no thread can be started.
+  void start(std::function<void()> work);
+  /// Waits until all threads have ended.
+  void join();
+
+ private:
+  struct Threads;
+  std::unique_ptr<Threads> m_threads;
+};
+
+/// The threads and batches of a stream(). If several threads work, a batch is held by one of them,
+/// or parked at the serial stage that it waits for. Each serial stage has the number of the batch
+/// whose turn it is: the thread that holds this batch there, or finds it parked, may enter. A thread
+/// continues with the batch that it holds as long as the stages permit it, because the batch is in
+/// its cache. Then it looks for another batch. A slot's batches follow one another: a batch that has
+/// left the last stage is parked at the source again.
 template <class Stages>
 class StreamCrew {
  public:
-  /// `threads` that have `slots` batches under way at most.
+  /// Constructs a crew of `threads` threads with at most `slots` batches in flight.
   StreamCrew(Stages stages, int threads, std::uint32_t slots, Idle idle)
       : m_stages(std::move(stages)), m_threads(threads), m_idle(idle), m_slots(slots) {
     if (threads == 1) return;
@@ -46,7 +68,7 @@ class StreamCrew {
   StreamCrew(const StreamCrew&) = delete;
   StreamCrew& operator=(const StreamCrew&) = delete;
 
-  /// Destroys the tokens under way that threads leave when a stage throws.
+  /// Destroys the tokens in flight that threads leave when a stage throws.
   ~StreamCrew() {
     if (m_threads == 1) return;
     for (std::size_t index = 0; index < m_slots.size(); ++index) {
@@ -58,14 +80,14 @@ class StreamCrew {
     }
   }
 
-  /// Until the source ends. Returns the number of tokens. @throws what a stage throws, when all
-  /// threads have stopped.
+  /// Runs until the source ends, and returns the number of tokens.
+  /// @throws the error of a stage, when all threads have stopped.
   std::uint64_t run() {
     if (m_threads == 1) {
       while (!m_ended) alone(std::uint64_t{1} << 20);
       return m_made;
     }
-    // The machine may have other work later on, and the stages too, so it is measured now and then.
+    // The load of the machine and the work of the stages may change, so the crew measures again.
     for (Seconds period = 0.25; !m_ended; period = std::min(2 * period, 2.0)) {
       const double rate = rate_alone();
       if (m_ended || together(rate, period)) continue;
@@ -78,13 +100,13 @@ class StreamCrew {
 
  private:
   static constexpr std::size_t count = Stages::count;
-  static constexpr Seconds measurable = 100e-6;  ///< what takes so long is worth a measurement
+  static constexpr Seconds measurable = 100e-6;  ///< the shortest time that can be measured
 
-  /// What slots consist of.
+  /// The unit of memory of slots.
   struct alignas(Stages::alignment) Line {
     std::byte bytes[Stages::alignment];
   };
-  /// A batch, and the stage that is next.
+  /// A batch and its next stage.
   struct Held {
     std::uint64_t batch;
     std::size_t stage;
@@ -102,7 +124,7 @@ class StreamCrew {
     return at.batch * count + at.stage;
   }
 
-  /// One thread takes so many tokens through all stages.
+  /// Takes `tokens` tokens through all stages in this thread.
   void alone(std::uint64_t tokens) {
     if (m_ended) return;
     const std::uint64_t made = m_stages.pass(tokens);
@@ -110,8 +132,8 @@ class StreamCrew {
     m_made += made;
   }
 
-  /// Tokens per second of one thread: of ever more of them until they take long enough; the first
-  /// ones are cold.
+  /// Returns the tokens per second of one thread. It takes more and more of them until the time can
+  /// be measured, because the first ones meet cold caches.
   [[nodiscard]] double rate_alone() {
     for (std::uint64_t tokens = 1;;) {
       const Seconds begin = steady_seconds();
@@ -123,10 +145,10 @@ class StreamCrew {
     }
   }
 
-  /// All threads: for `period` seconds if they do more tokens than `rate`, and as briefly as can be
-  /// measured if not. Returns which it was.
+  /// Works with all threads: for `period` seconds if they are faster than `rate`, otherwise for the
+  /// shortest time that can be measured. Returns whether they are faster.
   bool together(double rate, Seconds period) {
-    // That are worth a measurement: all slots have been used, where there are not very many.
+    // The batches of a measurement: all slots are used, unless there are very many.
     const auto batches = std::min<std::uint64_t>(2 * m_slots.size(), 64);
     std::uint64_t from = 0;
     Seconds begin = 0, end = 0;
@@ -148,16 +170,16 @@ class StreamCrew {
     };
     m_closed = false;
     m_present = 0;
-    std::vector<std::thread> others;
+    CrewThreads others;
     try {
-      for (int t = 1; t < m_threads; ++t) others.emplace_back([this] { work([] {}); });
+      for (int t = 1; t < m_threads; ++t) others.start([this] { work([] {}); });
       work(look);
-    } catch (...) {  // there is no other thread to be had
+    } catch (...) {  // no other thread can be started
       keep(std::current_exception());
     }
     m_closed = true;
-    for (std::thread& other : others) other.join();
-    if (!m_failed) work([] {});  // on what is left: the last one to look may have looked too early
+    others.join();
+    if (!m_failed) work([] {});  // on the rest: the last thread may have looked too early
     if (m_failed) std::rethrow_exception(m_error);
     return faster;
   }
@@ -189,8 +211,9 @@ class StreamCrew {
     m_made += made;
   }
 
-  /// A batch that may enter where it is parked; now held. The later the stage, the better. The
-  /// lines of the stages are busy, so nobody looks there where nothing can be parked.
+  /// Returns a batch that may enter the stage at which it is parked, and holds it. Later stages are
+  /// preferred. The cache lines of the stages are contended, so threads do not read those at which
+  /// nothing can be parked.
   [[nodiscard]] std::optional<Held> find(bool closed) {
     std::size_t stage = m_parked.load(std::memory_order_relaxed) != 0 ? count : 1;
     while (stage-- > (closed ? 1 : 0)) {
@@ -248,7 +271,8 @@ class StreamCrew {
     if (Stages::serial[stage]) __builtin_prefetch(&m_turns[stage]);
   }
 
-  /// Whether it is the batch's turn, or is soon: to wait a little costs less than to park it.
+  /// Returns true if it is the batch's turn, now or after a short wait, which costs less than to park
+  /// the batch.
   [[nodiscard]] bool may_enter(const Held& at) const {
     if (!Stages::serial[at.stage]) return true;
     const auto come = [&] {
@@ -262,7 +286,7 @@ class StreamCrew {
     return true;
   }
 
-  /// What every thread stops for.
+  /// Keeps the error for which all threads stop.
   void keep(std::exception_ptr error) noexcept {
     const std::scoped_lock lock(m_guard);
     if (!m_error) m_error = std::move(error);
@@ -273,8 +297,8 @@ class StreamCrew {
   int m_threads;
   Idle m_idle;
   std::vector<Slot> m_slots;
-  std::unique_ptr<Line[]> m_memory;  ///< of the slots
-  std::array<Turn, count> m_turns;   ///< those of parallel stages are not used
+  std::unique_ptr<Line[]> m_memory;  ///< the memory of the slots
+  std::array<Turn, count> m_turns;   ///< the turns of parallel stages are not used
   alignas(apart_for_threads) std::atomic<std::uint32_t> m_parked =
       0;                                                          ///< batches, not at the source
   alignas(apart_for_threads) std::atomic<bool> m_closed = false;  ///< the source is not called
@@ -287,3 +311,7 @@ class StreamCrew {
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/impl/stream_crew.ipp>
+#endif

@@ -41,7 +41,8 @@ inline constexpr bool is_parallel<ParallelStage<F>> = true;
 /// How far apart lies what two threads write.
 inline constexpr std::size_t apart_for_threads = 64;
 
-/// What a stage returns for a token, or a sentence why it cannot be called with one.
+/// The type that a stage returns for a token, or a static_assert that says why the stage cannot be
+/// called with one.
 template <class Token, class Function>
 struct StageResult {
   static_assert(std::movable<Token>, "heddle::stream: tokens are movable");
@@ -109,7 +110,7 @@ class StreamStages {
 
  public:
   static constexpr std::size_t count = 1 + sizeof...(Functions);
-  /// Of every stage: whether it is called for one batch after the other.
+  /// For every stage: true if it is called for one batch after another.
   static constexpr std::array<bool, count> serial = {true, !is_parallel<Functions>...};
   /// How a slot, and each of its blocks, is aligned.
   static constexpr std::size_t alignment = slot_alignment<Tokens>;
