@@ -80,7 +80,7 @@ double makespan(const hd::Schedule& list, const AttentionForm& form, double mess
       .makespan();
 }
 
-bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
+bool agrees(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
 /// Share of the bytes that drop_unread() leaves under a causal mask.
 double kept(int ranks, hd::ShardOrder order, int ways) {
@@ -105,17 +105,17 @@ std::vector<Comparison> ring_attention() {
   for (const int p : rank_counts) {
     AttentionForm form = form_of(p, false);
     const hd::Schedule forward = hd::schedule::ring_attention(form);
-    bytes = bytes && same(units(forward, form), 2.0 * (p - 1));
-    overlap = overlap && same(makespan(forward, form, 1), p) &&
-              same(makespan(forward, form, 2), 2.0 * p - 1);
+    bytes = bytes && agrees(units(forward, form), 2.0 * (p - 1));
+    overlap = overlap && agrees(makespan(forward, form, 1), p) &&
+              agrees(makespan(forward, form, 2), 2.0 * p - 1);
     form.backward = true;
-    bytes = bytes && same(units(hd::schedule::ring_attention(form), form), 4.0 * (p - 1));
-    causal = causal && same(kept(p, hd::ShardOrder::even(), 1), 0.5) &&
-             same(kept(p, hd::ShardOrder::zigzag(), 1), 1 - 0.5 / p) &&
-             same(kept(p, hd::ShardOrder::zigzag(), 2), 0.75);
+    bytes = bytes && agrees(units(hd::schedule::ring_attention(form), form), 4.0 * (p - 1));
+    causal = causal && agrees(kept(p, hd::ShardOrder::even(), 1), 0.5) &&
+             agrees(kept(p, hd::ShardOrder::zigzag(), 1), 1 - 0.5 / p) &&
+             agrees(kept(p, hd::ShardOrder::zigzag(), 2), 0.75);
     const double own = 0.5 / static_cast<double>(block);  // pairs of a token with itself
-    work = work && same(causal_time(p, hd::ShardOrder::even()), p - 0.5 + own) &&
-           same(causal_time(p, hd::ShardOrder::zigzag()), 0.5 * p + own);
+    work = work && agrees(causal_time(p, hd::ShardOrder::even()), p - 0.5 + own) &&
+           agrees(causal_time(p, hd::ShardOrder::zigzag()), 0.5 * p + own);
   }
   const AttentionForm four = form_of(4, false);
   AttentionForm four_backward = four;
@@ -145,14 +145,14 @@ std::vector<Comparison> rsa() {
   for (const int p : rank_counts) {
     AttentionForm form = form_of(p, false);
     const hd::Schedule list = hd::schedule::rsa(form);
-    latencies = latencies && same(makespan(list, form, 0, 1), 2.0 * (p - 1)) &&
-                same(makespan(hd::schedule::ring_attention(form), form, 0, 1), p - 1.0);
+    latencies = latencies && agrees(makespan(list, form, 0, 1), 2.0 * (p - 1)) &&
+                agrees(makespan(hd::schedule::ring_attention(form), form, 0, 1), p - 1.0);
     for (const hd::Buffer& buffer : list.buffers())
       if (list[buffer.label] == "scores")
         scores = scores && buffer.bytes == static_cast<hd::Bytes>(p * block * block) * 8;
-    bytes = bytes && same(units(list, form), 2.0 * (p - 1));
+    bytes = bytes && agrees(units(list, form), 2.0 * (p - 1));
     form.backward = true;
-    bytes = bytes && same(units(hd::schedule::rsa(form), form), 4.0 * (p - 1));
+    bytes = bytes && agrees(units(hd::schedule::rsa(form), form), 4.0 * (p - 1));
   }
   return {
       {"bytes sent by a rank, forward and backward, P=4, in N d/P elements",
@@ -171,12 +171,12 @@ std::vector<Comparison> token_ring() {
   for (const int p : rank_counts) {
     const AttentionForm form = form_of(p, false);
     const hd::Schedule list = hd::schedule::token_ring(form);
-    bytes = bytes && same(units(list, form), (p - 1) * (2 + 1.0 / width));
-    links = links && same(busiest(list, form), p + 1.0 / width) &&
-            same(busiest(hd::schedule::ring_attention(form), form), 2.0 * (p - 1));
+    bytes = bytes && agrees(units(list, form), (p - 1) * (2 + 1.0 / width));
+    links = links && agrees(busiest(list, form), p + 1.0 / width) &&
+            agrees(busiest(hd::schedule::ring_attention(form), form), 2.0 * (p - 1));
     if (p == 2) continue;  // both ways are one link
     const AttentionForm two = form_of(p, false, {}, 2);
-    fair = fair && same(busiest(hd::schedule::ring_attention(two), two), p - 1.0);
+    fair = fair && agrees(busiest(hd::schedule::ring_attention(two), two), p - 1.0);
     AttentionForm few = form_of(p, false);
     few.heads = 4;
     few.head_width = width / 4;
