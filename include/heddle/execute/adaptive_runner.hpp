@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// AdaptiveRunner: a Runner whose Schedule is chosen anew while it runs, by what steps took. For
-/// pipelines on networks that others use, too.
+/// AdaptiveRunner: a Runner that changes its Schedule while it runs, by the measured times of steps.
+/// It is for pipelines on networks that other jobs use, too.
 
 #include <algorithm>
 #include <memory>
@@ -22,28 +22,29 @@
 
 namespace heddle::inline v0 {
 
-/// How an AdaptiveRunner runs, and how often it looks.
+/// Options of an AdaptiveRunner: how it runs, and how often it measures.
 struct AdaptiveOptions {
-  RunOptions run = {};  ///< of the steps; they are recorded in any case
-  int every = 4;        ///< steps between two looks at what a step took
+  RunOptions run = {};  ///< the options of the steps, which are always recorded
+  int every = 4;        ///< the number of steps between two measurements
 };
 
-/// Runs a model by the Schedule that a ScheduleChoice wants. One object per rank; all ranks
-/// construct it with equal candidates and call its functions in the same order.
+/// Runs a model by the Schedule that a ScheduleChoice selects. There is one object per rank. All
+/// ranks construct it with equal candidates and call its functions in the same order.
 ///
-/// Between steps, once in `every`, all ranks learn from the Timeline of the last one, the same for
-/// all, so that all decide alike. Where the choice changes, the Runner is made anew: only one
-/// Schedule's buffers are allocated at a time, and what lasts from step to step is the model's own
-/// (see Model). The model and the place are referred to. After an error the object is spent.
+/// Once in `every` steps, all ranks observe the Timeline of the last step. It is the same on all
+/// ranks, so all of them make the same choice. If the choice changes, a new Runner is made. Only the
+/// buffers of one Schedule are allocated at a time, and the model itself holds the data that lasts
+/// from step to step (see Model). The object refers to the model and the place. After an error it
+/// cannot be used again.
 template <class M, class P>
 requires Model<M> && Place<P>
 class AdaptiveRunner {
   using RunnerType = Runner<M&, P&>;
 
  public:
-  /// The model prepares every candidate once, so that what each needs is known.
-  /// @throws contract_error where the options ask for a look at no step; infeasible on all ranks
-  ///         where no candidate fits the memory of the choice; what Runner throws.
+  /// Prepares every candidate once by the model, so that the memory of each is known.
+  /// @throws contract_error if `every` is less than 1, infeasible on all ranks if no candidate fits
+  ///         the memory of the choice, and the errors of Runner.
   AdaptiveRunner(M& model, ScheduleChoice choice, P& place, AdaptiveOptions options = {})
       : m_model(&model),
         m_place(&place),
@@ -62,7 +63,8 @@ class AdaptiveRunner {
     start();
   }
 
-  /// Learns where it is time to, and runs the chosen Schedule once; returns what Runner::step does.
+  /// Observes the last step if it is time to, and runs the chosen Schedule once. Returns the result
+  /// of Runner::step.
   template <class... Arguments>
   decltype(auto) step(Arguments&&... arguments) {
     if (m_since == m_options.every) {
@@ -73,9 +75,9 @@ class AdaptiveRunner {
     return m_runner->step(std::forward<Arguments>(arguments)...);
   }
 
-  /// From now on this rank has `memory` bytes for transient storage; the least of all ranks counts.
+  /// Limits transient storage to `memory` bytes from now on. The smallest limit of all ranks counts.
   /// All ranks must call it.
-  /// @throws infeasible on all ranks, where no candidate fits.
+  /// @throws infeasible on all ranks if no candidate fits.
   void limit(Bytes memory) {
     const auto all = all_gather_values<Bytes>(transport_of(*m_place), std::span(&memory, 1),
                                               m_options.run.execute);
@@ -83,14 +85,14 @@ class AdaptiveRunner {
     if (m_choice.limit(memory)) start();
   }
 
-  /// What was chosen, and why.
+  /// Returns the choice and its reasons.
   [[nodiscard]] const ScheduleChoice& choice() const noexcept { return m_choice; }
-  /// What runs the chosen Schedule. Another object after the choice has changed.
+  /// Returns the Runner of the chosen Schedule. After the choice has changed it is another object.
   [[nodiscard]] RunnerType& runner() noexcept { return *m_runner; }
 
  private:
   void start() {
-    m_runner.reset();  // its buffers go before the new ones come
+    m_runner.reset();  // releases its buffers before the new ones are allocated
     m_runner = std::make_unique<RunnerType>(*m_model, m_choice.schedule(), *m_place, m_options.run);
     m_since = 0;
   }
@@ -99,9 +101,9 @@ class AdaptiveRunner {
   P* m_place;
   AdaptiveOptions m_options;
   ScheduleChoice m_choice;
-  Seconds m_offset = 0;  ///< to rank 0's clock, once and for all; see ObservedCosts
+  Seconds m_offset = 0;  ///< to rank 0's clock, measured once; see ObservedCosts
   std::unique_ptr<RunnerType> m_runner;
-  int m_since = 0;  ///< steps since the last look, or change
+  int m_since = 0;  ///< steps since the last measurement or change
 };
 
 }  // namespace heddle::inline v0

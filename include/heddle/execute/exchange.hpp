@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// all_gather() over any transport: the small exchanges with which ranks agree before and after a
+/// all_gather() over any transport, for the small exchanges in which ranks agree before and after a
 /// run.
 
 #include <cstddef>
@@ -21,11 +21,11 @@
 
 namespace heddle::inline v0 {
 
-/// The lane of messages between runners, apart from those of schedules.
+/// The lane of messages between runners. Schedules do not use it.
 inline constexpr Lane control_lane{32767};
 
-/// Waits until `request` is complete. @throws communication_error where another rank aborts or
-/// nothing comes within the watchdog's time.
+/// Waits until `request` is complete.
+/// @throws communication_error if another rank aborts, or if the wait exceeds the watchdog's time.
 template <Transport T>
 void finish(T& transport, typename T::Request& request, const char* what,
             const ExecuteOptions& options = {}) {
@@ -36,7 +36,7 @@ void finish(T& transport, typename T::Request& request, const char* what,
   });
 }
 
-/// Every rank's `mine`, by rank, on every rank. All ranks must call it.
+/// Returns the bytes `mine` of every rank, by rank, on every rank. All ranks must call it.
 template <Transport T>
 [[nodiscard]] std::vector<std::vector<std::byte>> all_gather(T& transport,
                                                              std::span<const std::byte> mine,
@@ -69,7 +69,7 @@ template <Transport T>
   return all;
 }
 
-/// The same for values of a trivially copyable type.
+/// Returns the values `mine` of every rank, by rank, on every rank. Their type is trivially copyable.
 template <class V, Transport T>
 requires std::is_trivially_copyable_v<V>
 [[nodiscard]] std::vector<std::vector<V>> all_gather_values(T& transport, std::span<const V> mine,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Program: one rank's part of a Schedule with memory bound. slice() makes it; an Executor runs it.
+/// Program: one rank's part of a Schedule with memory bound. slice() makes it, an Executor runs it.
 
 #include <atomic>
 #include <cstddef>
@@ -16,70 +16,71 @@
 
 namespace heddle::inline v0 {
 
-/// How far a rank has come in all its steps, counted in actions of its own. Lies where every rank
-/// of its domain can read it, and begins with 0.
+/// The progress of a rank over all steps, counted in its own actions. It lies in memory that every
+/// rank of the domain can read, and begins at 0.
 using ProgressCounter = std::atomic<std::uint64_t>;
 
-/// One end of a channel at this rank. Messages of a port start and are waited for in order. Where
-/// the peer's memory is shared, its progress takes the place of messages.
+/// One end of a channel at this rank. The messages of a port start, and are waited for, in order. If
+/// the peer's memory is shared, its progress replaces the messages.
 struct Port {
-  Rank peer;                                  ///< at the other end
-  Lane lane = {};                             ///< of the channel
-  bool sends = false;                         ///< from here to the peer
-  std::uint32_t messages = 0;                 ///< per step
-  const ProgressCounter* progress = nullptr;  ///< of the peer, where it is what counts
+  Rank peer;                                  ///< the rank at the other end
+  Lane lane = {};                             ///< the lane of the channel
+  bool sends = false;                         ///< true if messages go from this rank to the peer
+  std::uint32_t messages = 0;                 ///< the number of messages per step
+  const ProgressCounter* progress = nullptr;  ///< the peer's progress, if its memory is shared
 };
 
-/// What a Program does at one place of the list.
+/// The part of a Program at one place of the list.
 struct Step {
-  /// A move between ranks is a send on one and a receive on the other; all else runs. To settle is
-  /// to wait for messages that an action of another rank depends on, which sees progress only; with
-  /// no waits, at the begin of the list, it tells that the rank has begun the step.
+  /// The kinds of steps. A move between ranks is a send on one rank and a receive on the other. All
+  /// other actions run. A settle waits for messages that an action of another rank depends on,
+  /// because that rank sees only the progress of this one. A settle without waits at the begin of
+  /// the list shows that the rank has begun the step.
   enum class Does : std::uint8_t { run, send, receive, settle };
 
-  ActionId action;               ///< the place in the list
-  Does does = Does::run;         ///< this rank's part of it
-  std::uint32_t port = 0;        ///< of a send or receive
-  std::uint32_t progress = 0;    ///< how far the rank has come then; 0: nobody waits for it
+  ActionId action;               ///< the action, by its place in the list
+  Does does = Does::run;         ///< this rank's part of the action
+  std::uint32_t port = 0;        ///< the port of a send or receive
+  std::uint32_t progress = 0;    ///< the rank's progress afterwards; 0: nobody waits
   std::uint32_t first_wait = 0;  ///< its waits: [first_wait, first_wait of the next step)
-  std::uint32_t first_use = 0;   ///< its uses, likewise
+  std::uint32_t first_use = 0;   ///< its uses, in the same form
 
-  /// Whether it is one end of a message.
+  /// Returns true if the step is one end of a message.
   [[nodiscard]] bool moves() const noexcept { return does == Does::send || does == Does::receive; }
 };
 
-/// Before a step: the first `messages` messages of `port` must be complete, counted from the begin
-/// of this step of the schedule, or of the previous one where `carried`.
+/// A condition of a step: the first `messages` messages of `port` must be complete. They are counted
+/// from the begin of this pass over the schedule, or of the previous one if `carried` is true.
 struct Wait {
-  std::uint32_t port = 0;      ///< number among the program's ports
-  std::uint32_t messages = 0;  ///< how many of them are complete
-  bool carried = false;        ///< counted in the step before
+  std::uint32_t port = 0;      ///< the number of one of the program's ports
+  std::uint32_t messages = 0;  ///< the number of its messages
+  bool carried = false;        ///< counted in the previous pass
 };
 
-/// One rank's part of a Schedule. Nobody writes it by hand.
+/// One rank's part of a Schedule. slice() makes it; users do not write it by hand.
 ///
-/// A move is posted at its place in the list and waited for as late as possible: just before the
-/// first later action that conflicts with it. This cannot deadlock: take the walker that is blocked
-/// at the smallest place j of the list, waiting for a move i < j. Its peer has either passed and
-/// posted i, or is blocked at or before i < j, a contradiction.
+/// A move is posted at its place in the list. The rank waits for it as late as possible: just before
+/// the first later action that conflicts with it. This cannot deadlock. Consider the rank that is
+/// blocked at the smallest place j of the list and waits for a move i < j. Its peer has either
+/// passed i and posted it, or is blocked at or before i < j, which is a contradiction.
 struct Program {
   Schedule schedule;           ///< the whole list
-  Rank rank;                   ///< whose part this is
-  std::vector<Step> steps;     ///< closed by one entry that only ends the ranges of the last
-  std::vector<BoundUse> uses;  ///< of all steps, one after another
-  std::vector<Wait> waits;     ///< likewise
-  std::vector<Port> ports;     ///< this rank's ends of channels, and the ranks that it waits for
-  ProgressCounter* progress = nullptr;  ///< its own; null where nobody sees it
-  std::uint32_t progress_per_step = 0;  ///< by which that grows
+  Rank rank;                   ///< the rank whose part it is
+  std::vector<Step> steps;     ///< and one entry that ends the ranges of the last
+  std::vector<BoundUse> uses;  ///< the uses of all steps, one after another
+  std::vector<Wait> waits;     ///< the waits of all steps, one after another
+  std::vector<Port> ports;     ///< ends of channels, and ranks that it waits for
+  ProgressCounter* progress = nullptr;  ///< its own; null if nobody reads it
+  std::uint32_t progress_per_step = 0;  ///< the growth of the counter per step
 
-  /// Number of steps.
+  /// Returns the number of steps.
   [[nodiscard]] std::size_t size() const noexcept { return steps.size() - 1; }
-  /// The memory that a step touches, as far as it lies on this rank.
+  /// Returns the memory on this rank that a step touches.
   [[nodiscard]] std::span<const BoundUse> uses_of(std::size_t step) const {
     return std::span(uses).subspan(steps[step].first_use,
                                    steps[step + 1].first_use - steps[step].first_use);
   }
-  /// What must be complete before a step.
+  /// Returns the messages that must be complete before a step.
   [[nodiscard]] std::span<const Wait> waits_of(std::size_t step) const {
     return std::span(waits).subspan(steps[step].first_wait,
                                     steps[step + 1].first_wait - steps[step].first_wait);

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Runner: a model, a Schedule and a place to run it. Gives every buffer memory, runs steps, and
-/// tells what they took.
+/// Runner: runs a Schedule with a model on a place. It allocates every buffer, runs steps, and
+/// reports their times.
 
 #include <algorithm>
 #include <concepts>
@@ -35,33 +35,35 @@
 
 namespace heddle::inline v0 {
 
-/// What a Runner drives: a callable that performs one action of this rank. It may also have
+/// A callable that performs one action of this rank for a Runner. It may also have these members:
 ///
-/// - `prepare(schedule, place, options) -> Schedule`: the Schedule as this model wants it (sizes of
-///   buffers, replicas, expanded collectives), the same on every rank;
-/// - `memory(schedule, buffer) -> std::byte*`: memory for a buffer of this rank that the model
-///   itself holds, or null to leave it to the Runner;
-/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: memory where the model computes, for the
-///   other buffers; without it they are host memory, of zeros where a buffer is not transient.
-///   Buffers that other ranks touch in place lie where the transport shares memory;
-/// - `carrier(transport, options) -> Transport`: what carries messages between such memory; without
-///   it the transport of the place does;
+/// - `prepare(schedule, place, options) -> Schedule`: returns the Schedule that this model needs
+///   (sizes of buffers, replicas, expanded collectives), the same on every rank;
+/// - `memory(schedule, buffer) -> std::byte*`: returns the memory of a buffer of this rank if the
+///   model holds it, or null if the Runner is to allocate it;
+/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: allocates the other buffers in the memory in
+///   which the model computes. Without it they are in host memory, filled with zeros if the buffer
+///   is not transient. Buffers that other ranks touch in place lie where the transport shares
+///   memory;
+/// - `carrier(transport, options) -> Transport`: returns the transport of messages between such
+///   memory. Without it the transport of the place carries them;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
 ///   step.
 ///
-/// A rank on which one of them (but `carrier`) throws stops the others, as in a step.
-/// `options` are the caller's ExecuteOptions: what a model says to other ranks waits as they say.
+/// If one of them throws on a rank (except `carrier`), this rank stops the others, as in a step.
+/// `options` are the caller's ExecuteOptions. The model's own messages to other ranks should wait
+/// as these options say.
 template <class M>
 concept Model = std::invocable<M&, const Task&>;
 
-/// Where a Runner runs: a Transport, or something that has one, such as a DeviceMesh.
+/// A place on which a Runner runs: a Transport, or an object that has one, such as a DeviceMesh.
 template <class P>
 concept Place = Transport<P> || requires(P& place) {
   { place.transport() } -> std::same_as<std::remove_reference_t<decltype(place.transport())>&>;
   requires Transport<std::remove_reference_t<decltype(place.transport())>>;
 };
 
-/// The transport of a place.
+/// Returns the transport of a place.
 template <Place P>
 [[nodiscard]] auto& transport_of(P& place) {
   if constexpr (Transport<P>)
@@ -72,7 +74,7 @@ template <Place P>
 
 namespace impl {
 
-/// The model's own carrier of messages, or `transport` itself.
+/// Returns the model's own carrier of messages, or `transport` itself.
 template <class M, Transport T>
 [[nodiscard]] decltype(auto) carrier(M& model, T& transport, const ExecuteOptions& options) {
   if constexpr (requires { model.carrier(transport, options); }) {
@@ -85,10 +87,10 @@ template <class M, Transport T>
   }
 }
 
-// What a model may have. Concepts, and not requirements in place: within the members of a class
-// that is constrained itself nvcc 13 takes those for unmet, and goes the other way without a word.
+// The optional members of a model. These are concepts instead of inline requirements, because within
+// the members of a constrained class nvcc 13 evaluates the latter as false, without a diagnostic.
 
-/// A model that makes the Schedule its own.
+/// A model that prepares the Schedule.
 template <class M, class P>
 concept Prepares = requires(M& model, Schedule schedule, P& place, const ExecuteOptions& options) {
   model.prepare(schedule, place, options);
@@ -108,7 +110,7 @@ template <class M>
 concept HasMemory = requires(M& model, const Schedule& schedule, BufferId id) {
   { model.memory(schedule, id) } -> std::convertible_to<std::byte*>;
 };
-/// A model that says where the other buffers lie.
+/// A model that allocates the other buffers.
 template <class M>
 concept Allocates = requires(M& model, Bytes bytes) {
   model.allocate(bytes);
@@ -116,31 +118,32 @@ concept Allocates = requires(M& model, Bytes bytes) {
 
 }  // namespace impl
 
-/// How a Runner executes, and how much storage it takes.
+/// Options of a Runner: how it executes, and how much storage it uses.
 struct RunOptions {
-  ExecuteOptions execute = {};  ///< of the executor
+  ExecuteOptions execute = {};  ///< the options of the executor
   bool fold = true;             ///< bounded storage, see fold_to_live()
-  std::uint32_t slack = 1;      ///< slots beyond the fewest, where messages travel
+  std::uint32_t slack = 1;      ///< slots beyond the minimum, for buffers of messages
 };
 
-/// Runs a Schedule with a model, one object per rank; all ranks construct it and call its functions
-/// in the same order. An lvalue model or place is referred to, an rvalue is kept.
+/// Runs a Schedule with a model. There is one object per rank. All ranks construct it and call its
+/// functions in the same order. It refers to an lvalue model or place, and owns an rvalue.
 template <class M, class P>
 requires Model<std::remove_reference_t<M>> && Place<std::remove_reference_t<P>>
 class Runner {
   using PlaceType = std::remove_reference_t<P>;
   using ModelType = std::remove_reference_t<M>;
   using TransportType = std::remove_reference_t<decltype(transport_of(std::declval<PlaceType&>()))>;
-  /// A reference where the transport of the place is the carrier.
+  /// The carrier, by reference if it is the transport of the place.
   using Carrier = decltype(impl::carrier(std::declval<ModelType&>(), std::declval<TransportType&>(),
                                          std::declval<const ExecuteOptions&>()));
 
  public:
-  /// @throws contract_error where the schedule has another number of ranks or other domains of
-  ///         memory than the place, where the ranks do not have the same schedule, and where
-  ///         another rank touches a buffer that the model holds; what the model throws. On the
-  ///         other ranks communication_error. The transport is spent then, but not where `prepare`
-  ///         refuses the schedule by contract_error or infeasible, which every rank must do alike.
+  /// Prepares the schedule and allocates its buffers.
+  /// @throws contract_error if the schedule has another number of ranks or other domains of memory
+  ///         than the place, if the ranks do not have the same schedule, or if another rank touches
+  ///         a buffer that the model holds. Errors of the model are thrown as they are; the other
+  ///         ranks throw communication_error. After an error the transport cannot be used again,
+  ///         unless `prepare` throws contract_error or infeasible, as it then must on every rank.
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
@@ -160,9 +163,9 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// The Schedule as a Runner of these would run it: prepared by the model, folded as the options
-  /// say. Its buffers have their sizes, so that it tells what they take before they are allocated.
-  /// All ranks must call it. @throws what the constructor does.
+  /// Returns the Schedule that a Runner of these arguments would run: prepared by the model, and
+  /// folded if the options say so. Its buffers have their sizes, so the memory is known before it is
+  /// allocated. All ranks must call it. @throws the errors of the constructor.
   [[nodiscard]] static Schedule prepare(ModelType& model, Schedule schedule, PlaceType& place,
                                         const RunOptions& options) {
     auto& transport = transport_of(place);
@@ -210,33 +213,32 @@ class Runner {
           "heddle::Runner: the model's end_step takes (transport, options)");
   }
 
-  /// Completes all messages. Without it those of the last step's end may be in flight until the
-  /// next one.
+  /// Completes all messages. Without this call, messages at the end of a step may be in flight until
+  /// the next step.
   void drain() { m_executor->drain(); }
 
   /// Switches recording on or off from the next step on.
   void record(bool on) { m_executor->record(on); }
 
-  /// Whether the recorded steps from the next one on count for costs(); they do at first. To
-  /// compare a prediction with steps that it was not made from, let them take turns.
+  /// Selects whether recorded steps from the next one on count for costs(). At first they do. To
+  /// compare a prediction with steps that it was not made from, alternate between both.
   void profile(bool on) noexcept { m_profiles = on; }
 
-  /// When every action of the last step took place, on all ranks, measured; in rank 0's steady
-  /// time. Spans of zeros unless the step was recorded. All ranks must call it.
+  /// Returns the measured times of every action of the last step, on all ranks, in rank 0's steady
+  /// seconds. If the step was not recorded, its spans are zeros. All ranks must call it.
   [[nodiscard]] Timeline timeline() {
     return timeline(clock_offset(transport(), m_options.execute));
   }
-  /// The same where clock_offset() is known already, which takes many messages to find out.
+  /// Returns the same Timeline for a known clock_offset(), which takes many messages to measure.
   [[nodiscard]] Timeline timeline(Seconds offset) {
     m_clock.settle();
     return merge_stamps(transport(), m_executor->program(), m_executor->stamps(), m_clock, offset,
                         m_options.execute);
   }
 
-  /// The median cost per (kind, stage) over the profiled steps, for simulate(). A fused pair has a
-  /// cost of its own, and counts for those of its halves only where a half was nowhere alone: that
-  /// gets its part of the pair as an estimate. Transfers are free until a Machine is given. All
-  /// ranks must call it.
+  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). A fused pair
+  /// has a cost of its own. If a half of it never ran alone, this half gets its share of the pair as
+  /// an estimate. Transfers are free until a Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() {
     m_clock.settle();
     return m_samples.costs(transport(), schedule(), m_clock, m_options.execute);
@@ -244,9 +246,9 @@ class Runner {
   /// Forgets the recorded costs.
   void reset_costs() { m_samples = {}; }
 
-  /// The Schedule as it runs: prepared by the model, folded.
+  /// Returns the Schedule that runs: prepared by the model, and folded.
   [[nodiscard]] const Schedule& schedule() const { return m_executor->program().schedule; }
-  /// Memory of the buffers on this rank that the model does not hold itself.
+  /// Returns the bytes of the buffers on this rank that the model does not hold itself.
   [[nodiscard]] Bytes allocated() const noexcept { return m_allocated; }
 
  private:
@@ -255,8 +257,8 @@ class Runner {
   /// Whether a contract_error or infeasible is thrown by all ranks or by none.
   enum class Refusals : bool { own, alike };
 
-  /// What `call` returns. Where it throws, `tell` says to the other ranks that this one was `doing`
-  /// that, unless they throw the same.
+  /// Returns what `call` returns. If it throws, `tell` informs the other ranks that this one failed
+  /// while `doing`, unless they throw the same error.
   template <class Call, class Tell>
   static decltype(auto) told(const char* doing, Call&& call, Tell&& tell, Refusals refusals) {
     try {
@@ -303,7 +305,7 @@ class Runner {
       });
   }
 
-  /// Shares what other ranks of the domain touch.
+  /// Shares the buffers that other ranks of the domain touch.
   void share(const Schedule& schedule) {
     if constexpr (SharesMemory<TransportType>)
       m_shared = impl::SharedStorage("heddle::Runner", transport(), schedule,
@@ -367,10 +369,10 @@ class Runner {
   std::optional<Executor<std::remove_reference_t<Carrier>>> m_executor;  // refers to those above
 };
 
-/// An lvalue model or place is referred to, an rvalue is kept.
+/// Deduces references for an lvalue model or place, which the Runner refers to.
 template <class M, class P>
 Runner(M&&, Schedule, P&&) -> Runner<M, P>;
-/// Likewise, with options.
+/// Deduces the same types, with options.
 template <class M, class P>
 Runner(M&&, Schedule, P&&, RunOptions) -> Runner<M, P>;
 

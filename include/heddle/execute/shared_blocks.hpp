@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// SharesMemory: a Transport some of whose ranks address each other's memory, so that actions read
+/// SharesMemory: a Transport in which some ranks can address each other's memory, so that actions read
 /// it in place. Modelled by ThreadTransport and SharedTransport (comm/).
 
 #include <concepts>
@@ -20,15 +20,16 @@ namespace heddle::inline v0 {
 /// A block of memory of every rank of a domain.
 struct SharedBlocks {
   std::vector<std::byte*> of;    ///< where the block of each rank begins; null in other domains
-  std::shared_ptr<void> memory;  ///< keeps all of them, until the last rank lets go
+  std::shared_ptr<void> memory;  ///< owns all of them, until the last rank releases it
 };
 
 /// A Transport that can share memory.
 ///
-/// - `domains` says which ranks address each other's memory: those with the same number.
-/// - `share` makes a block of `bytes` bytes, of zeros and aligned to 64 bytes, for this rank, where
-///   those of its domain can address it. All ranks call it in the same order, with sizes of their
-///   own.
+/// - `domains` returns a number for each rank. Ranks with the same number can address each other's
+///   memory.
+/// - `share` allocates a block of `bytes` bytes for this rank, filled with zeros and aligned to 64
+///   bytes. All ranks of its domain can address it. All ranks call it in the same order, each with
+///   its own size.
 template <class T>
 concept SharesMemory = Transport<T> && requires(T& transport, const T& constant, Bytes bytes) {
   { constant.domains() } -> std::same_as<std::vector<std::uint32_t>>;

@@ -18,30 +18,29 @@
 
 namespace heddle::inline v0 {
 
-/// How stream() divides the work, and how much of it may be under way.
+/// Options of stream(): how it divides the work, and how much of it may be in flight.
 struct StreamOptions {
-  int threads = 2;            ///< at most
+  int threads = 2;            ///< the maximum number of threads
   std::uint32_t batch = 64;   ///< tokens that travel together: fewer for latency, more for speed
   std::uint32_t waiting = 8;  ///< batches that may wait for a stage, beside one for every thread
   Idle idle = Idle::yield;    ///< how far a waiting thread gives up its core
 };
 
-/// Marks a stage of a stream() that may be called for several batches at once: it keeps no state,
-/// or guards it. Its tokens go on in order.
+/// Marks a stage of a stream() that may be called for several batches at once, because it has no
+/// state or guards it. The order of tokens is kept.
 template <class Function>
 [[nodiscard]] ParallelStage<Function> parallel(Function function) {
   return {std::move(function)};
 }
 
-/// Calls `source` until it returns an empty optional, and hands every token through the functions,
-/// each of which takes what the one before it returns; what the last one returns is dropped. A
-/// stage is called for one token after the other, in their order, though not always by the same
-/// thread; parallel() stages may be called for several batches at once. Returns the number of
-/// tokens.
+/// Calls `source` until it returns an empty optional, and passes every token through the functions.
+/// Each function takes the result of the function before it; the result of the last one is dropped.
+/// A stage is called for one token after another, in order, but not always by the same thread.
+/// parallel() stages may be called for several batches at once. Returns the number of tokens.
 ///
-/// The calling thread begins alone, token by token. Then all threads share the batches, each taking
-/// what is ready, and the faster way goes on, so that stages which are too light to be worth a
-/// second thread have none. Both are measured, for 100 us or what a few batches take, and again
+/// The calling thread begins alone, token by token. Then all threads share the batches, and each
+/// takes a batch that is ready. The faster way continues, so stages that are too light for a second
+/// thread have none. Both ways are measured, for 100 us or the time of a few batches, and again
 /// after 0.25 s and later.
 ///
 /// Tokens are of any movable types: numbers, std::string, std::unique_ptr. A stage is called with
@@ -49,10 +48,10 @@ template <class Function>
 /// the stage has returned or soon after. Types that are trivially copyable are the fastest ones. A
 /// batch moves on when it is full or the source ends, so that a slow source wants a small one.
 ///
-/// What a stage throws is thrown here, when all threads have stopped and all tokens under way have
-/// been destroyed.
-/// @throws contract_error for options that make no pipeline, std::system_error where there is no
-/// thread to be had, std::bad_alloc where there is no memory for the batches.
+/// If a stage throws, this function throws the same error when all threads have stopped and all
+/// tokens in flight have been destroyed.
+/// @throws contract_error if an option is out of range, std::system_error if no thread can be
+///         started, std::bad_alloc if there is no memory for the batches.
 template <class Source, class... Functions>
 requires(sizeof...(Functions) >= 1) std::uint64_t
     stream(const StreamOptions& options, Source source, Functions... functions) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Slicer: how slice() makes a Program. Walks the list once, and numbers what is waited for:
-/// messages per port, and how far each rank of the own domain has come.
+/// Slicer: makes a Program for slice(). It walks the list once, and numbers the events that ranks wait
+/// for: messages per port, and the progress of each rank of the domain.
 
 #include <array>
 #include <cstddef>
@@ -263,8 +263,8 @@ class Slicer {
       if (mine(edge.on)) wait(id, edge.on, true);
   }
 
-  /// What this rank has done itself is complete when the walker comes here; only messages and other
-  /// ranks are waited for.
+  /// Adds the wait for an action that `id` depends on, if it is a message or on another rank. This
+  /// rank's own actions are complete when it reaches `id`.
   void wait(ActionId id, const After& after, bool is_carried) {
     const Action& on = m_program.schedule[ActionId{after.action}];
     const Queue& queue = m_program.schedule[on.queue];
@@ -286,15 +286,15 @@ class Slicer {
   std::vector<Carried> m_carried;
   const std::function<ProgressCounter*(Rank)>& m_progress;
   Program m_program;
-  std::vector<std::uint32_t> m_port_of;  ///< of (queue, end)
-  /// Of a move between ranks its number among the messages of its ports; of a local action [0] is
-  /// how far its rank has come when it is done.
+  std::vector<std::uint32_t> m_port_of;  ///< the port of each (queue, end)
+  /// For a move between ranks: its number among the messages of its two ports. For a local action:
+  /// [0] is the progress of its rank at its end.
   std::vector<std::array<std::uint32_t, 2>> m_ordinal;
   std::vector<bool> m_entered;  ///< ranks that tell when they begin a step; empty without domains
-  std::vector<bool> m_met;      ///< those whose begin this one has waited for
+  std::vector<bool> m_met;      ///< ranks whose begin this one has waited for
   std::vector<bool> m_awaited;  ///< local actions, by other ranks
   std::map<std::pair<ActionId, Rank>, std::uint32_t> m_settled;  ///< how far the rank has come
-  std::vector<std::uint32_t> m_progress_port;                    ///< of a rank; none: never met
+  std::vector<std::uint32_t> m_progress_port;                    ///< the port of each rank; none: it is never met
 };
 
 }  // namespace heddle::inline v0::impl
