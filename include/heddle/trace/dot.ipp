@@ -23,7 +23,7 @@ namespace heddle::inline v0::trace {
 
 namespace impl {
 
-// `raw` between quotes, as DOT wants it.
+// Returns `raw` between quotes, escaped for DOT.
 [[nodiscard]] inline std::string dot_text(std::string_view raw) {
   std::string out = "\"";
   for (const char c : raw) {

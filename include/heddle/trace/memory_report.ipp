@@ -26,7 +26,7 @@ namespace heddle::inline v0::trace {
 
 namespace impl {
 
-// "3: 1.5 MB"; without sizes "3".
+// Returns "3: 1.5 MB", or "3" if there are no sizes.
 [[nodiscard]] inline std::string holding_text(const Holding& holding) {
   return text(holding.parts) + (holding.bytes == 0 ? "" : ": " + bytes_text(holding.bytes));
 }

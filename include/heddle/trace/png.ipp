@@ -21,14 +21,15 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-// The four bytes of a number, the highest first.
+// Returns the four bytes of a number, the highest first.
 [[nodiscard]] inline std::string big_endian(std::uint32_t number) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xff);
   return bytes;
 }
 
-// A chunk of a PNG file: length, name, data, and the CRC-32 of the two (ISO/IEC 15948, 5.3, D).
+// Returns a chunk of a PNG file: length, name, data, and the CRC-32 of the two (ISO/IEC 15948, 5.3,
+// D).
 [[nodiscard]] inline std::string png_chunk(std::string name, std::string_view data) {
   const std::string length = big_endian(static_cast<std::uint32_t>(data.size()));
   name += data;
@@ -40,7 +41,7 @@ namespace impl {
   return length + name + big_endian(~crc);
 }
 
-// A zlib stream of stored blocks (RFC 1950; RFC 1951, 3.2.4).
+// Returns a zlib stream of stored blocks (RFC 1950; RFC 1951, 3.2.4).
 [[nodiscard]] inline std::string zlib_stored(std::string_view data) {
   constexpr std::size_t most = 65535;
   std::uint32_t a = 1, b = 0;  // Adler-32

@@ -26,8 +26,8 @@ namespace impl {
 
 enum class Wait { receive, send, other };
 
-// What came last of all that action `id` waited for, and those that are done together with it;
-// `queued` is when its queue became free.
+// Returns the kind of the last event that action `id`, or an action fused with it, waited for.
+// `queued` is the time at which its queue became free.
 [[nodiscard]] inline Wait last_wait(const Timeline& timeline, ActionId id, Seconds queued) {
   const Schedule& schedule = timeline.schedule();
   Seconds latest = queued;

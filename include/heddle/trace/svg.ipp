@@ -33,7 +33,8 @@ namespace heddle::inline v0::trace {
 
 namespace impl {
 
-// The distance of the axis marks: 1, 2 or 5 times a power of ten, at most `most` marks.
+// Returns the distance of the axis marks: 1, 2 or 5 times a power of ten, with at most `most`
+// marks.
 [[nodiscard]] inline double tick_step(double length, double most) {
   if (!(length > 0)) return 0;
   const double least = length / most;
@@ -43,7 +44,7 @@ namespace impl {
   return 10 * power;
 }
 
-// One to_svg() call.
+// The picture of one to_svg() call.
 class SvgPicture {
  public:
   SvgPicture(const Timeline& timeline, const SvgOptions& options)
@@ -92,7 +93,7 @@ class SvgPicture {
                           "\" role=\"img\" font-family=\"ui-sans-serif, system-ui, 'Segoe UI', "
                           "Roboto, Helvetica, Arial, sans-serif\"");
     m_svg.raw("<title>" + xml(m_title) + "</title>\n");
-    // A page of its own, so that the picture reads on dark backgrounds too.
+    // The picture has its own white page, so that it is legible on dark backgrounds too.
     m_svg.rect({0.5, 0.5, m_options.width - 1.0, below + 13},
                "rx=\"8\" fill=\"#ffffff\" stroke=\"#d0d7de\"");
     m_svg.text(margin, 31, m_title, "font-size=\"17\" font-weight=\"600\" fill=\"#1f2328\"");
@@ -119,7 +120,7 @@ class SvgPicture {
   static constexpr double box_font = 11;
   static constexpr const char* idle_fill = "#e9edf2";
 
-  // The width of what the rows of memory say, which is written beside them.
+  // Returns the width of the labels beside the memory rows.
   [[nodiscard]] double memory_labels() const {
     std::size_t longest = 0;
     for (std::size_t rank = 0; rank < m_memory->ranks(); ++rank)
@@ -131,19 +132,19 @@ class SvgPicture {
   [[nodiscard]] double x(Seconds time) const { return m_left + (time - m_begin) * m_scale; }
   [[nodiscard]] double y(Rank rank) const { return m_top + row_pitch * rank.value; }
 
-  // Boxes are drawn for what takes time on one rank; moves between ranks are arrows.
+  // Returns true if the action is a box: it takes time on one rank. Moves between ranks are arrows.
   [[nodiscard]] bool drawn(ActionId id) const {
     return m_schedule[m_schedule[id].queue].local() && m_timeline[id].start < m_timeline[id].end;
   }
 
-  // An action on one of its ranks; lanes of a rank share the height of its row.
+  // An action on one of its ranks. The lanes of a rank share the height of its row.
   struct Place {
     ActionId id;
     Rank rank;
     int lane;
   };
 
-  // A lane for each queue and guest that has something to draw, in their order.
+  // Places a lane for each queue and guest that has something to draw, in their order.
   void place_lanes() {
     std::vector<bool> used(m_schedule.queues().size());
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
@@ -212,7 +213,7 @@ class SvgPicture {
     }
   }
 
-  // The names of all boxes, in front of the arrows, which end at a margin around each.
+  // Draws the names of all boxes in front of the arrows, with a margin around each.
   void texts() {
     const char* const margin_around =
         m_options.arrows ? " stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\""
@@ -225,7 +226,7 @@ class SvgPicture {
   }
 
   [[nodiscard]] Box box_of(const Place& place) const {
-    // The two of a fused pair lie above each other, over the time of both.
+    // The boxes of a fused pair are above each other, over the time of the pair.
     const bool first = m_schedule[place.id].flags & flag::with_next;
     const bool second =
         +place.id > 0 && m_schedule[ActionId{+place.id - 1}].flags & flag::with_next;
@@ -236,7 +237,7 @@ class SvgPicture {
     return {from, top + (second ? height : 0), to - from, height};
   }
 
-  // Every action's colour: its kind's, darker by its shade.
+  // Returns the colour of an action: that of its kind, darker by its shade.
   [[nodiscard]] std::string fill_of(ActionId id) const {
     const char* const fill = style(m_schedule[id].kind).fill;
     const double brightness = m_shades.brightness(id);
@@ -246,7 +247,7 @@ class SvgPicture {
   void draw_box(const Place& place) {
     const ActionId id = place.id;
     Box box = box_of(place);
-    // A white gap between neighbours, as far as the box is wide enough to give it away.
+    // Neighbours have a white gap between them, if the box is wide enough.
     const double gap = box.width >= 4 ? 1 : box.width / 4;
     box.x += gap / 2;
     box.width -= gap;
@@ -263,7 +264,7 @@ class SvgPicture {
     const Box box = box_of(place);
     const Action& action = m_schedule[id];
     if (box.height < box_font + 1) return;
-    // The whole name, or for the model's work at least the microbatch, or nothing.
+    // The text is the whole name, or the microbatch alone for the model's work, or nothing.
     std::string name = action_text(m_schedule, id);
     const auto fits = [&] { return text_width(name.size(), box_font) + 3 <= box.width; };
     if (!fits() && action.kind <= Kind::backward) name = text(action.item);
@@ -293,10 +294,10 @@ class SvgPicture {
     return m_schedule[id].kind == Kind::move && !m_schedule[m_schedule[id].queue].local();
   }
 
-  // Draws what colours and arrows mean from `at` downwards and returns where that ends.
+  // Draws the legend of colours and arrows from `at` downwards and returns its end.
   double legend(double at) {
     double left = m_left;
-    // A sample of 13 by 13 pixels, drawn by sample(x, y), and what it means.
+    // An entry is a sample of 13 by 13 pixels, drawn by sample(x, y), and its meaning.
     const auto entry = [&](const std::string& meaning, auto&& sample) {
       const double width = 19 + text_width(meaning.size(), 12);
       if (left > m_left && left + width > m_options.width - margin) {
