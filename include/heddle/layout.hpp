@@ -3,9 +3,8 @@
 #pragma once
 
 /// @file
-/// Includes all of layout/: mesh shapes, shares, placements, layouts, strided blocks and packing.
+/// Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks, packing.
 
-#include <heddle/layout/attention_mask.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/mesh_shape.hpp>
