@@ -132,8 +132,9 @@ TEST_CASE("a failure of the upstream leaves an arena as it was") {
   // No 4000 B more, but what is asked for.
   void* const c = arena.allocate(400, 1);
   CHECK(arena.reserved() == 3400);
-  CHECK(message_of<hd::out_of_memory>([&] { (void)arena.allocate(200, 1); }) ==
-        "heddle::memory::Limit: no 200 B within the limit (3400 B of 3500 B are used)");
+  CHECK(
+      message_of<hd::out_of_memory>([&] { (void)arena.allocate(200, 1); }) ==
+      "heddle::memory::Limit: cannot allocate 200 B within the limit (3400 B of 3500 B are used)");
   CHECK(arena.used() == 3400);
   arena.deallocate(c, 400, 1);
   arena.deallocate(b, 2000, 1);
@@ -162,7 +163,7 @@ TEST_CASE("an arena that was moved from has nothing, and may be used") {
 
 TEST_CASE("an arena of no chunk is refused") {
   CHECK(message_of<hd::contract_error>([] { memory::Arena arena(memory::Pages{}, 0); }) ==
-        "heddle::memory::Arena: chunks of 0 B");
+        "heddle::memory::Arena: the chunk size is 0 B");
 }
 
 }  // namespace test_arena

@@ -102,8 +102,8 @@ TEST_CASE("small blocks are those of the upstream, of large ones each failure lo
 
 TEST_CASE("a period in steps that do not divide it is refused") {
   CHECK(message_of<hd::contract_error>([] { memory::Coloured made(memory::Pages{}, 1000, 64); }) ==
-        "heddle::memory::Coloured: a period of 1000 B in steps of 64 B; take powers of two, the "
-        "step the smaller one");
+        "heddle::memory::Coloured: invalid period of 1000 B with steps of 64 B; pass powers of two "
+        "with step < period");
   CHECK_THROWS_AS(memory::Coloured(memory::Pages{}, 64, 64), hd::contract_error);
   CHECK_THROWS_AS(memory::Coloured(memory::Pages{}, 64, 0), hd::contract_error);
 }

@@ -53,8 +53,9 @@ TEST_CASE("the second is asked where the first has none, and says so where it ha
   CHECK(fallback.owns(a));
   CHECK(fallback.owns(b));
   CHECK_FALSE(fallback.owns(&heap));
-  CHECK(message_of<hd::out_of_memory>([&] { (void)fallback.allocate(1000, 8); }) ==
-        "heddle::memory::Limit: no 1000 B within the limit (4001 B of 5000 B are used)");
+  CHECK(
+      message_of<hd::out_of_memory>([&] { (void)fallback.allocate(1000, 8); }) ==
+      "heddle::memory::Limit: cannot allocate 1000 B within the limit (4001 B of 5000 B are used)");
   auto moved = std::move(fallback);
   moved.deallocate(b, 4001, 8);
   moved.deallocate(a, 4000, 8);
@@ -104,7 +105,7 @@ TEST_CASE("the upstream is asked again so many times only") {
     return true;
   });
   CHECK(message_of<hd::out_of_memory>([&] { (void)endless.allocate(101, 8); }) ==
-        "heddle::memory::Limit: no 101 B within the limit (0 B of 100 B are used)");
+        "heddle::memory::Limit: cannot allocate 101 B within the limit (0 B of 100 B are used)");
   CHECK(calls == decltype(endless)::most_attempts - 1);
 }
 

@@ -227,8 +227,8 @@ TEST_CASE("a child does not allocate from the file of its parent") {
       static_cast<void>(mapped.allocate(100, 8));
     } catch (const heddle::contract_error& error) {
       return std::string(error.what()) ==
-             "heddle::memory::Mapped: the file is that of the parent of this process (both would "
-             "allocate the same bytes of it); map another file after fork()";
+             "heddle::memory::Mapped: the file was mapped by the parent of this process (both "
+             "would allocate the same bytes of it); map another file after fork()";
     }
     return false;
   }));

@@ -56,14 +56,16 @@ TEST_CASE("FromSpace says which space had how much not") {
     return "";
   };
 #ifndef __SANITIZE_ADDRESS__  // which ends the program
-  CHECK(complaint(std::size_t{1} << 60, 64)
-            .starts_with("heddle::memory::FromSpace: Host has no 1152921504606846976 B ("));
-  CHECK(complaint(std::size_t{1} << 60, 4096)
-            .starts_with("heddle::memory::FromSpace: Host has no 1152921504606846976 B ("));
+  CHECK(
+      complaint(std::size_t{1} << 60, 64)
+          .starts_with("heddle::memory::FromSpace: Host cannot allocate 1152921504606846976 B ("));
+  CHECK(
+      complaint(std::size_t{1} << 60, 4096)
+          .starts_with("heddle::memory::FromSpace: Host cannot allocate 1152921504606846976 B ("));
 #endif
   CHECK(complaint(all, 4096) ==
-        "heddle::memory::FromSpace: no address space holds "
-        "18446744073709551615 B (at a multiple of 4096)");
+        "heddle::memory::FromSpace: the address space cannot hold "
+        "18446744073709551615 B (aligned to 4096 B)");
   CHECK_THROWS_AS(memory.allocate(all, 64), std::bad_alloc);
 }
 

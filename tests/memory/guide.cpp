@@ -39,7 +39,8 @@ TEST_CASE("the guide's pool throws when its memory is out, and serves on") {
   } catch (const hd::out_of_memory& error) {
     out << error.what() << '\n';
   }
-  CHECK(out.str().starts_with("heddle::memory::Pool: no 8000"));  // and some bytes of Kokkos
+  CHECK(out.str().starts_with(
+      "heddle::memory::Pool: cannot allocate 8000"));  // and some bytes of Kokkos
   CHECK(out.str().ends_with(
       " B of at most 67108864 B are in use); free some, or raise PoolOptions::most if the machine "
       "has more\n"));

@@ -38,8 +38,8 @@ TEST_CASE("local memory is that of a core, in multiples of 32 B") {
   CHECK(hd::text(ldm) == "96 B of 131072 B used, the largest free piece 130976 B");
   CHECK(ldm.owns(b));
   CHECK(message_of<hd::out_of_memory>([&] { (void)ldm.allocate(130'977, 8); }) ==
-        "heddle::memory::Ldm: no 131008 B at multiples of 32 in one piece (130976 B of 131072 B "
-        "are free, the largest piece has 130976 B)");
+        "heddle::memory::Ldm: cannot allocate 131008 B aligned to 32 B (130976 B of 131072 B are "
+        "free, the largest free piece has 130976 B)");
   ldm.deallocate(a, 1, 1);
   ldm.deallocate(b, 33, 8);
   CHECK(ldm.used() == 0);
@@ -47,8 +47,8 @@ TEST_CASE("local memory is that of a core, in multiples of 32 B") {
 
 TEST_CASE("local memory of which nothing is left is refused") {
   CHECK(message_of<hd::contract_error>([] { memory::Ldm ldm(1024, 1024); }) ==
-        "heddle::memory::Ldm: 1024 B of 1024 B cannot be reserved; take multiples of 32 B, and "
-        "leave some");
+        "heddle::memory::Ldm: cannot reserve 1024 B of 1024 B; pass multiples of 32 B, and "
+        "reserve less than all");
   CHECK_THROWS_AS(memory::Ldm(1000), hd::contract_error);
 }
 

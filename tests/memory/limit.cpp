@@ -38,7 +38,7 @@ TEST_CASE("a limit refuses what is beyond it, by numbers, and counts what is out
   void* const a = limit.allocate(600, 8);
   CHECK(limit.owns(a));
   CHECK(message_of<hd::out_of_memory>([&] { (void)limit.allocate(401, 8); }) ==
-        "heddle::memory::Limit: no 401 B within the limit (600 B of 1000 B are used)");
+        "heddle::memory::Limit: cannot allocate 401 B within the limit (600 B of 1000 B are used)");
   void* const b = limit.allocate(400, 8);
   CHECK(hd::text(limit) == "1000 B of 1000 B used");
   limit.deallocate(a, 600, 8);

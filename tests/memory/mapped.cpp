@@ -74,8 +74,8 @@ TEST_CASE("a file holds what was written, and all of it is free when it is opene
   CHECK(opened.used() == 0);
   CHECK(static_cast<char>(opened.begin()[9999]) == 'x');
   CHECK(message_of<hd::out_of_memory>([&] { (void)opened.allocate(10'001, 8); }) ==
-        "heddle::memory::Mapped: no 10001 B at multiples of 8 in one piece (10000 B of 10000 B "
-        "are free, the largest piece has 10000 B)");
+        "heddle::memory::Mapped: cannot allocate 10001 B aligned to 8 B (10000 B of 10000 B are "
+        "free, the largest free piece has 10000 B)");
 }
 
 TEST_CASE("a file that cannot be mapped is named with the reason, and stays as it was") {
@@ -114,7 +114,7 @@ TEST_CASE("a file that cannot be mapped is named with the reason, and stays as i
   CHECK_THAT(message(name + "4", 10), ContainsSubstring("(open: No such file"));
   CHECK_FALSE(std::filesystem::exists(name + "3"));
   CHECK(message_of<hd::contract_error>([&] { memory::Mapped mapped(name, 0); }) ==
-        "heddle::memory::Mapped: a file of 0 B");
+        "heddle::memory::Mapped: cannot map a file of 0 B");
 }
 
 }  // namespace test_mapped

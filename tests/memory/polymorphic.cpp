@@ -65,7 +65,7 @@ TEST_CASE("blocks of std::pmr conform") {
 TEST_CASE("what std::pmr has not is out of memory") {
   memory::FromPolymorphic resource(std::pmr::null_memory_resource());
   CHECK(message_of<hd::out_of_memory>([&] { (void)resource.allocate(5, 1); }) ==
-        "heddle::memory::FromPolymorphic: the std::pmr resource has no 5 B");
+        "heddle::memory::FromPolymorphic: the std::pmr resource cannot allocate 5 B");
   CHECK(memory_test::each_failure([](memory_test::Failing& heap) {
           memory::Polymorphic there(heap);
           memory::FromPolymorphic back(&there);

@@ -107,7 +107,7 @@ TEST_CASE("a pool promises no more than the machine has") {
   }
   CHECK(stats.usage().total_blocks == 0);  // nor was upstream asked
   CHECK_THROWS_WITH((void)pool.allocate(64 * TiB, 64),
-                    heddle::text("heddle::memory::Pool: no 70368744177664 B more than it has in use"
+                    heddle::text("heddle::memory::Pool: cannot allocate 70368744177664 B more"
                                  " (0 B of at most ",
                                  all / KiB * KiB,
                                  " B are in use); free some, or raise PoolOptions::most if the "

@@ -60,13 +60,14 @@ TEST_CASE("what does not fit in one piece is out of memory, by numbers") {
   segment.deallocate(blocks[0], 1000, 8);
   segment.deallocate(blocks[2], 1000, 8);
   CHECK(hd::text(segment) == "2000 B of 4000 B used, the largest free piece 1000 B");
-  CHECK(message_of<hd::out_of_memory>([&] { (void)segment.allocate(1001, 8); }) ==
-        "heddle::memory::Segment: no 1001 B at multiples of 8 in one piece (2000 B of 4000 B are "
-        "free, the largest piece has 1000 B)");
+  CHECK(
+      message_of<hd::out_of_memory>([&] { (void)segment.allocate(1001, 8); }) ==
+      "heddle::memory::Segment: cannot allocate 1001 B aligned to 8 B (2000 B of 4000 B are free, "
+      "the largest free piece has 1000 B)");
   segment.deallocate(blocks[1], 1000, 8);
   CHECK(segment.allocate(3000, 8) == blocks[0]);
   CHECK(message_of<hd::contract_error>([] { memory::Segment none(0); }) ==
-        "heddle::memory::Segment: a segment of 0 B");
+        "heddle::memory::Segment: the segment size is 0 B");
 }
 
 }  // namespace test_segment

@@ -82,30 +82,31 @@ TEST_CASE("every fault is named, and goes no further") {
     SECTION("a foreign block") {
       int other = 0;
       tracking.deallocate(&other, 4, 4);
-      CHECK(faults.only() == hd::text(named, "a block at ", static_cast<void*>(&other),
-                                      " is given back that it never gave (4 B)"));
+      CHECK(faults.only() == hd::text(named, "the block at ", static_cast<void*>(&other),
+                                      " is deallocated but was never allocated (4 B)"));
       tracking.deallocate(block + 5, 95, 1);
-      CHECK(faults.only() == hd::text(named, "a block at ", static_cast<void*>(block + 5),
-                                      " is given back that it never gave (95 B, it is byte 5 of ",
-                                      name, ")"));
+      CHECK(faults.only() ==
+            hd::text(named, "the block at ", static_cast<void*>(block + 5),
+                     " is deallocated but was never allocated (95 B, it is byte 5 of ", name, ")"));
       tracking.deallocate(block, 100, 32);
     }
     SECTION("twice") {
       tracking.deallocate(block, 100, 32);
       tracking.deallocate(block, 100, 32);
-      CHECK(faults.only() == named + name + " is given back twice");
+      CHECK(faults.only() == named + name + " is deallocated twice");
     }
     SECTION("as another one") {
       tracking.deallocate(block, 99, 16);
-      CHECK(faults.only() == named + name +
-                                 " is given back as another one (as 99 B aligned to 16 B, it has "
-                                 "100 B aligned to 32 B)");
+      CHECK(faults.only() ==
+            named + name +
+                " is deallocated with a wrong size or alignment (as 99 B aligned to "
+                "16 B, allocated as 100 B aligned to 32 B)");
     }
     SECTION("written behind, seen by check() and when it comes back") {
       block[130] = 'x';
       block[103] = 'x';
       tracking.check();
-      const std::string fault = named + name + " was written behind its end (byte 103 of 100)";
+      const std::string fault = named + name + " was written past its end (byte 103 of 100)";
       CHECK(faults.only() == fault);
       tracking.deallocate(block, 100, 32);
       CHECK(faults.only() == fault);
@@ -125,10 +126,10 @@ TEST_CASE("every fault is named, and goes no further") {
     }
     SECTION("never given back, as check_returned() and the end find") {
       tracking.check_returned();
-      CHECK(faults.only() == named + name + " is never given back");
+      CHECK(faults.only() == named + name + " is never deallocated");
       auto moved = std::move(tracking);
       moved.check_returned();
-      CHECK(faults.only() == named + name + " is never given back");
+      CHECK(faults.only() == named + name + " is never deallocated");
       moved.deallocate(block, 100, 32);
     }
     CHECK(heap.blocks() == 0);
@@ -150,7 +151,7 @@ TEST_CASE("a leak is a fault at the end") {
     block = tracking.allocate(5, 64);
     begins_before = heap.bytes_of(static_cast<std::byte*>(block) - 64);
   }
-  CHECK(faults.only() == hd::text(named, "a block of 5 B at ", block, " is never given back"));
+  CHECK(faults.only() == hd::text(named, "a block of 5 B at ", block, " is never deallocated"));
   CHECK(begins_before == 64 + 5 + 16);
   heap.deallocate(static_cast<std::byte*>(block) - 64, begins_before, 64);
   CHECK(heap.blocks() == 0);
@@ -163,7 +164,7 @@ TEST_CASE("without a handler check() throws, and deallocate() ends the program")
   const char before = std::exchange(block[10], 'x');
   CHECK(message_of<hd::contract_error>([&] { tracking.check(); }) ==
         hd::text(named, "a block of 10 B at ", static_cast<void*>(block),
-                 " was written behind its end (byte 10 of 10)"));
+                 " was written past its end (byte 10 of 10)"));
   const pid_t child = ::fork();
   if (child == 0) {
     std::signal(SIGABRT, SIG_DFL);
@@ -197,7 +198,7 @@ TEST_CASE("a failure below what is tracked loses nothing, and is no fault") {
         }) == 12);
   memory::Tracking tracking(memory::Pages{});
   CHECK(message_of<hd::out_of_memory>([&] { (void)tracking.allocate(SIZE_MAX - 100, 64); }) ==
-        hd::text(named, "no ", SIZE_MAX - 100, " B (128 B more are guards)"));
+        hd::text(named, "cannot allocate ", SIZE_MAX - 100, " B (and guards of 128 B)"));
 }
 
 }  // namespace test_tracking

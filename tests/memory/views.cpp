@@ -417,14 +417,14 @@ TEST_CASE("make_view refuses what no address space holds, and extents below 0") 
     return "";
   };
   CHECK(complaint(half, half, 3) ==
-        "heddle::memory::make_view: no address space holds so many elements "
+        "heddle::memory::make_view: the address space cannot hold so many elements "
         "(1099511627776 x 1099511627776 x 3 of 8 B)");
   CHECK(complaint(half, half, 0) ==
-        "heddle::memory::make_view: no address space holds so many elements "
+        "heddle::memory::make_view: the address space cannot hold so many elements "
         "(1099511627776 x 1099511627776 x 0 of 8 B)");
   CHECK(complaint(half, 7, 0) == "");
   CHECK_THROWS_WITH((void)hm::make_view<double*>(heap, "below", -3),
-                    "heddle::memory::make_view: an extent is below 0 (-3)");
+                    "heddle::memory::make_view: an extent is negative (-3)");
   CHECK_THROWS_AS((void)hm::make_view<double*>(heap, "below", -3), heddle::contract_error);
   CHECK(books.blocks == 0);
 }

@@ -81,7 +81,7 @@ struct ExecutionEvents<Kokkos::Cuda> {
   static void check(cudaError_t status) {
     if (status != cudaSuccess)
       throw communication_error(
-          {"heddle::memory::ExecutionEvents", "CUDA refuses an event", cudaGetErrorString(status)});
+          {"heddle::memory::ExecutionEvents", "a CUDA event failed", cudaGetErrorString(status)});
   }
 };
 #endif
@@ -116,7 +116,7 @@ struct ExecutionEvents<Kokkos::HIP> {
   static void check(hipError_t status) {
     if (status != hipSuccess)
       throw communication_error(
-          {"heddle::memory::ExecutionEvents", "HIP refuses an event", hipGetErrorString(status)});
+          {"heddle::memory::ExecutionEvents", "a HIP event failed", hipGetErrorString(status)});
   }
 };
 #endif

@@ -85,7 +85,8 @@ class Limit {
     std::size_t used = m_used.load(std::memory_order_relaxed);
     do {
       if (bytes > m_most - used)
-        throw out_of_memory({"heddle::memory::Limit", text("no ", bytes, " B within the limit"),
+        throw out_of_memory({"heddle::memory::Limit",
+                             text("cannot allocate ", bytes, " B within the limit"),
                              text(used, " B of ", m_most, " B are used")});
     } while (!m_used.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
     try {

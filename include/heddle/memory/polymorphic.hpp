@@ -95,8 +95,8 @@ class FromPolymorphic {
 
  private:
   [[noreturn]] static void refuse(std::size_t bytes) {
-    throw out_of_memory(
-        {"heddle::memory::FromPolymorphic", text("the std::pmr resource has no ", bytes, " B")});
+    throw out_of_memory({"heddle::memory::FromPolymorphic",
+                         text("the std::pmr resource cannot allocate ", bytes, " B")});
   }
 
   std::pmr::memory_resource* m_resource;

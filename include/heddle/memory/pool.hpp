@@ -162,11 +162,11 @@ class Pool {
   [[nodiscard]] static const PoolOptions& checked(const PoolOptions& options) {
     expects(options.least_chunk > 0 && options.most_growth > 0, [&] {
       return Complaint{
-          "heddle::memory::Pool", "a chunk has at least a byte",
+          "heddle::memory::Pool", "chunk sizes must be at least 1 B",
           text("least_chunk = ", options.least_chunk, ", most_growth = ", options.most_growth)};
     });
     expects(options.most != 0, [] {
-      return Complaint{"heddle::memory::Pool", "a pool that may give out nothing", "most = 0"};
+      return Complaint{"heddle::memory::Pool", "the limit must be at least 1 B", "most = 0"};
     });
     return options;
   }

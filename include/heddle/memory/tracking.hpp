@@ -71,7 +71,8 @@ class Tracking {
     Block made{bytes, alignment, std::string(Label::current()), true};
     const std::size_t guards = before(made) + m_guard;
     if (bytes > std::numeric_limits<std::size_t>::max() - guards)
-      throw out_of_memory({where, text("no ", bytes, " B"), text(guards, " B more are guards")});
+      throw out_of_memory(
+          {where, text("cannot allocate ", bytes, " B"), text("and guards of ", guards, " B")});
     auto* const begin = static_cast<std::byte*>(m_upstream.allocate(bytes + guards, alignment));
     std::byte* const block = begin + before(made);
     std::fill(begin, block, mark);
@@ -94,16 +95,17 @@ class Tracking {
       const std::lock_guard lock(m_mutex);
       const auto found = m_blocks.find(address(block));
       if (found == m_blocks.end()) {
-        faults.push_back({where, text("a block at ", block, " is given back that it never gave"),
+        faults.push_back({where,
+                          text("the block at ", block, " is deallocated but was never allocated"),
                           text(bytes, " B", near(address(block)))});
       } else if (!found->second.out) {
-        faults.push_back({where, text(name(*found), " is given back twice")});
+        faults.push_back({where, text(name(*found), " is deallocated twice")});
       } else {
         if (bytes != found->second.bytes || alignment != found->second.alignment)
           faults.push_back(
-              {where, text(name(*found), " is given back as another one"),
-               text("as ", bytes, " B aligned to ", alignment, " B, it has ", found->second.bytes,
-                    " B aligned to ", found->second.alignment, " B")});
+              {where, text(name(*found), " is deallocated with a wrong size or alignment"),
+               text("as ", bytes, " B aligned to ", alignment, " B, allocated as ",
+                    found->second.bytes, " B aligned to ", found->second.alignment, " B")});
         find_written_guards(*found, faults);
         found->second.out = false;
         freed = found->second;
@@ -128,7 +130,7 @@ class Tracking {
   /// Reports every live block as a fault. @throws the handler's exceptions.
   void check_returned() const {
     report([&](const auto& block, std::vector<Complaint>& faults) {
-      faults.push_back({where, text(name(block), " is never given back")});
+      faults.push_back({where, text(name(block), " is never deallocated")});
     });
   }
   /// Returns the upstream resource.
@@ -177,7 +179,7 @@ class Tracking {
       faults.push_back({where, text(name(block), " was written before its begin"),
                         text("byte -", byte - low + 1)});
     if (const auto* const byte = std::find_if(end, end + m_guard, written); byte != end + m_guard)
-      faults.push_back({where, text(name(block), " was written behind its end"),
+      faults.push_back({where, text(name(block), " was written past its end"),
                         text("byte ", byte - begin, " of ", block.second.bytes)});
   }
   template <class Find>

@@ -79,7 +79,7 @@ template <class View, std::size_t Rank>
     std::string shape;
     for (std::size_t axis = 0; axis < View::rank_dynamic; ++axis)
       shape += text(axis == 0 ? "" : " x ", extents[axis]);
-    throw out_of_memory({where, "no address space holds so many elements",
+    throw out_of_memory({where, "the address space cannot hold so many elements",
                          text(shape, " of ", sizeof(typename View::value_type), " B")});
   }
   return any ? bytes : 0;
@@ -320,7 +320,7 @@ void initialise_as(const What& what, const View& view) {
 template <class N>
 [[nodiscard]] std::size_t extent_of(N extent, const char* where) {
   if constexpr (std::is_signed_v<N>)
-    expects(extent >= 0, [&] { return Complaint{where, "an extent is below 0", text(extent)}; });
+    expects(extent >= 0, [&] { return Complaint{where, "an extent is negative", text(extent)}; });
   return static_cast<std::size_t>(extent);
 }
 

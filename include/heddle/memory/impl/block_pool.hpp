@@ -259,7 +259,8 @@ class BlockPool {
 
   [[nodiscard]] void* large(Cache* cache, std::size_t bytes, std::size_t alignment) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2)
-      throw out_of_memory({"heddle::memory::Pool", text("there is no block of ", bytes, " B")});
+      throw out_of_memory(
+          {"heddle::memory::Pool", text("cannot allocate a block of ", bytes, " B")});
     return with_room(cache, [&](More more) {
       return range(whole(bytes), std::max(alignment, granule), Mark::ranged, more);
     });

@@ -167,7 +167,7 @@ class Chunks {
     return m_growth.most - std::min(had, m_growth.most);
   }
   [[noreturn, gnu::noinline, gnu::cold]] void refuse(std::size_t bytes) const {
-    throw out_of_memory({"heddle::memory::Pool", text("no ", bytes, " B more than it has in use"),
+    throw out_of_memory({"heddle::memory::Pool", text("cannot allocate ", bytes, " B more"),
                          text(used(), " B of at most ", m_growth.most, " B are in use"),
                          "free some, or raise PoolOptions::most if the machine has more"});
   }

@@ -45,7 +45,7 @@ class PageMap {
   /// Reserves memory for the words of a range, so that set() cannot fail. @throws out_of_memory.
   void reserve(std::uintptr_t begin, std::size_t bytes) {
     for (std::uintptr_t t = begin / size / words; t <= (begin + bytes - 1) / size / words; ++t) {
-      if (t >= tables) throw out_of_memory({"heddle::memory", "an address of more than 52 bits"});
+      if (t >= tables) throw out_of_memory({"heddle::memory", "an address has more than 52 bits"});
       if (table_of(t).load(std::memory_order_relaxed) != nullptr) continue;
       table_of(t).store(Metadata<Word>(words).release(), std::memory_order_release);
       m_first = std::min(m_first, t);

@@ -37,10 +37,10 @@ class Region {
     const std::lock_guard lock(m_mutex);
     const auto block = m_ranges.take(bytes, alignment);
     if (!block)
-      throw out_of_memory({m_where,
-                           text("no ", bytes, " B at multiples of ", alignment, " in one piece"),
-                           text(m_ranges.free_bytes(), " B of ", m_bytes,
-                                " B are free, the largest piece has ", m_ranges.largest(), " B")});
+      throw out_of_memory(
+          {m_where, text("cannot allocate ", bytes, " B aligned to ", alignment, " B"),
+           text(m_ranges.free_bytes(), " B of ", m_bytes,
+                " B are free, the largest free piece has ", m_ranges.largest(), " B")});
     return m_begin + (*block - address(m_begin));
   }
   void deallocate(void* block, std::size_t bytes) noexcept {

@@ -48,8 +48,8 @@ class Coloured {
       : m_upstream(std::forward<Given>(upstream)), m_period(period), m_step(step) {
     expects(std::has_single_bit(period) && std::has_single_bit(step) && step < period, [&] {
       return Complaint{"heddle::memory::Coloured",
-                       text("a period of ", period, " B in steps of ", step, " B"), "",
-                       "take powers of two, the step the smaller one"};
+                       text("invalid period of ", period, " B with steps of ", step, " B"), "",
+                       "pass powers of two with step < period"};
     });
   }
   /// Moves the resource. No other thread may use either object during the move.

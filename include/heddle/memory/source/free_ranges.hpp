@@ -244,7 +244,8 @@ class FreeRanges {
     if (needed <= m_capacity) return;
     const std::size_t capacity = m_capacity == 0 ? Pages::page() / sizeof(Node) : 2 * m_capacity;
     if (capacity > std::numeric_limits<Index>::max())
-      throw out_of_memory({"heddle::memory::FreeRanges", "too many ranges for 32-bit numbers"});
+      throw out_of_memory(
+          {"heddle::memory::FreeRanges", "there are more ranges than 32-bit indices"});
     auto* const nodes =
         static_cast<Node*>(Pages(HugePages::no).allocate(capacity * sizeof(Node), alignof(Node)));
     if (m_nodes != nullptr) std::memcpy(nodes, m_nodes, (1 + m_touched) * sizeof(Node));

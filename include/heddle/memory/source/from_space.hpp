@@ -52,15 +52,15 @@ class FromSpace {
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     if (bytes > most || alignment > most)
-      throw out_of_memory({where, text("no address space holds ", bytes, " B"),
-                           text("at a multiple of ", alignment)});
+      throw out_of_memory({where, text("the address space cannot hold ", bytes, " B"),
+                           text("aligned to ", alignment, " B")});
     try {
       return alignment <= given ? plain(bytes, alignment) : longer(bytes, alignment);
     } catch (const contract_error&) {
       throw;
     } catch (const std::exception& error) {  // the only common base of Kokkos' exceptions
       throw out_of_memory(
-          {where, text(MemorySpace::name(), " has no ", bytes, " B"), error.what()});
+          {where, text(MemorySpace::name(), " cannot allocate ", bytes, " B"), error.what()});
     }
   }
   /// Returns a block to the space.
@@ -97,8 +97,8 @@ class FromSpace {
     if (reinterpret_cast<std::uintptr_t>(block) % alignment != 0) {
       m_space.deallocate(label, block, bytes);
       expects(false, [&] {
-        return Complaint{where, text(MemorySpace::name(),
-                                     " gave an address that is no multiple of ", alignment)};
+        return Complaint{where, text(MemorySpace::name(), " returned an address not aligned to ",
+                                     alignment, " B")};
       });
     }
     return block;

@@ -67,8 +67,8 @@ class Ldm {
 
   [[nodiscard]] static std::size_t left(std::size_t bytes, std::size_t reserved) {
     expects(reserved < bytes && bytes % granule == 0 && reserved % granule == 0, [&] {
-      return Complaint{where, text(reserved, " B of ", bytes, " B cannot be reserved"), "",
-                       "take multiples of 32 B, and leave some"};
+      return Complaint{where, text("cannot reserve ", reserved, " B of ", bytes, " B"), "",
+                       "pass multiples of 32 B, and reserve less than all"};
     });
     return bytes - reserved;
   }

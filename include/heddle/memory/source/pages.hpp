@@ -178,8 +178,8 @@ class Pages {
   /// Throws without the C library's error texts, whose locks may be held if malloc() calls this.
   [[noreturn]] static void refuse(std::size_t bytes, int error) {
     throw out_of_memory(
-        {"heddle::memory::Pages", text("the system has no ", bytes, " B"),
-         error == ENOMEM ? "its memory or a limit is used up" : text("errno ", error)});
+        {"heddle::memory::Pages", text("the system cannot allocate ", bytes, " B"),
+         error == ENOMEM ? "its memory or a limit is exhausted" : text("errno ", error)});
   }
 
   HugePages m_huge_pages;

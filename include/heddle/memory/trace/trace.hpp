@@ -52,7 +52,7 @@ class Trace {
   std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
                      std::string_view label = {}) {
     expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
-      return Complaint{"heddle::memory::Trace", "it has as many blocks as it can"};
+      return Complaint{"heddle::memory::Trace", "it already has 2^32 - 1 blocks"};
     });
     // Reserve room for the deallocations of all live blocks.
     if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)
@@ -67,8 +67,8 @@ class Trace {
   /// live.
   void give(Seconds time, std::uint32_t block) {
     expects(block < m_out.size() && m_out[block], [&] {
-      return Complaint{"heddle::memory::Trace", text("block ", block, " is not out"),
-                       text(m_out.size(), " were taken")};
+      return Complaint{"heddle::memory::Trace", text("block ", block, " is not live"),
+                       text(m_out.size(), " blocks were allocated")};
     });
     m_events.push_back({.block = block, .taken = false, .time = time});
     m_out[block] = false;
@@ -132,14 +132,14 @@ class Trace {
     std::size_t number = 0, begin = 0;
     const auto fail = [&](const char* why) {
       throw format_error({"heddle::memory::Trace",
-                          text(name, " line ", number, " is no line of a trace"),
+                          text(name, " line ", number, " is not a valid line of a trace"),
                           text(why, ": '", line, "'")});
     };
     for (bool ended = false; std::getline(in, line); begin += line.size() + 1) {
       ++number;
-      if (ended) fail("the trace has ended");
+      if (ended) fail("there is a line after the checksum");
       if (number == 1) {
-        if (line != header) fail("it does not begin as one of this version does");
+        if (line != header) fail("the first line names another format or version");
         continue;
       }
       std::istringstream words(line);
@@ -150,13 +150,15 @@ class Trace {
       if (what == "label") {
         std::string label;
         words >> std::quoted(label);
-        if (!made.m_events.empty()) fail("labels stand before events");
-        if (!made.m_numbers.try_emplace(label, made.m_labels.size()).second) fail("is there twice");
+        if (!made.m_events.empty()) fail("labels must precede events");
+        if (!made.m_numbers.try_emplace(label, made.m_labels.size()).second)
+          fail("the label occurs twice");
         made.m_labels.push_back(label);
       } else if (what == "+") {
         words >> time >> bytes >> alignment >> index;
         if (words && index >= made.m_labels.size()) fail("there is no such label");
-        if (words && (alignment & (alignment - 1)) != 0) fail("the alignment is no power of two");
+        if (words && (alignment & (alignment - 1)) != 0)
+          fail("the alignment is not a power of two");
         made.m_events.push_back({made.blocks(), true, static_cast<Seconds>(time) * 1e-6, bytes,
                                  std::max(alignment, 1u), index});
         made.m_out.push_back(true);
@@ -164,7 +166,7 @@ class Trace {
       } else if (what == "-") {
         words >> time >> index;
         if (words && (index >= made.m_out.size() || !made.m_out[index]))
-          fail("no such block is out");
+          fail("no such block is live");
         if (words) made.m_out[index] = false;
         --made.m_live;
         made.m_events.push_back(
@@ -172,18 +174,18 @@ class Trace {
       } else if (what == "checksum") {
         words >> index;
         if (words && index != checksum(std::string_view(content).substr(0, begin)))
-          fail("what stands before has another checksum");
+          fail("the lines before have another checksum");
         ended = true;
       } else {
-        fail("it is of no kind that is known");
+        fail("unknown kind of line");
       }
       if (!words || words.peek() != std::istringstream::traits_type::eof())
-        fail("it has other words than its kind");
+        fail("words are missing or superfluous");
       if (ended && begin + line.size() + 1 == content.size()) return made;
     }
     ++number;
     line.clear();
-    fail("the trace ends before its checksum");
+    fail("the trace ends without a checksum");
     return made;
   }
 
@@ -196,7 +198,7 @@ class Trace {
     if (in) content << in.rdbuf();
     if (!in || !content)
       throw format_error({"heddle::memory::Trace", text("cannot load '", path.string(), "'"),
-                          "it is no file to be read"});
+                          "the file cannot be read"});
     return parse(std::move(content).str(), text("'", path.string(), "'"));
   }
 
