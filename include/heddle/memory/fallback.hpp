@@ -39,7 +39,7 @@ class Fallback {
         m_of_second(std::move(other.m_of_second)),
         m_count(other.m_count.exchange(0)) {}
 
-  /// Allocates from the first resource, or from the second if the first throws std::bad_alloc.
+  /// Allocates from the first resource, or from the second if the first throws out_of_memory.
   /// @throws the second resource's exceptions, and std::bad_alloc if there is no memory to remember
   /// the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {

@@ -78,8 +78,8 @@ class Limit {
   }
 
  private:
-  /// Returns the result of `take`, if `bytes` more bytes are within the limit. @throws
-  /// out_of_memory otherwise.
+  /// Returns the result of `take`, if `bytes` more bytes are within the limit.
+  /// @throws out_of_memory otherwise.
   template <class Take>
   [[nodiscard]] void* within(std::size_t bytes, Take&& take) {
     std::size_t used = m_used.load(std::memory_order_relaxed);

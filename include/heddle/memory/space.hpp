@@ -42,7 +42,7 @@ template <class First, class Second>
 struct MemorySpaceOf<Fallback<First, Second>> : MemorySpaceOf<First> {
   static_assert(
       std::is_same_v<typename MemorySpaceOf<First>::type, typename MemorySpaceOf<Second>::type>,
-      "Views of a Fallback lie in one memory space");
+      "both resources of a Fallback must lie in one memory space");
 };
 
 /// Whether the host can read and write the memory of `Space`.

@@ -241,7 +241,7 @@ bool initialise(const Exec& exec, const View& view) {
                 "Kokkos::WithoutInitializing");
   static_assert(
       static_cast<bool>(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible),
-      "the execution space does not reach the memory of the View");
+      "the execution space cannot access the memory of the View");
   T* const data = view.data();
   const std::size_t size = view.span();
   if (size == 0) return false;
@@ -291,7 +291,7 @@ template <class What>
     return what;
   } else {
     static_assert(!What::has_memory_space && !What::has_pointer,
-                  "the memory of the View is that of the resource");
+                  "give no memory space and no pointer: the resource provides the memory");
     static_assert(!What::allow_padding && !What::sequential_host_init,
                   "make_view takes a label, Kokkos::WithoutInitializing and an execution space");
     if constexpr (What::has_label)
@@ -331,16 +331,15 @@ template <class DataType, class Layout, class R, class... N>
   using View = typename PlainView<DataType, Layout, MemorySpace>::type;
   using T = typename View::value_type;
   static_assert(!std::is_const_v<T>,
-                "a View that is made must be writable: make one of T, it converts to const T");
-  static_assert(
-      std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-      "make_view does not destroy elements, and copies their bytes: for others give a Space "
-      "to Kokkos::View");
+                "a new View must be writable: make one of T, it converts to const T");
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "elements must be trivially copyable and destructible: for others give a Space to "
+                "Kokkos::View");
   static_assert(std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> ||
                     std::is_same_v<typename View::array_layout, Kokkos::LayoutLeft>,
                 "make_view makes Views of LayoutRight and LayoutLeft");
   static_assert(own_record<MemorySpace> || alignof(T) <= 64,
-                "Views that Kokkos makes begin at multiples of 64 B only");
+                "Views that Kokkos constructs are aligned to 64 B only");
   static_assert(sizeof...(N) == View::rank_dynamic,
                 "give one extent for each * of the data type, and none for those in brackets");
   const std::array<std::size_t, View::rank_dynamic> extents{extent_of(n, where)...};
@@ -417,7 +416,7 @@ requires(Kokkos::is_execution_space_v<Exec>&& StreamOrderedResource<R, Exec>)
   if constexpr (!impl::is_view_alloc<What>) {
     static_cast<void>(impl::initialise(exec, view));
   } else {
-    static_assert(!What::has_execution_space, "the execution space is said in front");
+    static_assert(!What::has_execution_space, "the execution space is the first argument");
     if constexpr (What::initialize) static_cast<void>(impl::initialise(exec, view));
   }
   return view;
@@ -433,9 +432,9 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
   constexpr bool of_its_space = std::is_same_v<typename View::memory_space, Space<std::decay_t<R>>>;
   if constexpr (of_its_space) {
     using T = typename View::value_type;
-    static_assert(std::is_lvalue_reference_v<R>, "the resource of a Space has a name");
+    static_assert(std::is_lvalue_reference_v<R>, "the resource of a Space must be an lvalue");
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-                  "resize does not destroy elements, and copies their bytes");
+                  "elements must be trivially copyable and destructible");
   }
   static_assert(
       of_its_space ||

@@ -185,14 +185,14 @@ class BlockPool {
     if (c < small_classes && ++cache.refills % 64 == 0) forget(cache);
   }
 
-  /// Returns the stacks that were not refilled since the last call, because their blocks keep slabs
-  /// from being released.
+  /// Puts back the stacks that were not refilled since the last call, because their blocks keep
+  /// slabs from being released.
   [[gnu::noinline]] void forget(Cache& cache) noexcept {
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
       if (!std::exchange(cache.refilled[c], false)) shrink(cache, c, 0);
   }
 
-  /// Returns all blocks of a stack but the last `keep` ones.
+  /// Puts back all blocks of a stack but the last `keep` ones.
   [[gnu::noinline]] void shrink(Cache& cache, std::uint32_t c, std::uint32_t keep) noexcept {
     std::uint32_t& count = cache.counts[c];
     if (count <= keep) return;
@@ -203,12 +203,12 @@ class BlockPool {
     count = keep;
   }
 
-  /// Returns all blocks of a cache.
+  /// Puts back all blocks of a cache.
   void empty(Cache& cache) noexcept {
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c) shrink(cache, c, 0);
   }
 
-  /// Returns half of each stack, the largest blocks first, until the cache is an eighth below its
+  /// Puts back half of each stack, the largest blocks first, until the cache is an eighth below its
   /// limit.
   [[gnu::noinline]] void shrink(Cache& cache) noexcept {
     const std::size_t most = m_most_cached.load(std::memory_order_relaxed);

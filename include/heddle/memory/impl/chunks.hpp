@@ -72,7 +72,7 @@ class Chunks {
     m_map.set(taken.begin, granule, word);
     return taken.begin;
   }
-  /// Returns whole granules of a range, in any portions.
+  /// Releases whole granules of a range, in any portions.
   void give(std::uintptr_t begin, std::size_t bytes) noexcept { m_heap.give(begin, bytes); }
 
   /// Returns the word of the granule that contains the address, or 0 if it has none.
@@ -98,7 +98,7 @@ class Chunks {
     m_bytes.store(m_heap.present(), std::memory_order_relaxed);
     return m_heap.bytes() < had;
   }
-  /// Returns memory as give_back() does, and releases the free pages of the remaining chunks.
+  /// Calls give_back(), and then releases the free pages of the remaining chunks.
   void trim(std::size_t keep) noexcept {
     give_back(keep);
     if constexpr (PagedResource<Upstream>) {
@@ -162,7 +162,7 @@ class Chunks {
     if (bytes >= step || !add(step)) add_exactly(bytes);
   }
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }
-  /// Returns the bytes up to the limit.
+  /// Returns the bytes that are left up to the limit, if there are `had`.
   [[nodiscard]] std::size_t left(std::size_t had) const noexcept {
     return m_growth.most - std::min(had, m_growth.most);
   }

@@ -40,8 +40,8 @@ class Heap {
         m_chunks(most_chunks),
         m_order(most_chunks) {}
 
-  /// Adds a free chunk of whole granules, which must not overlap another chunk. @throws
-  /// out_of_memory if there is no memory for its records. The heap is unchanged then.
+  /// Adds a free chunk of whole granules, which must not overlap another chunk.
+  /// @throws out_of_memory if there is no memory for its records. The heap is unchanged then.
   void add(std::uintptr_t begin, std::size_t bytes) {
     if (m_count == most_chunks)
       throw out_of_memory({"heddle::memory", text("a heap has at most ", m_count, " chunks")});
@@ -154,7 +154,7 @@ class Heap {
     });
   }
 
-  /// Returns a range of take() to the heap.
+  /// Frees a range of take().
   void give(std::uintptr_t address, std::size_t bytes) {
     Chunk& chunk = m_chunks[behind(address)[-1]];
     give(chunk, (address - chunk.begin) / granule, bytes / granule, false);

@@ -104,8 +104,8 @@ class Slabs {
     return take_larger(c, blocks, wanted);
   }
 
-  /// Returns blocks of a class, or larger ones that were taken instead. Slabs without live blocks
-  /// return to the chunks.
+  /// Puts back blocks of a class, or larger ones that were taken instead. Slabs without live blocks
+  /// are released to the chunks.
   void put_back(std::uint32_t c, void** blocks, std::uint32_t count) noexcept {
     while (count > 0) {
       std::uint32_t others = 0;
@@ -178,7 +178,8 @@ class Slabs {
     }
     return count;
   }
-  /// Returns a block to its slab. Returns false if it is not of class `c`, which must be locked.
+  /// Puts a block back into its slab. Returns false if it is not of class `c`. That class must be
+  /// locked.
   bool put_back_one(std::uint32_t c, void* block) noexcept {
     Slab& slab = slab_of(block);
     if (slab.size_class != c) return false;
@@ -229,7 +230,7 @@ class Slabs {
     m_centres[c].blocks += blocks;
     link(slab);
   }
-  /// Returns a slab to the chunks. Its class must be locked.
+  /// Releases a slab to the chunks. Its class must be locked.
   void drop(Slab& slab) noexcept {
     unlink(slab);
     const std::scoped_lock lock(m_chunks->lock);
