@@ -40,8 +40,9 @@ class Mapped {
   /// Maps all `bytes` bytes of a file. A missing or empty file is filled with zeros, and disk space
   /// is reserved for all of it.
   /// @throws format_error naming the file and the system's reason, also if the file has another
-  ///         size; contract_error for 0 bytes. A new file is then removed. An existing file is
-  ///         unchanged, but an empty one may have been filled with zeros.
+  ///         size; contract_error if `bytes` is 0 or more than a file can have. After an error, a
+  ///         new file is removed. An existing file is unchanged, but an empty one may have been
+  ///         filled with zeros.
   Mapped(const std::filesystem::path& file, std::size_t bytes) : m_region(map(file, bytes)) {}
   /// Moves the resource. No other thread may use either object during the move.
   Mapped(Mapped&&) = default;
