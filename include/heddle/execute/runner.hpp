@@ -6,7 +6,6 @@
 /// Runner: runs a Schedule with a model on a place. It allocates every buffer, runs steps, and
 /// reports their times.
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
