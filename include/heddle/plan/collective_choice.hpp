@@ -44,6 +44,16 @@ struct CollectivePrediction {
   Seconds time = 0;         ///< from the common start of all ranks to the end of the last
 };
 
+namespace impl {
+
+/// Returns the Schedule of a choice over shared memory, which still has messages.
+/// @throws contract_error if `domains` does not have one number per rank.
+[[nodiscard]] Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
+                                  schedule::CollectiveOptions options,
+                                  const std::vector<std::uint32_t>& domains);
+
+}  // namespace impl
+
 /// Returns the Schedule of a collective that is performed by `choice`. Its levels, chunks and root
 /// replace those of `options`. Actions are in the order of their predicted times on `machine`, so a
 /// rank that walks the list comes to early actions first. `domains` has one number per rank; ranks

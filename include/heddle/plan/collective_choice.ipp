@@ -97,10 +97,9 @@ inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks)
   });
 }
 
-// Returns the Schedule of a choice over shared memory, which still has messages.
-[[nodiscard]] inline Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
-                                         schedule::CollectiveOptions options,
-                                         const std::vector<std::uint32_t>& domains) {
+HEDDLE_INLINE Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
+                                  schedule::CollectiveOptions options,
+                                  const std::vector<std::uint32_t>& domains) {
   expect_domains(domains, options.ranks);
   choice.algorithm = shared_algorithm(collective, choice.algorithm, options, domains);
   choice.levels = options.levels;

@@ -26,6 +26,7 @@
 #include <heddle/execute/shared_executor.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/shared_collective.hpp>
+#include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
