@@ -29,8 +29,8 @@ namespace {
 
 using hd::schedule::AttentionForm;
 
-constexpr std::int64_t block = 24;  ///< tokens of a rank
-constexpr int width = 64;           ///< columns of the one head
+constexpr std::int64_t rank_tokens = 24;  ///< tokens of a rank
+constexpr int head_columns = 64;          ///< columns of the one head
 constexpr int rank_counts[] = {2, 3, 4, 8};
 
 AttentionForm form_of(int ranks, bool causal, hd::ShardOrder order = {}, int ways = 1) {
@@ -38,8 +38,8 @@ AttentionForm form_of(int ranks, bool causal, hd::ShardOrder order = {}, int way
           .order = std::move(order),
           .ways = ways,
           .mask = {.causal = causal},
-          .tokens = block * ranks,
-          .head_width = width};
+          .tokens = rank_tokens * ranks,
+          .head_width = head_columns};
 }
 
 /// Sent by a rank on average, in units of the queries of a rank.
@@ -63,14 +63,15 @@ double busiest(const hd::Schedule& list, const AttentionForm& form) {
     link += static_cast<double>(list.bytes(list.uses(id)[0]));
     most = std::max(most, link);
   }
-  return most / static_cast<double>(form.query_bytes()) / static_cast<double>(block);
+  return most / static_cast<double>(form.query_bytes()) / static_cast<double>(rank_tokens);
 }
 
 /// A pair of whole blocks takes 1, a message of K and V of a block `message`, in two slots.
 double makespan(const hd::Schedule& list, const AttentionForm& form, double message,
                 double latency = 0) {
-  const double pairs = static_cast<double>(block * block);
-  const double bytes = 2.0 * static_cast<double>(block) * static_cast<double>(form.key_bytes());
+  const double pairs = static_cast<double>(rank_tokens * rank_tokens);
+  const double bytes =
+      2.0 * static_cast<double>(rank_tokens) * static_cast<double>(form.key_bytes());
   return hd::simulate(
              hd::schedule::fold_attention(list, form),
              hd::BasicAttentionCosts<hd::Seconds>{.pieces = hd::schedule::AttentionPieces(form),
@@ -113,7 +114,7 @@ std::vector<Comparison> ring_attention() {
     causal = causal && agrees(kept(p, hd::ShardOrder::even(), 1), 0.5) &&
              agrees(kept(p, hd::ShardOrder::zigzag(), 1), 1 - 0.5 / p) &&
              agrees(kept(p, hd::ShardOrder::zigzag(), 2), 0.75);
-    const double own = 0.5 / static_cast<double>(block);  // pairs of a token with itself
+    const double own = 0.5 / static_cast<double>(rank_tokens);  // pairs of a token with itself
     work = work && agrees(causal_time(p, hd::ShardOrder::even()), p - 0.5 + own) &&
            agrees(causal_time(p, hd::ShardOrder::zigzag()), 0.5 * p + own);
   }
@@ -149,7 +150,8 @@ std::vector<Comparison> rsa() {
                 agrees(makespan(hd::schedule::ring_attention(form), form, 0, 1), p - 1.0);
     for (const hd::Buffer& buffer : list.buffers())
       if (list[buffer.label] == "scores")
-        scores = scores && buffer.bytes == static_cast<hd::Bytes>(p * block * block) * 8;
+        scores =
+            scores && buffer.bytes == static_cast<hd::Bytes>(p * rank_tokens * rank_tokens) * 8;
     bytes = bytes && agrees(units(list, form), 2.0 * (p - 1));
     form.backward = true;
     bytes = bytes && agrees(units(hd::schedule::rsa(form), form), 4.0 * (p - 1));
@@ -171,15 +173,15 @@ std::vector<Comparison> token_ring() {
   for (const int p : rank_counts) {
     const AttentionForm form = form_of(p, false);
     const hd::Schedule list = hd::schedule::token_ring(form);
-    bytes = bytes && agrees(units(list, form), (p - 1) * (2 + 1.0 / width));
-    links = links && agrees(busiest(list, form), p + 1.0 / width) &&
+    bytes = bytes && agrees(units(list, form), (p - 1) * (2 + 1.0 / head_columns));
+    links = links && agrees(busiest(list, form), p + 1.0 / head_columns) &&
             agrees(busiest(hd::schedule::ring_attention(form), form), 2.0 * (p - 1));
     if (p == 2) continue;  // both ways are one link
     const AttentionForm two = form_of(p, false, {}, 2);
     fair = fair && agrees(busiest(hd::schedule::ring_attention(two), two), p - 1.0);
     AttentionForm few = form_of(p, false);
     few.heads = 4;
-    few.head_width = width / 4;
+    few.head_width = head_columns / 4;
     few.kv_heads = 1;
     grouped = grouped && busiest(hd::schedule::token_ring(few), few) >
                              busiest(hd::schedule::ring_attention(few), few);
