@@ -21,6 +21,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -28,6 +29,7 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>
+#include <heddle/core/text.hpp>
 
 #include "../mpi_library.hpp"
 #include "../support.hpp"

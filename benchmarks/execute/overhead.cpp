@@ -9,6 +9,7 @@
 /// The competitors take turns in a loop of our own, not in Google Benchmark, which runs each of
 /// them to its end before the next: on a busy machine the ratio would then be one of two moments.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iostream>

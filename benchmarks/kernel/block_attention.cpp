@@ -6,8 +6,10 @@
 /// backward of one causal sequence, 8 heads of 64 columns, float. The first makes seven products of
 /// a tile for the six of the second. Both use the same gemm. Competitors take turns.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <string>
 #include <utility>

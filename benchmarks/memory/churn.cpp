@@ -34,6 +34,7 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/source/pages.hpp>
 

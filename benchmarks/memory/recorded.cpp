@@ -28,6 +28,7 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/trace/replay.hpp>

@@ -12,6 +12,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <exception>
 #include <iostream>
 #include <string>
 #include <thread>

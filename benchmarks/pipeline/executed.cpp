@@ -10,6 +10,7 @@
 /// There is nothing to iterate over that Google Benchmark could time: steps belong to all ranks.
 
 #include <chrono>
+#include <exception>
 #include <iostream>
 #include <string>
 #include <thread>

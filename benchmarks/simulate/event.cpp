@@ -7,6 +7,8 @@
 /// its Timeline reused, on machines whose ranks have one port in each direction, whose nodes have
 /// one more, and whose devices count their units.
 
+#include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <string>
 #include <utility>

@@ -8,7 +8,10 @@
 /// every schedule of the catalogue.
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <exception>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -20,6 +23,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>

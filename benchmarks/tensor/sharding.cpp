@@ -9,7 +9,9 @@
 /// as its users do; the model itself has 32.
 
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <memory>

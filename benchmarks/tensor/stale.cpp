@@ -11,6 +11,8 @@
 /// There is nothing to iterate over that Google Benchmark could time: steps belong to all ranks.
 
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <iostream>
 #include <thread>
 #include <vector>

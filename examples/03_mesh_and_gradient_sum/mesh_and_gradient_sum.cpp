@@ -6,6 +6,7 @@
 //
 //   mpiexec -n 4 example_03_mesh_and_gradient_sum     (or any other even number of ranks)
 
+#include <cstdint>
 #include <iostream>
 #include <span>
 

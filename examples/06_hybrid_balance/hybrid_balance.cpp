@@ -4,6 +4,7 @@
 // A range divided between two unequal threads by what they took. How unequal they are differs from
 // kernel to kernel, as on a CPU with two kinds of core: so each kernel has ratios of its own.
 
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <vector>

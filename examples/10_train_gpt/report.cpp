@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <heddle/heddle_core.hpp>
 

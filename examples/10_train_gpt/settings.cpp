@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 
 #include "options.hpp"
 #include "settings.hpp"

@@ -6,6 +6,7 @@
 //
 //   mpiexec -n 4 example_10_train_gpt --pipe 2 --data 2 --schedule 1f1b --steps 60 --check
 
+#include <exception>
 #include <iostream>
 
 #include <heddle/heddle.hpp>

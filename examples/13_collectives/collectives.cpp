@@ -9,6 +9,7 @@
 //   mpiexec -n 3 example_13_collectives     (or any other number of ranks)
 
 #include <cmath>
+#include <cstddef>
 #include <exception>
 #include <iostream>
 #include <vector>

@@ -6,8 +6,10 @@
 //
 //   mpiexec -n 2 example_14_own_model
 
+#include <cstddef>
 #include <iostream>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <heddle/heddle.hpp>

@@ -20,6 +20,7 @@
 
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/checksum.hpp>
+#include <heddle/core/text.hpp>
 
 #include "gpt_training.hpp"
 #include "host_copy.hpp"

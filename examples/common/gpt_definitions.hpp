@@ -6,6 +6,18 @@
 /// What the members of GptStage do. They are compiled once for each type of number, in
 /// gpt_float.cpp and gpt_double.cpp: the kernels take a compiler some time.
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
 #include <heddle/device/mirror.hpp>
 
 #include "gpt.hpp"

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <functional>
 #include <iostream>
 #include <string>

@@ -5,6 +5,7 @@
 /// @file
 /// What a run computed, as a file: scripts/backends compares those of all back ends.
 
+#include <algorithm>
 #include <concepts>
 #include <cstdlib>
 #include <filesystem>

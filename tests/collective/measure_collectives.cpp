@@ -21,6 +21,7 @@
 
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/core/text.hpp>
 
 namespace test_measure_collectives {
 

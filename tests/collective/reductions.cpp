@@ -7,6 +7,7 @@
 // every algorithm of ours and by the MPI library where that knows it.
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>

@@ -7,6 +7,7 @@
 // calls that a cost table decides about.
 
 #include <chrono>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <thread>

@@ -8,6 +8,7 @@
 // other memory.
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -6,6 +6,7 @@
 /// check_agreement: every kind of mismatch on every rank is named, on all ranks alike; and where
 /// the level is off, MPI is not called.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/agreement.hpp>
+#include <heddle/core/text.hpp>
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"

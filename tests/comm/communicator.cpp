@@ -15,6 +15,7 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/core/text.hpp>
 
 #include "support/world.hpp"
 

@@ -5,6 +5,7 @@
 /// DeviceMesh: its communicators against arithmetic on ranks, and what it refuses.
 
 #include <cstddef>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/text.hpp>
 
 #include "support/transport_battery.hpp"
 #include "support/world.hpp"

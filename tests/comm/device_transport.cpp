@@ -17,6 +17,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/device_transport.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/memory/message_memory.hpp>

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <thread>
 
 #include <catch2/catch_test_macros.hpp>

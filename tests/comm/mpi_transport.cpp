@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -22,6 +24,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/text.hpp>
 
 #include "support/transport_battery.hpp"
 

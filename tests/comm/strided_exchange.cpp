@@ -26,6 +26,7 @@
 
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/strided_exchange.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/device/athread.hpp>
 
 #include "support/complaint.hpp"

@@ -11,6 +11,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 
 namespace test_errors {
 

@@ -15,6 +15,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 
 #include "support/complaint.hpp"
 

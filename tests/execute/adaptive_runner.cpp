@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>

@@ -16,6 +16,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 

@@ -4,6 +4,7 @@
 // Tokens of a stream() that own something: strings, vectors, types that only move. Each is
 // destroyed once, also where a stage throws or the source ends early.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>

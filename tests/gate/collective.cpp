@@ -3,6 +3,7 @@
 
 // Everything of heddle::heddle in one unit, and sums over Views in device memory, for scripts/gate.
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // also on: heddle::Athread
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -3,17 +3,20 @@
 
 // Layout: who has what, against the orders applied to single indices.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout.hpp>
 
 #include "support/complaint.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout.hpp>
 
 #include "support/complaint.hpp"

@@ -4,6 +4,7 @@
 // IndexSet and ShardOrder, against lists of single indices.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <vector>

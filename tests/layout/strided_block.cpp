@@ -4,6 +4,7 @@
 // StridedBlock: the bytes that nested loops come to, and one form for all that come to the same.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
 
 #include "support/complaint.hpp"

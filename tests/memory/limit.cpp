@@ -4,6 +4,7 @@
 
 // Limit: so much and no more, and nothing is lost where its upstream has none.
 
+#include <concepts>
 #include <cstddef>
 #include <utility>
 

@@ -6,12 +6,14 @@
 // test says so, and a block that somebody else has before is found out.
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>

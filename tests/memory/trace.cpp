@@ -5,6 +5,7 @@
 // Traces: recorded, written, read again, replayed; and files that are none.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -5,6 +5,7 @@
 // The GPT trained by a schedule that changes while it trains, against the same training by 1F1B:
 // what a model has learned outlives the schedule that taught it, with replicas, too.
 
+#include <cstddef>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>

@@ -7,6 +7,7 @@
 // A rank that fails in the middle of a step: every rank ends, the others say who failed and where.
 
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -3,6 +3,8 @@
 // ranks: 1
 // space: its own
 
+#include <cstddef>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/pipeline/partition.hpp>

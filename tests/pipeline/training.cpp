@@ -7,7 +7,9 @@
 // division of the ranks into pipe and data, uneven stages, microbatches that do not divide.
 // every_schedule.cpp has all schedules, with a smaller model.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -20,6 +21,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>

@@ -5,10 +5,12 @@
 // and what it says in a dead end.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <ranges>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -5,6 +5,7 @@
 // the choice does not know, and with transfers that show as late as an executor sees them.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,6 +17,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>

@@ -19,6 +19,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
 
 #include "support/cases.hpp"

@@ -17,6 +17,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>

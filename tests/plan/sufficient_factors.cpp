@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <cstddef>
 #include <cstdint>
 
 #include <catch2/catch_test_macros.hpp>

@@ -5,6 +5,7 @@
 // executed over threads does what it does in one.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>

@@ -4,6 +4,7 @@
 // Every generator through the battery.
 
 #include <algorithm>
+#include <cstdint>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -5,6 +5,7 @@
 // of its lowering, written here by its rules and not by ours.
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <random>
@@ -16,6 +17,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 
 #include "support/complaint.hpp"

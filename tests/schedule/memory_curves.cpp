@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -10,12 +10,14 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 
 #include "support/complaint.hpp"

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 
 namespace test_parts_and_text {

@@ -12,6 +12,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/layout.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>

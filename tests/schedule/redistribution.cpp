@@ -5,6 +5,7 @@
 // they are called, and what is refused.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 

@@ -6,6 +6,7 @@
 // other's progress, and compared with the oracle.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -2,12 +2,14 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 

@@ -3,6 +3,7 @@
 // timeout: 1200
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>

@@ -4,11 +4,13 @@
 // Stages that are no chain, several stages on a rank, and split backward passes, with makespans
 // worked out by hand.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 

@@ -5,6 +5,8 @@
 // a loss, fused pairs, and updates of their own.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +15,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 

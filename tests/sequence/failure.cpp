@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -19,6 +20,7 @@
 
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/sequence.hpp>
 
 #include "support/complaint.hpp"

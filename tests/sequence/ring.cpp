@@ -18,6 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/kernel.hpp>
 #include <heddle/sequence.hpp>
 

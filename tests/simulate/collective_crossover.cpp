@@ -4,6 +4,7 @@
 // Star against ring: 1 / (P - 1) of its time for nothing to send, and the size at which, with one
 // port at every rank, they change places.
 
+#include <cstddef>
 #include <cstdint>
 
 #include <catch2/catch_test_macros.hpp>

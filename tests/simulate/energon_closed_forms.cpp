@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -3,6 +3,7 @@
 
 // Ports, lines and units that queues share, by hand and by closed forms.
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>

@@ -3,6 +3,7 @@
 
 // Where queues share nothing, the order of time and the order of the list give the same times.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/simulate.hpp>

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>

@@ -8,6 +8,7 @@
 /// that nothing is asserted here.
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>

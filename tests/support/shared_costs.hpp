@@ -6,6 +6,7 @@
 /// SharedCosts: costs in any unit of time on a Machine that says what is shared, so that closed
 /// forms hold exactly on a rational.
 
+#include <cstdint>
 #include <utility>
 
 #include <heddle/machine.hpp>

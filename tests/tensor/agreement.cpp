@@ -12,6 +12,7 @@
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
 #include <mpi.h>
 
 #include <heddle/tensor.hpp>

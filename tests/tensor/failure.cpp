@@ -6,6 +6,7 @@
 // A rank that has no memory for what it needs: the others hear of it, and do not wait.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -16,6 +17,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/core/text.hpp>
 #include <heddle/tensor.hpp>
 
 namespace test_failure {

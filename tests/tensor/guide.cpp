@@ -19,6 +19,7 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/device.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/kernel/blas_library.hpp>

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -21,6 +22,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/core/text.hpp>
 #include <heddle/device.hpp>
 #include <heddle/tensor.hpp>
 

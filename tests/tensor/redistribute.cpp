@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -20,6 +21,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/core/text.hpp>
 #include <heddle/device.hpp>
 #include <heddle/tensor.hpp>
 

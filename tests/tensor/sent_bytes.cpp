@@ -7,6 +7,7 @@
 // What random redistributions and halos give MPI to send, rank by rank, against their plans; and
 // which of it MPI gathers, against their tables.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <mpi.h>
 
+#include <heddle/core/text.hpp>
 #include <heddle/tensor.hpp>
 
 #include "support/halo_case.hpp"

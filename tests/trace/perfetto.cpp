@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/random.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace/perfetto.hpp>

@@ -3,6 +3,7 @@
 
 // PNG files, taken apart again.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

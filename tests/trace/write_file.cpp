@@ -2,10 +2,12 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
@@ -16,6 +18,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/file.hpp>
+#include <heddle/core/text.hpp>
 
 namespace test_write_file {
 

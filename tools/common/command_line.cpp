@@ -4,10 +4,17 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <heddle/core/impl/near_miss.hpp>
 #include <heddle/core/text.hpp>

@@ -16,6 +16,7 @@
 
 #include <heddle/comm/shipped_gains.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout/pack_table.hpp>
 
 namespace heddle_mpi {

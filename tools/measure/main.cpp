@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <exception>
 #include <iomanip>
 #include <iostream>
@@ -22,6 +23,7 @@
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm.hpp>
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
 
 #include "../common/command_line.hpp"

@@ -7,6 +7,7 @@
 /// been the best for it, and a picture of it. See usage.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/stats.hpp>

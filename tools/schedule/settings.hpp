@@ -5,6 +5,7 @@
 /// @file
 /// What the commands are told: the shape of the schedules, and what things cost.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <heddle/core/file.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
 

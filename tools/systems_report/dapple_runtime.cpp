@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>

@@ -4,6 +4,8 @@
 /// @file
 /// EnergonAI's non-blocking pipeline against stages that wait until what they made is sent.
 
+#include <vector>
+
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>

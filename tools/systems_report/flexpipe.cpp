@@ -6,6 +6,7 @@
 /// ours: of the paper only the abstract was at hand.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>

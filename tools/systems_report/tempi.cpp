@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>

@@ -28,6 +28,7 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>

@@ -17,6 +17,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/strided_datatype.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout/pack.hpp>
 
 #include "../../mpi_library.hpp"

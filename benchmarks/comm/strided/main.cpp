@@ -30,6 +30,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/shipped_gains.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout/pack.hpp>
 #include <heddle/layout/pack_table.hpp>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <heddle/execute.hpp>
 

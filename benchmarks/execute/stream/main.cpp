@@ -11,6 +11,8 @@
 /// parallel. Once more with twice as many threads as there are cores, of which some always wait.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 
 #include "../../support.hpp"
 #include "work.hpp"

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>

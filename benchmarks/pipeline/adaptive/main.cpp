@@ -15,6 +15,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -24,6 +25,7 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 
 #include "compare.hpp"

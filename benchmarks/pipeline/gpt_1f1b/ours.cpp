@@ -4,6 +4,7 @@
 /// @file
 /// Our side of gpt_1f1b: what a user of Heddle writes.
 
+#include <cstdint>
 #include <memory>
 #include <span>
 

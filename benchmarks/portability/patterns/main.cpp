@@ -6,6 +6,7 @@
 /// measure.hpp says how it is defined. scripts/bench runs this on OpenMP and on Serial, and joins
 /// the two metrics to one.
 
+#include <cstddef>
 #include <iostream>
 #include <string>
 #include <vector>

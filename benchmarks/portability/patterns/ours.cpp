@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <cstddef>
+
 #include <Kokkos_Core.hpp>
 
 #include <heddle/device/athread.hpp>

@@ -37,6 +37,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>

@@ -27,6 +27,7 @@
 
 #include <heddle/comm.hpp>
 #include <heddle/comm/shipped_gains.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/tensor.hpp>
 

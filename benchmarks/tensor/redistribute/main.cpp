@@ -20,12 +20,14 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/tensor.hpp>
 
 #include "../../ranks.hpp"

@@ -18,6 +18,7 @@
 
 #include <heddle/comm/environment.hpp>
 #include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
 
 namespace failing {

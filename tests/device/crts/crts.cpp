@@ -5,6 +5,7 @@
 // over a stand-in for its headers.
 
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 
 #include <catch2/catch_test_macros.hpp>
