@@ -40,7 +40,7 @@ inline int one_of_two_ranks(std::string_view name) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   heddle::expects(ranks == 2, [&] {
-    return heddle::Complaint{std::string(name), "two ranks are compared",
+    return heddle::ErrorInfo{std::string(name), "two ranks are compared",
                              heddle::text(ranks, " ranks")};
   });
   bind_to_core(rank);

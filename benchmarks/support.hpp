@@ -56,7 +56,7 @@ struct Summary {
 
 [[nodiscard]] inline Summary summarise(std::vector<double> sample) {
   heddle::expects(!sample.empty(), [] {
-    return heddle::Complaint{"bench::summarise", "the sample is empty"};
+    return heddle::ErrorInfo{"bench::summarise", "the sample is empty"};
   });
   std::sort(sample.begin(), sample.end());
   const std::size_t last = sample.size() - 1;

@@ -279,7 +279,7 @@ struct Narrow {
 void run() {
   const hd::Communicator comm(MPI_COMM_WORLD);
   hd::expects(comm.size() == 2, [] {
-    return hd::Complaint{where, "it compares calls of two ranks"};
+    return hd::ErrorInfo{where, "it compares calls of two ranks"};
   });
   const bool prints = comm.rank() == hd::Rank{0};
   if (prints) bench::skip_other_libraries(where);

@@ -126,7 +126,7 @@ void check_work() {
 
 void run(MPI_Comm comm) {
   hd::expects(Exec().concurrency() == 1, [] {
-    return hd::Complaint{name, "one thread is measured", hd::text(Exec().concurrency(), " threads"),
+    return hd::ErrorInfo{name, "one thread is measured", hd::text(Exec().concurrency(), " threads"),
                          "set OMP_NUM_THREADS=1"};
   });
   check_work();

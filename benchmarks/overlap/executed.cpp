@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     hd::expects(ranks == 2, [&] {
-      return hd::Complaint{name, "it runs on 2 ranks", hd::text(ranks, " ranks")};
+      return hd::ErrorInfo{name, "it runs on 2 ranks", hd::text(ranks, " ranks")};
     });
     waits("serial_pair", serial_pair());
     waits("same_order", hs::overlap(serial_pair(), hs::PartOrder::ascending));

@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     hd::expects(ranks == 2 || ranks == 4, [&] {
-      return hd::Complaint{"pipeline/executed", "it runs on 2 ranks or on 4",
+      return hd::ErrorInfo{"pipeline/executed", "it runs on 2 ranks or on 4",
                            hd::text(ranks, " ranks")};
     });
     if (ranks == 2) {

@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
     hd::expects(ranks == 2 || ranks == 8, [&] {
-      return hd::Complaint{"pipeline/predicted", "it runs on 2 ranks or on 8",
+      return hd::ErrorInfo{"pipeline/predicted", "it runs on 2 ranks or on 8",
                            hd::text(ranks, " ranks")};
     });
     ranks == 2 ? gpt(mesh) : waits(mesh);

@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     hd::expects(ranks == 2, [&] {
-      return hd::Complaint{name, "it runs on 2 ranks", hd::text(ranks, " ranks")};
+      return hd::ErrorInfo{name, "it runs on 2 ranks", hd::text(ranks, " ranks")};
     });
     if (rank == 0) simulated();
     executed();

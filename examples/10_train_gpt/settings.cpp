@@ -34,7 +34,7 @@ void divide_replicas(Settings& s) {
   if (s.node == 0) s.node = in_nodes && s.data > 1 ? s.data / 2 : s.data;
   if (s.pair == 0) s.pair = three_level ? 2 : 1;
   heddle::expects(s.pair >= 1 && s.node >= 1 && s.node % s.pair == 0 && s.data % s.node == 0, [&] {
-    return heddle::Complaint{
+    return heddle::ErrorInfo{
         "command line", "pairs do not make whole nodes, or nodes not all replicas",
         heddle::text("--shard ", s.shard, " --data ", s.data, " --node ", s.node, " --pair ",
                      s.pair),
@@ -43,7 +43,7 @@ void divide_replicas(Settings& s) {
   });
   // What ranks that divide a layer have in common would be rounded by each in its own way.
   heddle::expects(!in_nodes || s.tensor == 1, [&] {
-    return heddle::Complaint{
+    return heddle::ErrorInfo{
         "command line", "a sharding that encodes its messages needs whole layers",
         heddle::text("--shard ", s.shard, " --tensor ", s.tensor), "use zero1, zero2 or zero3"};
   });
@@ -103,7 +103,7 @@ Settings parse(int argc, char** argv) {
 heddle::Schedule make_schedule(const Settings& s) {
   const auto& entry = heddle::schedule::find_schedule(s.schedule);
   heddle::expects(suits(entry), [&] {
-    return heddle::Complaint{"command line",
+    return heddle::ErrorInfo{"command line",
                              heddle::text("schedule '", s.schedule,
                                           entry.synchronous ? "' is for models of several branches"
                                                             : "' is not synchronous"),

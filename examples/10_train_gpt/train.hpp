@@ -47,7 +47,7 @@ void train(const Settings& s, MPI_Comm comm) {
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
   const heddle::Schedule schedule = make_schedule(s);
   heddle::expects(s.steps >= 1, [&] {
-    return heddle::Complaint{"command line", "--steps must be at least 1", heddle::text(s.steps)};
+    return heddle::ErrorInfo{"command line", "--steps must be at least 1", heddle::text(s.steps)};
   });
   if (speaks) {
     std::cout << "text: " << text.description() << '\n';

@@ -42,7 +42,7 @@ std::vector<double> pairs(const TwoTowers& model, int tower, int step) {
 TowerStage::TowerStage(const TwoTowers& model, int first, int last)
     : m_model(model), m_first(first), m_last(last) {
   heddle::expects(first / model.layers == (last - 1) / model.layers, [&] {
-    return heddle::Complaint{
+    return heddle::ErrorInfo{
         "examples::TowerStage", "a stage holds layers of one tower",
         heddle::text("layers ", first, " to ", last - 1, " of towers of ", model.layers),
         "use a number of ranks that divides it"};

@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     hd::expects(sizes.size() == 3 && std::ranges::min(sizes) >= 1, [] {
-      return hd::Complaint{"command line",
+      return hd::ErrorInfo{"command line",
                            "a block has three sizes, of at least 1 each",
                            {},
                            "give them as in --grid 23,19,17"};

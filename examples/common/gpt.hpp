@@ -146,7 +146,7 @@ class GptStage {
   static const GptConfig& checked(const GptConfig& config, int first, int last) {
     validate(config);
     heddle::expects(0 <= first && first < last && last <= config.layers, [&] {
-      return heddle::Complaint{"GptStage", "there is no such range of blocks",
+      return heddle::ErrorInfo{"GptStage", "there is no such range of blocks",
                                heddle::text("blocks [", first, ", ", last, ") of ", config.layers),
                                "a stage holds at least one block: use no more stages than layers"};
     });
@@ -181,7 +181,7 @@ class GptStage {
 
   void expect_started(heddle::Item m) const {
     heddle::expects(+m < microbatches(), [&] {
-      return heddle::Complaint{"GptStage", "this step has no such microbatch",
+      return heddle::ErrorInfo{"GptStage", "this step has no such microbatch",
                                heddle::text("microbatch ", m, " of ", microbatches()),
                                "begin_step takes the tokens of all local microbatches"};
     });

@@ -30,7 +30,7 @@ struct GptConfig {
 inline void validate(const GptConfig& config) {
   const auto positive = [](const char* name, int value) {
     heddle::expects(value > 0, [&] {
-      return heddle::Complaint{"GptConfig", heddle::text(name, " must be positive"),
+      return heddle::ErrorInfo{"GptConfig", heddle::text(name, " must be positive"),
                                heddle::text(name, " is ", value)};
     });
   };
@@ -41,12 +41,12 @@ inline void validate(const GptConfig& config) {
   positive("sequences", config.sequences);
   positive("vocabulary", config.vocabulary);
   heddle::expects(config.width % config.heads == 0, [&] {
-    return heddle::Complaint{"GptConfig", "the width does not divide into the heads",
+    return heddle::ErrorInfo{"GptConfig", "the width does not divide into the heads",
                              heddle::text("width ", config.width, ", heads ", config.heads),
                              "choose a width that is a multiple of the heads"};
   });
   heddle::expects(config.vocabulary <= 256, [&] {
-    return heddle::Complaint{"GptConfig", "the vocabulary is larger than a byte",
+    return heddle::ErrorInfo{"GptConfig", "the vocabulary is larger than a byte",
                              heddle::text("vocabulary is ", config.vocabulary)};
   });
 }

@@ -72,7 +72,7 @@ template <class Real, class Space>
 void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight) {
   const std::size_t each = sequences() * (context() + 1), whole = tokens.size() / each;
   heddle::expects(!tokens.empty() && tokens.size() % each == 0, [&] {
-    return heddle::Complaint{"GptStage::begin_step", "the tokens are not whole microbatches",
+    return heddle::ErrorInfo{"GptStage::begin_step", "the tokens are not whole microbatches",
                              heddle::text(tokens.size(), " tokens, a microbatch has ", sequences(),
                                           " x (", context(), " + 1) = ", each),
                              heddle::text("all microbatches have one size: begin a step with ",
@@ -82,7 +82,7 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
   const auto large = std::ranges::find_if(
       tokens, [&](std::uint8_t token) { return token >= m_config.vocabulary; });
   heddle::expects(large == tokens.end(), [&] {
-    return heddle::Complaint{"GptStage::begin_step", "a token lies outside the vocabulary",
+    return heddle::ErrorInfo{"GptStage::begin_step", "a token lies outside the vocabulary",
                              heddle::text("token ", large - tokens.begin(), " is ", int{*large},
                                           ", the vocabulary has ", m_config.vocabulary)};
   });
@@ -235,7 +235,7 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
                                             double temperature, std::uint64_t seed) {
   heddle::expects(m_embeds && m_predicts && part().ranks == 1 && owned().count == m_table.size,
                   [&] {
-                    return heddle::Complaint{
+                    return heddle::ErrorInfo{
                         "GptStage::generate", "the stage does not hold the whole model",
                         heddle::text(m_table.blocks.size(), " of ", m_config.layers, " blocks, ",
                                      owned().count, " of their ", m_table.size,
@@ -243,7 +243,7 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
                         "gather the parameters into a stage with all blocks"};
                   });
   heddle::expects(temperature >= 0, [&] {
-    return heddle::Complaint{"GptStage::generate", "the temperature is negative",
+    return heddle::ErrorInfo{"GptStage::generate", "the temperature is negative",
                              heddle::text("temperature ", temperature)};
   });
   // The same parameters in a model of one sequence: a token costs one row of sequences, not all.

@@ -30,4 +30,4 @@
 #include <heddle/collective/shared_view.hpp>
 #include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/collective/sum_in_place.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>

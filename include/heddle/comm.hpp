@@ -11,6 +11,7 @@
 #include <heddle/comm/block_datatype.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/environment.hpp>
@@ -20,6 +21,5 @@
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/shared_transport.hpp>
-#include <heddle/comm/shipped_gains.hpp>
 #include <heddle/comm/strided_datatype.hpp>
 #include <heddle/comm/strided_exchange.hpp>

@@ -13,7 +13,7 @@
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/hash.hpp>
-#include <heddle/schedule/lives.hpp>
+#include <heddle/schedule/live_intervals.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/order.hpp>

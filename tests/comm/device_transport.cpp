@@ -77,7 +77,7 @@ TEST_CASE("a staged send is done with its memory when it returns; a receive's wa
     auto send = transport.send(Rank{0}, Lane{0}, from.data(), bytes);
     std::fill(from.begin(), from.end(), std::byte{0});
     const auto nowhere = [] { return std::string("test"); };
-    const auto stuck = [] { return heddle::Complaint{"test", "stuck"}; };
+    const auto stuck = [] { return heddle::ErrorInfo{"test", "stuck"}; };
     heddle::await(transport, send, heddle::Idle::yield, 60, nowhere, stuck);
     CHECK(to == std::vector<std::byte>(bytes, std::byte{9}));
     heddle::await(transport, receive, heddle::Idle::yield, 60, nowhere, stuck);

@@ -272,7 +272,7 @@ TEST_CASE("paths are those that the memory and MPI allow") {
   CHECK(impl::path_of({StridedBlock(48).repeated(2, 64), StridedBlock(16).repeated(3, 64)},
                       by_run) == StridedPath::direct);
   // Without a table.
-  CHECK(impl::paths_of({}, host) == PathTable(shipped_gains()));
+  CHECK(impl::paths_of({}, host) == PathTable(default_pack_gains()));
   CHECK(impl::paths_of({}, aware_device) == direct);
   CHECK(impl::paths_of({}, device) == PathTable(StridedPath::staged));
   CHECK(impl::paths_from(host) == std::vector{StridedPath::datatype, StridedPath::direct});

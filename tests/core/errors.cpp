@@ -18,10 +18,10 @@ namespace test_errors {
 using namespace heddle;
 
 TEST_CASE("an error says where, what, why and how to mend it, and leaves out what is empty") {
-  CHECK(to_string(Complaint{"f", "it broke", "3 of 2", "use 2"}) == "f: it broke (3 of 2); use 2");
-  CHECK(to_string(Complaint{"f", "it broke", {}, "use 2"}) == "f: it broke; use 2");
-  CHECK(to_string(Complaint{"f", "it broke", "3 of 2"}) == "f: it broke (3 of 2)");
-  CHECK(to_string(Complaint{"f", "it broke"}) == "f: it broke");
+  CHECK(to_string(ErrorInfo{"f", "it broke", "3 of 2", "use 2"}) == "f: it broke (3 of 2); use 2");
+  CHECK(to_string(ErrorInfo{"f", "it broke", {}, "use 2"}) == "f: it broke; use 2");
+  CHECK(to_string(ErrorInfo{"f", "it broke", "3 of 2"}) == "f: it broke (3 of 2)");
+  CHECK(to_string(ErrorInfo{"f", "it broke"}) == "f: it broke");
   const contract_error found({"f", "it broke", "3 of 2", "use 2"});
   CHECK(std::string(found.what()) == "f: it broke (3 of 2); use 2");
   CHECK(found.complaint().where == "f");
@@ -58,7 +58,7 @@ TEST_CASE("expects() builds the complaint only where it is needed") {
   bool asked = false;
   const auto complain = [&] {
     asked = true;
-    return Complaint{"f", "no"};
+    return ErrorInfo{"f", "no"};
   };
   CHECK_NOTHROW(expects(true, complain));
   CHECK_FALSE(asked);

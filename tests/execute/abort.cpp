@@ -88,7 +88,7 @@ TEST_CASE("a handler that throws on one rank at a random action: 100 runs, all e
     const Schedule pipeline =
         n % 2 == 0
             ? schedule::one_f_one_b({.stages = p, .microbatches = 5, .sizes = {.activation = 4096}})
-            : fold_to_live(schedule::interleaved({.ranks = p,
+            : fold_to_min_slots(schedule::interleaved({.ranks = p,
                                                   .stages_per_rank = 2,
                                                   .microbatches = p,
                                                   .sizes = {.activation = 16}}));

@@ -67,7 +67,7 @@ struct Product {
     const std::span<double> a = makes ? task.get<double>("operand") : side("data", "output");
     const std::span<double> c = makes ? task.get<double>("data") : task.get<double>("result");
     expects(a.size() * columns == c.size() * depth, [] {
-      return Complaint{"Product", "rows and results do not match"};
+      return ErrorInfo{"Product", "rows and results do not match"};
     });
     for (std::size_t i = 0; i < c.size(); ++i)
       c[i] = dot(a.subspan(i / columns * depth, depth), rank, i % columns, columns);

@@ -102,7 +102,7 @@ TEST_CASE("what is copied out is copied once, and folds to a few slots") {
 
   const Schedule sum = schedule::collective_in_segments(
       Collective::all_reduce, Algorithm::direct, {.ranks = 2, .bytes = 64 * 1024, .chunks = 64});
-  const Schedule small = fold_to_live(share_memory(copy_out(sum, {0, 0}), {0, 0}), 2);
+  const Schedule small = fold_to_min_slots(share_memory(copy_out(sum, {0, 0}), {0, 0}), 2);
   for (const Buffer& buffer : small.buffers())
     CHECK((!buffer.transient || buffer.bytes <= 4 * 512));
   CHECK_THAT(test::message_of<contract_error>([&] { (void)copy_out(sum, {0}); }),

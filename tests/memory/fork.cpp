@@ -105,7 +105,7 @@ struct All {
   explicit All(const std::filesystem::path& file) : mapped(file, std::size_t{1} << 20) {}
 
   hm::Pool<hm::Pages> pool;
-  hm::Pool<hm::Ref<hm::Pool<hm::Pages>>> second{pool, {.least_chunk = 1 << 16, .cached = 1 << 12}};
+  hm::Pool<hm::Ref<hm::Pool<hm::Pages>>> second{pool, {.min_chunk = 1 << 16, .cached = 1 << 12}};
   hm::FromSpace<Plain> space;
   hm::Pool<hm::Ref<hm::FromSpace<Plain>>> heap{space};
   hm::Stats<hm::Ref<hm::Pool<hm::Pages>>> stats{pool};
@@ -210,7 +210,7 @@ struct Late {
 
 TEST_CASE("an upstream that is newer than its pool delays a fork, and stops none") {
   if (!children_have_malloc) SKIP("the sanitizer's malloc() does not survive fork()");
-  hm::Pool<Late> pool(Late{}, {.least_chunk = 1 << 10, .cached = 0});
+  hm::Pool<Late> pool(Late{}, {.min_chunk = 1 << 10, .cached = 0});
   const Busy busy(2, [&](std::size_t) {
     static_cast<void>(serves(pool, 300 << 10));
     pool.trim();

@@ -93,7 +93,7 @@ TEST_CASE("all that a pool took goes back to upstream") {
 
 TEST_CASE("trim keeps as much as is asked for, and what is used") {
   Counted upstream;
-  memory::Pool pool(upstream, {.least_chunk = 1 << 20, .most_growth = 1 << 20});
+  memory::Pool pool(upstream, {.min_chunk = 1 << 20, .max_chunk_growth = 1 << 20});
   std::vector<void*> blocks;
   for (int b = 0; b < 8; ++b) blocks.push_back(pool.allocate(1 << 20, 64));
   CHECK(upstream.used == std::size_t{8} << 20);
@@ -123,7 +123,7 @@ TEST_CASE("after the first step nothing is asked of upstream") {
 
 TEST_CASE("where upstream refuses a larger chunk it is asked for the block alone") {
   Counted upstream{.most = std::size_t{3} << 20};
-  memory::Pool pool(upstream, {.least_chunk = std::size_t{2} << 20});
+  memory::Pool pool(upstream, {.min_chunk = std::size_t{2} << 20});
   void* const first = pool.allocate(std::size_t{2} << 20, 64);
   void* const second = pool.allocate(300 << 10, 64);  // of a chunk of its own
   CHECK(upstream.blocks == 2);
@@ -238,7 +238,7 @@ TEST_CASE("upstream refuses every so many-th call, and nothing is lost") {
         pool.trim();
         CHECK(upstream.used == 0);
       };
-      const memory::PoolOptions options{.least_chunk = 1 << 16, .most_growth = 1 << 18};
+      const memory::PoolOptions options{.min_chunk = 1 << 16, .max_chunk_growth = 1 << 18};
       if (grows) {
         memory::Pool pool(upstream, options);
         use(pool);
@@ -255,7 +255,7 @@ TEST_CASE("upstream refuses every so many-th call, and nothing is lost") {
 TEST_CASE("before a pool has no memory it gives back what is free, and uses what is left") {
   constexpr std::size_t unit = std::size_t{1} << 20;
   Counted upstream{.most = 4 * unit};
-  memory::Pool pool(upstream, {.least_chunk = unit, .most_growth = unit});
+  memory::Pool pool(upstream, {.min_chunk = unit, .max_chunk_growth = unit});
   std::vector<void*> blocks;
   for (int b = 0; b < 4; ++b) blocks.push_back(pool.allocate(unit, 64));
   CHECK_THROWS_AS((void)pool.allocate(unit, 64), heddle::out_of_memory);
@@ -338,7 +338,7 @@ TEST_CASE("what upstream has extended in vain goes back as it was") {
 
 TEST_CASE("chunks without a limit are as large as what is asked for") {
   Counted upstream;
-  memory::Pool pool(upstream, {.most_growth = ~std::size_t{0}});
+  memory::Pool pool(upstream, {.max_chunk_growth = ~std::size_t{0}});
   std::vector<void*> blocks;
   for (int b = 0; b < 64; ++b) blocks.push_back(pool.allocate(std::size_t{1} << 20, 64));
   CHECK(upstream.blocks < 40);
@@ -502,7 +502,7 @@ TEST_CASE(
 
 TEST_CASE("free memory lies together again, and of what fits the smallest is taken") {
   Counted upstream;
-  memory::Pool pool(upstream, {.least_chunk = std::size_t{16} << 20});
+  memory::Pool pool(upstream, {.min_chunk = std::size_t{16} << 20});
   constexpr std::size_t unit = 300 << 10;
   std::vector<void*> blocks;
   for (int b = 0; b < 40; ++b) blocks.push_back(pool.allocate(unit, 64));
@@ -526,7 +526,7 @@ TEST_CASE("free memory lies together again, and of what fits the smallest is tak
 TEST_CASE("what fits between the blocks of a chunk is had, and nothing else is refused") {
   constexpr std::size_t all = std::size_t{32} << 20;
   Counted upstream{.most = all};
-  memory::Pool pool(upstream, {.least_chunk = all, .most_growth = all});
+  memory::Pool pool(upstream, {.min_chunk = all, .max_chunk_growth = all});
   const auto address = [](const void* block) { return reinterpret_cast<std::uintptr_t>(block); };
   const std::uintptr_t begin = [&] {
     void* const whole = pool.allocate(all, 64);
@@ -586,7 +586,7 @@ TEST_CASE("a block of each small size takes little") {
 
 TEST_CASE("what a thread has at hand goes back before upstream is asked for more") {
   Counted upstream;
-  memory::Pool pool(upstream, {.least_chunk = std::size_t{4} << 20});
+  memory::Pool pool(upstream, {.min_chunk = std::size_t{4} << 20});
   for (const std::size_t bytes :
        {std::size_t{1000}, std::size_t{100} << 10, std::size_t{3000}, std::size_t{200} << 10}) {
     std::vector<void*> blocks;
@@ -622,7 +622,7 @@ TEST_CASE("what a thread has at hand and has not wanted for a while goes back") 
 
 TEST_CASE("before upstream is asked for more, small blocks may be of the next larger sizes") {
   Counted upstream{std::size_t{1} << 20};
-  memory::Pool pool(upstream, {.least_chunk = upstream.most});
+  memory::Pool pool(upstream, {.min_chunk = upstream.most});
   const auto as_many_as_there_are = [&](std::size_t bytes, std::size_t alignment) {
     std::vector<void*> blocks;
     try {
@@ -684,7 +684,7 @@ TEST_CASE("a pool prints what it has, and refuses chunks of nothing") {
   std::ostringstream text;
   text << pool;
   CHECK(text.str() == "0 B reserved, 0 B idle");
-  CHECK_THROWS_AS(memory::Pool(memory::Pages(), {.least_chunk = 0}), heddle::contract_error);
+  CHECK_THROWS_AS(memory::Pool(memory::Pages(), {.min_chunk = 0}), heddle::contract_error);
 }
 
 }  // namespace test_pool

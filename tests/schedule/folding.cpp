@@ -56,7 +56,7 @@ TEST_CASE("1F1B keeps min(M, P - r) activations in as many slots, and not in one
     for (const int m : {2, 3, 8, 11}) {
       const Schedule pipeline =
           schedule::one_f_one_b({.stages = p, .microbatches = m, .sizes = {.saved = 10}});
-      const Schedule folded = fold_to_live(pipeline);
+      const Schedule folded = fold_to_min_slots(pipeline);
       for (int r = 0; r < p; ++r) {
         const BufferId saved = find(pipeline, role::saved, r);
         const auto live = static_cast<std::uint32_t>(std::min(m, p - r));
@@ -77,7 +77,7 @@ TEST_CASE("too few slots name the read, its part and the part that is there") {
   CHECK_THAT(message, ContainsSubstring("heddle::fold: 3 slots are too few for 'saved' of stage 0 "
                                         "on rank 0") &&
                           ContainsSubstring("0B0 reads part 0, but its slot holds part 3") &&
-                          ContainsSubstring("fold_to_live()"));
+                          ContainsSubstring("fold_to_min_slots()"));
 }
 
 TEST_CASE("a hand-made window that loads one block too early is refused") {
@@ -90,7 +90,7 @@ TEST_CASE("a hand-made window that loads one block too early is refused") {
       else
         CHECK_THROWS_AS(fold(list, BufferId{0}, slots), infeasible);
     }
-    CHECK(fold_to_live(list)[BufferId{0}].parts == ahead + 1);
+    CHECK(fold_to_min_slots(list)[BufferId{0}].parts == ahead + 1);
   }
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("what cannot fold is refused with its numbers") {
   CHECK_THAT(refusal(list, BufferId{0}, 0), ContainsSubstring("7 parts, 70 bytes, 0 slots"));
   CHECK_THAT(refusal(list, BufferId{0}, 8), ContainsSubstring("8 slots"));
   CHECK_THAT(refusal(window(7, 1, 71), BufferId{0}, 7), ContainsSubstring("71 bytes"));
-  CHECK(fold_to_live(window(7, 1, 71))[BufferId{0}].parts == 7);
+  CHECK(fold_to_min_slots(window(7, 1, 71))[BufferId{0}].parts == 7);
   const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
   CHECK_THAT(refusal(pipeline, find(pipeline, role::weights, 1), 1),
              ContainsSubstring("cannot fold 'weights' of stage 1 on rank 1") &&
@@ -113,7 +113,7 @@ TEST_CASE("what cannot fold is refused with its numbers") {
   const Schedule ranges = std::move(builder).build();
   CHECK_THAT(refusal(ranges, wide, 2),
              ContainsSubstring("0USER0 uses several parts of 'wide' of stage 0 on rank 0 at once"));
-  CHECK(fold_to_live(ranges)[wide].parts == 4);
+  CHECK(fold_to_min_slots(ranges)[wide].parts == 4);
 }
 
 TEST_CASE("folded slots make later writes wait for earlier reads") {
@@ -137,7 +137,7 @@ TEST_CASE("slack is given where messages travel, and nowhere else") {
   const Schedule pipeline =
       schedule::one_f_one_b({.stages = 3, .microbatches = 9, .sizes = {.activation = 8}});
   const auto parts = [&](std::uint32_t slack, std::string_view label, int rank) {
-    const Schedule folded = fold_to_live(pipeline, slack);
+    const Schedule folded = fold_to_min_slots(pipeline, slack);
     return folded[find(folded, label, rank)].parts;
   };
   CHECK(parts(0, role::saved, 0) == 3);

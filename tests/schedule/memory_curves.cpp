@@ -51,8 +51,8 @@ std::vector<std::pair<Time, std::uint64_t>> parts(const MemoryCurve<Time>& curve
 
 /// What a curve says of a time.
 template <class Time>
-Holding at(const MemoryCurve<Time>& curve, const Time& time) {
-  Holding now;
+Footprint at(const MemoryCurve<Time>& curve, const Time& time) {
+  Footprint now;
   for (const auto& step : curve)
     if (!(time < step.at)) now = step.holds;
   return now;
@@ -88,11 +88,11 @@ TEST_CASE("a curve steps where values begin and end, once for all that do at a t
   const auto use = memory_use(timeline);
   REQUIRE(use.size() == 1);
   CHECK(parts(use[0].all) == Steps{{0, 1}, {1, 3}, {2, 2}, {5, 1}, {6, 0}});
-  CHECK(use[0].all[1].holds == Holding{3, 30});
-  CHECK(peak(use[0].all) == Holding{3, 30});
+  CHECK(use[0].all[1].holds == Footprint{3, 30});
+  CHECK(peak(use[0].all) == Footprint{3, 30});
   CHECK(use[0].activations.empty());
   CHECK(use[0].weights.empty());
-  CHECK(peak(use[0].weights) == Holding{});
+  CHECK(peak(use[0].weights) == Footprint{});
 }
 
 TEST_CASE("what is held for no time shows as a second step") {
@@ -149,11 +149,11 @@ TEST_CASE("live activations at any time are the microbatches between forward and
         for (int r = 0; r < p; ++r) {
           const auto& rank = use[static_cast<std::size_t>(r)];
           for (const auto& span : timeline.spans()) {
-            const Holding holds = at(rank.activations, span.end);
+            const Footprint holds = at(rank.activations, span.end);
             CHECK(holds.parts == between_forward_and_backward(timeline, Rank{r}, span.end));
             CHECK(holds.bytes == 10 * holds.parts);
           }
-          CHECK(rank.activations.back().holds == Holding{});
+          CHECK(rank.activations.back().holds == Footprint{});
           const auto live = each.name() == one.name() ? std::min(m, p - r) : m;
           CHECK(peak(rank.activations).parts == static_cast<std::uint64_t>(live));
           CHECK(parts(rank.weights) == std::vector<std::pair<Rational, std::uint64_t>>{

@@ -44,7 +44,7 @@ Timeline timeline_of(const std::vector<Touch>& touches) {
 TEST_CASE("a value lives from the start of its writer to the end of its last reader") {
   const Timeline timeline = timeline_of(
       {{true, 0, 0, 1}, {true, 1, 1, 2}, {false, 0, 2, 3}, {true, 0, 5, 6}, {false, 0, 6, 7}});
-  auto found = lives(timeline, [](const Buffer&) { return true; });
+  auto found = live_intervals(timeline, [](const Buffer&) { return true; });
   REQUIRE(found.size() == 3);
   std::ranges::sort(found, {}, [](const auto& life) { return life.begin; });
   CHECK((found[0].part == 0 && found[0].begin == 0 && found[0].end == 3));
@@ -53,7 +53,7 @@ TEST_CASE("a value lives from the start of its writer to the end of its last rea
   CHECK(peak_parts(timeline, Rank{0}, "data") == 2);
   CHECK(peak_bytes(timeline, Rank{0}) == 20);
   CHECK(peak_parts(timeline, Rank{0}, "other") == 0);
-  CHECK(lives(timeline, [](const Buffer&) { return false; }).empty());
+  CHECK(live_intervals(timeline, [](const Buffer&) { return false; }).empty());
 }
 
 TEST_CASE("what is freed at a time can be used at that time") {

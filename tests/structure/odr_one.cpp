@@ -8,5 +8,5 @@
 
 const void* address_in_unit_one() {
   return reinterpret_cast<const void*>(
-      static_cast<std::string (*)(const heddle::Complaint&)>(&heddle::to_string));
+      static_cast<std::string (*)(const heddle::ErrorInfo&)>(&heddle::to_string));
 }

@@ -10,6 +10,6 @@ const void* address_in_unit_one();
 
 int main() {
   const void* here = reinterpret_cast<const void*>(
-      static_cast<std::string (*)(const heddle::Complaint&)>(&heddle::to_string));
+      static_cast<std::string (*)(const heddle::ErrorInfo&)>(&heddle::to_string));
   return here == address_in_unit_one() ? 0 : 1;
 }

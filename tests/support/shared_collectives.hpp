@@ -47,9 +47,9 @@ template <SharesMemory T>
     }
   }
   const std::vector<std::uint32_t> domains = transport.domains();
-  const Schedule shared = where != Data::own
-                              ? share_memory(schedule, domains)
-                              : fold_to_live(share_memory(copy_out(schedule, domains), domains), 2);
+  const Schedule shared =
+      where != Data::own ? share_memory(schedule, domains)
+                         : fold_to_min_slots(share_memory(copy_out(schedule, domains), domains), 2);
   const auto bind = [&](BufferId id, const Buffer& buffer) -> std::byte* {
     if (where != Data::own) return blocks[+id].of[+buffer.rank];
     if (is_mine(buffer)) return own.begin(id);

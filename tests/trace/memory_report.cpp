@@ -64,7 +64,7 @@ TEST_CASE("odd timelines have memory reports") {
   CHECK(to_string(trace::MemoryReport{}) ==
         "most memory:\n                      activations         weights             all\n");
   const Schedule one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
-  CHECK(trace::memory_peaks(simulate(one, {}))[0].activations == Holding{1, 0});
+  CHECK(trace::memory_peaks(simulate(one, {}))[0].activations == Footprint{1, 0});
   Timeline bad = simulate(one, {.forward = 1});
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(trace::memory_peaks(bad), contract_error);

@@ -213,7 +213,7 @@ Blocks* pool() noexcept {
     const std::size_t room = memory::Pages::room(std::size_t{64} << 30);
     new (storage)
         Blocks(memory::Pages(memory::HugePages::yes, room),
-               {options.least_chunk, options.most_growth, memory::system_memory().physical},
+               {options.min_chunk, options.max_chunk_growth, memory::system_memory().physical},
                options.cached);
     pthread_key_create(&key, retire);
     pthread_atfork([] { static_cast<void>(made().lock_by(memory::impl::Deadline::max())); },

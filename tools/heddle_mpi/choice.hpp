@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include <heddle/comm/shipped_gains.hpp>
+#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/pack_table.hpp>
@@ -33,7 +33,7 @@ struct Gains {
 /// two.
 [[nodiscard]] inline Gains gains_of(const char* name) {
   const auto for_all = [](const heddle::PackTable& table) { return Gains{table, table}; };
-  if (name == nullptr) return for_all(heddle::shipped_gains());
+  if (name == nullptr) return for_all(heddle::default_pack_gains());
   if (std::string_view(name) == "always") return for_all({{1}, {1}, {2.0}});
   if (std::string_view(name) == "never") return for_all({{1}, {1}, {0.5}});
   std::ifstream file(name);

@@ -198,7 +198,7 @@ Priced price(Orders orders, const Settings& s) {
                       .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
                       .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)});
   if (s.depth >= 0)
-    priced.schedule = fold_to_live(priced.schedule, static_cast<std::uint32_t>(s.depth));
+    priced.schedule = fold_to_min_slots(priced.schedule, static_cast<std::uint32_t>(s.depth));
   priced.timeline = simulate(priced.schedule, costs);
   for (int rank = 0; rank < priced.schedule.ranks(); ++rank)
     priced.activations.push_back(

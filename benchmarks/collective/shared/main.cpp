@@ -237,7 +237,7 @@ void run() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   hd::expects(size == ranks, [&] {
-    return hd::Complaint{"collective/shared", "two ranks are compared", hd::text(size, " ranks")};
+    return hd::ErrorInfo{"collective/shared", "two ranks are compared", hd::text(size, " ranks")};
   });
   Setting setting;
   bench::bind_to_core(setting.self);

@@ -29,7 +29,7 @@
 
 #include <mpi.h>
 
-#include <heddle/comm/shipped_gains.hpp>
+#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/pack.hpp>
 #include <heddle/layout/pack_table.hpp>
@@ -296,7 +296,7 @@ void run() {
   const int rank = bench::one_of_two_ranks("comm/strided");
   if (rank == 0) bench::skip_other_libraries("comm/strided");
   const Tables one_for_all = measure_all(rank);
-  const hd::PackTable shipped = hd::shipped_gains();
+  const hd::PackTable shipped = hd::default_pack_gains();
   Worst worst;
   for (const Bytes size : sizes)
     for (const Bytes length : runs) {

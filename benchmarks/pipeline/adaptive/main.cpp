@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   try {
     const bool is_rank = argc == 2 && std::string_view(argv[1]) == "network";
     hd::expects(argc == 1 || (is_rank && has_script), [] {
-      return hd::Complaint{"pipeline/adaptive", "it takes no arguments",
+      return hd::ErrorInfo{"pipeline/adaptive", "it takes no arguments",
                            "and starts itself with one in the network of HEDDLE_NETLAB"};
     });
     if (is_rank) {

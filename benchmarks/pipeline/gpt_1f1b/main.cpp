@@ -44,7 +44,7 @@ double time_step(bench::Competitor& competitor, const std::vector<std::uint8_t>&
 
 void run(MPI_Comm comm) {
   hd::expects(Kokkos::DefaultExecutionSpace().concurrency() == 1, [] {
-    return hd::Complaint{name, "one thread a rank is compared",
+    return hd::ErrorInfo{name, "one thread a rank is compared",
                          hd::text(Kokkos::DefaultExecutionSpace().concurrency(), " threads"),
                          "set OMP_NUM_THREADS=1"};
   });
@@ -81,7 +81,7 @@ void run(MPI_Comm comm) {
   hd::Bytes bytes[2] = {ours->buffers(), hand->buffers()};
   MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPI_UINT64_T, MPI_SUM, comm);
   hd::expects(bytes[0] == bytes[1], [&] {
-    return hd::Complaint{name, "the two have not equal memory for buffers",
+    return hd::ErrorInfo{name, "the two have not equal memory for buffers",
                          hd::text("ours ", bytes[0], " bytes on all ranks, by hand ", bytes[1])};
   });
   if (rank != 0) return;

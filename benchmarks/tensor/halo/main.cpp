@@ -26,7 +26,7 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
-#include <heddle/comm/shipped_gains.hpp>
+#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/tensor.hpp>
@@ -198,7 +198,7 @@ void compare(std::string_view name, int dim, const hd::DeviceMesh& mesh) {
 void compare_table(std::string_view name, int dim, std::int64_t cube, const hd::DeviceMesh& mesh) {
   const Block packs = make(mesh, dim, cube), chooses = make(mesh, dim, cube);
   hd::Halo without(packs);
-  hd::Halo with(chooses, {}, {}, hd::PathTable(hd::shipped_gains()));
+  hd::Halo with(chooses, {}, {}, hd::PathTable(hd::default_pack_gains()));
   const std::array<Call, 2> calls{[&] { without.exchange(Exec{}, packs, spins); },
                                   [&] { with.exchange(Exec{}, chooses, spins); }};
   for (const Call& call : calls) call();

@@ -20,7 +20,7 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
@@ -113,7 +113,7 @@ template <class Held, class Exec, class In, class Out>
 /// the work of `space` first, and returns when all are there. All ranks call it, with outputs of
 /// one size.
 /// @throws contract_error for a View whose size does not fit; what CallOptions says.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
   impl::perform(
@@ -122,7 +122,7 @@ void all_gather(const Exec& space, const In& input, const Out& output, const Com
 
 /// Begins an all_gather(). The work of `space` is waited for here.
 /// @throws as all_gather() does.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::all_gather_call(impl::Kept{}, space, input, output, comm, options));
@@ -130,7 +130,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 
 /// An all_gather() that is performed again and again.
 /// @throws as all_gather() does.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_all_gather(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {
   return Prepared(impl::all_gather_call(impl::Kept{}, space, input, output, comm, options));

@@ -23,7 +23,7 @@
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
@@ -75,7 +75,7 @@ template <class Held, class Exec, class View, class R>
 /// for their order, and what it costs. Waits for the work of `space` first, and returns when they
 /// are there; kernels that merge run in `space`. All ranks call it, with Views of one size.
 /// @throws what CallOptions says.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
   impl::perform([&](auto held) {
@@ -86,7 +86,7 @@ void all_reduce(const Exec& space, const View& view, const R& reduction, const C
 /// Begins an all_reduce(). The work of `space` is waited for here; kernels that merge run in it
 /// while the Request is furthered, so give it an instance that the caller's own kernels are not in.
 /// @throws as all_reduce() does.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
                                        const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::all_reduce_call(impl::Kept{}, space, view, reduction, comm, options));
@@ -94,7 +94,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 
 /// An all_reduce() of `view` that is performed again and again.
 /// @throws as all_reduce() does.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
                                       const Communicator& comm, const CallOptions& options = {}) {
   return Prepared(impl::all_reduce_call(impl::Kept{}, space, view, reduction, comm, options));

@@ -26,7 +26,7 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 
@@ -154,7 +154,7 @@ template <class Held, class Exec, class In, class Out>
 /// input, which has one size on all ranks. Waits for the work of `space` first, and returns when
 /// all blocks are there. All ranks call it, either all with counts or none.
 /// @throws contract_error for a View whose size does not fit; what CallOptions says.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
   impl::perform(
@@ -163,7 +163,7 @@ void all_to_all(const Exec& space, const In& input, const Out& output, const Com
 
 /// Begins an all_to_all(). The work of `space` is waited for here.
 /// @throws as all_to_all() does.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::all_to_all_call(impl::Kept{}, space, input, output, comm, options));
@@ -171,7 +171,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 
 /// An all_to_all() that is performed again and again; counts are told once.
 /// @throws as all_to_all() does.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_all_to_all(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {
   return Prepared(impl::all_to_all_call(impl::Kept{}, space, input, output, comm, options));

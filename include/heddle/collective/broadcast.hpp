@@ -19,7 +19,7 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
@@ -72,7 +72,7 @@ template <class Held, class Exec, class View>
 /// CallOptions for the order of elements, and what it costs. Waits for the work of `space` first,
 /// and returns when it is there. All ranks call it, with Views of one size.
 /// @throws contract_error for a root that is not there; what CallOptions says.
-template <class Exec, TravellingView View>
+template <class Exec, TransferableView View>
 void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {
   impl::perform(
@@ -81,7 +81,7 @@ void broadcast(const Exec& space, const View& view, Rank root, const Communicato
 
 /// Begins a broadcast(). The work of `space` is waited for here.
 /// @throws as broadcast() does.
-template <class Exec, TravellingView View>
+template <class Exec, TransferableView View>
 [[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
                                       const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));
@@ -89,7 +89,7 @@ template <class Exec, TravellingView View>
 
 /// A broadcast() that is performed again and again.
 /// @throws as broadcast() does.
-template <class Exec, TravellingView View>
+template <class Exec, TransferableView View>
 [[nodiscard]] auto prepare_broadcast(const Exec& space, const View& view, Rank root,
                                      const Communicator& comm, const CallOptions& options = {}) {
   return Prepared(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));

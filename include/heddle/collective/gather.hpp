@@ -19,7 +19,7 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
@@ -93,7 +93,7 @@ template <class Held, class Exec, class In, class Out>
 /// call it.
 /// @throws contract_error for a View whose size does not fit, or a root that is not there; what
 ///         CallOptions says.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 void gather(const Exec& space, const In& input, const Out& output, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
   impl::perform([&](auto held) {
@@ -103,7 +103,7 @@ void gather(const Exec& space, const In& input, const Out& output, Rank root,
 
 /// Begins a gather(). The work of `space` is waited for here.
 /// @throws as gather() does.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::gather_call(impl::Kept{}, space, input, output, root, comm, options));
@@ -111,7 +111,7 @@ template <class Exec, TravellingView In, TravellingView Out>
 
 /// A gather() that is performed again and again.
 /// @throws as gather() does.
-template <class Exec, TravellingView In, TravellingView Out>
+template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                   const Communicator& comm, const CallOptions& options = {}) {
   return Prepared(impl::gather_call(impl::Kept{}, space, input, output, root, comm, options));

@@ -12,7 +12,7 @@
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 
@@ -23,7 +23,7 @@ namespace heddle::inline v0 {
 /// returns when this rank's part is done; kernels that merge run in `space`. All ranks call it,
 /// with Views of one size; see CallOptions for the order of elements.
 /// @throws what CallOptions says.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void inclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
   impl::perform([&](auto held) {
@@ -34,7 +34,7 @@ void inclusive_scan(const Exec& space, const View& view, const R& reduction,
 
 /// Begins an inclusive_scan(). The work of `space` is waited for here; see start_all_reduce().
 /// @throws as inclusive_scan() does.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_inclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
                                            const CallOptions& options = {}) {
@@ -44,7 +44,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 
 /// An inclusive_scan() of `view` that is performed again and again.
 /// @throws as inclusive_scan() does.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_inclusive_scan(const Exec& space, const View& view, const R& reduction,
                                           const Communicator& comm,
                                           const CallOptions& options = {}) {

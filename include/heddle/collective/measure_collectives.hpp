@@ -86,7 +86,7 @@ template <class Exec = Kokkos::DefaultHostExecutionSpace>
   const auto ranks = static_cast<Bytes>(comm.size());
   for (const Bytes bytes : options.sizes)
     expects(bytes % sizeof(float) == 0 && impl::fits_int(bytes + ranks * sizeof(float)), [&] {
-      return Complaint{"heddle::measure_collectives",
+      return ErrorInfo{"heddle::measure_collectives",
                        "a size is whole floats, fewer than 2^31 bytes", text(bytes, " bytes")};
     });
   // What it keeps for the calls refers to the table, and ends with it.

@@ -22,7 +22,7 @@
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 
@@ -81,7 +81,7 @@ template <class Held, class Exec, class View, class R>
 /// first, and returns when this rank's part is done. All ranks call it, with Views of one size, and
 /// elements of the same index are merged, whatever the layouts: see CallOptions.
 /// @throws contract_error for a root that is not there; what CallOptions says.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
   impl::perform([&](auto held) {
@@ -91,7 +91,7 @@ void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
 
 /// Begins a reduce(). The work of `space` is waited for here; see start_all_reduce().
 /// @throws as reduce() does.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
                                    Rank root, const Communicator& comm,
                                    const CallOptions& options = {}) {
@@ -100,7 +100,7 @@ template <class Exec, TravellingView View, Reduction<typename View::non_const_va
 
 /// A reduce() that is performed again and again.
 /// @throws as reduce() does.
-template <class Exec, TravellingView View, Reduction<typename View::non_const_value_type> R>
+template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_reduce(const Exec& space, const View& view, const R& reduction,
                                   Rank root, const Communicator& comm,
                                   const CallOptions& options = {}) {

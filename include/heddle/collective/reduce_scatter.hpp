@@ -23,7 +23,7 @@
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/collective/travelling_view.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 
 namespace heddle::inline v0 {
@@ -99,7 +99,7 @@ template <class Held, class Exec, class In, class Out, class R>
 /// is then this rank's block of it. Waits for the work of `space` first, and returns when the block
 /// is there. All ranks call it, with inputs of one size.
 /// @throws contract_error for a View whose size does not fit; what CallOptions says.
-template <class Exec, TravellingView In, TravellingView Out,
+template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
@@ -110,7 +110,7 @@ void reduce_scatter(const Exec& space, const In& input, const Out& output, const
 
 /// Begins a reduce_scatter(). The work of `space` is waited for here; see start_all_reduce().
 /// @throws as reduce_scatter() does.
-template <class Exec, TravellingView In, TravellingView Out,
+template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
                                            const R& reduction, const Communicator& comm,
@@ -121,7 +121,7 @@ template <class Exec, TravellingView In, TravellingView Out,
 
 /// A reduce_scatter() that is performed again and again.
 /// @throws as reduce_scatter() does.
-template <class Exec, TravellingView In, TravellingView Out,
+template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] auto prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,
                                           const R& reduction, const Communicator& comm,

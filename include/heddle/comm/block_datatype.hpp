@@ -36,7 +36,7 @@ class BlockDatatype {
     constexpr const char* where = "heddle::BlockDatatype";
     const auto count_of = [&](std::uint64_t count) {
       expects(count <= std::numeric_limits<int>::max(), [&] {
-        return Complaint{where, "MPI counts in int", text("the block is ", block),
+        return ErrorInfo{where, "MPI counts in int", text("the block is ", block),
                          "send it in parts, or packed"};
       });
       return static_cast<int>(count);

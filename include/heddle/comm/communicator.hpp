@@ -45,17 +45,17 @@ class Communicator {
   explicit Communicator(MPI_Comm original) {
     constexpr const char* where = "heddle::Communicator";
     expects(impl::mpi_is_up(), [&] {
-      return Complaint{where, "MPI is not up", "it was not initialized, or is finalized already",
+      return ErrorInfo{where, "MPI is not up", "it was not initialized, or is finalized already",
                        "construct a heddle::Environment first"};
     });
     expects(original != MPI_COMM_NULL, [&] {
-      return Complaint{where, "the communicator is null", "MPI_COMM_NULL was given",
+      return ErrorInfo{where, "the communicator is null", "MPI_COMM_NULL was given",
                        "only ranks that belong to a communicator can use it"};
     });
     int inter = 0;
     check(MPI_Comm_test_inter(original, &inter), where);
     expects(inter == 0, [&] {
-      return Complaint{where,
+      return ErrorInfo{where,
                        "an inter-communicator has no single set of ranks",
                        {},
                        "merge it with MPI_Intercomm_merge"};
@@ -91,7 +91,7 @@ class Communicator {
   [[nodiscard]] Communicator split(int color, int key) const {
     constexpr const char* where = "heddle::Communicator::split";
     expects(color >= 0, [&] {
-      return Complaint{where, "a color is at least 0", text("rank ", m_rank, " gave ", color)};
+      return ErrorInfo{where, "a color is at least 0", text("rank ", m_rank, " gave ", color)};
     });
     Communicator part;
     MPI_Comm made = MPI_COMM_NULL;

@@ -37,7 +37,7 @@ class DeviceMesh {
       : m_shape(std::move(shape)), m_all(comm) {
     agree();
     expects(m_shape.size() == m_all.size(), [&] {
-      return Complaint{
+      return ErrorInfo{
           "heddle::DeviceMesh", "the mesh does not fit the ranks",
           text(m_shape, " makes ", m_shape.size(), " ranks, the communicator has ", m_all.size()),
           text("start it with mpiexec -n ", m_shape.size(), ", or choose sizes whose product is ",
@@ -101,7 +101,7 @@ class DeviceMesh {
     int differs = mine == first ? size() : static_cast<int>(rank().value);
     check(MPI_Allreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_MIN, m_all.get()), where);
     expects(differs == size(), [&] {
-      return Complaint{where, "the ranks do not have the same mesh",
+      return ErrorInfo{where, "the ranks do not have the same mesh",
                        text("rank ", differs, " differs from rank 0, which has ", first),
                        "give every rank the same axes and sizes"};
     });

@@ -64,7 +64,7 @@ class MpiSession {
     int finalized = 0;
     MPI_Finalized(&finalized);
     expects(finalized == 0, [&] {
-      return Complaint{where, "MPI is finalized already", "it cannot be initialized twice",
+      return ErrorInfo{where, "MPI is finalized already", "it cannot be initialized twice",
                        "keep one Environment for as long as the program needs MPI"};
     });
     int initialized = 0;
@@ -113,7 +113,7 @@ class KokkosSession {
  public:
   KokkosSession(int& argc, char** argv) {
     expects(!Kokkos::is_finalized(), [] {
-      return Complaint{"heddle::Environment", "Kokkos is finalized already",
+      return ErrorInfo{"heddle::Environment", "Kokkos is finalized already",
                        "it cannot be initialized twice",
                        "keep one Environment for as long as the program needs Kokkos"};
     });

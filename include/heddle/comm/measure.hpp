@@ -97,7 +97,7 @@ class Prober {
       await(
           *m_transport, request, idle, m_options->watchdog, [] { return std::string(where); },
           [&] {
-            return Complaint{
+            return ErrorInfo{
                 where, text("no message was exchanged with rank ", peer),
                 text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport->rank()),
                 "call it on every rank, with no other user of the transport"};
@@ -127,7 +127,7 @@ class Prober {
 template <Transport T>
 [[nodiscard]] Machine measure_machine(T& transport, const MeasureOptions& options = {}) {
   expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
-    return Complaint{"heddle::measure_machine", "rounds and pairs are at least 1",
+    return ErrorInfo{"heddle::measure_machine", "rounds and pairs are at least 1",
                      text("short_rounds ", options.short_rounds, ", long_rounds ",
                           options.long_rounds, ", pairs ", options.pairs)};
   });

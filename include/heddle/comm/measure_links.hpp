@@ -182,7 +182,7 @@ template <Transport T>
   expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
               options.largest >= options.piece,
           [&] {
-            return Complaint{"heddle::measure_links",
+            return ErrorInfo{"heddle::measure_links",
                              "there is at least one burst, of pieces of at least 8 bytes",
                              text("bursts ", options.bursts, ", piece ", options.piece,
                                   ", largest ", options.largest)};

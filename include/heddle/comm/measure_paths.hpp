@@ -102,10 +102,10 @@ template <kernel::ExecutionSpace Exec>
 [[nodiscard]] PathTable measure_paths(const Communicator& comm, const PathOptions& options = {}) {
   constexpr const char* where = "heddle::measure_paths";
   expects(comm.size() >= 2, [&] {
-    return Complaint{where, "two ranks are needed", text("there is ", comm.size())};
+    return ErrorInfo{where, "two ranks are needed", text("there is ", comm.size())};
   });
   expects(options.rounds >= 1, [&] {
-    return Complaint{where, "there is at least one round", text(options.rounds, " rounds")};
+    return ErrorInfo{where, "there is at least one round", text(options.rounds, " rounds")};
   });
   const std::size_t shapes = options.sizes.size() * options.runs.size();
   static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));

@@ -105,13 +105,13 @@ class MpiTransport {
     std::array<std::int64_t, 2> range{-mine, mine};
     check(MPI_Allreduce(MPI_IN_PLACE, range.data(), 2, MPI_INT64_T, MPI_MAX, m_comm.get()), where);
     expects(-range[0] == range[1], [&] {
-      return Complaint{
+      return ErrorInfo{
           where, "max_message differs between the ranks",
           text("from ", -range[0], " to ", range[1], " bytes, ", mine, " on rank ", rank()),
           "give every rank the same MpiOptions"};
     });
     expects(options.max_message >= 1 && options.max_message <= limit, [&] {
-      return Complaint{where, text("max_message must lie in 1 .. ", limit),
+      return ErrorInfo{where, text("max_message must lie in 1 .. ", limit),
                        text(options.max_message, " bytes")};
     });
     // MPI caches the bound on its communicators, where not, 32767 is what every MPI grants.
@@ -192,7 +192,7 @@ class MpiTransport {
   void cancel(Request& request) {
     if (std::exchange(request.m_operation, nullptr) == nullptr) return;
     expects(m_control.over(), [] {
-      return Complaint{"heddle::MpiTransport::cancel",
+      return ErrorInfo{"heddle::MpiTransport::cancel",
                        "a message can only be cancelled after an abort",
                        {},
                        "call abort first, or test until the message is complete"};
@@ -229,14 +229,14 @@ class MpiTransport {
     constexpr const char* where =
         sends ? "heddle::MpiTransport::send" : "heddle::MpiTransport::receive";
     expects(+peer < static_cast<std::size_t>(size()), [&] {
-      return Complaint{where, "no such peer", text("rank ", peer, " of ", size())};
+      return ErrorInfo{where, "no such peer", text("rank ", peer, " of ", size())};
     });
     expects(+lane <= static_cast<std::size_t>(m_lanes), [&] {
-      return Complaint{where, "no such lane",
+      return ErrorInfo{where, "no such lane",
                        text("lane ", lane, ", this MPI's tags end at ", m_lanes)};
     });
     expects(type == MPI_BYTE || bytes < m_options.max_message, [&] {
-      return Complaint{where, "a datatype's message is sent in one piece",
+      return ErrorInfo{where, "a datatype's message is sent in one piece",
                        text(bytes, " bytes, pieces have ", m_options.max_message), "pack it"};
     });
     if (m_control.over()) [[unlikely]]

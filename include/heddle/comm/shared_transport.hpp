@@ -191,7 +191,7 @@ class SharedTransport {
   /// Returns the ranks of `host` that share memory with this one.
   static Communicator domain_of(const Communicator& host, const SharedOptions& options) {
     expects(options.domain >= 0, [&] {
-      return Complaint{where, "a domain has at least one rank", text("domain = ", options.domain),
+      return ErrorInfo{where, "a domain has at least one rank", text("domain = ", options.domain),
                        "give 0 for all ranks of a host"};
     });
     const auto place = static_cast<int>(host.rank().value);
@@ -251,7 +251,7 @@ class SharedTransport {
       };
       const auto place = [&] { return text("heddle::SharedTransport::share, rank ", rank()); };
       await(*this, come, Idle::yield, m_watchdog, place, [&] {
-        return Complaint{place(), "another rank does not come",
+        return ErrorInfo{place(), "another rank does not come",
                          text("watchdog after ", m_watchdog, " s"),
                          "all ranks share memory in the same order"};
       });

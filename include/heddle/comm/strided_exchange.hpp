@@ -19,9 +19,9 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/comm/impl/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
-#include <heddle/comm/shipped_gains.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
@@ -46,7 +46,8 @@ struct StridedMove {
 /// Options of a StridedExchange.
 struct StridedOptions {
   /// Chooses the path of each message, as measure_paths() measures it. None: in memory of the host
-  /// as shipped_gains() say; in a device's directly where MPI takes such pointers, else staged.
+  /// as default_pack_gains() say; in a device's directly where MPI takes such pointers, else
+  /// staged.
   std::optional<PathTable> paths = {};
   /// How to wait for other ranks, and for how long; nothing is recorded.
   ExecuteOptions execute = {};
@@ -60,7 +61,7 @@ namespace impl {
     expect_usable(*options.paths, memory, "heddle::StridedExchange");
     return *options.paths;
   }
-  if (memory.on_host) return PathTable(shipped_gains());
+  if (memory.on_host) return PathTable(default_pack_gains());
   return PathTable(memory.mpi_takes_it ? StridedPath::direct : StridedPath::staged);
 }
 
@@ -98,7 +99,7 @@ class StridedExchange {
     expects(std::ranges::equal(m_own_sends, m_own_receives, {}, &StridedBlock::bytes,
                                &StridedBlock::bytes),
             [&] {
-              return Complaint{
+              return ErrorInfo{
                   where, "what this rank sends to itself is not what it receives",
                   text("sends ", listed(m_own_sends), ", receives ", listed(m_own_receives))};
             });
@@ -126,7 +127,7 @@ class StridedExchange {
   /// is received must not be touched. @throws contract_error where it is under way already.
   void start(const Exec& exec, const std::byte* from, std::byte* to) {
     expects(!m_under_way, [] {
-      return Complaint{where, "it is under way already", "start() was called twice",
+      return ErrorInfo{where, "it is under way already", "start() was called twice",
                        "wait() before the next"};
     });
     exec.fence("heddle::comm::strided_exchange_begin");
@@ -236,7 +237,7 @@ class StridedExchange {
             std::vector<StridedBlock>& own, const PathTable& paths) {
     for (StridedMove& move : moves) {
       expects(+move.peer < static_cast<std::size_t>(m_transport->size()), [&] {
-        return Complaint{where, "no such rank",
+        return ErrorInfo{where, "no such rank",
                          text("rank ", move.peer, " of ", m_transport->size())};
       });
       if (move.block.run() == 0) continue;
@@ -291,8 +292,7 @@ class StridedExchange {
   StridedOptions m_options;
   std::vector<Message> m_sends, m_receives;
   std::vector<StridedBlock> m_own_sends, m_own_receives;
-  Kokkos::View<std::byte*, Memory>
-      m_own;  ///< data from this rank to itself, one box at a time
+  Kokkos::View<std::byte*, Memory> m_own;  ///< data from this rank to itself, one box at a time
   std::optional<Exec> m_exec;
   std::byte* m_to = nullptr;
   bool m_under_way = false;

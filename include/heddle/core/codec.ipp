@@ -22,12 +22,12 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Codec& codec) {
 
 HEDDLE_INLINE void check(const Codec& codec) {
   expects(codec.type != Scalar::byte, [] {
-    return Complaint{"heddle::Codec", "bytes have no values to encode", {}, "name a number type"};
+    return ErrorInfo{"heddle::Codec", "bytes have no values to encode", {}, "name a number type"};
   });
   expects(codec.block == 0 || codec.type == Scalar::i8 || codec.type == Scalar::f8e4m3 ||
               codec.type == Scalar::f8e5m2,
           [&] {
-            return Complaint{"heddle::Codec", "only types of one byte have scales",
+            return ErrorInfo{"heddle::Codec", "only types of one byte have scales",
                              text("type ", codec.type, ", blocks of ", codec.block),
                              "use i8, f8e4m3 or f8e5m2, or no blocks"};
           });

@@ -22,8 +22,8 @@ template <class Complain>
 
 }  // namespace impl
 
-/// Throws contract_error with the Complaint that `complain()` returns if `ok` is false.
-/// The Complaint is built only if the check fails, so a passed check costs one branch.
+/// Throws contract_error with the ErrorInfo that `complain()` returns if `ok` is false.
+/// The ErrorInfo is built only if the check fails, so a passed check costs one branch.
 template <std::invocable Complain>
 constexpr void expects(bool ok, Complain&& complain) {
   if (!ok) [[unlikely]]

@@ -23,7 +23,7 @@
 namespace heddle::inline v0 {
 
 /// The four clauses of an error's message. `why` and `fix` may be empty.
-struct Complaint {
+struct ErrorInfo {
   std::string where;     ///< the function or object
   std::string what;      ///< the problem
   std::string why = {};  ///< the numbers behind the problem
@@ -31,7 +31,7 @@ struct Complaint {
 };
 
 /// Returns "where: what (why); fix", without the empty clauses.
-[[nodiscard]] std::string to_string(const Complaint& complaint);
+[[nodiscard]] std::string to_string(const ErrorInfo& complaint);
 
 /// The common base class of all errors that Heddle throws. It is not a standard exception itself,
 /// but each class derived from it is. Derive your own errors from one of the classes below.
@@ -42,14 +42,14 @@ class error {
   /// Returns the message in one line.
   [[nodiscard]] const char* what() const noexcept { return m_line.c_str(); }
   /// Returns the clauses of the message.
-  [[nodiscard]] const Complaint& complaint() const noexcept { return m_complaint; }
+  [[nodiscard]] const ErrorInfo& complaint() const noexcept { return m_complaint; }
 
  protected:
   /// Constructs the error from the clauses of its message.
-  explicit error(Complaint complaint);
+  explicit error(ErrorInfo complaint);
 
  private:
-  Complaint m_complaint;
+  ErrorInfo m_complaint;
   std::string m_line;
 };
 
@@ -60,7 +60,7 @@ namespace impl {
 template <class Standard>
 class Error : public error, public Standard {
  public:
-  explicit Error(Complaint complaint)
+  explicit Error(ErrorInfo complaint)
       : error(std::move(complaint)), Standard(made(error::what())) {}
   [[nodiscard]] const char* what() const noexcept final { return error::what(); }
 

@@ -13,14 +13,14 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE std::string to_string(const Complaint& complaint) {
+HEDDLE_INLINE std::string to_string(const ErrorInfo& complaint) {
   std::string line = complaint.where + ": " + complaint.what;
   if (!complaint.why.empty()) line += " (" + complaint.why + ")";
   if (!complaint.fix.empty()) line += "; " + complaint.fix;
   return line;
 }
 
-HEDDLE_INLINE error::error(Complaint complaint)
+HEDDLE_INLINE error::error(ErrorInfo complaint)
     : m_complaint(std::move(complaint)), m_line(to_string(m_complaint)) {}
 
 HEDDLE_INLINE error::~error() = default;

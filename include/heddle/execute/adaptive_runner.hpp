@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// AdaptiveRunner: a Runner that changes its Schedule while it runs, by the measured times of steps.
-/// It is for pipelines on networks that other jobs use, too.
+/// AdaptiveRunner: a Runner that changes its Schedule while it runs, by the measured times of
+/// steps. It is for pipelines on networks that other jobs use, too.
 
 #include <algorithm>
 #include <memory>
@@ -32,10 +32,10 @@ struct AdaptiveOptions {
 /// ranks construct it with equal candidates and call its functions in the same order.
 ///
 /// Once in `every` steps, all ranks observe the Timeline of the last step. It is the same on all
-/// ranks, so all of them make the same choice. If the choice changes, a new Runner is made. Only the
-/// buffers of one Schedule are allocated at a time, and the model itself holds the data that lasts
-/// from step to step (see Model). The object refers to the model and the place. After an error it
-/// cannot be used again.
+/// ranks, so all of them make the same choice. If the choice changes, a new Runner is made. Only
+/// the buffers of one Schedule are allocated at a time, and the model itself holds the data that
+/// lasts from step to step (see Model). The object refers to the model and the place. After an
+/// error it cannot be used again.
 template <class M, class P>
 requires Model<M> && Place<P>
 class AdaptiveRunner {
@@ -51,7 +51,7 @@ class AdaptiveRunner {
         m_options(std::move(options)),
         m_choice(std::move(choice)) {
     expects(m_options.every >= 1, [&] {
-      return Complaint{"heddle::AdaptiveRunner", "there is at least one step between two looks",
+      return ErrorInfo{"heddle::AdaptiveRunner", "there is at least one step between two looks",
                        text("every = ", m_options.every)};
     });
     m_options.run.execute.record = true;
@@ -75,8 +75,8 @@ class AdaptiveRunner {
     return m_runner->step(std::forward<Arguments>(arguments)...);
   }
 
-  /// Limits transient storage to `memory` bytes from now on. The smallest limit of all ranks counts.
-  /// All ranks must call it.
+  /// Limits transient storage to `memory` bytes from now on. The smallest limit of all ranks
+  /// counts. All ranks must call it.
   /// @throws infeasible on all ranks if no candidate fits.
   void limit(Bytes memory) {
     const auto all = all_gather_values<Bytes>(transport_of(*m_place), std::span(&memory, 1),

@@ -24,7 +24,7 @@ namespace heddle::inline v0 {
 [[nodiscard]] communication_error lost(std::string where, const Abort& abort);
 
 /// Checks whether a wait should end. It began at `since` in steady_seconds().
-/// @throws communication_error: `lost(where(), ...)` if another rank has aborted, or the Complaint
+/// @throws communication_error: `lost(where(), ...)` if another rank has aborted, or the ErrorInfo
 ///         `stuck()` if the wait is longer than `watchdog` seconds (0: never).
 template <Transport T, std::invocable Where, std::invocable Stuck>
 void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck&& stuck) {

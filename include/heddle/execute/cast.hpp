@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// cast(): performs a cast action. It converts the elements of one buffer to the type of another. If
-/// one of them is a message at a cut, it has the form of a Codec.
+/// cast(): performs a cast action. It converts the elements of one buffer to the type of another.
+/// If one of them is a message at a cut, it has the form of a Codec.
 
 #include <concepts>
 #include <cstddef>
@@ -33,7 +33,7 @@ namespace impl {
 [[nodiscard]] bool has_doubles(const Task& task);
 
 /// Returns the complaint `what` about the buffers of a task.
-[[nodiscard]] Complaint bad_cast(const Task& task, const char* what);
+[[nodiscard]] ErrorInfo bad_cast(const Task& task, const char* what);
 
 /// Calls `visit(encoded, offset)` for every encoded part of use `narrow` of a task. `offset` is the
 /// offset of the wide elements in their use, in bytes. Parts without scales count as one part.
@@ -117,9 +117,9 @@ void cast(const Task& task, Run&& run) {
 /// Returns true for a combine task that reads a message as it was received, in the form of a Codec.
 [[nodiscard]] bool combines_encoded(const Task& task);
 
-/// Performs a combine task of which combines_encoded() is true, by `reduction.join(into, number)` on
-/// elements of type Wide. It decodes and merges in one pass. The order of the two operands does not
-/// matter, because the reduction is commutative. `run` is called as by cast().
+/// Performs a combine task of which combines_encoded() is true, by `reduction.join(into, number)`
+/// on elements of type Wide. It decodes and merges in one pass. The order of the two operands does
+/// not matter, because the reduction is commutative. `run` is called as by cast().
 /// @throws contract_error as cast() does.
 template <std::floating_point Wide, class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {

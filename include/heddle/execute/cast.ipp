@@ -21,7 +21,7 @@ HEDDLE_INLINE bool impl::has_doubles(const Task& task) {
          task.schedule()[task.uses()[1].buffer].type == Scalar::f64;
 }
 
-HEDDLE_INLINE Complaint impl::bad_cast(const Task& task, const char* what) {
+HEDDLE_INLINE ErrorInfo impl::bad_cast(const Task& task, const char* what) {
   const BoundUse& from = task.uses()[0];
   const BoundUse& into = task.uses()[1];
   return {text("heddle::cast, ", task.stage(), task.kind(), task.item()), what,

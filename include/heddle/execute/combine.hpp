@@ -23,15 +23,15 @@ namespace heddle::inline v0 {
 /// Calls `add(from, into, count)` with the memory of a combine task as elements of the type of its
 /// buffers. `add` adds `from[i]` to `into[i]` for every i < count. `into` is the use that the task
 /// updates.
-/// @throws contract_error for bytes and for types of storage only, because they cannot be added, and
-///         for records, because combine_records() joins them.
+/// @throws contract_error for bytes and for types of storage only, because they cannot be added,
+///         and for records, because combine_records() joins them.
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
   const BoundUse& from = task.uses()[merged_use(task)];
   const BoundUse& into = task.uses()[1 - merged_use(task)];
   expects(task.schedule()[into.buffer].record == 0, [&] {
-    return Complaint{text("heddle::combine, ", task.stage(), task.kind(), task.item()),
+    return ErrorInfo{text("heddle::combine, ", task.stage(), task.kind(), task.item()),
                      "the values are records, which are not added number by number",
                      text("records of ", task.schedule()[into.buffer].record, " elements"),
                      "call combine_records() in the handler"};
@@ -76,7 +76,7 @@ void combine_records(const Task& task, Join&& join) {
   expects(length != 0 && source.record == target.record && is_of(source) && is_of(target) &&
               from.bytes == into.bytes && into.bytes % bytes == 0,
           [&] {
-            return Complaint{
+            return ErrorInfo{
                 text("heddle::combine_records, ", task.stage(), task.kind(), task.item()),
                 "the two ranges are not records of one kind",
                 text(from.bytes, " bytes in records of ", source.record, ' ', source.type, ", ",
@@ -89,8 +89,8 @@ void combine_records(const Task& task, Join&& join) {
     join(next, joined, length);
 }
 
-/// Performs a combine task by a plain loop, for handlers whose buffers are host memory. A message in
-/// the form of a Codec is decoded and added in one pass.
+/// Performs a combine task by a plain loop, for handlers whose buffers are host memory. A message
+/// in the form of a Codec is decoded and added in one pass.
 void combine_on_host(const Task& task);
 
 }  // namespace heddle::inline v0

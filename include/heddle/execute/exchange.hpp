@@ -31,7 +31,7 @@ void finish(T& transport, typename T::Request& request, const char* what,
             const ExecuteOptions& options = {}) {
   const auto where = [&] { return text("heddle::", what, ", rank ", transport.rank()); };
   await(transport, request, options.idle, options.watchdog, where, [&] {
-    return Complaint{where(), "another rank does not answer",
+    return ErrorInfo{where(), "another rank does not answer",
                      text("watchdog after ", options.watchdog, " s")};
   });
 }
@@ -69,7 +69,8 @@ template <Transport T>
   return all;
 }
 
-/// Returns the values `mine` of every rank, by rank, on every rank. Their type is trivially copyable.
+/// Returns the values `mine` of every rank, by rank, on every rank. Their type is trivially
+/// copyable.
 template <class V, Transport T>
 requires std::is_trivially_copyable_v<V>
 [[nodiscard]] std::vector<std::vector<V>> all_gather_values(T& transport, std::span<const V> mine,

@@ -55,7 +55,7 @@ namespace impl {
 
 /// Returns the complaint about port `number`, which waits for longer than `watchdog` seconds.
 /// `ordinal` counts the messages of the port in a step before the one that is awaited.
-[[nodiscard]] Complaint stuck(const Program& program, std::size_t at, std::size_t number,
+[[nodiscard]] ErrorInfo stuck(const Program& program, std::size_t at, std::size_t number,
                               std::uint64_t ordinal, Seconds watchdog);
 
 }  // namespace impl
@@ -105,7 +105,8 @@ class Executor {
     }
   }
 
-  /// Makes one pass over the list. If it is recorded, it ends with drain(), so that every stamp is set.
+  /// Makes one pass over the list. If it is recorded, it ends with drain(), so that every stamp is
+  /// set.
   void step(Handler handler) {
     begin();
     reported([&] {
@@ -153,7 +154,7 @@ class Executor {
   /// @throws contract_error between begin() and the end of its pass.
   void drain() {
     expects(!unfinished(), [&] {
-      return Complaint{place(), "the pass that begin() began is not over", {}, "finish() it first"};
+      return ErrorInfo{place(), "the pass that begin() began is not over", {}, "finish() it first"};
     });
     m_at = m_program.size();
     reported([&] { complete_all<true>(); });
@@ -231,8 +232,8 @@ class Executor {
     }
   }
 
-  /// Walks from where the pass stands to its end. Returns false if it would have to wait and `waits`
-  /// is false.
+  /// Walks from where the pass stands to its end. Returns false if it would have to wait and
+  /// `waits` is false.
   template <bool record, bool waits>
   bool walk(const Handler& handler) {
     const std::size_t length = m_program.size();
@@ -371,7 +372,7 @@ class Executor {
   /// Returns the text of that place for an error.
   [[nodiscard]] std::string place() const { return impl::step_place(m_program, m_at); }
 
-  [[nodiscard]] Complaint stuck(std::size_t number) const {
+  [[nodiscard]] ErrorInfo stuck(std::size_t number) const {
     const Pending& pending = m_ports[number];
     // The message that is waited for is the (done - base + 1)-th of this port in this step, or one
     // of the step before.

@@ -25,7 +25,7 @@ HEDDLE_INLINE std::string impl::step_place(const Program& program, std::size_t a
   return text("heddle::Executor, rank ", program.rank, " at ", step_text(program, at));
 }
 
-HEDDLE_INLINE Complaint impl::stuck(const Program& program, std::size_t at, std::size_t number,
+HEDDLE_INLINE ErrorInfo impl::stuck(const Program& program, std::size_t at, std::size_t number,
                                     std::uint64_t ordinal, Seconds watchdog) {
   const Port& port = program.ports[number];
   if (port.progress != nullptr)

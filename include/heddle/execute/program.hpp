@@ -20,8 +20,8 @@ namespace heddle::inline v0 {
 /// rank of the domain can read, and begins at 0.
 using ProgressCounter = std::atomic<std::uint64_t>;
 
-/// One end of a channel at this rank. The messages of a port start, and are waited for, in order. If
-/// the peer's memory is shared, its progress replaces the messages.
+/// One end of a channel at this rank. The messages of a port start, and are waited for, in order.
+/// If the peer's memory is shared, its progress replaces the messages.
 struct Port {
   Rank peer;                                  ///< the rank at the other end
   Lane lane = {};                             ///< the lane of the channel
@@ -49,8 +49,9 @@ struct Step {
   [[nodiscard]] bool moves() const noexcept { return does == Does::send || does == Does::receive; }
 };
 
-/// A condition of a step: the first `messages` messages of `port` must be complete. They are counted
-/// from the begin of this pass over the schedule, or of the previous one if `carried` is true.
+/// A condition of a step: the first `messages` messages of `port` must be complete. They are
+/// counted from the begin of this pass over the schedule, or of the previous one if `carried` is
+/// true.
 struct Wait {
   std::uint32_t port = 0;      ///< the number of one of the program's ports
   std::uint32_t messages = 0;  ///< the number of its messages
@@ -59,10 +60,10 @@ struct Wait {
 
 /// One rank's part of a Schedule. slice() makes it; users do not write it by hand.
 ///
-/// A move is posted at its place in the list. The rank waits for it as late as possible: just before
-/// the first later action that conflicts with it. This cannot deadlock. Consider the rank that is
-/// blocked at the smallest place j of the list and waits for a move i < j. Its peer has either
-/// passed i and posted it, or is blocked at or before i < j, which is a contradiction.
+/// A move is posted at its place in the list. The rank waits for it as late as possible: just
+/// before the first later action that conflicts with it. This cannot deadlock. Consider the rank
+/// that is blocked at the smallest place j of the list and waits for a move i < j. Its peer has
+/// either passed i and posted it, or is blocked at or before i < j, which is a contradiction.
 struct Program {
   Schedule schedule;           ///< the whole list
   Rank rank;                   ///< the rank whose part it is

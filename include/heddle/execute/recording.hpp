@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Recording: makes the Timeline of all ranks from the stamps of each, and the costs for predictions.
+/// Recording: makes the Timeline of all ranks from the stamps of each, and the costs for
+/// predictions.
 
 #include <compare>
 #include <cstddef>

@@ -106,7 +106,7 @@ HEDDLE_INLINE TableCosts CostSamples::table(const Schedule& schedule, int ranks,
     expects(key.kind == Kind::move || sums.contains(key), [&] {
       std::string what = text("nothing was recorded of ", key.kind, " on stage ", key.stage);
       if (key.fused) what += text(" fused with ", key.next, " on stage ", key.next_stage);
-      return Complaint{"heddle::Runner::costs",
+      return ErrorInfo{"heddle::Runner::costs",
                        std::move(what),
                        {},
                        "run a step with ExecuteOptions::record first"};

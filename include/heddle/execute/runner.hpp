@@ -86,8 +86,9 @@ template <class M, Transport T>
   }
 }
 
-// The optional members of a model. These are concepts instead of inline requirements, because within
-// the members of a constrained class nvcc 13 evaluates the latter as false, without a diagnostic.
+// The optional members of a model. These are concepts instead of inline requirements, because
+// within the members of a constrained class nvcc 13 evaluates the latter as false, without a
+// diagnostic.
 
 /// A model that prepares the Schedule.
 template <class M, class P>
@@ -120,7 +121,7 @@ concept Allocates = requires(M& model, Bytes bytes) {
 /// Options of a Runner: how it executes, and how much storage it uses.
 struct RunOptions {
   ExecuteOptions execute = {};  ///< the options of the executor
-  bool fold = true;             ///< bounded storage, see fold_to_live()
+  bool fold = true;             ///< bounded storage, see fold_to_min_slots()
   std::uint32_t slack = 1;      ///< slots beyond the minimum, for buffers of messages
 };
 
@@ -163,8 +164,8 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   /// Returns the Schedule that a Runner of these arguments would run: prepared by the model, and
-  /// folded if the options say so. Its buffers have their sizes, so the memory is known before it is
-  /// allocated. All ranks must call it. @throws the errors of the constructor.
+  /// folded if the options say so. Its buffers have their sizes, so the memory is known before it
+  /// is allocated. All ranks must call it. @throws the errors of the constructor.
   [[nodiscard]] static Schedule prepare(ModelType& model, Schedule schedule, PlaceType& place,
                                         const RunOptions& options) {
     auto& transport = transport_of(place);
@@ -181,11 +182,11 @@ class Runner {
           !requires { &ModelType::prepare; },
           "heddle::Runner: the model's prepare takes (schedule, place, options)");
     expects(schedule.ranks() == transport.size(), [&] {
-      return Complaint{"heddle::Runner", "the schedule does not fit the ranks",
+      return ErrorInfo{"heddle::Runner", "the schedule does not fit the ranks",
                        text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
                             transport.size())};
     });
-    if (options.fold) schedule = fold_to_live(schedule, options.slack);
+    if (options.fold) schedule = fold_to_min_slots(schedule, options.slack);
     agree(schedule, transport, options.execute);
     return schedule;
   }
@@ -212,8 +213,8 @@ class Runner {
           "heddle::Runner: the model's end_step takes (transport, options)");
   }
 
-  /// Completes all messages. Without this call, messages at the end of a step may be in flight until
-  /// the next step.
+  /// Completes all messages. Without this call, messages at the end of a step may be in flight
+  /// until the next step.
   void drain() { m_executor->drain(); }
 
   /// Switches recording on or off from the next step on.
@@ -235,9 +236,9 @@ class Runner {
                         m_options.execute);
   }
 
-  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). A fused pair
-  /// has a cost of its own. If a half of it never ran alone, this half gets its share of the pair as
-  /// an estimate. Transfers are free until a Machine is given. All ranks must call it.
+  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). A fused
+  /// pair has a cost of its own. If a half of it never ran alone, this half gets its share of the
+  /// pair as an estimate. Transfers are free until a Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() {
     m_clock.settle();
     return m_samples.costs(transport(), schedule(), m_clock, m_options.execute);
@@ -298,7 +299,7 @@ class Runner {
     const auto all = all_gather_values<std::uint64_t>(transport, std::span(&mine, 1), options);
     for (std::size_t r = 0; r < all.size(); ++r)
       expects(all[r][0] == all[0][0], [&] {
-        return Complaint{"heddle::Runner", "the ranks do not have the same schedule",
+        return ErrorInfo{"heddle::Runner", "the ranks do not have the same schedule",
                          text("rank ", r, " differs from rank 0 in '", schedule.name(), "'"),
                          "give every rank the same options"};
       });
@@ -320,7 +321,7 @@ class Runner {
       if (buffer.rank != transport().rank()) return m_shared.begin(id, buffer);
       if constexpr (impl::HasMemory<ModelType>)
         expects(m_model.memory(schedule, id) == nullptr, [&] {
-          return Complaint{"heddle::Runner", "another rank touches a buffer that the model holds",
+          return ErrorInfo{"heddle::Runner", "another rank touches a buffer that the model holds",
                            text("'", schedule[buffer.label], "' of stage ", buffer.stage),
                            "run it without share_memory(), or let the Runner hold it"};
         });

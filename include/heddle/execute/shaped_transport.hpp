@@ -49,8 +49,8 @@ struct Shape {
 };
 
 /// Returns the links of `machine`, and the ports of its ranks if they have any. Over this shape a
-/// schedule takes the time that simulate() predicts for it on that Machine, with the exceptions that
-/// ShapedTransport lists.
+/// schedule takes the time that simulate() predicts for it on that Machine, with the exceptions
+/// that ShapedTransport lists.
 /// @throws contract_error if messages share more than ports of ranks, such as ports of a node or a
 ///         line.
 [[nodiscard]] Shape shape_of(Machine machine);
@@ -64,13 +64,13 @@ struct Shape {
 /// links that are slower than it.
 ///
 /// If the shape has ports, a message to another rank first passes the sender's way out, then its
-/// link, and then the receiver's way in. The way out serves messages in the order in which they were
-/// sent, whatever their destinations. The way in serves them in the order in which their first bytes
-/// arrive; at equal times it uses the order in which their receives were posted. A way serves each
-/// message for its bytes / bandwidth, and its bytes follow: it is at the link as soon as the way out
-/// begins to serve it, and at the way in a latency after the link begins to serve it. If there are
-/// several ways, lane l uses way l % count. The properties of a port are those at the time when the
-/// message reached it.
+/// link, and then the receiver's way in. The way out serves messages in the order in which they
+/// were sent, whatever their destinations. The way in serves them in the order in which their first
+/// bytes arrive; at equal times it uses the order in which their receives were posted. A way serves
+/// each message for its bytes / bandwidth, and its bytes follow: it is at the link as soon as the
+/// way out begins to serve it, and at the way in a latency after the link begins to serve it. If
+/// there are several ways, lane l uses way l % count. The properties of a port are those at the
+/// time when the message reached it.
 ///
 /// simulate() predicts the same times for such a Machine, with three exceptions:
 ///
@@ -83,10 +83,10 @@ struct Shape {
 ///   the message arrived, or the header of a message arrives later than the message would, this
 ///   message is served after those that were served before, even if the way in was free for it.
 ///
-/// The receiver's `test` returns false until the message has arrived. The sender's memory is free as
-/// soon as the inner transport reports it. So a slow link delays only ranks that wait for it, unless
-/// it has no buffers (see Shape). The times of arrival travel ahead as a message of their own, so
-/// the inner transport sees two messages for each one.
+/// The receiver's `test` returns false until the message has arrived. The sender's memory is free
+/// as soon as the inner transport reports it. So a slow link delays only ranks that wait for it,
+/// unless it has no buffers (see Shape). The times of arrival travel ahead as a message of their
+/// own, so the inner transport sees two messages for each one.
 template <Transport T>
 class ShapedTransport {
   static constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
@@ -162,7 +162,7 @@ class ShapedTransport {
         m_shape(std::move(shape)),
         m_roads(static_cast<std::size_t>(inner.size())) {
     expects(m_shape.link != nullptr && m_shape.now != nullptr, [] {
-      return Complaint{where, "a shape has a link and a clock"};
+      return ErrorInfo{where, "a shape has a link and a clock"};
     });
   }
   ShapedTransport(const ShapedTransport&) = delete;
@@ -250,12 +250,12 @@ class ShapedTransport {
   /// Returns the arrival of a message to `peer` that is sent now.
   Arrival arrives(Rank peer, Lane lane, Bytes bytes) {
     expects(+peer < m_roads.size(), [&] {
-      return Complaint{where, "no such peer", text("rank ", peer, " of ", size())};
+      return ErrorInfo{where, "no such peer", text("rank ", peer, " of ", size())};
     });
     const Seconds now = m_shape.now();
     const Link link = m_shape.link(rank(), peer, now);
     expects(link.latency >= 0 && std::isfinite(link.latency) && link.bandwidth > 0, [&] {
-      return Complaint{where, "a link has a latency of at least 0 and a bandwidth above 0",
+      return ErrorInfo{where, "a link has a latency of at least 0 and a bandwidth above 0",
                        text("latency ", link.latency, " s, bandwidth ", link.bandwidth,
                             " B/s from rank ", rank(), " to ", peer)};
     });
@@ -298,7 +298,7 @@ class ShapedTransport {
   [[nodiscard]] Ports ports_at(Seconds time) const {
     const Ports ports = m_shape.ports(rank(), time);
     expects(ports.out > 0 && ports.in > 0 && ports.count >= 1, [&] {
-      return Complaint{where, "there is at least one port, with a bandwidth above 0",
+      return ErrorInfo{where, "there is at least one port, with a bandwidth above 0",
                        text(ports.count, " ports of ", ports.out, " B/s out, ", ports.in,
                             " B/s in at rank ", rank())};
     });
@@ -317,7 +317,7 @@ class ShapedTransport {
   Shape m_shape;
   std::vector<Road> m_roads;  ///< by peer
   Ways m_out, m_in;
-  std::vector<Message*> m_coming;  ///< messages that wait for the way in, in the order of their receives
+  std::vector<Message*> m_coming;  ///< wait for the way in, in the order of their receives
   std::deque<Message> m_messages;  ///< all slots; their addresses do not change
   std::vector<Message*> m_free;    ///< the slots that no message uses
 };

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// SharesMemory: a Transport in which some ranks can address each other's memory, so that actions read
-/// it in place. Modelled by ThreadTransport and SharedTransport (comm/).
+/// SharesMemory: a Transport in which some ranks can address each other's memory, so that actions
+/// read it in place. Modelled by ThreadTransport and SharedTransport (comm/).
 
 #include <concepts>
 #include <cstddef>

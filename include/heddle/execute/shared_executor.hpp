@@ -60,8 +60,8 @@ class SharedExecutor {
                        [&](Rank rank) { return m_shared.progress(rank); }),
                    transport, std::move(options)) {}
 
-  /// Makes one pass over the list, to its end. Afterwards this rank's data is complete, and no other
-  /// rank reads it. @throws the errors of Executor::step().
+  /// Makes one pass over the list, to its end. Afterwards this rank's data is complete, and no
+  /// other rank reads it. @throws the errors of Executor::step().
   void step(Handler handler) {
     m_executor.step(handler);
     m_executor.drain();

@@ -23,11 +23,11 @@ namespace heddle::inline v0 {
 HEDDLE_INLINE std::vector<bool> impl::touched_by(const Schedule& schedule, Rank rank,
                                                  bool has_progress) {
   expects(+rank < static_cast<std::size_t>(schedule.ranks()), [&] {
-    return Complaint{"heddle::slice", "the schedule has no such rank",
+    return ErrorInfo{"heddle::slice", "the schedule has no such rank",
                      text("rank ", rank, " of ", schedule.ranks())};
   });
   expects(schedule.domains().empty() || has_progress, [&] {
-    return Complaint{
+    return ErrorInfo{
         "heddle::slice", "ranks that share memory see each other's progress",
         text("'", schedule.name(), "' has domains of memory"),
         "run it over a transport that shares memory, or say where progress is counted"};
@@ -42,7 +42,7 @@ HEDDLE_INLINE std::vector<bool> impl::touched_by(const Schedule& schedule, Rank 
       for (const Use& use : uses) touched[+use.buffer] = true;
     if (schedule[id].kind != Kind::move) continue;
     expects(schedule.bytes(uses[0]) == schedule.bytes(uses[1]), [&] {
-      return Complaint{"heddle::slice", "the two ends of a move differ in size",
+      return ErrorInfo{"heddle::slice", "the two ends of a move differ in size",
                        text(action_text(schedule, id), ": ", schedule.bytes(uses[0]), " and ",
                             schedule.bytes(uses[1]), " bytes")};
     });

@@ -60,7 +60,7 @@ requires(sizeof...(Functions) >= 1) std::uint64_t
       options.threads >= 1 && options.threads <= most && options.batch >= 1 &&
           options.waiting >= 1 && options.waiting <= most,
       [&] {
-        return Complaint{
+        return ErrorInfo{
             "heddle::stream",
             text("threads, batch and waiting are at least one, threads and waiting at most ", most),
             text("threads = ", options.threads, ", batch = ", options.batch,

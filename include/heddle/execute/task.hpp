@@ -61,7 +61,7 @@ class Task {
   [[nodiscard]] std::span<T> get(std::string_view label) const {
     const BoundUse* use = find(label);
     expects(use != nullptr && use->bytes % sizeof(T) == 0, [&] {
-      return Complaint{text("heddle::Task ", stage(), kind(), item()),
+      return ErrorInfo{text("heddle::Task ", stage(), kind(), item()),
                        use ? text("'", label, "' does not hold whole elements")
                            : text("it has no '", label, "'"),
                        use ? text(use->bytes, " bytes, elements of ", sizeof(T)) : std::string{}};
@@ -81,8 +81,8 @@ class Task {
   std::span<const BoundUse> m_uses;
 };
 
-/// A reference to any callable that takes a Task. It does not own the callable. With it the executor
-/// is compiled once for all models.
+/// A reference to any callable that takes a Task. It does not own the callable. With it the
+/// executor is compiled once for all models.
 class Handler {
  public:
   /// Refers to `callable`, which must outlive it.

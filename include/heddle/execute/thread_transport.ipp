@@ -31,7 +31,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE ThreadHub::ThreadHub(int ranks) : m_ranks(ranks) {
   expects(ranks >= 1, [&] {
-    return Complaint{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
+    return ErrorInfo{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
   });
 }
 
@@ -56,7 +56,7 @@ HEDDLE_INLINE std::shared_ptr<ThreadHub::Blocks> ThreadHub::put(std::size_t numb
 HEDDLE_INLINE ThreadTransport::ThreadTransport(ThreadHub& hub, Rank rank)
     : m_hub(&hub), m_rank(rank) {
   expects(+rank < static_cast<std::size_t>(hub.size()), [&] {
-    return Complaint{"heddle::ThreadTransport", "the hub has no such rank",
+    return ErrorInfo{"heddle::ThreadTransport", "the hub has no such rank",
                      text("rank ", rank, " of ", hub.size())};
   });
 }
@@ -101,7 +101,7 @@ HEDDLE_INLINE std::optional<Abort> ThreadTransport::told() {
 
 HEDDLE_INLINE ThreadTransport::End& ThreadTransport::connect(Rank peer, Lane lane, bool sends) {
   expects(+peer < static_cast<std::size_t>(size()), [&] {
-    return Complaint{"heddle::ThreadTransport", "no such peer",
+    return ErrorInfo{"heddle::ThreadTransport", "no such peer",
                      text("rank ", peer, " of ", size())};
   });
   auto& channel = sends ? m_hub->channel(m_rank, peer, lane) : m_hub->channel(peer, m_rank, lane);

@@ -26,8 +26,8 @@ struct Abort {
 /// A type that carries point-to-point messages between the ranks 0 .. size()-1. One thread per rank
 /// calls it.
 ///
-/// - `send` and `receive` start an operation and return at once. The memory belongs to the transport
-///   until `test` has returned true for the request. A message may have zero bytes.
+/// - `send` and `receive` start an operation and return at once. The memory belongs to the
+///   transport until `test` has returned true for the request. A message may have zero bytes.
 /// - Messages match by order per (source, destination, lane). Both sides must give the same size.
 /// - `test` returns true if an operation is complete, and makes progress on all other operations.
 /// - `cancel` ends an unfinished operation and releases its memory. Call it only after `abort`, or

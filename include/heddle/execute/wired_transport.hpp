@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// WiredTransport: a transport that sends the bytes of messages over a wire without lanes or aborts,
-/// such as a library for one kind of device. Another transport decides which message goes when.
+/// WiredTransport: a transport that sends the bytes of messages over a wire without lanes or
+/// aborts, such as a library for one kind of device. Another transport decides which message goes
+/// when.
 
 #include <algorithm>
 #include <concepts>
@@ -25,8 +26,8 @@ namespace heddle::inline v0 {
 
 /// A type that carries bytes from rank to rank. The k-th send from one rank to another matches the
 /// k-th receive there, of the same size. Pairs of ranks do not block each other, and neither do the
-/// two directions of a pair. A ticket refers to an operation until `test` has returned true. `abort`
-/// ends all operations in flight and releases their memory.
+/// two directions of a pair. A ticket refers to an operation until `test` has returned true.
+/// `abort` ends all operations in flight and releases their memory.
 template <class W>
 concept Wire = requires(W& wire, Rank peer, std::byte* data, const std::byte* source, Bytes bytes,
                         typename W::Ticket& ticket) {
@@ -42,10 +43,11 @@ concept Wire = requires(W& wire, Rank peer, std::byte* data, const std::byte* so
 /// ranks construct one.
 ///
 /// The sender announces a message over `T`, on its own lane, with its size. When a receive matches
-/// it, the receiver calls for it, and both sides pass it to the wire in the order of the calls, which
-/// is the same for both. So a message without a receive stays off the wire and blocks nothing, and
-/// sizes that differ are found before a byte is written. A message takes two short messages of `T`
-/// besides its bytes; an empty message takes one. The lane `calls` of `T` belongs to this transport.
+/// it, the receiver calls for it, and both sides pass it to the wire in the order of the calls,
+/// which is the same for both. So a message without a receive stays off the wire and blocks
+/// nothing, and sizes that differ are found before a byte is written. A message takes two short
+/// messages of `T` besides its bytes; an empty message takes one. The lane `calls` of `T` belongs
+/// to this transport.
 template <Transport T, Wire W>
 class WiredTransport {
   /// A message in flight. It lies in a slot of the transport that is reused.

@@ -51,7 +51,7 @@ inline void expect_attention_heads(const char* where, const AttentionHeads& head
   expects(heads.head_width > 0 && heads.heads > 0 && heads.kv_heads > 0 &&
               heads.heads % heads.kv_heads == 0,
           [&] {
-            return Complaint{
+            return ErrorInfo{
                 where, "the K,V heads do not divide the heads",
                 text("heads ", heads.heads, ", kv_heads ", heads.kv_heads, ", head_width ",
                      heads.head_width, "; expected positive numbers")};

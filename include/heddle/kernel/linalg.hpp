@@ -47,7 +47,7 @@ void cblas_gemm(Transpose transpose_a, Transpose transpose_b, element<C> alpha, 
   expects(shape.rows <= most && shape.columns <= most && shape.depth <= most &&
               a.stride(0) <= most && b.stride(0) <= most && c.stride(0) <= most,
           [&] {
-            return Complaint{"heddle::kernel::gemm", "a size or stride exceeds BLAS's 32-bit index",
+            return ErrorInfo{"heddle::kernel::gemm", "a size or stride exceeds BLAS's 32-bit index",
                              text("A is ", shape_text(a), ", B is ", shape_text(b)),
                              "split the product"};
           });

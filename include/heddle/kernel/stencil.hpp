@@ -107,7 +107,7 @@ template <GridView View>
 void check_columns(const View& view) {
   const std::size_t last = is_left<View> ? 0 : View::rank - 1;
   expects(view.extent(last) <= 1 || view.stride(last) == 1, [&] {
-    return Complaint{
+    return ErrorInfo{
         stencil_where, "the elements of a row are not adjacent",
         text(view.label(), " has a distance of ", view.stride(last), " along its last axis"),
         "copy it to a View in LayoutRight"};
@@ -121,7 +121,7 @@ void check_grids(const Out& out, const In& in) {
   for (std::size_t axis = 0; axis < Out::rank; ++axis)
     same = same && out.extent(axis) == in.extent(axis);
   expects(same, [&] {
-    return Complaint{stencil_where, "input and output have different shapes",
+    return ErrorInfo{stencil_where, "input and output have different shapes",
                      text(shape_text(in), " and ", shape_text(out))};
   });
   const auto begin = [](const auto& view) { return reinterpret_cast<std::uintptr_t>(view.data()); };
@@ -129,7 +129,7 @@ void check_grids(const Out& out, const In& in) {
     return begin(view) + view.span() * sizeof(*view.data());
   };
   expects(out.size() == 0 || end(in) <= begin(out) || end(out) <= begin(in), [&] {
-    return Complaint{stencil_where, "the output overlaps the input",
+    return ErrorInfo{stencil_where, "the output overlaps the input",
                      text(out.label(), " and ", in.label()),
                      "write to another View and exchange the two afterwards"};
   });
@@ -145,7 +145,7 @@ template <std::size_t Axes>
       chosen ? plan_with(shape, tile) : plan_stencil(shape, bytes, cores, line, copied_traffic);
   const std::size_t needed = stencil_bytes(shape, plan.none() ? one_row<Axes>(1) : plan.tile);
   expects(!plan.none() && needed <= bytes, [&] {
-    return Complaint{stencil_where,
+    return ErrorInfo{stencil_where,
                      chosen ? "the tile does not fit into level-0 scratch"
                             : "not even a tile of one point fits into level-0 scratch",
                      text("with its neighbourhood it takes ", needed, " bytes of ", bytes),
@@ -196,7 +196,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   if (options.boundary == Boundary::interior) shape.leave_edges();
   if (shape.empty()) return;
   expects(radius <= impl::most_radius, [&] {
-    return Complaint{impl::stencil_where, "the radius is too large",
+    return ErrorInfo{impl::stencil_where, "the radius is too large",
                      text("it is ", radius, ", the most is ", impl::most_radius),
                      "give the largest distance at which the function looks"};
   });
@@ -205,7 +205,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   for (const std::size_t length : options.tile)
     chosen = chosen || length > 0, complete = complete && length > 0;
   expects(chosen == complete, [] {
-    return Complaint{impl::stencil_where,
+    return ErrorInfo{impl::stencil_where,
                      "the tile has no points along an axis",
                      {},
                      "give its points along every axis, or along none"};
@@ -253,7 +253,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   const auto plan =
       impl::fitting_plan(shape, tile, chosen, bytes > spare ? bytes - spare : 0, cores, line);
   expects(plan.tiles() <= static_cast<std::size_t>(std::numeric_limits<int>::max()), [&] {
-    return Complaint{impl::stencil_where, "more tiles than a league has teams",
+    return ErrorInfo{impl::stencil_where, "more tiles than a league has teams",
                      text(plan.tiles(), " tiles"), "choose larger tiles"};
   });
   const std::size_t ring = impl::ring_bytes(shape, plan.tile);

@@ -121,7 +121,7 @@ template <class A, class B, class C>
   const GemmShape shape{a.extent(ta ? 1 : 0), b.extent(tb ? 0 : 1), a.extent(ta ? 0 : 1)};
   const std::size_t depth_b = b.extent(tb ? 1 : 0);
   expects(shape.depth == depth_b && shape.rows == c.extent(0) && shape.columns == c.extent(1), [&] {
-    return Complaint{where, "the shapes of A, B and C do not fit",
+    return ErrorInfo{where, "the shapes of A, B and C do not fit",
                      text("A is ", shape_text(a), " ", transpose_a, ", B is ", shape_text(b), " ",
                           transpose_b, ", C is ", shape_text(c)),
                      "op(A) must be m x k, op(B) k x n and C m x n"};

@@ -76,7 +76,7 @@ template <class View>
 requires(View::rank == 2) void expect_shape(const char* where, const char* name, const View& view,
                                             std::size_t rows, std::size_t columns) {
   expects(view.extent(0) == rows && view.extent(1) == columns, [&] {
-    return Complaint{where, text(name, " has the wrong shape"),
+    return ErrorInfo{where, text(name, " has the wrong shape"),
                      text("it is ", shape_text(view), ", expected ", rows, " x ", columns)};
   });
 }
@@ -86,7 +86,7 @@ template <class View>
 requires(View::rank == 1) void expect_shape(const char* where, const char* name, const View& view,
                                             std::size_t size) {
   expects(view.extent(0) == size, [&] {
-    return Complaint{where, text(name, " has the wrong size"),
+    return ErrorInfo{where, text(name, " has the wrong size"),
                      text("it has ", view.extent(0), " elements, expected ", size)};
   });
 }

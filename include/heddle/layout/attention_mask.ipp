@@ -20,7 +20,7 @@ HEDDLE_INLINE void AttentionMask::expect_valid(const char* where) const {
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const std::int64_t least = s == 0 ? 0 : segments[s - 1] + 1;
     expects(segments[s] >= least, [&] {
-      return Complaint{where, "the segments do not ascend",
+      return ErrorInfo{where, "the segments do not ascend",
                        text("segment ", s, " begins at position ", segments[s],
                             "; expected at least ", least),
                        "sort the first positions of the segments, and list each once"};

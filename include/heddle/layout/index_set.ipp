@@ -22,7 +22,7 @@ HEDDLE_INLINE void IndexSet::add(Interval next) {
   if (next.size() <= 0) return;
   const std::int64_t last = m_intervals.empty() ? next.begin : m_intervals.back().end;
   expects(last <= next.begin, [&] {
-    return Complaint{"heddle::IndexSet", "indices must be added in ascending order",
+    return ErrorInfo{"heddle::IndexSet", "indices must be added in ascending order",
                      text(next.begin, " after ", last - 1)};
   });
   if (!m_intervals.empty() && last == next.begin)
@@ -49,7 +49,7 @@ HEDDLE_INLINE std::optional<std::int64_t> IndexSet::position(std::int64_t index)
 
 HEDDLE_INLINE std::int64_t IndexSet::operator[](std::int64_t position) const {
   expects(position >= 0 && position < m_size, [&] {
-    return Complaint{"heddle::IndexSet", "no such position", text(position, " of ", m_size)};
+    return ErrorInfo{"heddle::IndexSet", "no such position", text(position, " of ", m_size)};
   });
   for (const Interval& interval : m_intervals) {
     if (position < interval.size()) return interval.begin + position;

@@ -31,7 +31,7 @@ HEDDLE_INLINE Layout::Layout(MeshShape mesh, std::vector<std::int64_t> sizes,
   check_sizes(body);
   body.halos.assign(body.sizes.size(), 0);
   expects(body.placements.size() == body.mesh.axes().size(), [&] {
-    return Complaint{where, "each axis of the mesh needs one placement",
+    return ErrorInfo{where, "each axis of the mesh needs one placement",
                      text(body.placements.size(), " placements, the mesh is ", body.mesh),
                      "give Replicate for an axis that does not divide the tensor"};
   });
@@ -122,7 +122,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Layout& layout) 
 
 HEDDLE_INLINE void Layout::check_sizes(const Body& body) {
   expects(!body.sizes.empty() && body.sizes.size() <= max_dims, [&] {
-    return Complaint{
+    return ErrorInfo{
         where, "a tensor must have 1 to 8 dimensions", text(body.sizes.size(), " sizes"),
         "use one dimension of size 1 for a scalar, and join dimensions if there are more than 8"};
   });
@@ -131,7 +131,7 @@ HEDDLE_INLINE void Layout::check_sizes(const Body& body) {
     expects(
         size >= 0 && !__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements),
         [&] {
-          return Complaint{where, "sizes must be at least 0, and their product must fit in 64 bits",
+          return ErrorInfo{where, "sizes must be at least 0, and their product must fit in 64 bits",
                            text("size ", size)};
         });
 }
@@ -139,7 +139,7 @@ HEDDLE_INLINE void Layout::check_sizes(const Body& body) {
 HEDDLE_INLINE void Layout::check_placement(Body& body, std::size_t axis) {
   const MeshAxis& along = body.mesh.axes()[axis];
   const auto fail = [&](const char* what, std::string why, std::string fix = {}) {
-    return Complaint{text(where, ", axis '", along.name, "'"), what, std::move(why),
+    return ErrorInfo{text(where, ", axis '", along.name, "'"), what, std::move(why),
                      std::move(fix)};
   };
   if (const Partial* partial = std::get_if<Partial>(&body.placements[axis])) {
@@ -186,7 +186,7 @@ HEDDLE_INLINE void Layout::check_halos(const Body& body) {
                 !__builtin_add_overflow(extent, body.sizes[dim], &extent) &&
                 !__builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 1), &elements),
             [&] {
-              return Complaint{where, "the product of sizes with their halos must fit in 64 bits",
+              return ErrorInfo{where, "the product of sizes with their halos must fit in 64 bits",
                                text("size ", body.sizes[dim], ", halo ", body.halos[dim]),
                                "use a narrower halo"};
             });
@@ -198,7 +198,7 @@ HEDDLE_INLINE void Layout::check_ranks(Body& body) {
   if (body.ranks.empty())
     for (std::size_t r = 0; r < size; ++r) body.ranks.emplace_back(r);
   expects(body.ranks.size() == size, [&] {
-    return Complaint{where, "each rank of the mesh needs one rank of the communicator",
+    return ErrorInfo{where, "each rank of the mesh needs one rank of the communicator",
                      text(body.ranks.size(), " ranks, the mesh is ", body.mesh),
                      text("give ", size, " ranks, or none for ranks 0, 1, ...")};
   });
@@ -206,14 +206,14 @@ HEDDLE_INLINE void Layout::check_ranks(Body& body) {
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
   expects(twice == sorted.end(), [&] {
-    return Complaint{where, "a rank appears twice in the mesh", text("rank ", *twice),
+    return ErrorInfo{where, "a rank appears twice in the mesh", text("rank ", *twice),
                      "give every rank once, or use a smaller mesh"};
   });
 }
 
 HEDDLE_INLINE void Layout::expect_dims(const char* what, std::size_t given) const {
   expects(given == dims(), [&] {
-    return Complaint{text(where, "::", what), "each dimension needs one index",
+    return ErrorInfo{text(where, "::", what), "each dimension needs one index",
                      text(given, " given, ", dims(), " dimensions"),
                      "give all indices, the outermost first"};
   });

@@ -23,7 +23,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
   const auto fail = [](const char* what, std::string why) {
-    return Complaint{"heddle::MeshShape", what, std::move(why)};
+    return ErrorInfo{"heddle::MeshShape", what, std::move(why)};
   };
   expects(!m_axes.empty(), [&] { return fail("a mesh needs at least one axis", {}); });
   std::int64_t ranks = 1;
@@ -56,13 +56,13 @@ HEDDLE_INLINE std::size_t MeshShape::axis(std::string_view name) const {
 
 HEDDLE_INLINE Rank MeshShape::rank(const std::vector<int>& coordinates) const {
   expects(coordinates.size() == m_axes.size(), [&] {
-    return Complaint{"heddle::MeshShape::rank", "each axis needs one coordinate",
+    return ErrorInfo{"heddle::MeshShape::rank", "each axis needs one coordinate",
                      text(coordinates.size(), " given, ", m_axes.size(), " axes")};
   });
   int number = 0;
   for (std::size_t i = 0; i < m_axes.size(); ++i) {
     expects(coordinates[i] >= 0 && coordinates[i] < m_axes[i].size, [&] {
-      return Complaint{
+      return ErrorInfo{
           "heddle::MeshShape::rank", "a coordinate lies outside of its axis",
           text("axis '", m_axes[i].name, "' of size ", m_axes[i].size, ": ", coordinates[i])};
     });

@@ -37,15 +37,15 @@ HEDDLE_INLINE PackTable::PackTable(std::vector<Bytes> sizes, std::vector<Bytes> 
            std::ranges::adjacent_find(values, std::greater_equal<>()) == values.end();
   };
   expects(ascending(m_sizes) && ascending(m_runs), [] {
-    return Complaint{"heddle::PackTable", "sizes and runs must ascend from more than 0"};
+    return ErrorInfo{"heddle::PackTable", "sizes and runs must ascend from more than 0"};
   });
   expects(m_gains.size() == m_sizes.size() * m_runs.size(), [&] {
-    return Complaint{"heddle::PackTable", "there must be one gain for every size and run",
+    return ErrorInfo{"heddle::PackTable", "there must be one gain for every size and run",
                      text(m_gains.size(), " for ", m_sizes.size(), " x ", m_runs.size())};
   });
   expects(std::ranges::all_of(m_gains, [](double gain) { return gain > 0 && std::isfinite(gain); }),
           [] {
-            return Complaint{"heddle::PackTable",
+            return ErrorInfo{"heddle::PackTable",
                              "a gain is a ratio of times, and must be finite and more than 0"};
           });
 }

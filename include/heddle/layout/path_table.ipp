@@ -30,13 +30,13 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, StridedPath path) {
 
 HEDDLE_INLINE PathTable::PathTable(std::vector<Entry> entries) : m_entries(std::move(entries)) {
   expects(!m_entries.empty(), [] {
-    return Complaint{"heddle::PathTable", "a table needs at least one path"};
+    return ErrorInfo{"heddle::PathTable", "a table needs at least one path"};
   });
   for (auto entry = m_entries.begin(); entry != m_entries.end(); ++entry)
     expects(std::none_of(m_entries.begin(), entry,
                          [&](const Entry& other) { return other.path == entry->path; }),
             [&] {
-              return Complaint{"heddle::PathTable", text("path ", entry->path, " appears twice")};
+              return ErrorInfo{"heddle::PathTable", text("path ", entry->path, " appears twice")};
             });
 }
 

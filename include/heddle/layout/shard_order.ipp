@@ -27,7 +27,7 @@ HEDDLE_INLINE ShardOrder ShardOrder::weighted(std::vector<std::int64_t> weights)
   expects(std::ranges::all_of(weights, [](std::int64_t w) { return w >= 0; }) &&
               std::ranges::any_of(weights, [](std::int64_t w) { return w > 0; }),
           [&] {
-            return Complaint{"heddle::ShardOrder::weighted",
+            return ErrorInfo{"heddle::ShardOrder::weighted",
                              "weights must be at least 0, and one of them above 0", list(weights)};
           });
   ShardOrder order(Kind::weighted, 1);
@@ -46,7 +46,7 @@ HEDDLE_INLINE ShardOrder ShardOrder::strided(std::int64_t pieces) {
 HEDDLE_INLINE IndexSet ShardOrder::share(std::int64_t n, std::int64_t ranks,
                                          std::int64_t rank) const {
   expects(n >= 0 && rank >= 0 && rank < ranks, [&] {
-    return Complaint{"heddle::ShardOrder::share",
+    return ErrorInfo{"heddle::ShardOrder::share",
                      "n must be at least 0, and the rank one of the ranks",
                      text("rank ", rank, " of ", ranks, ", n = ", n)};
   });
@@ -102,7 +102,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const ShardOrder& orde
 HEDDLE_INLINE std::int64_t ShardOrder::at_least_one(const char* order, const char* what,
                                                     std::int64_t number) {
   expects(number >= 1, [&] {
-    return Complaint{text("heddle::ShardOrder::", order), text("'", what, "' must be at least 1"),
+    return ErrorInfo{text("heddle::ShardOrder::", order), text("'", what, "' must be at least 1"),
                      text(number)};
   });
   return number;
@@ -123,7 +123,7 @@ HEDDLE_INLINE Interval ShardOrder::block(std::int64_t n, std::int64_t blocks, st
 HEDDLE_INLINE Interval ShardOrder::weighted_block(std::int64_t n, std::int64_t ranks,
                                                   std::int64_t rank) const {
   expects(fits(static_cast<std::size_t>(ranks)), [&] {
-    return Complaint{"heddle::ShardOrder::share", "each rank needs one weight",
+    return ErrorInfo{"heddle::ShardOrder::share", "each rank needs one weight",
                      text(m_weights.size(), " weights, ", ranks, " ranks")};
   });
   __extension__ using Wide = __int128;  // n times a sum of weights may exceed 64 bits

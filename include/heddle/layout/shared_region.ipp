@@ -25,7 +25,7 @@ HEDDLE_INLINE Bytes ArrayShape::bytes(Bytes element) const {
   expects(!__builtin_mul_overflow(static_cast<Bytes>(elements()), element, &product) &&
               product <= static_cast<Bytes>(std::numeric_limits<std::int64_t>::max()),
           [&] {
-            return Complaint{"heddle::ArrayShape::bytes",
+            return ErrorInfo{"heddle::ArrayShape::bytes",
                              "the size of an array does not fit in 63 bits",
                              text(elements(), " elements of ", element, " bytes")};
           });

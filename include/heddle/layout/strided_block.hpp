@@ -25,10 +25,10 @@ namespace impl {
 
 /// Returns the error of an offset that does not fit in 64 bits: "offsets do not fit in 64 bits
 /// (why)".
-[[nodiscard]] Complaint too_far(std::string why);
+[[nodiscard]] ErrorInfo too_far(std::string why);
 /// Returns the same error for the product of `a` and `b`.
-[[nodiscard]] Complaint too_far(std::int64_t a, std::int64_t b);
-[[nodiscard]] Complaint too_far(std::int64_t a, std::uint64_t b);
+[[nodiscard]] ErrorInfo too_far(std::int64_t a, std::int64_t b);
+[[nodiscard]] ErrorInfo too_far(std::int64_t a, std::uint64_t b);
 /// Returns a + b. @throws contract_error if it does not fit in 64 bits.
 [[nodiscard]] std::int64_t offset_sum(std::int64_t a, std::int64_t b);
 /// Returns b - a. @throws contract_error if it does not fit in 64 bits.

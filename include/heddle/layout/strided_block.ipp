@@ -22,15 +22,15 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-HEDDLE_INLINE Complaint too_far(std::string why) {
+HEDDLE_INLINE ErrorInfo too_far(std::string why) {
   return {"heddle::StridedBlock", "offsets do not fit in 64 bits", std::move(why)};
 }
 
-HEDDLE_INLINE Complaint too_far(std::int64_t a, std::int64_t b) {
+HEDDLE_INLINE ErrorInfo too_far(std::int64_t a, std::int64_t b) {
   return too_far(text(a, " x ", b));
 }
 
-HEDDLE_INLINE Complaint too_far(std::int64_t a, std::uint64_t b) {
+HEDDLE_INLINE ErrorInfo too_far(std::int64_t a, std::uint64_t b) {
   return too_far(text(a, " x ", b));
 }
 

@@ -32,7 +32,7 @@ concept StridedSpan = requires(const Span& span, typename Span::rank_type axis) 
 template <StridedSpan Span>
 [[nodiscard]] StridedBlock strided_block_of(const Span& span) {
   expects(span.is_strided(), [] {
-    return Complaint{"heddle::strided_block_of", "the layout has no strides",
+    return ErrorInfo{"heddle::strided_block_of", "the layout has no strides",
                      "its elements are not nested loops", "copy them to a layout with strides"};
   });
   using Axis = typename Span::rank_type;

@@ -25,7 +25,7 @@ namespace heddle::inline v0 {
 HEDDLE_INLINE Machine Machine::uniform(int ranks, Device device, Link link) {
   constexpr const char* where = "heddle::Machine::uniform";
   expects(ranks >= 1, [&] {
-    return Complaint{where, "a machine needs at least one rank", text("ranks = ", ranks)};
+    return ErrorInfo{where, "a machine needs at least one rank", text("ranks = ", ranks)};
   });
   check(link, where, [] { return "every link"; });
   Machine machine(std::vector<Device>(static_cast<std::size_t>(ranks), std::move(device)), where);
@@ -43,7 +43,7 @@ HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices,
     const Level& level = levels[l];
     const int smaller = l == 0 ? 1 : levels[l - 1].ranks;
     expects(level.ranks >= smaller && level.ranks % smaller == 0, [&] {
-      return Complaint{where,
+      return ErrorInfo{where,
                        "the groups of a level must consist of whole groups of the level below",
                        text("'", level.name, "' has groups of ", level.ranks,
                             " ranks, the level below of ", smaller)};
@@ -54,7 +54,7 @@ HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices,
   }
   const int largest = levels.empty() ? 0 : levels.back().ranks;
   expects(largest >= ranks, [&] {
-    return Complaint{where, "the last level must hold all ranks",
+    return ErrorInfo{where, "the last level must hold all ranks",
                      text("it has ", largest, " of ", ranks)};
   });
   machine.set_levels(std::move(levels));
@@ -66,7 +66,7 @@ HEDDLE_INLINE Machine Machine::from_links(std::vector<Device> devices, std::vect
   Machine machine(std::move(devices), where);
   const std::size_t ranks = machine.m_devices.size();
   expects(links.size() == ranks * ranks, [&] {
-    return Complaint{
+    return ErrorInfo{
         where, "every ordered pair of ranks needs one link",
         text("expected ", ranks * ranks, " links for ", ranks, " ranks, got ", links.size())};
   });
@@ -96,7 +96,7 @@ HEDDLE_INLINE void Machine::set_link(Rank from, Rank to, Link link) {
 HEDDLE_INLINE void Machine::set_ports(std::size_t level, std::size_t group, Ports ports) {
   constexpr const char* where = "heddle::Machine::set_ports";
   expects(level < m_ports.size() && group < m_ports[level].size(), [&] {
-    return Complaint{where, "no such group", text("group ", group, " of level ", level)};
+    return ErrorInfo{where, "no such group", text("group ", group, " of level ", level)};
   });
   check(ports, where,
         [&] { return text("group ", group, " of level '", m_levels[level].name, "'"); });
@@ -158,11 +158,11 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Machine& machine
 HEDDLE_INLINE Machine::Machine(std::vector<Device> devices, const char* where)
     : m_devices(std::move(devices)) {
   expects(!m_devices.empty(), [&] {
-    return Complaint{where, "a machine needs at least one rank", "there are no devices"};
+    return ErrorInfo{where, "a machine needs at least one rank", "there are no devices"};
   });
   for (const Device& device : m_devices) {
     expects(device.speed > 0 && std::isfinite(device.speed) && device.units >= 0, [&] {
-      return Complaint{where, "a device needs a finite speed above 0 and at least 0 units",
+      return ErrorInfo{where, "a device needs a finite speed above 0 and at least 0 units",
                        text("'", device.name, "': speed ", device.speed, ", units ", device.units),
                        "use speed 1 and 0 units if they do not matter"};
     });
@@ -175,7 +175,7 @@ HEDDLE_INLINE Machine::Machine(std::vector<Device> devices, const char* where)
 template <class Whose>
 void Machine::check(const Link& link, const char* where, Whose&& whose) {
   expects(link.latency >= 0 && std::isfinite(link.latency), [&] {
-    return Complaint{where, "the latency of a link must be finite and at least 0",
+    return ErrorInfo{where, "the latency of a link must be finite and at least 0",
                      text(whose(), ": latency ", link.latency, " s"), "use 0 for no latency"};
   });
   check_bandwidth(link.bandwidth, where, [&] { return text(whose(), ": bandwidth "); });
@@ -186,7 +186,7 @@ void Machine::check(const Ports& ports, const char* where, Whose&& whose) {
   check_bandwidth(ports.out, where, [&] { return text("ports of ", whose(), ": out "); });
   check_bandwidth(ports.in, where, [&] { return text("ports of ", whose(), ": in "); });
   expects(ports.count >= 1, [&] {
-    return Complaint{where, "a group needs at least one port in each direction",
+    return ErrorInfo{where, "a group needs at least one port in each direction",
                      text("ports of ", whose(), ": count ", ports.count)};
   });
 }
@@ -194,14 +194,14 @@ void Machine::check(const Ports& ports, const char* where, Whose&& whose) {
 template <class Whose>
 void Machine::check_bandwidth(double bandwidth, const char* where, Whose&& whose) {
   expects(bandwidth > 0, [&] {
-    return Complaint{where, "a bandwidth must be above 0", text(whose(), bandwidth, " B/s"),
+    return ErrorInfo{where, "a bandwidth must be above 0", text(whose(), bandwidth, " B/s"),
                      "use infinity if the size of messages must not matter"};
   });
 }
 
 HEDDLE_INLINE void Machine::check(Rank rank, const char* where) const {
   expects(+rank < m_devices.size(), [&] {
-    return Complaint{where, "no such rank", text("rank ", rank, " of ", m_devices.size())};
+    return ErrorInfo{where, "no such rank", text("rank ", rank, " of ", m_devices.size())};
   });
 }
 

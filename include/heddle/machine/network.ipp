@@ -22,7 +22,7 @@ HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links, Devic
   const std::size_t ranks = links.size();
   for (const auto& row : links)
     expects(row.size() == ranks, [&] {
-      return Complaint{"heddle::network", "a link is missing for an ordered pair of ranks",
+      return ErrorInfo{"heddle::network", "a link is missing for an ordered pair of ranks",
                        text("expected ", ranks, " links in each row, got ", row.size())};
     });
   Machine machine = Machine::hierarchical(

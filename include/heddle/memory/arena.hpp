@@ -37,7 +37,7 @@ class Arena {
   template <class Given>
   requires std::constructible_from<Up, Given> Arena(Given&& upstream, std::size_t chunk)
       : m_upstream(std::forward<Given>(upstream)), m_next_chunk(chunk) {
-    expects(chunk > 0, [] { return Complaint{"heddle::memory::Arena", "the chunk size is 0 B"}; });
+    expects(chunk > 0, [] { return ErrorInfo{"heddle::memory::Arena", "the chunk size is 0 B"}; });
   }
   /// Moves the resource. No other thread may use either object during the move.
   Arena(Arena&& other) noexcept requires std::move_constructible<Up>

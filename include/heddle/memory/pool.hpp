@@ -29,9 +29,9 @@ namespace heddle::inline v0::memory {
 ///
 /// Growth. The pool asks the upstream only if no free range is large enough, even after the calling
 /// thread has emptied its cache. It asks for a sixteenth of what it has, and for at least
-/// `least_chunk`. If the upstream throws, the pool asks for the block alone. If the upstream can
+/// `min_chunk`. If the upstream throws, the pool asks for the block alone. If the upstream can
 /// extend the newest chunk, that chunk grows instead by a 128th of all chunks and at least a 32nd
-/// of `least_chunk`. It grows to multiples of `least_chunk`, which suit huge pages, if there are at
+/// of `min_chunk`. It grows to multiples of `min_chunk`, which suit huge pages, if there are at
 /// least 32 of them. It does so too if several threads have caches, because they would wait for
 /// each other's page faults. Before the pool asks the upstream, a block of at most 8 KiB whose size
 /// is not a power of two may use a free block that is up to half as large again. Chunks stay until
@@ -76,7 +76,7 @@ class Pool {
   /// Constructs a pool over host pages.
   Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, Pages::room(room))) {}
   /// Constructs a pool over `upstream`. The pool owns an rvalue and refers to an lvalue; see
-  /// UpstreamOf. @throws contract_error if `least_chunk`, `most_growth` or `most` is 0.
+  /// UpstreamOf. @throws contract_error if `min_chunk`, `max_chunk_growth` or `most` is 0.
   template <class Given>
   requires std::same_as<UpstreamOf<Given>, Upstream>
   explicit Pool(Given&& upstream, const PoolOptions& options = {})
@@ -135,8 +135,8 @@ class Pool {
 
   struct Held final : impl::CachedPool {
     Held(Upstream upstream, const PoolOptions& options)
-        : blocks(std::move(upstream), {options.least_chunk, options.most_growth, most_of(options)},
-                 options.cached) {}
+        : blocks(std::move(upstream),
+                 {options.min_chunk, options.max_chunk_growth, most_of(options)}, options.cached) {}
     ~Held() override { end(); }
     [[nodiscard]] impl::Cache* new_cache() override { return blocks.new_cache(); }
     void retire(impl::Cache* cache) noexcept override { blocks.retire(cache); }
@@ -160,13 +160,13 @@ class Pool {
     return std::numeric_limits<std::size_t>::max();
   }
   [[nodiscard]] static const PoolOptions& checked(const PoolOptions& options) {
-    expects(options.least_chunk > 0 && options.most_growth > 0, [&] {
-      return Complaint{
-          "heddle::memory::Pool", "chunk sizes must be at least 1 B",
-          text("least_chunk = ", options.least_chunk, ", most_growth = ", options.most_growth)};
+    expects(options.min_chunk > 0 && options.max_chunk_growth > 0, [&] {
+      return ErrorInfo{"heddle::memory::Pool", "chunk sizes must be at least 1 B",
+                       text("min_chunk = ", options.min_chunk,
+                            ", max_chunk_growth = ", options.max_chunk_growth)};
     });
     expects(options.most != 0, [] {
-      return Complaint{"heddle::memory::Pool", "the limit must be at least 1 B", "most = 0"};
+      return ErrorInfo{"heddle::memory::Pool", "the limit must be at least 1 B", "most = 0"};
     });
     return options;
   }

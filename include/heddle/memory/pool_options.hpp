@@ -12,9 +12,9 @@ namespace heddle::inline v0::memory {
 
 /// The options of a Pool: how it grows, and what its threads cache. All sizes are in bytes.
 struct PoolOptions {
-  std::size_t least_chunk = std::size_t{2} << 20;  ///< the least size of a chunk
+  std::size_t min_chunk = std::size_t{2} << 20;  ///< the least size of a chunk
   /// The most that is requested at once, unless one block needs more.
-  std::size_t most_growth = std::size_t{1} << 30;
+  std::size_t max_chunk_growth = std::size_t{1} << 30;
   std::size_t cached = std::size_t{512} << 10;  ///< free blocks that each thread may cache
   /// The limit on all live blocks together, with rounding and the blocks that threads cache. By
   /// default it is machine_memory() at the pool's construction if the upstream is_overcommitted.

@@ -89,7 +89,7 @@ class Tracking {
   /// Deallocates a live block through the upstream, and reports a fault for any other block.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
     if (block == nullptr) return;
-    std::vector<Complaint> faults;
+    std::vector<ErrorInfo> faults;
     Block freed{};
     {
       const std::lock_guard lock(m_mutex);
@@ -123,13 +123,13 @@ class Tracking {
 
   /// Checks the guards of all live blocks. @throws the handler's exceptions.
   void check() const {
-    report([&](const auto& block, std::vector<Complaint>& faults) {
+    report([&](const auto& block, std::vector<ErrorInfo>& faults) {
       find_written_guards(block, faults);
     });
   }
   /// Reports every live block as a fault. @throws the handler's exceptions.
   void check_returned() const {
-    report([&](const auto& block, std::vector<Complaint>& faults) {
+    report([&](const auto& block, std::vector<ErrorInfo>& faults) {
       faults.push_back({where, text(name(block), " is never deallocated")});
     });
   }
@@ -168,7 +168,7 @@ class Tracking {
     return text(", it is byte ", pointer - found.first, " of ", name(found));
   }
   void find_written_guards(const typename Blocks::value_type& block,
-                           std::vector<Complaint>& faults) const {
+                           std::vector<ErrorInfo>& faults) const {
     const auto* const begin = reinterpret_cast<const std::byte*>(block.first);
     const std::byte* const end = begin + block.second.bytes;
     const auto written = [](std::byte byte) { return byte != mark; };
@@ -184,7 +184,7 @@ class Tracking {
   }
   template <class Find>
   void report(Find find) const {
-    std::vector<Complaint> faults;
+    std::vector<ErrorInfo> faults;
     {
       const std::lock_guard lock(m_mutex);
       for (const auto& block : m_blocks)
@@ -193,8 +193,8 @@ class Tracking {
     handle(faults);
   }
   // Called without the lock, so that a handler may allocate.
-  void handle(const std::vector<Complaint>& faults) const {
-    for (const Complaint& fault : faults) m_handler(contract_error(fault));
+  void handle(const std::vector<ErrorInfo>& faults) const {
+    for (const ErrorInfo& fault : faults) m_handler(contract_error(fault));
   }
 
   Up m_upstream;

@@ -320,7 +320,7 @@ void initialise_as(const What& what, const View& view) {
 template <class N>
 [[nodiscard]] std::size_t extent_of(N extent, const char* where) {
   if constexpr (std::is_signed_v<N>)
-    expects(extent >= 0, [&] { return Complaint{where, "an extent is negative", text(extent)}; });
+    expects(extent >= 0, [&] { return ErrorInfo{where, "an extent is negative", text(extent)}; });
   return static_cast<std::size_t>(extent);
 }
 
@@ -345,7 +345,7 @@ template <class DataType, class Layout, class R, class... N>
   const std::array<std::size_t, View::rank_dynamic> extents{extent_of(n, where)...};
   const std::size_t bytes = bytes_of<View>(extents, where);
   expects(Kokkos::is_initialized(), [&] {
-    return Complaint{where, "Kokkos is not initialised", text("View ", label)};
+    return ErrorInfo{where, "Kokkos is not initialised", text("View ", label)};
   });
   if constexpr (own_record<MemorySpace>)
     return view_of<View>(

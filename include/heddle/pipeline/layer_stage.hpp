@@ -275,13 +275,13 @@ class LayerStage {
   void check() const {
     constexpr const char* where = "heddle::LayerStage";
     expects(!m_layers.empty() && m_place.rows > 0 && m_place.microbatches > 0, [&] {
-      return Complaint{where, "a stage has at least one layer, and one row in one microbatch",
+      return ErrorInfo{where, "a stage has at least one layer, and one row in one microbatch",
                        text(m_layers.size(), " layers, ", m_place.rows, " rows, ",
                             m_place.microbatches, " microbatches")};
     });
     for (std::size_t l = 1; l < m_layers.size(); ++l)
       expects(m_layers[l].inputs() == m_layers[l - 1].outputs(), [&] {
-        return Complaint{where, "a layer must have as many inputs as the one before has outputs",
+        return ErrorInfo{where, "a layer must have as many inputs as the one before has outputs",
                          text("layer ", l, " of the stage has ", m_layers[l].inputs(),
                               " inputs, the one before ", m_layers[l - 1].outputs(), " outputs")};
       });
@@ -289,7 +289,7 @@ class LayerStage {
   void expect_samples(const char* name, const Input& samples) const {
     const std::size_t expected = m_place.rows * microbatches();
     expects(samples.extent(0) == expected, [&] {
-      return Complaint{"heddle::LayerStage::begin_step",
+      return ErrorInfo{"heddle::LayerStage::begin_step",
                        text("a step takes ", m_place.microbatches, " microbatches of ",
                             m_place.rows, " samples"),
                        text(name, " has ", samples.extent(0), " rows, expected ", expected),

@@ -31,7 +31,7 @@ struct LayerRange {
                                                               std::vector<int> counts = {}) {
   constexpr const char* where = "heddle::partition_layers";
   expects(layers >= 1 && stages >= 1, [&] {
-    return Complaint{where, "a model has layers and stages",
+    return ErrorInfo{where, "a model has layers and stages",
                      text("layers = ", layers, ", stages = ", stages)};
   });
   if (stages > layers)
@@ -54,7 +54,7 @@ struct LayerRange {
   expects(
       positive && counts.size() == static_cast<std::size_t>(stages) && ranges.back().last == layers,
       [&] {
-        return Complaint{where, "the layers per stage do not divide the model",
+        return ErrorInfo{where, "the layers per stage do not divide the model",
                          text(given, " for ", layers, " layers on ", stages, " stages"),
                          "give one number of at least 1 per stage; their sum is the layers"};
       });

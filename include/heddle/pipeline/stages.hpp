@@ -154,7 +154,7 @@ class Stages {
                     action_text(task.schedule(), task.id()));
       };
       look_up(transport, since, watchdog, where, [&] {
-        return Complaint{where(), "stuck: another rank does not come to the sum of gradients",
+        return ErrorInfo{where(), "stuck: another rank does not come to the sum of gradients",
                          text("watchdog after ", watchdog, " s"),
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
@@ -229,7 +229,7 @@ class Stages {
     if (kind == Kind::cast) return cast_in<memory_space>(task);
     if (kind == Kind::group) return sum_group(task);
     expects(kind <= Kind::backward || kind == Kind::update, [&] {
-      return Complaint{"heddle::Stages", "stages do not know this kind of action",
+      return ErrorInfo{"heddle::Stages", "stages do not know this kind of action",
                        action_text(task.schedule(), task.id())};
     });
     if (kind == Kind::update) return update(at(task.stage()), task.uses());
@@ -261,7 +261,7 @@ class Stages {
       const auto kept = std::ranges::count_if(made, [&](const auto& each) {
         return each.first.first == number && !each.second.empty();
       });
-      return Complaint{"heddle::Stages::output", "this output is not kept here",
+      return ErrorInfo{"heddle::Stages::output", "this output is not kept here",
                        text("microbatch ", item, " of stage ", number, ", of which the last step ",
                             "kept ", kept, " microbatches on this rank"),
                        "ask for that of a last stage, after a step of forwards alone, on the rank "
@@ -310,7 +310,7 @@ class Stages {
     if constexpr (!impl::UsesParameters<S>)
       for (const Buffer& buffer : schedule.buffers())
         expects(buffer.parts == 1 || schedule[buffer.label] != role::weights, [&] {
-          return Complaint{
+          return ErrorInfo{
               "heddle::Stages", "the stages keep one version of their parameters",
               text("'", schedule.name(), "' needs ", buffer.parts, " of stage ", buffer.stage),
               "give them use_parameters(pointer), see PipelineStage"};
@@ -396,7 +396,7 @@ class Stages {
 
   void sum_group(const Task& task) {
     expects(m_replicas != nullptr, [] {
-      return Complaint{"heddle::Stages",
+      return ErrorInfo{"heddle::Stages",
                        "a group action needs a DeviceMesh to run on",
                        {},
                        "give Runner a DeviceMesh, or use GradientSum::ring"};
@@ -416,7 +416,7 @@ class Stages {
     for (const Entry& entry : m_stages) {
       const std::size_t given = entry.stage->microbatches();
       expects(given == scheduled, [&] {
-        return Complaint{
+        return ErrorInfo{
             "heddle::Stages", "the batch has another number of microbatches",
             text(given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
             text("begin the step with ", scheduled, " microbatches")};

@@ -92,7 +92,7 @@ inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 // Checks that `domains` has one number per rank.
 inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks) {
   expects(domains.size() == static_cast<std::size_t>(ranks), [&] {
-    return Complaint{"heddle::CollectiveChoice", "every rank has a domain of memory",
+    return ErrorInfo{"heddle::CollectiveChoice", "every rank has a domain of memory",
                      text(domains.size(), " domains, ", ranks, " ranks")};
   });
 }
@@ -214,7 +214,7 @@ HEDDLE_INLINE Schedule to_schedule(const CollectiveChoice& choice, schedule::Col
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains) {
   expects(!choice.library, [] {
-    return Complaint{"heddle::to_schedule", "the MPI library's own call is no schedule", {}};
+    return ErrorInfo{"heddle::to_schedule", "the MPI library's own call is no schedule", {}};
   });
   if (choice.shared) {
     const Schedule schedule = impl::in_domains(collective, choice, options, domains);

@@ -78,7 +78,7 @@ template <Costs C>
                                                        const CoordinateOptions& options = {}) {
   using Time = typename C::Time;
   expects(options.cap >= 0, [&] {
-    return Complaint{text("heddle::plan::coordinate(", orders.name, ")"),
+    return ErrorInfo{text("heddle::plan::coordinate(", orders.name, ")"),
                      "a cap is a number of activations", text("cap = ", options.cap),
                      "0 means no limit"};
   });

@@ -76,7 +76,7 @@ HEDDLE_INLINE CostTable::CostTable(Machine machine) : m_machine(std::move(machin
 HEDDLE_INLINE void CostTable::set(schedule::Collective collective, Bytes bytes,
                                   const CollectiveChoice& choice, Seconds time) {
   expects(is_possible(collective, choice, time), [&] {
-    return Complaint{
+    return ErrorInfo{
         "heddle::CostTable::set", "a choice that these ranks have takes some time",
         text(collective, ", ", choice, ", ", time, " s, ", m_machine.ranks(), " ranks")};
   });

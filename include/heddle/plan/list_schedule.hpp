@@ -44,7 +44,7 @@ class ListScheduler {
   ///         cap is negative.
   [[nodiscard]] Orders run(const ListOptions& options) const {
     expects(options.cap >= 0, [&] {
-      return Complaint{where(m_orders), "a cap is a number of activations",
+      return ErrorInfo{where(m_orders), "a cap is a number of activations",
                        text("cap = ", options.cap), "0 means no limit"};
     });
     const auto& activations = options.activations;
@@ -52,7 +52,7 @@ class ListScheduler {
                 std::all_of(activations.begin(), activations.end(),
                             [](std::int64_t each) { return each >= 0; }),
             [&] {
-              return Complaint{
+              return ErrorInfo{
                   where(m_orders), "every stage keeps a number of activations",
                   text(activations.size(), " numbers for ", m_problem.stages, " stages")};
             });
@@ -70,7 +70,7 @@ class ListScheduler {
     for (const auto& list : orders.ranks)
       for (const Order& order : list)
         expects(order.kind <= Kind::backward && !order.fused, [&] {
-          return Complaint{where(orders), "updates and fused pairs are not moved about",
+          return ErrorInfo{where(orders), "updates and fused pairs are not moved about",
                            text("found ", order, order.fused ? ", fused" : "")};
         });
     return orders;

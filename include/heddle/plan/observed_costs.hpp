@@ -62,7 +62,7 @@ class ObservedCosts {
   using Pair = std::pair<Stage, Stage>;
   static constexpr Seconds unseen = -1;
 
-  [[nodiscard]] static Complaint no_time(const Schedule& schedule, ActionId id, Seconds took);
+  [[nodiscard]] static ErrorInfo no_time(const Schedule& schedule, ActionId id, Seconds took);
 
   /// Returns the stages whose buffers a move reads and writes.
   [[nodiscard]] static Pair ends(const Schedule& schedule, ActionId move);

@@ -74,7 +74,7 @@ HEDDLE_INLINE Seconds ObservedCosts::between(Stage a, Stage b) const {
   return link == m_links.end() ? 0 : link->second;
 }
 
-HEDDLE_INLINE Complaint ObservedCosts::no_time(const Schedule& schedule, ActionId id,
+HEDDLE_INLINE ErrorInfo ObservedCosts::no_time(const Schedule& schedule, ActionId id,
                                                Seconds took) {
   return heddle::impl::no_time("heddle::ObservedCosts::observe",
                                "duration of " + action_text(schedule, id), took);

@@ -27,15 +27,15 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE ScheduleChoice::ScheduleChoice(std::vector<Schedule> candidates, Bytes memory)
     : m_candidates(std::move(candidates)), m_memory(memory) {
-  expects(!m_candidates.empty(), [] { return Complaint{where, "there is nothing to choose"}; });
+  expects(!m_candidates.empty(), [] { return ErrorInfo{where, "there is nothing to choose"}; });
   for (const Schedule& candidate : m_candidates) {
     expects(candidate.ranks() == m_candidates.front().ranks(), [&] {
-      return Complaint{
+      return ErrorInfo{
           where, "the candidates are for different numbers of ranks",
           text("'", m_candidates.front().name(), "' has ", m_candidates.front().ranks(), ", '",
                candidate.name(), "' has ", candidate.ranks())};
     });
-    m_needs.push_back(need(fold_to_live(candidate)));
+    m_needs.push_back(need(fold_to_min_slots(candidate)));
   }
   m_times.resize(m_candidates.size());
   choose();
@@ -52,7 +52,7 @@ HEDDLE_INLINE bool ScheduleChoice::observe(const Timeline& step) {
 
 HEDDLE_INLINE bool ScheduleChoice::as_run(std::span<const Schedule> candidates) {
   expects(candidates.size() == m_candidates.size(), [&] {
-    return Complaint{where, "every candidate has its need",
+    return ErrorInfo{where, "every candidate has its need",
                      text(candidates.size(), " schedules, ", m_candidates.size(), " candidates")};
   });
   for (std::size_t c = 0; c < candidates.size(); ++c) m_needs[c] = need(candidates[c]);

@@ -36,7 +36,7 @@ inline void expect_degrees(const char* where, std::span<const int> degrees) {
     expects(degrees[i] >= 1 && std::has_single_bit(static_cast<unsigned>(degrees[i])) &&
                 (i == 0 || degrees[i - 1] < degrees[i]),
             [&] {
-              return Complaint{where, "degrees are powers of two in ascending order",
+              return ErrorInfo{where, "degrees are powers of two in ascending order",
                                text("degree ", degrees[i], " at place ", i)};
             });
 }
@@ -67,7 +67,7 @@ class SequencePlanner {
     double tokens = 0;
     for (std::size_t i = 0; i < m_plan.lengths.size(); ++i) {
       expects(m_plan.lengths[i] >= 1, [&] {
-        return Complaint{groups_where, "a sequence has at least one token",
+        return ErrorInfo{groups_where, "a sequence has at least one token",
                          text("sequence ", i, " has ", m_plan.lengths[i])};
       });
       tokens += static_cast<double>(m_plan.lengths[i]);
@@ -113,25 +113,25 @@ class SequencePlanner {
   /// Sums of tokens are exact, as integers and as numbers of double.
   static void expect_countable(const char* what, double tokens) {
     expects(tokens <= 0x1p53, [&] {
-      return Complaint{groups_where, text("too many ", what, "; expected at most 2^53"),
+      return ErrorInfo{groups_where, text("too many ", what, "; expected at most 2^53"),
                        text(tokens)};
     });
   }
 
   void check_costs() const {
     expects(m_costs.ranks >= 1 && m_costs.tokens_per_rank >= 1 && !m_costs.degrees.empty(), [&] {
-      return Complaint{groups_where, "the costs need ranks, tokens per rank and degrees",
+      return ErrorInfo{groups_where, "the costs need ranks, tokens per rank and degrees",
                        text(m_costs.ranks, " ranks, ", m_costs.tokens_per_rank,
                             " tokens per rank, ", m_costs.degrees.size(), " degrees")};
     });
     expect_countable("tokens of all ranks", static_cast<double>(m_costs.ranks) *
                                                 static_cast<double>(m_costs.tokens_per_rank));
     expects(m_options.counts >= 1, [&] {
-      return Complaint{groups_where, "at least one number of microbatches is tried",
+      return ErrorInfo{groups_where, "at least one number of microbatches is tried",
                        text("counts = ", m_options.counts)};
     });
     expects(m_options.nodes >= 0, [&] {
-      return Complaint{groups_where, "a search visits no negative number of nodes",
+      return ErrorInfo{groups_where, "a search visits no negative number of nodes",
                        text("nodes = ", m_options.nodes)};
     });
     std::vector<int> degrees;
@@ -139,13 +139,13 @@ class SequencePlanner {
       degrees.push_back(cost.degree);
       for (const double part : {cost.fixed, cost.per_token, cost.per_square})
         expects(part >= 0 && std::isfinite(part), [&] {
-          return Complaint{groups_where, "a cost is neither negative nor infinite",
+          return ErrorInfo{groups_where, "a cost is neither negative nor infinite",
                            text("degree ", cost.degree, ": ", part)};
         });
     }
     expect_degrees(groups_where, degrees);
     expects(m_options.degree == 0 || std::ranges::count(degrees, m_options.degree) == 1, [&] {
-      return Complaint{groups_where, "the costs do not have the static degree",
+      return ErrorInfo{groups_where, "the costs do not have the static degree",
                        text("degree ", m_options.degree)};
     });
   }
@@ -257,7 +257,7 @@ HEDDLE_INLINE std::vector<std::vector<int>> group_compositions(int ranks,
 HEDDLE_INLINE std::vector<std::size_t> divide_evenly(std::span<const std::int64_t> lengths,
                                                      std::size_t count) {
   expects(count >= 1, [] {
-    return Complaint{"heddle::plan::divide_evenly", "lengths are divided into at least one range",
+    return ErrorInfo{"heddle::plan::divide_evenly", "lengths are divided into at least one range",
                      "0 ranges"};
   });
   // The least bound for which filling one range after the other needs no more ranges.

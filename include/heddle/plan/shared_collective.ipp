@@ -69,7 +69,7 @@ HEDDLE_INLINE Schedule share_copies(const Schedule& schedule,
   for (const Buffer& buffer : copied.buffers())
     if (buffer.transient && buffer.bytes != 0)
       part = std::max(part, buffer.bytes / std::max<std::uint32_t>(buffer.parts, 1));
-  return fold_to_live(copied, static_cast<std::uint32_t>(
+  return fold_to_min_slots(copied, static_cast<std::uint32_t>(
                                   std::clamp<Bytes>(shared_outbox / part, 2, copied.size() + 2)));
 }
 

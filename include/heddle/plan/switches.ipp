@@ -58,7 +58,7 @@ class SwitchPlanner {
 
   void check() const {
     expects(!m_dimensions.empty(), [] {
-      return Complaint{switches_where,
+      return ErrorInfo{switches_where,
                        "one of several dimensions is sharded; expected at least one",
                        "0 dimensions"};
     });
@@ -66,26 +66,26 @@ class SwitchPlanner {
       expects(std::find(m_dimensions.begin(), m_dimensions.begin() + static_cast<std::ptrdiff_t>(i),
                         m_dimensions[i]) == m_dimensions.begin() + static_cast<std::ptrdiff_t>(i),
               [&] {
-                return Complaint{switches_where, "a dimension is named twice",
+                return ErrorInfo{switches_where, "a dimension is named twice",
                                  text("dimension ", m_dimensions[i])};
               });
     expects(!m_options.cyclic || (!m_options.first && !m_options.last), [] {
-      return Complaint{switches_where, "a cycle has neither a first nor a last dimension", "",
+      return ErrorInfo{switches_where, "a cycle has neither a first nor a last dimension", "",
                        "leave out `cyclic`, or `first` and `last`"};
     });
     for (const Place& end : {m_options.first, m_options.last})
       expects(!end || std::ranges::count(m_dimensions, *end) == 1, [&] {
-        return Complaint{switches_where, "the first or last sharded dimension is none of the list",
+        return ErrorInfo{switches_where, "the first or last sharded dimension is none of the list",
                          text("dimension ", *end)};
       });
     const std::size_t wanted = m_dimensions.size() * m_dimensions.size();
     expects(m_options.costs.empty() || m_options.costs.size() == wanted, [&] {
-      return Complaint{switches_where, "there is one cost for each pair of dimensions",
+      return ErrorInfo{switches_where, "there is one cost for each pair of dimensions",
                        text(m_options.costs.size(), " costs, expected ", wanted)};
     });
     for (const double cost : m_options.costs)
       expects(cost >= 0, [&] {
-        return Complaint{switches_where, "the cost of a switch is neither negative nor NaN",
+        return ErrorInfo{switches_where, "the cost of a switch is neither negative nor NaN",
                          text("cost ", cost)};
       });
   }

@@ -26,7 +26,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE Builder::Builder(std::string name, int ranks) {
   expects(ranks >= 1, [&] {
-    return Complaint{"heddle::Builder", "a schedule needs at least one rank",
+    return ErrorInfo{"heddle::Builder", "a schedule needs at least one rank",
                      text("ranks = ", ranks)};
   });
   m_body.name = std::move(name);
@@ -36,7 +36,7 @@ HEDDLE_INLINE Builder::Builder(std::string name, int ranks) {
 
 HEDDLE_INLINE void Builder::share_memory(std::vector<std::uint32_t> domains) {
   expects(domains.size() == static_cast<std::size_t>(m_body.ranks), [&] {
-    return Complaint{"heddle::Builder::share_memory", "every rank is in one domain",
+    return ErrorInfo{"heddle::Builder::share_memory", "every rank is in one domain",
                      text(domains.size(), " domains for ", m_body.ranks, " ranks")};
   });
   m_body.domains = std::move(domains);
@@ -52,16 +52,16 @@ HEDDLE_INLINE LabelId Builder::label(std::string_view name) {
 
 HEDDLE_INLINE BufferId Builder::add_buffer(const Buffer& buffer) {
   expects(+buffer.rank < static_cast<std::size_t>(m_body.ranks) && buffer.parts >= 1, [&] {
-    return Complaint{
+    return ErrorInfo{
         "heddle::Builder::add_buffer", "a buffer needs a rank and at least one part",
         text("rank ", buffer.rank, " of ", m_body.ranks, ", ", buffer.parts, " parts")};
   });
   expects(buffer.parts < parts_limit, [&] {
-    return Complaint{"heddle::Builder::add_buffer", "a buffer has too many parts",
+    return ErrorInfo{"heddle::Builder::add_buffer", "a buffer has too many parts",
                      text("at most ", parts_limit - 1, ", got ", buffer.parts)};
   });
   expects(+buffer.label < m_body.labels.size(), [&] {
-    return Complaint{"heddle::Builder::add_buffer", "no such label",
+    return ErrorInfo{"heddle::Builder::add_buffer", "no such label",
                      text("label ", buffer.label, " of ", m_body.labels.size()),
                      "make it with Builder::label"};
   });
@@ -75,7 +75,7 @@ HEDDLE_INLINE BufferId Builder::add_buffer(const Buffer& buffer) {
 HEDDLE_INLINE QueueId Builder::queue(Rank from, Rank to, Lane lane) {
   const auto ranks = static_cast<std::size_t>(m_body.ranks);
   expects(+from < ranks && +to < ranks && +lane < 32767, [&] {
-    return Complaint{
+    return ErrorInfo{
         "heddle::Builder::queue", "no such queue",
         text("from rank ", from, " to rank ", to, ", lane ", lane, ", with ", ranks, " ranks")};
   });
@@ -120,7 +120,7 @@ HEDDLE_INLINE void Builder::reserve_buffers(std::size_t buffers, std::size_t par
 
 HEDDLE_INLINE Schedule Builder::build() && {
   expects(!awaits_partner(), [] {
-    return Complaint{"heddle::Builder::build",
+    return ErrorInfo{"heddle::Builder::build",
                      "the last action is fused with a next action that was not added",
                      {}};
   });
@@ -147,7 +147,7 @@ HEDDLE_INLINE void Builder::check_records(const Buffer& buffer) {
   if (buffer.ends != nullptr)
     for (const Bytes end : *buffer.ends) whole = whole && end % record == 0;
   expects(whole, [&] {
-    return Complaint{
+    return ErrorInfo{
         "heddle::Builder::add_buffer", "parts hold whole records, without scales",
         text("records of ", buffer.record, ' ', buffer.type, ", ", buffer.bytes, " bytes in ",
              buffer.parts, " parts, scales for blocks of ", buffer.block)};
@@ -159,7 +159,7 @@ HEDDLE_INLINE void Builder::check_ends(const Buffer& buffer) {
   expects(ends.size() == buffer.parts && ends.back() == buffer.bytes &&
               std::is_sorted(ends.begin(), ends.end()),
           [&] {
-            return Complaint{
+            return ErrorInfo{
                 "heddle::Builder::add_buffer", "the ends of the parts do not match the buffer",
                 text(ends.size(), " ends for ", buffer.parts, " parts, the last at ",
                      ends.empty() ? Bytes{0} : ends.back(), " of ", buffer.bytes, " bytes"),
@@ -169,7 +169,7 @@ HEDDLE_INLINE void Builder::check_ends(const Buffer& buffer) {
 
 HEDDLE_INLINE void Builder::check(const ActionSpec& spec, std::span<const Use> uses) const {
   const auto fail = [&](std::string_view what, std::string why) {
-    return Complaint{text("heddle::Builder::add(", spec.stage, spec.kind, spec.item, ")"),
+    return ErrorInfo{text("heddle::Builder::add(", spec.stage, spec.kind, spec.item, ")"),
                      std::string(what), std::move(why)};
   };
   expects(+spec.queue < m_body.queues.size(),

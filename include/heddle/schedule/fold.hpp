@@ -26,7 +26,7 @@ namespace heddle::inline v0 {
 /// see the same values. This is the memory that one run of the list needs. A buffer at either end
 /// of a message between ranks, or one that another rank reads in place, gets `slack` more slots.
 /// With them a rank can continue while its earlier results are still in flight or in use.
-[[nodiscard]] Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack = 1);
+[[nodiscard]] Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t slack = 1);
 
 }  // namespace heddle::inline v0
 

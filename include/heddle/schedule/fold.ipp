@@ -91,14 +91,14 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
   expects(slots >= 1 && slots <= old.parts && old.transient && is_cut_evenly(old), [&] {
-    return Complaint{"heddle::fold", text("cannot fold ", describe()),
+    return ErrorInfo{"heddle::fold", text("cannot fold ", describe()),
                      text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
                           old.transient ? "transient" : "persistent")};
   });
   const auto touched = impl::uses_by_buffer(schedule)[+buffer];
   for (const auto& [id, use] : touched)
     expects(use.first % slots + use.count <= slots, [&] {
-      return Complaint{
+      return ErrorInfo{
           "heddle::fold",
           text(action_text(schedule, id), " uses several parts of ", describe(), " at once"),
           text("parts ", use.first, " to ", use.first + use.count - 1,
@@ -109,14 +109,14 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
     throw infeasible({"heddle::fold", text(slots, " slots are too few for ", describe()),
                       text(action_text(schedule, conflict.reader), " reads part ", conflict.part,
                            ", but its slot holds part ", conflict.found),
-                      "use more slots, or call fold_to_live(), which finds their number"});
+                      "use more slots, or call fold_to_min_slots(), which finds their number"});
   std::vector<std::uint32_t> parts;
   for (const Buffer& each : schedule.buffers()) parts.push_back(each.parts);
   parts[+buffer] = slots;
   return impl::rename_parts(schedule, parts);
 }
 
-HEDDLE_INLINE Schedule fold_to_live(const Schedule& schedule, std::uint32_t slack) {
+HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t slack) {
   const auto touched = impl::uses_by_buffer(schedule);
   std::vector<std::uint32_t> slots;
   for (std::size_t b = 0; b < touched.size(); ++b) {

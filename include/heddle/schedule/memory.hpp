@@ -16,7 +16,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
-#include <heddle/schedule/lives.hpp>
+#include <heddle/schedule/live_intervals.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/timeline.hpp>
@@ -24,18 +24,18 @@
 namespace heddle::inline v0 {
 
 /// An amount of memory: a number of parts, and their bytes if the Schedule has sizes.
-struct Holding {
+struct Footprint {
   std::uint64_t parts = 0;  ///< the number of values, each in a part
   Bytes bytes = 0;          ///< the bytes of these parts
 
-  friend constexpr bool operator==(const Holding&, const Holding&) = default;
+  friend constexpr bool operator==(const Footprint&, const Footprint&) = default;
 };
 
 /// A step of a memory curve.
 template <class Time>
 struct MemoryStep {
-  Time at = {};   ///< the begin of the step, which ends where the next one begins
-  Holding holds;  ///< the memory that is held
+  Time at = {};     ///< the begin of the step, which ends where the next one begins
+  Footprint holds;  ///< the memory that is held
 };
 
 /// A function of time, given as steps in order of time. A value that lives for no time at all still
@@ -46,8 +46,8 @@ using MemoryCurve = std::vector<MemoryStep<Time>>;
 
 /// Returns the peak of a curve, separately for parts and for bytes.
 template <class Time>
-[[nodiscard]] Holding peak(const MemoryCurve<Time>& curve) {
-  Holding most;
+[[nodiscard]] Footprint peak(const MemoryCurve<Time>& curve) {
+  Footprint most;
   for (const auto& [at, holds] : curve)
     most = {std::max(most.parts, holds.parts), std::max(most.bytes, holds.bytes)};
   return most;
@@ -58,7 +58,7 @@ template <class Time>
 /// last, because its value needs a place however short its life is.
 template <class Time>
 [[nodiscard]] MemoryCurve<Time> memory_curve(const Schedule& schedule,
-                                             const std::vector<Life<Time>>& lives) {
+                                             const std::vector<LiveInterval<Time>>& lives) {
   enum class Event : std::uint8_t { end, begin, end_at_once };
   struct Change {
     Time at;
@@ -76,7 +76,7 @@ template <class Time>
     return a.at < b.at || (!(b.at < a.at) && a.event < b.event);
   });
   MemoryCurve<Time> curve;
-  Holding now;
+  Footprint now;
   for (std::size_t c = 0; c < changes.size(); ++c) {
     const auto& [at, event, bytes] = changes[c];
     if (event == Event::begin)
@@ -106,9 +106,10 @@ using MemoryUse = BasicMemoryUse<Seconds>;  ///< memory over time in seconds
 template <class Time>
 [[nodiscard]] std::vector<BasicMemoryUse<Time>> memory_use(const BasicTimeline<Time>& timeline) {
   const Schedule& schedule = timeline.schedule();
-  std::vector<std::array<std::vector<Life<Time>>, 3>> of_rank(
+  std::vector<std::array<std::vector<LiveInterval<Time>>, 3>> of_rank(
       static_cast<std::size_t>(schedule.ranks()));
-  for (const Life<Time>& life : lives(timeline, [](const Buffer&) { return true; })) {
+  for (const LiveInterval<Time>& life :
+       live_intervals(timeline, [](const Buffer&) { return true; })) {
     const Buffer& buffer = schedule[life.buffer];
     auto& [activations, weights, all] = of_rank[+buffer.rank];
     const std::string_view label = schedule[buffer.label];
@@ -129,7 +130,7 @@ template <class Time>
 [[nodiscard]] std::uint64_t peak_parts(const BasicTimeline<Time>& timeline, Rank rank,
                                        std::string_view label) {
   const Schedule& schedule = timeline.schedule();
-  const auto found = lives(timeline, [&](const Buffer& buffer) {
+  const auto found = live_intervals(timeline, [&](const Buffer& buffer) {
     return buffer.rank == rank && schedule[buffer.label] == label;
   });
   return peak(memory_curve(schedule, found)).parts;
@@ -138,7 +139,7 @@ template <class Time>
 /// Returns the peak of live transient bytes on `rank`.
 template <class Time>
 [[nodiscard]] Bytes peak_bytes(const BasicTimeline<Time>& timeline, Rank rank) {
-  const auto found = lives(
+  const auto found = live_intervals(
       timeline, [&](const Buffer& buffer) { return buffer.rank == rank && buffer.transient; });
   return peak(memory_curve(timeline.schedule(), found)).bytes;
 }

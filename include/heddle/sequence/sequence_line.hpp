@@ -122,7 +122,7 @@ class SequenceLine {
   [[nodiscard]] kernel::AttentionHeads own_heads(const kernel::AttentionHeads& heads) const {
     kernel::expect_attention_heads(where, heads);
     expects(heads_size() <= heads.kv_heads, [&] {
-      return Complaint{where, "there are more heads ranks than K,V heads",
+      return ErrorInfo{where, "there are more heads ranks than K,V heads",
                        text(heads_size(), " heads ranks; expected at most ", heads.kv_heads),
                        "take the ring axis for the other ranks"};
     });
@@ -231,7 +231,7 @@ class SequenceLine {
 
   void expect_axes() const {
     const auto refuse = [&](const char* what, const char* remedy) {
-      return Complaint{where, what,
+      return ErrorInfo{where, what,
                        text("method ", method(), ", ", heads_size(), " heads ranks, ", ring_size(),
                             " ring ranks"),
                        remedy};

@@ -57,7 +57,7 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   timeline.reset(schedule);
   if constexpr (SharingCosts<C>) {
     expects(schedule.ranks() <= costs.machine().ranks(), [&] {
-      return Complaint{"heddle::simulate", "the machine has too few ranks",
+      return ErrorInfo{"heddle::simulate", "the machine has too few ranks",
                        text("'", schedule.name(), "' has ", schedule.ranks(),
                             " ranks, the machine ", costs.machine().ranks())};
     });
@@ -111,7 +111,7 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   }
   for (const QueueState& queue : queues)
     expects(impl::is_time(queue.free) && impl::is_time(queue.delivered), [&] {
-      return Complaint{"heddle::simulate", "the costs add up to more than their type can hold",
+      return ErrorInfo{"heddle::simulate", "the costs add up to more than their type can hold",
                        text("'", schedule.name(), "'"), "choose a greater unit of time"};
     });
 }

@@ -108,12 +108,12 @@ class Halo {
       return CollectiveCall{call, {{"layout", text(tensor.layout())}}};
     });
     expects(tensor.layout() == m_layout, [&] {
-      return Complaint{call, "the tensor has another layout",
+      return ErrorInfo{call, "the tensor has another layout",
                        text(tensor.layout(), ", expected ", m_layout),
                        "make a Halo for each layout"};
     });
     expects(impl::same_ranks(tensor.comm(), *m_comm), [&] {
-      return Complaint{call, "the tensor is among the ranks of another communicator",
+      return ErrorInfo{call, "the tensor is among the ranks of another communicator",
                        text(tensor.layout()), "make it on that of the tensor of the constructor"};
     });
     space.fence("heddle::tensor::halo");

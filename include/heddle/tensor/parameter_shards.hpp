@@ -69,7 +69,7 @@ class ParameterShards {
     expects(sharding.weights <= sharding.gradients &&
                 (!sharding.backward || *sharding.backward <= sharding.weights),
             [&] {
-              return Complaint{
+              return ErrorInfo{
                   "heddle::ParameterShards", "something is divided less than what it is made from",
                   text("weights by ", sharding.weights, ", gradients by ", sharding.gradients),
                   "divide gradients at least as far as weights, a second copy at most as far"};

@@ -165,7 +165,7 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
                 "heddle::redistribute: kernels of the execution space cannot reach the tensors");
   constexpr const char* where = "heddle::redistribute";
   expects(impl::same_ranks(source.comm(), target.comm()), [&] {
-    return Complaint{where, "the two tensors are among the ranks of two communicators",
+    return ErrorInfo{where, "the two tensors are among the ranks of two communicators",
                      text(source.layout(), "; ", target.layout()),
                      "make each one of a communicator that has the ranks of both by among()"};
   });
@@ -179,7 +179,7 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
                            {"memory", one_memory ? "one for both" : "apart"}}};
   });
   expects(!one_memory, [&] {
-    return Complaint{where, "the source is the target", text(source.layout()),
+    return ErrorInfo{where, "the source is the target", text(source.layout()),
                      "make another Sharded for the result"};
   });
   space.fence("heddle::tensor::redistribute");

@@ -56,11 +56,11 @@ class ShardPlace {
   ///         or if there is no such rank.
   ShardPlace(Rank rank, int ranks, int node, int pair) {
     expects(ranks >= 1 && +rank < static_cast<std::size_t>(ranks), [&] {
-      return Complaint{"heddle::ShardPlace", "there is no such rank",
+      return ErrorInfo{"heddle::ShardPlace", "there is no such rank",
                        text("rank ", rank, " of ", ranks)};
     });
     expects(pair >= 1 && node >= 1 && node % pair == 0 && ranks % node == 0, [&] {
-      return Complaint{"heddle::ShardPlace",
+      return ErrorInfo{"heddle::ShardPlace",
                        "pairs do not make whole nodes, or nodes not all ranks",
                        text("pairs of ", pair, ", nodes of ", node, ", ", ranks, " ranks"),
                        "choose a node that divides the ranks, and a pair that divides the node"};

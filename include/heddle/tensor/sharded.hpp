@@ -90,14 +90,14 @@ class Sharded {
     const auto extents = extents_here();
     for (std::size_t dim = 0; dim < dims; ++dim)
       expects(m_view.extent(dim) == extents[dim], [&] {
-        return Complaint{where, "the View does not have the extents of this rank's elements",
+        return ErrorInfo{where, "the View does not have the extents of this rank's elements",
                          text("dimension ", dim, ": ", m_view.extent(dim), ", expected ",
                               extents[dim], ", ", m_layout),
                          "ask the layout for the extents() of its rank_here(); elsewhere they "
                          "are 0"};
       });
     expects(m_view.span_is_contiguous(), [&] {
-      return Complaint{where, "the elements of the View are not dense",
+      return ErrorInfo{where, "the elements of the View are not dense",
                        text(m_view.span(), " places for ", m_view.size(), " elements"),
                        "copy them into a View of their own"};
     });
@@ -142,18 +142,18 @@ class Sharded {
 
   void check() const {
     expects(m_layout.dims() == dims, [&] {
-      return Complaint{where, "the layout has another number of dimensions",
+      return ErrorInfo{where, "the layout has another number of dimensions",
                        text(m_layout, ", expected ", dims),
                        text("make a layout of ", dims, " sizes, or a Sharded of another Data")};
     });
     for (const Rank rank : m_layout.ranks())
       expects(+rank < static_cast<std::size_t>(m_comm->size()), [&] {
-        return Complaint{where, "the layout has a rank that the communicator has not",
+        return ErrorInfo{where, "the layout has a rank that the communicator has not",
                          text("rank ", rank, " of ", m_comm->size(), ", ", m_layout),
                          "take a communicator that has all of them, or give Layout other ranks"};
       });
     expects(!m_layout.partial() || impl::can_merge<Element>(*m_layout.partial()), [&] {
-      return Complaint{where, "elements of this type cannot be merged", text(m_layout),
+      return ErrorInfo{where, "elements of this type cannot be merged", text(m_layout),
                        "place it as Shard or Replicate"};
     });
   }
@@ -167,7 +167,7 @@ class Sharded {
 
   void expect_values(const char* asked, const char* of_parts) const {
     expects(!m_layout.partial(), [&] {
-      return Complaint{asked, "these are parts of elements, not their values", text(m_layout),
+      return ErrorInfo{asked, "these are parts of elements, not their values", text(m_layout),
                        text("redistribute to Shard or Replicate, or ask for the ", of_parts)};
     });
   }

@@ -80,7 +80,7 @@ class StaleSum {
   requires Kokkos::is_execution_space_v<Exec>
   void operator()(const Exec& space, const View& values, const CallOptions& options = {}) {
     expects(values.size() == m_slots.front().own.size(), [&] {
-      return Complaint{where, "another number of values",
+      return ErrorInfo{where, "another number of values",
                        text(values.size(), ", expected ", m_slots.front().own.size()),
                        "make a StaleSum for each number of values"};
     });

@@ -86,7 +86,7 @@ class TensorLine {
   /// @throws contract_error where the ranks do not divide the heads.
   [[nodiscard]] kernel::AttentionShape own_heads(kernel::AttentionShape shape) const {
     expects(shape.heads % size() == 0, [&] {
-      return Complaint{"heddle::TensorLine", "the heads do not divide among the ranks of the line",
+      return ErrorInfo{"heddle::TensorLine", "the heads do not divide among the ranks of the line",
                        text(shape.heads, " heads, ", size(), " ranks"),
                        "use a number of ranks that divides the heads, or as many heads"};
     });

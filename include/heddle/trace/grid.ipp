@@ -28,7 +28,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::string to_grid(const Schedule& schedule, int columns) {
   expects(columns >= 0, [&] {
-    return Complaint{"heddle::to_grid", "a width is a number of columns",
+    return ErrorInfo{"heddle::to_grid", "a width is a number of columns",
                      text("columns = ", columns), "0 is any width"};
   });
   using Slots = std::int64_t;
@@ -107,7 +107,7 @@ HEDDLE_INLINE std::string to_grid(const Schedule& schedule, int columns) {
 HEDDLE_INLINE std::string to_grid(const Timeline& timeline, int columns,
                                   const std::optional<std::string>& unit) {
   expects(columns >= 1, [&] {
-    return Complaint{"heddle::to_grid", "a picture needs at least one column",
+    return ErrorInfo{"heddle::to_grid", "a picture needs at least one column",
                      text("columns = ", columns)};
   });
   trace::impl::check("heddle::to_grid", timeline);

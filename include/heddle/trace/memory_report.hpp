@@ -19,9 +19,9 @@ namespace heddle::inline v0::trace {
 
 /// The peaks of what a rank holds. The three peaks may occur at different times.
 struct MemoryPeaks {
-  Holding activations;  ///< live activations
-  Holding weights;      ///< weights, with a part for each stage and version
-  Holding all;          ///< all buffers on the rank
+  Footprint activations;  ///< live activations
+  Footprint weights;      ///< weights, with a part for each stage and version
+  Footprint all;          ///< all buffers on the rank
 };
 
 /// Returns the peaks of every rank of a simulated or measured timeline.

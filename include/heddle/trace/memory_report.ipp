@@ -27,7 +27,7 @@ namespace heddle::inline v0::trace {
 namespace impl {
 
 // Returns "3: 1.5 MB", or "3" if there are no sizes.
-[[nodiscard]] inline std::string holding_text(const Holding& holding) {
+[[nodiscard]] inline std::string holding_text(const Footprint& holding) {
   return text(holding.parts) + (holding.bytes == 0 ? "" : ": " + bytes_text(holding.bytes));
 }
 
@@ -45,7 +45,7 @@ HEDDLE_INLINE MemoryReport memory_report(const Timeline& simulated, const Timeli
                                          std::vector<Bytes> allocated) {
   const auto ranks = static_cast<std::size_t>(measured.schedule().ranks());
   expects(allocated.empty() || allocated.size() == ranks, [&] {
-    return Complaint{"heddle::trace::memory_report", "every rank has allocated a number of bytes",
+    return ErrorInfo{"heddle::trace::memory_report", "every rank has allocated a number of bytes",
                      text(allocated.size(), " numbers, ", ranks, " ranks")};
   });
   return {measured.schedule().name(), memory_peaks(simulated), memory_peaks(measured),

@@ -69,7 +69,7 @@ HEDDLE_INLINE std::string to_png(std::size_t width, std::span<const Pixel> pixel
   expects(width > 0 && width <= most && !pixels.empty() && pixels.size() % width == 0 &&
               pixels.size() / width <= most,
           [&] {
-            return Complaint{"heddle::to_png", "a picture has whole rows of pixels, one at least",
+            return ErrorInfo{"heddle::to_png", "a picture has whole rows of pixels, one at least",
                              text(pixels.size(), " pixels, ", width, " in a row")};
           });
   std::string rows;

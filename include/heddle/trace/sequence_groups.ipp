@@ -147,11 +147,11 @@ HEDDLE_INLINE std::string to_svg(const plan::SequencePlan& plan,
                                  const SequenceSvgOptions& options) {
   constexpr const char* where = "heddle::trace::to_svg";
   expects(options.width >= 240, [&] {
-    return Complaint{where, "a picture is at least 240 pixels wide",
+    return ErrorInfo{where, "a picture is at least 240 pixels wide",
                      text("width = ", options.width)};
   });
   expects(plan.ranks >= 1, [&] {
-    return Complaint{where, "a plan has at least one rank", text(plan.ranks, " ranks")};
+    return ErrorInfo{where, "a plan has at least one rank", text(plan.ranks, " ranks")};
   });
   return impl::SequencePicture(plan, options).draw();
 }

@@ -368,7 +368,7 @@ class SvgPicture {
 
 HEDDLE_INLINE std::string to_svg(const Timeline& timeline, const SvgOptions& options) {
   expects(options.width >= 240, [&] {
-    return Complaint{"heddle::trace::to_svg", "the picture is too narrow for its labels",
+    return ErrorInfo{"heddle::trace::to_svg", "the picture is too narrow for its labels",
                      text("width = ", options.width), "at least 240"};
   });
   impl::check("heddle::trace::to_svg", timeline);

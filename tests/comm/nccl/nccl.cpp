@@ -92,7 +92,7 @@ TEST_CASE("messages of all pairs between devices, on several lanes, the last one
     hd::await(
         transport, request, hd::Idle::yield, 60, [] { return std::string("the test"); },
         [] {
-          return hd::Complaint{"the test", "a message did not complete"};
+          return hd::ErrorInfo{"the test", "a message did not complete"};
         });
   std::size_t next = 0;
   for (int peer = 0; peer < comm.size(); ++peer)

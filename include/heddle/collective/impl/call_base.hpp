@@ -110,12 +110,12 @@ struct CallBase {
 
   void expect_no_counts(const char* where) const {
     expects(options.counts.empty(), [&] {
-      return Complaint{where, "it has no blocks to count", text(options.counts.size(), " counts")};
+      return ErrorInfo{where, "it has no blocks to count", text(options.counts.size(), " counts")};
     });
   }
   void expect_root(const char* where, Rank root) const {
     expects(+root < ranks(), [&] {
-      return Complaint{where, "no such root", text("rank ", root, " of ", ranks())};
+      return ErrorInfo{where, "no such root", text("rank ", root, " of ", ranks())};
     });
   }
 };

@@ -51,16 +51,16 @@ inline void check_codec(const char* where, const CallOptions& options, std::size
   const std::optional<Codec>& codec = options.codec;
   const std::size_t domains = options.codec_domains.size();
   expects(domains == 0 || domains == ranks, [&] {
-    return Complaint{where, "every rank has a domain of the codec, or none has",
+    return ErrorInfo{where, "every rank has a domain of the codec, or none has",
                      text(domains, " domains, ", ranks, " ranks")};
   });
   if (!codec) return;
   expects(!codec->feedback || keeps, [&] {
-    return Complaint{where, "only a prepared call keeps what error feedback adds to the next one",
+    return ErrorInfo{where, "only a prepared call keeps what error feedback adds to the next one",
                      text("codec ", *codec), "prepare the call"};
   });
   expects(!codec->agree || !reads_only, [&] {
-    return Complaint{where, "senders do not agree with receivers by their inputs",
+    return ErrorInfo{where, "senders do not agree with receivers by their inputs",
                      text("codec ", *codec), "leave Codec::agree out"};
   });
 }
@@ -185,7 +185,7 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
     return;
   }
   expects(options.costs == nullptr || options.costs->machine().ranks() == call.comm->size(), [&] {
-    return Complaint{Call::where, "the cost table is not one of these ranks",
+    return ErrorInfo{Call::where, "the cost table is not one of these ranks",
                      text("of ", options.costs->machine().ranks(), " ranks, the communicator has ",
                           call.comm->size())};
   });

@@ -135,7 +135,7 @@ class ScheduledWork final : public Work {
     int level = MPI_THREAD_SINGLE;
     if (thread) check(MPI_Query_thread(&level), Call::where);
     expects(!thread || level == MPI_THREAD_MULTIPLE, [&] {
-      return Complaint{Call::where, "a progress thread needs MPI at MPI_THREAD_MULTIPLE",
+      return ErrorInfo{Call::where, "a progress thread needs MPI at MPI_THREAD_MULTIPLE",
                        "other threads call MPI at the same time",
                        "construct the Environment with ThreadLevel::multiple, or call test()"};
     });

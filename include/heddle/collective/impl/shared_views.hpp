@@ -62,7 +62,7 @@ class SharedViews {
   /// Refuses to go on to the memory of `rank`, which this one has seen come, from another place.
   void expect_same_place(Rank rank) const {
     expects(told(rank) == told(m_self), [&] {
-      return Complaint{text("heddle::SharedView, rank ", m_self),
+      return ErrorInfo{text("heddle::SharedView, rank ", m_self),
                        "ranks give a call different parts of SharedViews",
                        text("this one ", told(m_self), ", rank ", rank, " ", told(rank)),
                        "give the same part of the same one on all ranks"};

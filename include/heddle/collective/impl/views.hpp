@@ -18,7 +18,7 @@ namespace impl {
 template <class View>
 void expect_size(const char* where, const char* name, const View& view, std::size_t size) {
   expects(view.size() == size, [&] {
-    return Complaint{where, text("the ", name, " has the wrong size"),
+    return ErrorInfo{where, text("the ", name, " has the wrong size"),
                      text(view.label(), " has ", view.size(), " elements, expected ", size)};
   });
 }

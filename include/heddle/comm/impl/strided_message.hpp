@@ -50,7 +50,7 @@ inline void expect_usable(const PathTable& paths, const BoxMemory& memory, const
   for (const PathTable::Entry& entry : paths.entries()) {
     const StridedPath path = entry.path;
     const auto refused = [&](const char* what) {
-      return Complaint{where, what, text("the table has ", path),
+      return ErrorInfo{where, what, text("the table has ", path),
                        "measure a table where it shall be used"};
     };
     expects(memory.mpi_takes_it || (path != StridedPath::datatype && path != StridedPath::direct),

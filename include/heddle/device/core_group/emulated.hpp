@@ -106,12 +106,12 @@ class CoreGroup {
 
   struct Failure {
     int core = -1;
-    Complaint complaint;
+    ErrorInfo complaint;
   };
 
   static CoreGroupOptions with_threads(CoreGroupOptions options) {
     expects(options.host_threads >= 0, [&] {
-      return Complaint{"heddle::CoreGroup", "a negative number of host threads",
+      return ErrorInfo{"heddle::CoreGroup", "a negative number of host threads",
                        text("host_threads = ", options.host_threads), "give 0 for all of them"};
     });
     const auto available = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -193,11 +193,11 @@ class CoreGroup {
     slot.latency = std::max(slot.latency, core.m_latency);
   }
 
-  static Complaint threw(const Core& core, const char* what) {
+  static ErrorInfo threw(const Core& core, const char* what) {
     return core.m_memory.complaint("the kernel threw", what, "a core has no exceptions");
   }
 
-  void fail(int core, Complaint complaint) noexcept {
+  void fail(int core, ErrorInfo complaint) noexcept {
     const std::scoped_lock lock(m_failure_mutex);
     // In a cooperative launch the first failure makes others miss the core that failed.
     const bool cooperative = m_cores[static_cast<std::size_t>(core)].m_cooperation != nullptr;

@@ -174,7 +174,7 @@ class Loop<Kokkos::TeamPolicy<Properties...>, Functor, Update> {
   static void expect_room(int level, std::size_t bytes, const Policy& policy) {
     const auto most = static_cast<std::size_t>(policy.scratch_size_max(level));
     expects(bytes <= most, [&] {
-      return Complaint{"heddle::Athread",
+      return ErrorInfo{"heddle::Athread",
                        text("the team scratch of level ", level, " is too large in kernel ",
                             kernel_name<Functor>),
                        text("it is ", bytes, " B, the most is ", most, " B"),
@@ -302,7 +302,7 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
                      VectorLength = {})
       : m_space(space), m_league_size(league_size) {
     heddle::expects(team_size <= 1, [&] {
-      return heddle::Complaint{
+      return heddle::ErrorInfo{
           "heddle::Athread", "a team has one thread",
           heddle::text("asked for ", league_size, " teams of ", team_size, " threads"),
           "pass Kokkos::AUTO, and use nested ranges: they adapt"};

@@ -47,7 +47,7 @@ class GroupNumber {
     do {
       m_value = std::countr_one(seen);
       expects(m_value < max_core_groups, [] {
-        return Complaint{"heddle::Athread", "too many core groups",
+        return ErrorInfo{"heddle::Athread", "too many core groups",
                          text("there are ", max_core_groups, " already"),
                          "let instances share one, or end some"};
       });
@@ -73,7 +73,7 @@ class GroupNumber {
 [[nodiscard]] inline CoreGroupOptions as_atomics_allow(CoreGroupOptions options) {
 #ifdef KOKKOS_ENABLE_ATOMICS_BYPASS
   expects(options.host_threads <= 1, [&] {
-    return Complaint{"heddle::Athread", "this Kokkos is built without atomic operations",
+    return ErrorInfo{"heddle::Athread", "this Kokkos is built without atomic operations",
                      text("host_threads = ", options.host_threads),
                      "set it to 1, or build Kokkos without Kokkos_ENABLE_ATOMICS_BYPASS"};
   });
@@ -98,7 +98,7 @@ template <class Integer>
   Integer number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   expects(error == std::errc() && end == value.data() + value.size() && number > 0, [&] {
-    return Complaint{"heddle::Athread", text("the environment variable ", name, " is wrong"),
+    return ErrorInfo{"heddle::Athread", text("the environment variable ", name, " is wrong"),
                      text("it is '", value, "'"), "set it to a positive number or not at all"};
   });
   return number;

@@ -33,7 +33,7 @@ HEDDLE_INLINE void SharedStorage::place(const char* where,
                                         const std::vector<std::uint32_t>& domains, Rank rank,
                                         const Schedule& schedule) {
   expects(std::ranges::equal(schedule.domains(), domains), [&] {
-    return Complaint{where, "the schedule has other domains of memory than the transport",
+    return ErrorInfo{where, "the schedule has other domains of memory than the transport",
                      text("'", schedule.name(), "'"),
                      "give share_memory() the domains of the transport"};
   });

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Slicer: makes a Program for slice(). It walks the list once, and numbers the events that ranks wait
-/// for: messages per port, and the progress of each rank of the domain.
+/// Slicer: makes a Program for slice(). It walks the list once, and numbers the events that ranks
+/// wait for: messages per port, and the progress of each rank of the domain.
 
 #include <array>
 #include <cstddef>
@@ -203,7 +203,7 @@ class Slicer {
   /// A group has no one place in the list of each member, and none where it ends for the others.
   static void refuse_group(const Schedule& schedule, ActionId id) {
     expects(schedule[id].kind != Kind::group, [&] {
-      return Complaint{"heddle::slice", "ranks that share memory do not see how far a group is",
+      return ErrorInfo{"heddle::slice", "ranks that share memory do not see how far a group is",
                        action_text(schedule, id), "expand() the group"};
     });
   }
@@ -294,7 +294,7 @@ class Slicer {
   std::vector<bool> m_met;      ///< ranks whose begin this one has waited for
   std::vector<bool> m_awaited;  ///< local actions, by other ranks
   std::map<std::pair<ActionId, Rank>, std::uint32_t> m_settled;  ///< how far the rank has come
-  std::vector<std::uint32_t> m_progress_port;                    ///< the port of each rank; none: it is never met
+  std::vector<std::uint32_t> m_progress_port;                    ///< by rank; none: never met
 };
 
 }  // namespace heddle::inline v0::impl

@@ -50,10 +50,10 @@ class CrewThreads {
 
 /// The threads and batches of a stream(). If several threads work, a batch is held by one of them,
 /// or parked at the serial stage that it waits for. Each serial stage has the number of the batch
-/// whose turn it is: the thread that holds this batch there, or finds it parked, may enter. A thread
-/// continues with the batch that it holds as long as the stages permit it, because the batch is in
-/// its cache. Then it looks for another batch. A slot's batches follow one another: a batch that has
-/// left the last stage is parked at the source again.
+/// whose turn it is: the thread that holds this batch there, or finds it parked, may enter. A
+/// thread continues with the batch that it holds as long as the stages permit it, because the batch
+/// is in its cache. Then it looks for another batch. A slot's batches follow one another: a batch
+/// that has left the last stage is parked at the source again.
 template <class Stages>
 class StreamCrew {
  public:
@@ -271,8 +271,8 @@ class StreamCrew {
     if (Stages::serial[stage]) __builtin_prefetch(&m_turns[stage]);
   }
 
-  /// Returns true if it is the batch's turn, now or after a short wait, which costs less than to park
-  /// the batch.
+  /// Returns true if it is the batch's turn, now or after a short wait, which costs less than to
+  /// park the batch.
   [[nodiscard]] bool may_enter(const Held& at) const {
     if (!Stages::serial[at.stage]) return true;
     const auto come = [&] {

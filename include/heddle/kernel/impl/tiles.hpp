@@ -45,7 +45,7 @@ template <class Kernel, ExecutionSpace Exec>
   const std::size_t scratch = scratch_bytes<Kernel>(exec), spare = buffers * dma_line;
   const std::size_t fit = scratch > spare ? (scratch - spare) / bytes_per_element : 0;
   expects(fit >= dma_line, [&] {
-    return Complaint{where, "a tile of 128 elements does not fit into level-0 scratch",
+    return ErrorInfo{where, "a tile of 128 elements does not fit into level-0 scratch",
                      text("it takes ", dma_line * bytes_per_element + spare, " bytes of ", scratch),
                      "use smaller elements or fewer Views"};
   });
@@ -58,7 +58,7 @@ template <ExecutionSpace Exec>
 [[nodiscard]] Kokkos::TeamPolicy<Exec> teams_of_one(const char* where, const Exec& exec,
                                                     std::size_t count) {
   expects(count <= static_cast<std::size_t>(std::numeric_limits<int>::max()), [&] {
-    return Complaint{where, "the Views are cut into more tiles than a league has teams",
+    return ErrorInfo{where, "the Views are cut into more tiles than a league has teams",
                      text(count, " tiles"), "split the call, or use Views with longer rows"};
   });
   return Kokkos::TeamPolicy<Exec>(exec, static_cast<int>(count), 1);

@@ -85,7 +85,7 @@ template <class First, class... Others>
   };
   const auto check = [&](const auto& other) {
     expects(same_shape(other), [&] {
-      return Complaint{where, "the Views have different shapes",
+      return ErrorInfo{where, "the Views have different shapes",
                        text(shape_text(first), " and ", shape_text(other))};
     });
   };

@@ -25,8 +25,8 @@ namespace heddle::inline v0::memory::impl {
 
 /// The amounts by which a pool grows.
 struct Growth {
-  std::size_t least_chunk;  ///< in bytes
-  std::size_t most_growth;  ///< bytes of a chunk, unless one range is larger
+  std::size_t min_chunk;  ///< in bytes
+  std::size_t max_chunk_growth;  ///< bytes of a chunk, unless one range is larger
   std::size_t most;         ///< bytes of all ranges, and of the memory requested for them
 };
 
@@ -40,8 +40,8 @@ class Chunks {
  public:
   Chunks(Upstream upstream, const Growth& growth)
       : m_upstream(std::move(upstream)),
-        m_growth{whole(std::min(growth.least_chunk, most_bytes)),
-                 whole(std::min(growth.most_growth, most_bytes)),
+        m_growth{whole(std::min(growth.min_chunk, most_bytes)),
+                 whole(std::min(growth.max_chunk_growth, most_bytes)),
                  std::min(growth.most, most_bytes) / granule * granule} {}
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
@@ -138,19 +138,19 @@ class Chunks {
   /// Makes a free range of `bytes` bytes. The newest chunk is extended if possible, otherwise a new
   /// chunk is added. It asks for more than `bytes` first, if the upstream has so much. With
   /// More::little, a small pool extends its chunk in small steps. Otherwise the chunk grows to
-  /// multiples of `least_chunk`, which may be huge pages.
+  /// multiples of `min_chunk`, which may be huge pages.
   void grow(std::size_t bytes, More more) {
-    const std::size_t all = m_heap.bytes(), least_chunk = m_growth.least_chunk;
+    const std::size_t all = m_heap.bytes(), min_chunk = m_growth.min_chunk;
     // Addresses without pages do not count.
     const std::size_t room = PagedResource<Upstream> ? most_bytes : left(all);
-    const std::size_t most = std::min(m_growth.most_growth, room);
+    const std::size_t most = std::min(m_growth.max_chunk_growth, room);
     if constexpr (ExtendableResource<Upstream>)
       if (all > 0 && m_heap.owns(m_newest)) {
         const std::size_t had = m_heap.chunk_bytes(m_newest), end = m_heap.end_of(m_newest);
         const std::size_t least = bytes - std::min(bytes, end);
-        const bool small = more == More::little && all < 32 * least_chunk;
-        const std::size_t unit = small ? granule : least_chunk;
-        const std::size_t wanted = had + std::max({least, all / 128, least_chunk / 32});
+        const bool small = more == More::little && all < 32 * min_chunk;
+        const std::size_t unit = small ? granule : min_chunk;
+        const std::size_t wanted = had + std::max({least, all / 128, min_chunk / 32});
         const std::size_t step = std::min((wanted + unit - 1) / unit * unit - had, most);
         if (least <= room && (extend(std::max(least, step)) || (least < step && extend(least)))) {
           m_small_steps = small;
@@ -158,7 +158,7 @@ class Chunks {
         }
       }
     if (bytes > room) refuse(bytes);
-    const std::size_t step = std::min(whole(std::max(all / 16, least_chunk)), most);
+    const std::size_t step = std::min(whole(std::max(all / 16, min_chunk)), most);
     if (bytes >= step || !add(step)) add_exactly(bytes);
   }
   [[nodiscard]] std::size_t used() const noexcept { return m_heap.bytes() - m_heap.free_bytes(); }

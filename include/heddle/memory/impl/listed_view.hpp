@@ -46,7 +46,7 @@ class ListedView {
             names += (names.empty() ? "" : ", ") + view->listed_name();
       }
       expects(count == 0, [&] {
-        return Complaint{
+        return ErrorInfo{
             where, text(count, count == 1 ? " View outlives" : " Views outlive", " its memory"),
             count > most_names ? names + ", ..." : names,
             "let the resource outlive its Views, or share it with them by memory::Shared"};

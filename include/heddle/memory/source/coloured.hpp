@@ -47,7 +47,7 @@ class Coloured {
                                                                  std::size_t step = 64)
       : m_upstream(std::forward<Given>(upstream)), m_period(period), m_step(step) {
     expects(std::has_single_bit(period) && std::has_single_bit(step) && step < period, [&] {
-      return Complaint{"heddle::memory::Coloured",
+      return ErrorInfo{"heddle::memory::Coloured",
                        text("invalid period of ", period, " B with steps of ", step, " B"), "",
                        "pass powers of two with step < period"};
     });

@@ -97,7 +97,7 @@ class FromSpace {
     if (reinterpret_cast<std::uintptr_t>(block) % alignment != 0) {
       m_space.deallocate(label, block, bytes);
       expects(false, [&] {
-        return Complaint{where, text(MemorySpace::name(), " returned an address not aligned to ",
+        return ErrorInfo{where, text(MemorySpace::name(), " returned an address not aligned to ",
                                      alignment, " B")};
       });
     }

@@ -67,7 +67,7 @@ class Ldm {
 
   [[nodiscard]] static std::size_t left(std::size_t bytes, std::size_t reserved) {
     expects(reserved < bytes && bytes % granule == 0 && reserved % granule == 0, [&] {
-      return Complaint{where, text("cannot reserve ", reserved, " B of ", bytes, " B"), "",
+      return ErrorInfo{where, text("cannot reserve ", reserved, " B of ", bytes, " B"), "",
                        "pass multiples of 32 B, and reserve less than all"};
     });
     return bytes - reserved;

@@ -56,7 +56,7 @@ class Mapped {
   /// contract_error in a child of fork(), because the parent would allocate the same bytes.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     expects(m_forks == impl::ForkGuard::forks(), [] {
-      return Complaint{where, "the file was mapped by the parent of this process",
+      return ErrorInfo{where, "the file was mapped by the parent of this process",
                        "both would allocate the same bytes of it", "map another file after fork()"};
     });
     return m_region.allocate(bytes, alignment);
@@ -113,7 +113,7 @@ class Mapped {
       refuse(text(call, ": ", std::generic_category().message(error)));
     };
     expects(bytes > 0 && bytes <= std::numeric_limits<::off_t>::max(), [&] {
-      return Complaint{where, text("cannot map a file of ", bytes, " B")};
+      return ErrorInfo{where, text("cannot map a file of ", bytes, " B")};
     });
     File file(path);
     if (file.number < 0) fail("open", errno);

@@ -73,7 +73,7 @@ class Segment {
   static constexpr std::size_t alignment_of_all = 4096;
 
   [[nodiscard]] static impl::Region take(Up& upstream, std::size_t bytes) {
-    expects(bytes > 0, [] { return Complaint{where, "the segment size is 0 B"}; });
+    expects(bytes > 0, [] { return ErrorInfo{where, "the segment size is 0 B"}; });
     void* const begin = upstream.allocate(bytes, alignment_of_all);
     try {
       return impl::Region(where, begin, bytes);

@@ -52,7 +52,7 @@ class Trace {
   std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
                      std::string_view label = {}) {
     expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
-      return Complaint{"heddle::memory::Trace", "it already has 2^32 - 1 blocks"};
+      return ErrorInfo{"heddle::memory::Trace", "it already has 2^32 - 1 blocks"};
     });
     // Reserve room for the deallocations of all live blocks.
     if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)
@@ -67,7 +67,7 @@ class Trace {
   /// live.
   void give(Seconds time, std::uint32_t block) {
     expects(block < m_out.size() && m_out[block], [&] {
-      return Complaint{"heddle::memory::Trace", text("block ", block, " is not live"),
+      return ErrorInfo{"heddle::memory::Trace", text("block ", block, " is not live"),
                        text(m_out.size(), " blocks were allocated")};
     });
     m_events.push_back({.block = block, .taken = false, .time = time});

@@ -36,7 +36,7 @@ class ViewRecorder {
   ViewRecorder() {
     ViewRecorder* none = nullptr;
     expects(active.compare_exchange_strong(none, this), [] {
-      return Complaint{"heddle::memory::ViewRecorder", "another ViewRecorder exists"};
+      return ErrorInfo{"heddle::memory::ViewRecorder", "another ViewRecorder exists"};
     });
     m_before = Kokkos::Tools::Experimental::get_callbacks();
     Kokkos::Tools::Experimental::set_allocate_data_callback(allocated);

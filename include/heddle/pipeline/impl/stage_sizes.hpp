@@ -56,7 +56,7 @@ class SizesOfRanks {
   std::vector<std::vector<StageElements>> m_by_rank;
 };
 
-[[nodiscard]] inline Complaint complaint_of_stage(const Schedule& schedule, ActionId id,
+[[nodiscard]] inline ErrorInfo complaint_of_stage(const Schedule& schedule, ActionId id,
                                                   std::string what, std::string fix) {
   return {"heddle::Stages", std::move(what),
           text("stage ", schedule[id].stage, " of '", schedule.name(), "', ",
@@ -158,7 +158,7 @@ using SizeOfRole = std::uint64_t StageElements::*;
     const bool is_input = label == role::input || label == role::input_grad;
     const auto size = size_of_role(label);
     expects(is_input || size != nullptr, [&] {
-      return Complaint{"heddle::Stages", "stages have no storage of this role",
+      return ErrorInfo{"heddle::Stages", "stages have no storage of this role",
                        text("'", label, "' of stage ", buffer.stage)};
     });
     const std::uint64_t elements = is_input ? input : sizes.of(buffer.rank, buffer.stage).*size;

@@ -90,22 +90,22 @@ inline std::vector<IndexSet> halves(const IndexSet& share) {
 
 HEDDLE_INLINE void AttentionForm::expect_valid(const char* where) const {
   expects(ranks >= 1, [&] {
-    return Complaint{where, "an attention needs at least one rank", text("ranks = ", ranks)};
+    return ErrorInfo{where, "an attention needs at least one rank", text("ranks = ", ranks)};
   });
   expects(ways == 1 || ways == 2, [&] {
-    return Complaint{where, "K,V blocks go around a ring in one way or in two",
+    return ErrorInfo{where, "K,V blocks go around a ring in one way or in two",
                      text("expected 1 or 2, got ways = ", ways)};
   });
   expects(tokens >= 0 && heads >= 1 && head_width >= 1, [&] {
-    return Complaint{where, "a number is out of range",
+    return ErrorInfo{where, "a number is out of range",
                      text("tokens = ", tokens, ", heads = ", heads, ", head_width = ", head_width)};
   });
   expects(kv_heads >= 0 && (kv_heads == 0 || heads % kv_heads == 0), [&] {
-    return Complaint{where, "the K,V heads do not divide the heads",
+    return ErrorInfo{where, "the K,V heads do not divide the heads",
                      text("heads = ", heads, ", kv_heads = ", kv_heads)};
   });
   expects(order.fits(static_cast<std::size_t>(ranks)), [&] {
-    return Complaint{where, "the order has weights for another number of ranks",
+    return ErrorInfo{where, "the order has weights for another number of ranks",
                      text(order, ", ", ranks, " ranks")};
   });
   mask.expect_valid(where);
@@ -179,7 +179,7 @@ HEDDLE_INLINE AttentionBlock AttentionPieces::block(const Schedule& schedule, Ac
   const Action& action = schedule[id];
   const auto uses = schedule.uses(id);
   expects(action.kind <= Kind::backward && uses.size() >= 3, [&] {
-    return Complaint{"heddle::schedule::AttentionPieces::block",
+    return ErrorInfo{"heddle::schedule::AttentionPieces::block",
                      "the action computes no (query, key) pairs",
                      text(action.stage, action.kind, action.item)};
   });

@@ -137,7 +137,7 @@ HEDDLE_INLINE Schedule rsa(const AttentionForm& form) {
   constexpr const char* where = "heddle::schedule::rsa";
   form.expect_valid(where);
   expects(form.ways == 1, [&] {
-    return Complaint{where, "blocks of ring self-attention go around in one way",
+    return ErrorInfo{where, "blocks of ring self-attention go around in one way",
                      text("expected 1, got ways = ", form.ways),
                      "use ring_attention() for two ways"};
   });

@@ -104,12 +104,12 @@ HEDDLE_INLINE Schedule token_ring(const AttentionForm& form) {
   constexpr const char* where = "heddle::schedule::token_ring";
   form.expect_valid(where);
   expects(!form.backward, [&] {
-    return Complaint{where, "TokenRing has no backward pass",
+    return ErrorInfo{where, "TokenRing has no backward pass",
                      text("expected a forward pass, got backward with ", form.ranks, " ranks"),
                      "train with ring_attention(), which may have two ways"};
   });
   expects(form.ways == 1, [&] {
-    return Complaint{where, "queries go around in one way, because the other way is that of states",
+    return ErrorInfo{where, "queries go around in one way, because the other way is that of states",
                      text("expected 1, got ways = ", form.ways),
                      "use ring_attention() for two ways"};
   });

@@ -43,7 +43,7 @@ class BlockCut {
   explicit BlockCut(const CollectiveOptions& options)
       : m_element(options.element == 0 ? size_of(options.type) : options.element) {
     expects(m_element % size_of(options.type) == 0, [&] {
-      return Complaint{where, "options.element must be whole elements of the type",
+      return ErrorInfo{where, "options.element must be whole elements of the type",
                        text(m_element, " bytes, elements of ", size_of(options.type))};
     });
   }
@@ -51,7 +51,7 @@ class BlockCut {
   /// Divides `bytes` into `count` blocks of whole elements. The first blocks have one more.
   [[nodiscard]] std::vector<Bytes> evenly(Bytes bytes, std::size_t count) const {
     expects(bytes % m_element == 0, [&] {
-      return Complaint{where, "the bytes are not whole elements",
+      return ErrorInfo{where, "the bytes are not whole elements",
                        text(bytes, " bytes, elements of ", m_element)};
     });
     const Bytes elements = bytes / m_element;
@@ -87,7 +87,7 @@ HEDDLE_INLINE Schedule collective(Collective collective, Algorithm algorithm,
   const impl::BlockCut cut(options);
   const std::size_t wanted = pairs ? p * p : p;
   expects(options.blocks.empty() || options.blocks.size() == wanted, [&] {
-    return Complaint{impl::BlockCut::where, "the number of blocks does not fit the number of ranks",
+    return ErrorInfo{impl::BlockCut::where, "the number of blocks does not fit the number of ranks",
                      text("expected ", wanted, " blocks, got ", options.blocks.size())};
   });
   std::vector<Bytes> blocks = options.blocks;

@@ -44,7 +44,7 @@ HEDDLE_INLINE std::size_t CollectiveForm::ranks(std::size_t members) const {
 
 HEDDLE_INLINE std::uint32_t CollectiveForm::parts(std::size_t members) const {
   expects(chunks >= 1, [&] {
-    return Complaint{"heddle::schedule::CollectiveForm", "a block needs at least one chunk",
+    return ErrorInfo{"heddle::schedule::CollectiveForm", "a block needs at least one chunk",
                      text("chunks = ", chunks)};
   });
   return blocks(static_cast<std::uint32_t>(ranks(members))) * static_cast<std::uint32_t>(chunks);
@@ -60,7 +60,7 @@ HEDDLE_INLINE void CollectiveForm::operator()(Builder& builder, std::span<const 
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::uint32_t expected = has_all_blocks(i, p) ? cut * p : apart && i < p ? cut / p : cut;
     expects(members[i].count == expected, [&] {
-      return Complaint{"heddle::schedule::CollectiveForm", "a member has the wrong number of parts",
+      return ErrorInfo{"heddle::schedule::CollectiveForm", "a member has the wrong number of parts",
                        text("member ", i, " of ", members.size(), " has ", members[i].count,
                             " parts, expected ", expected)};
     });

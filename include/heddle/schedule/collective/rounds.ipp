@@ -145,7 +145,7 @@ class RoundWriter {
 HEDDLE_INLINE void append(Builder& builder, std::span<const Use> members, Stage stage,
                           const Rounds& rounds, int chunks) {
   expects(chunks >= 1, [&] {
-    return Complaint{"heddle::schedule::append", "a block needs at least one chunk",
+    return ErrorInfo{"heddle::schedule::append", "a block needs at least one chunk",
                      text("chunks = ", chunks)};
   });
   impl::RoundWriter(builder, members, stage, static_cast<std::uint32_t>(chunks)).write(rounds);

@@ -30,11 +30,11 @@ HEDDLE_INLINE Schedule with_product(Collective collective, Algorithm algorithm,
                       "it does not bring data of other ranks to every rank",
                       "use reduce_scatter, all_reduce, all_gather or all_to_all"});
   expects(!options.apart, [&] {
-    return Complaint{where, "a product needs an all_gather in place", "apart is set"};
+    return ErrorInfo{where, "a product needs an all_gather in place", "apart is set"};
   });
   const Bytes element = options.element == 0 ? size_of(options.type) : options.element;
   expects(row > 0 && row % size_of(options.type) == 0, [&] {
-    return Complaint{where, "a row must be whole elements",
+    return ErrorInfo{where, "a row must be whole elements",
                      text(row, " bytes, elements of ", size_of(options.type))};
   });
   const Schedule list = schedule::collective(collective, algorithm, options);

@@ -23,7 +23,7 @@ HEDDLE_INLINE Orders chimera_orders(int stages, int microbatches, int pairs, boo
   constexpr const char* where = "heddle::schedule::chimera";
   impl::check(where, stages, 1, microbatches);
   expects(pairs >= 1, [&] {
-    return Complaint{where, "Chimera needs at least one pipeline in each direction",
+    return ErrorInfo{where, "Chimera needs at least one pipeline in each direction",
                      text("pairs = ", pairs)};
   });
   if (const int step = 2 * pairs; stages % step != 0) {

@@ -22,7 +22,7 @@ HEDDLE_INLINE Orders dapple_orders(int stages, int microbatches, WarmUp warm_up,
   constexpr const char* where = "heddle::schedule::dapple";
   impl::check(where, stages, 1, microbatches);
   expects(most_live >= 1, [&] {
-    return Complaint{where, "a rank needs memory for at least one microbatch",
+    return ErrorInfo{where, "a rank needs memory for at least one microbatch",
                      text("most live = ", most_live)};
   });
   Orders orders{text("DAPPLE P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};

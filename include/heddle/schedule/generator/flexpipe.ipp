@@ -22,7 +22,7 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
                                       const std::vector<Interaction>& interactions) {
   constexpr const char* where = "heddle::schedule::branch_graph";
   expects(ranks >= 1 && branches >= 1, [&] {
-    return Complaint{where, "a model has at least one branch of at least one stage",
+    return ErrorInfo{where, "a model has at least one branch of at least one stage",
                      text("ranks = ", ranks, ", branches = ", branches)};
   });
   StageGraph graph{ranks * branches};
@@ -34,7 +34,7 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
     expects(there(from_branch, branches) && there(to_branch, branches) &&
                 there(from_stage, ranks) && there(to_stage, ranks) && from_branch != to_branch,
             [&, a = from_branch, s = from_stage, b = to_branch, t = to_stage] {
-              return Complaint{
+              return ErrorInfo{
                   where, "an interaction must connect existing stages of two branches",
                   text("from stage ", s, " of branch ", a, " to stage ", t, " of branch ", b,
                        ", with ", branches, " branches of ", ranks, " stages")};
@@ -51,7 +51,7 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
 HEDDLE_INLINE Orders flexpipe_orders(int ranks, int microbatches, int branches,
                                      const std::vector<Interaction>& interactions) {
   expects(microbatches >= 1, [&] {
-    return Complaint{"heddle::schedule::flexpipe", "a step has at least one microbatch",
+    return ErrorInfo{"heddle::schedule::flexpipe", "a step has at least one microbatch",
                      text("microbatches = ", microbatches)};
   });
   Orders orders{text("FlexPipe P=", ranks, " M=", microbatches),

@@ -20,7 +20,7 @@ HEDDLE_INLINE Orders kfkb_orders(int stages, int microbatches, int group) {
   constexpr const char* where = "heddle::schedule::kfkb";
   impl::check(where, stages, 1, microbatches);
   expects(group >= 1, [&] {
-    return Complaint{where, "a group has at least one microbatch", text("group = ", group)};
+    return ErrorInfo{where, "a group has at least one microbatch", text("group = ", group)};
   });
   if (const int rest = microbatches % group; rest != 0) {
     const int below = microbatches - rest;

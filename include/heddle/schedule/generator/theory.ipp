@@ -14,7 +14,7 @@ namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE double bubble_ratio(int ranks, int microbatches, int stages_per_rank) {
   expects(ranks >= 1 && microbatches >= 1 && stages_per_rank >= 1, [&] {
-    return Complaint{"heddle::schedule::bubble_ratio", "every count must be at least 1",
+    return ErrorInfo{"heddle::schedule::bubble_ratio", "every count must be at least 1",
                      text("ranks = ", ranks, ", microbatches = ", microbatches,
                           ", stages per rank = ", stages_per_rank)};
   });

@@ -26,7 +26,7 @@ template <class Time>
 
 /// Returns the error for the cost `name`, which is not a valid time.
 template <class Time>
-[[nodiscard]] Complaint no_time(std::string where, const std::string& name, const Time& value) {
+[[nodiscard]] ErrorInfo no_time(std::string where, const std::string& name, const Time& value) {
   std::string found = name;
   if constexpr (requires(std::ostream & out) { out << value; }) found += text(" = ", value);
   return {std::move(where), "a cost is negative, infinite or not a number", std::move(found),

@@ -24,7 +24,7 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   std::vector<int> inputs(stages, 0);  // the number of inputs without a level
   for (const StageGraph::Edge& edge : graph.edges) {
     expects(+edge.from < stages && +edge.to < stages, [&] {
-      return Complaint{"heddle::stage_levels", "the stage graph has an edge to no stage",
+      return ErrorInfo{"heddle::stage_levels", "the stage graph has an edge to no stage",
                        text(edge.from, " -> ", edge.to, ", stages 0 to ", graph.stages - 1)};
     });
     inputs[+edge.to] += edge.at == Kind::forward;
@@ -43,7 +43,7 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
     std::string waiting;
     for (std::size_t s = 0; s < stages; ++s)
       if (inputs[s] > 0) waiting += text(waiting.empty() ? "" : ", ", s);
-    return Complaint{"heddle::stage_levels", "stages wait for each other in a circle",
+    return ErrorInfo{"heddle::stage_levels", "stages wait for each other in a circle",
                      text("stages ", waiting), "take out an edge between them"};
   });
   return levels;

@@ -42,7 +42,7 @@ struct CsvOptions {
 class wrong_cell : public format_error {
  public:
   /// Constructs the error. Line and cell are counted from 1; the grid marks the cell.
-  wrong_cell(Complaint complaint, std::size_t line, std::size_t cell, std::string grid);
+  wrong_cell(ErrorInfo complaint, std::size_t line, std::size_t cell, std::string grid);
 
   /// Returns the line of the file, from 1 on. It is the line of rank line() - 1.
   [[nodiscard]] std::size_t line() const noexcept { return m_line; }
@@ -119,7 +119,7 @@ enum class CsvContents : std::uint8_t {
 template <class Time>
 [[nodiscard]] std::string to_csv(const BasicTimeline<Time>& timeline, Time slot = Time(1)) {
   expects(Time{} < slot, [] {
-    return Complaint{"heddle::schedule::to_csv", "the duration of a slot is not positive", {}};
+    return ErrorInfo{"heddle::schedule::to_csv", "the duration of a slot is not positive", {}};
   });
   const Schedule& schedule = timeline.schedule();
   const Time begin = timeline.begin();
@@ -137,7 +137,7 @@ template <class Time>
     const auto comma = [&] { line += std::exchange(written, written + 1) > 0 ? "," : ""; };
     while (at() < timeline[id].start) comma();
     expects(!(timeline[id].start < at()), [&] {
-      return Complaint{"heddle::schedule::to_csv", "an action does not begin at a slot of its own",
+      return ErrorInfo{"heddle::schedule::to_csv", "an action does not begin at a slot of its own",
                        text(action_text(schedule, id), " on rank ", rank),
                        "simulate with costs that are whole numbers of slots"};
     });

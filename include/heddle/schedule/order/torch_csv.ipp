@@ -88,7 +88,7 @@ inline std::string fix_of(const Orders& orders, const Fault& fault, bool old_dia
 
 }  // namespace impl
 
-HEDDLE_INLINE wrong_cell::wrong_cell(Complaint complaint, std::size_t line, std::size_t cell,
+HEDDLE_INLINE wrong_cell::wrong_cell(ErrorInfo complaint, std::size_t line, std::size_t cell,
                                      std::string grid)
     : format_error(std::move(complaint)), m_line(line), m_cell(cell), m_grid(std::move(grid)) {}
 

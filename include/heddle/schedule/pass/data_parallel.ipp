@@ -27,7 +27,7 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
                                      const std::vector<std::string>& shards) {
   const int length = mesh.has(pipe) ? mesh.size(pipe) : 1;
   expects(length == schedule.ranks(), [&] {
-    return Complaint{"heddle::data_parallel", "the mesh does not fit the schedule",
+    return ErrorInfo{"heddle::data_parallel", "the mesh does not fit the schedule",
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, axis '", pipe,
                           "' of the mesh ", mesh, " has ", length)};
   });

@@ -30,12 +30,12 @@ HEDDLE_INLINE std::vector<std::uint32_t> cuts_for_groups(const Schedule& schedul
       std::uint32_t& cut = cuts[+member.buffer];
       const Buffer& buffer = schedule[member.buffer];
       expects(buffer.parts == 1 || is_cut_evenly(buffer), [&] {
-        return Complaint{"heddle::expand", "a buffer of uneven parts cannot be cut into more parts",
+        return ErrorInfo{"heddle::expand", "a buffer of uneven parts cannot be cut into more parts",
                          text("buffer ", member.buffer, ": ", buffer.bytes, " bytes in ",
                               buffer.parts, " parts")};
       });
       expects(cut == 0 || cut == parts[i], [&] {
-        return Complaint{"heddle::expand", "groups of different size share a buffer",
+        return ErrorInfo{"heddle::expand", "groups of different size share a buffer",
                          text("buffer ", member.buffer, " is cut in ", cut, " and in ", parts[i])};
       });
       cut = parts[i];

@@ -99,7 +99,7 @@ class WeightFiller {
   [[nodiscard]] std::string where() const {
     return text("heddle::schedule::fill_idle_with_weights(", m_orders.name, ")");
   }
-  [[nodiscard]] Complaint fail(std::string what, std::string why, std::string fix = {}) const {
+  [[nodiscard]] ErrorInfo fail(std::string what, std::string why, std::string fix = {}) const {
     return {where(), std::move(what), std::move(why), std::move(fix)};
   }
 

@@ -41,14 +41,14 @@ class Overlapper {
     for (const Use& use : m_schedule.uses(id)) {
       if (!use.writes()) continue;
       expects(parts == 0 || use.count == parts, [&] {
-        return Complaint{where, "an action must write the same number of parts of every buffer",
+        return ErrorInfo{where, "an action must write the same number of parts of every buffer",
                          text(parts, " and ", use.count, " parts of action ", id)};
       });
       parts = use.count;
     }
     const Kind kind = m_schedule[id].kind;
     expects(kind != Kind::move && kind != Kind::group && !is_fused(id) && parts != 0, [&] {
-      return Complaint{where, "only local work that writes something can be divided into parts",
+      return ErrorInfo{where, "only local work that writes something can be divided into parts",
                        text("action ", id, " is ", kind, is_fused(id) ? ", fused" : "", ", writes ",
                             parts, " parts")};
     });
@@ -133,7 +133,7 @@ class Overlapper {
       for_parts(m_pieces[piece], [&](const Use& use, std::size_t part) {
         if (use.writes() != writes) return;
         expects(writer[part] == none || writer[part] == piece, [&] {
-          return Complaint{
+          return ErrorInfo{
               where, "pieces depend on one another",
               text("a part of buffer ", use.buffer, " in actions ", m_pieces[writer[part]].action,
                    " and ", m_pieces[piece].action),

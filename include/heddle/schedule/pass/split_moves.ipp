@@ -51,19 +51,19 @@ HEDDLE_INLINE Schedule split_moves_at(const Schedule& schedule, std::uint32_t un
     std::uint64_t end = 0;
     for (const MovePiece& piece : pieces[i]) {
       expects(piece.first == end && piece.count >= 1, [&] {
-        return Complaint{where, "the pieces of a move must be consecutive",
+        return ErrorInfo{where, "the pieces of a move must be consecutive",
                          text("a piece of ", piece.count, " units at ", piece.first, " after ", end,
                               " in action ", id)};
       });
       end += piece.count;
     }
     expects(end == units, [&] {
-      return Complaint{where, "the pieces of a move must cover all units",
+      return ErrorInfo{where, "the pieces of a move must cover all units",
                        text(end, " of ", units, " units of action ", id)};
     });
     for (const Use& use : schedule.uses(id)) {
       expects(units == 1 || schedule[use.buffer].block == 0, [&] {
-        return Complaint{where, "parts that begin with scales cannot be cut",
+        return ErrorInfo{where, "parts that begin with scales cannot be cut",
                          text("buffer ", use.buffer, " of action ", id)};
       });
       finer[+use.buffer] = units;

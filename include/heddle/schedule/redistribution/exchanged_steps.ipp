@@ -25,16 +25,16 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
                                        const Freshness& freshness) {
   constexpr const char* where = "heddle::schedule::exchanged_steps";
   expects(steps >= 0, [&] {
-    return Complaint{where, "the number of steps must be at least 0", text("steps = ", steps)};
+    return ErrorInfo{where, "the number of steps must be at least 0", text("steps = ", steps)};
   });
   expect_valid(freshness, where);
   expects(exchange.steps.size() <= 1, [&] {
-    return Complaint{where, "the exchange must have one step", text("got ", exchange.steps.size())};
+    return ErrorInfo{where, "the exchange must have one step", text("got ", exchange.steps.size())};
   });
   for (const ExchangeStep& only : exchange.steps)
     for (const Delivery& delivery : only.deliveries)
       expects(delivery.parts == 1, [&] {
-        return Complaint{where, "the exchange must not merge",
+        return ErrorInfo{where, "the exchange must not merge",
                          text("got ", delivery.parts, " parts")};
       });
   struct Message {

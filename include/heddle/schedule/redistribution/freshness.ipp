@@ -22,11 +22,11 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Freshness& fresh
 
 HEDDLE_INLINE void expect_valid(const Freshness& freshness, const char* where) {
   expects(freshness.age >= 0, [&] {
-    return Complaint{where, "an age must be at least 0", text("age = ", freshness.age),
+    return ErrorInfo{where, "an age must be at least 0", text("age = ", freshness.age),
                      "use 0 to wait for new data"};
   });
   expects(freshness.warmup >= 0, [&] {
-    return Complaint{where, "a warm-up must be at least 0 calls",
+    return ErrorInfo{where, "a warm-up must be at least 0 calls",
                      text("warmup = ", freshness.warmup), "use 0 for no warm-up beyond the age"};
   });
 }

@@ -31,7 +31,7 @@ class HaloPlanner {
       : m_layout(layout), m_element(element), m_corners(options.corners) {
     m_periodic.assign(layout.dims(), false);
     expects(options.periodic.empty() || options.periodic.size() == layout.dims(), [&] {
-      return Complaint{"heddle::schedule::halo_exchange",
+      return ErrorInfo{"heddle::schedule::halo_exchange",
                        "periodic needs one value for each dimension",
                        text(options.periodic.size(), " given, ", layout.dims(), " dimensions")};
     });

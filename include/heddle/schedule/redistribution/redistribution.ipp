@@ -52,14 +52,14 @@ class RedistributionPlanner {
   RedistributionPlanner(const Layout& source, const Layout& target, int ranks, Bytes element)
       : m_source(source), m_target(target), m_element(element) {
     expects(source.sizes() == target.sizes(), [&] {
-      return Complaint{where, "the two layouts have different tensor sizes",
+      return ErrorInfo{where, "the two layouts have different tensor sizes",
                        text(source, "; ", target),
                        "give both the same sizes, because nothing is reshaped"};
     });
     for (const Layout* layout : {&source, &target})
       for (const Rank rank : layout->ranks())
         expects(+rank < static_cast<std::size_t>(ranks), [&] {
-          return Complaint{where, "a layout has a rank outside of the communicator",
+          return ErrorInfo{where, "a layout has a rank outside of the communicator",
                            text("rank ", rank, " of ", ranks),
                            "use a communicator with all ranks, or a Layout on other ranks"};
         });
@@ -105,7 +105,7 @@ class RedistributionPlanner {
       expects(!stays_partial(axis) ||
                   (one_mesh && m_source.placements()[axis] == m_target.placements()[axis]),
               [&] {
-                return Complaint{
+                return ErrorInfo{
                     where, "an axis cannot become Partial",
                     text("axis '", m_target.mesh().axes()[axis].name, "' is to be ",
                          m_target.placements()[axis], ", it is ", m_source),

@@ -312,7 +312,7 @@ class EventEngine {
     if (actions[i].flags & flag::with_next)
       wanted = std::max<std::size_t>(wanted, actions[i + 1].units);
     expects(wanted <= pool(i).size(), [&] {
-      return Complaint{"heddle::simulate", "an action needs more units than its device has",
+      return ErrorInfo{"heddle::simulate", "an action needs more units than its device has",
                        text("action ", i, " of '", m_schedule.name(), "' needs ", wanted, " of ",
                             pool(i).size())};
     });

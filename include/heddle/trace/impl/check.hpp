@@ -19,14 +19,14 @@ inline void check(const char* where, const Timeline& timeline) {
   const auto& spans = timeline.spans();
   const std::size_t actions = timeline.schedule().size();
   expects(spans.size() == actions, [&] {
-    return Complaint{where, "the timeline does not belong to its schedule",
+    return ErrorInfo{where, "the timeline does not belong to its schedule",
                      text(spans.size(), " spans, ", actions, " actions")};
   });
   for (std::size_t i = 0; i < actions; ++i) {
     const Span& span = spans[i];
     expects(std::isfinite(span.start) && std::isfinite(span.end) && std::isfinite(span.arrival),
             [&] {
-              return Complaint{where, "a time is not a number",
+              return ErrorInfo{where, "a time is not a number",
                                text("action ", i, ": start ", span.start, ", end ", span.end,
                                     ", arrival ", span.arrival)};
             });

@@ -47,7 +47,7 @@ struct Slices {
     const Seconds begin = timeline.begin();
     // 2^63 ns are 292 years.
     expects(timeline.makespan() < 9.2e9, [&] {
-      return Complaint{"heddle::trace::to_perfetto", "the timeline is too long for nanoseconds",
+      return ErrorInfo{"heddle::trace::to_perfetto", "the timeline is too long for nanoseconds",
                        text("makespan ", timeline.makespan(), " s"), "scale its times down"};
     });
     const auto convert = [begin](Seconds time) { return nanoseconds(time - begin); };

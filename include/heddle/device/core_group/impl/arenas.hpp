@@ -23,7 +23,7 @@ namespace heddle::inline v0::emulated::impl {
 /// Checks the division of the local memory.
 inline void check(const CoreGroupOptions& options) {
   const auto complain = [&](const char* what, const char* fix) {
-    return Complaint{"heddle::CoreGroup", what,
+    return ErrorInfo{"heddle::CoreGroup", what,
                      text("local memory ", options.local_memory, ", cache ", options.cache,
                           ", stack ", options.stack),
                      fix};

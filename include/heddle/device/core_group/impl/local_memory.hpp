@@ -129,7 +129,7 @@ class LocalMemory {
     });
   }
 
-  [[nodiscard, gnu::noinline, gnu::cold]] Complaint complaint(std::string what,
+  [[nodiscard, gnu::noinline, gnu::cold]] ErrorInfo complaint(std::string what,
                                                               std::string why = {},
                                                               std::string fix = {}) const {
     return {where(), std::move(what), std::move(why), std::move(fix)};

@@ -47,7 +47,7 @@ class AttentionWriter {
               Lifetime lifetime = Lifetime::persistent, Bytes record = 0) {
     const Bytes length = record / size_of(form.type);
     expects(length <= std::numeric_limits<std::uint32_t>::max(), [&] {
-      return Complaint{"heddle::schedule::AttentionForm", "the state of a piece is too long",
+      return ErrorInfo{"heddle::schedule::AttentionForm", "the state of a piece is too long",
                        text(length, " elements; a record has fewer than 2^32"),
                        "use more ranks, or attend to fewer heads at a time"};
     });

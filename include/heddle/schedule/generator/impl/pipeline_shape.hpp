@@ -15,11 +15,11 @@ namespace heddle::inline v0::schedule::impl {
 /// Throws contract_error if a pipeline or a step of these numbers is empty.
 inline void check(const char* where, int ranks, int stages_per_rank, int microbatches) {
   expects(ranks >= 1 && stages_per_rank >= 1, [&] {
-    return Complaint{where, "a pipeline has at least one stage",
+    return ErrorInfo{where, "a pipeline has at least one stage",
                      text("ranks = ", ranks, ", stages per rank = ", stages_per_rank)};
   });
   expects(microbatches >= 1, [&] {
-    return Complaint{where, "a step has at least one microbatch",
+    return ErrorInfo{where, "a step has at least one microbatch",
                      text("microbatches = ", microbatches)};
   });
 }

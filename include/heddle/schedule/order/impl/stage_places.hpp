@@ -88,11 +88,11 @@ class StagePlaces {
     return m_places[m_place_of[+stage * m_items + +item]];
   }
 
-  [[nodiscard]] Complaint complaint(std::string what, std::string why, std::string fix = {}) const {
+  [[nodiscard]] ErrorInfo complaint(std::string what, std::string why, std::string fix = {}) const {
     return {text("heddle::weave(", m_orders.name, ")"), std::move(what), std::move(why),
             std::move(fix)};
   }
-  [[nodiscard]] Complaint unfinished(std::size_t stage, std::size_t item, const char* lacks) const {
+  [[nodiscard]] ErrorInfo unfinished(std::size_t stage, std::size_t item, const char* lacks) const {
     return complaint("a stage does not finish a microbatch",
                      text("stage ", stage, ", microbatch ", item, " has no ", lacks));
   }

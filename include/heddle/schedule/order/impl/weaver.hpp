@@ -122,7 +122,7 @@ class Weaver {
 
   /// Returns why the orders cannot run to their ends: a wrong or missing action, if there is one,
   /// and the heads that wait.
-  [[nodiscard]] Complaint why_stuck(const Progress& progress) const {
+  [[nodiscard]] ErrorInfo why_stuck(const Progress& progress) const {
     if (const auto fault = FaultFinder(m_orders).wrong_or_missing())
       return m_stages.complaint(fault->what, text(fault->why, "; so ", progress.stuck()));
     return m_stages.complaint("the orders cannot progress", progress.stuck(),

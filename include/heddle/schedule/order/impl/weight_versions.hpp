@@ -66,7 +66,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
     std::uint32_t& used = result.used[+order.item];
     if (order.kind == Kind::forward) {
       expects(upstream == nullptr || used <= newest, [&] {
-        return Complaint{where, "vertical sync needs weights that do not exist yet",
+        return ErrorInfo{where, "vertical sync needs weights that do not exist yet",
                          text(order, " uses version ", used, ", the newest is ", newest)};
       });
       if (upstream == nullptr) {
@@ -80,7 +80,7 @@ inline WeightVersions weight_versions(std::span<const Order> list, Stage stage, 
       std::uint32_t slot = result.part[before];
       if (newest == updates) {
         expects(std::all_of(users.begin(), users.end(), [](auto n) { return n == 0; }), [&] {
-          return Complaint{where, "a microbatch is in flight at the last update",
+          return ErrorInfo{where, "a microbatch is in flight at the last update",
                            text(order, " is the last update of its stage"),
                            "end the list of a stage with an update"};
         });

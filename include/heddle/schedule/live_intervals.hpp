@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// lives(): computes the times during which the parts of buffers hold values that an action still
-/// needs. The memory over time of a timeline follows from them.
+/// live_intervals(): computes the times during which the parts of buffers hold values that an
+/// action still needs. The memory over time of a timeline follows from them.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace heddle::inline v0 {
 /// last action that touched it. A value from the previous step lives from the begin of the
 /// timeline. A value for the next step lives until the end of the timeline.
 template <class Time>
-struct Life {
+struct LiveInterval {
   BufferId buffer;         ///< the buffer that holds the value
   std::uint32_t part = 0;  ///< the part that holds the value
   Time begin = {};         ///< the start of the action that wrote it
@@ -34,8 +34,8 @@ struct Life {
 /// from step to step. So versions of weights are allocated and released like transient values.
 /// Fused actions (flag::with_next) need all parts that any of them touches until they end.
 template <class Time, class Select>
-[[nodiscard]] std::vector<Life<Time>> lives(const BasicTimeline<Time>& timeline,
-                                            Select&& selected) {
+[[nodiscard]] std::vector<LiveInterval<Time>> live_intervals(const BasicTimeline<Time>& timeline,
+                                                             Select&& selected) {
   const Schedule& schedule = timeline.schedule();
   constexpr std::size_t none = ~std::size_t{0};
   std::vector<std::size_t> first(schedule.buffers().size(), none);
@@ -52,7 +52,7 @@ template <class Time, class Select>
   }
   const Time begin = persistent ? timeline.begin() : Time{};
   const Time end = persistent ? timeline.end() : Time{};
-  std::vector<Life<Time>> result;
+  std::vector<LiveInterval<Time>> result;
   Time start{};    // of the fused actions
   Time arrival{};  // of their results
   for (std::size_t i = 0; i < schedule.size(); ++i) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// shipped_gains(): what packing gains in memory of the host, as measured once. For moves of
+/// default_pack_gains(): what packing gains in memory of the host, as measured once. For moves of
 /// strided boxes of which nobody has measured a table, and for the interposer.
 
 #include <utility>
@@ -21,7 +21,7 @@ namespace heddle::inline v0 {
 /// MPI the geometric mean of that and of a run on one of the fifth, of calls that block and of
 /// those that do not. Where no strided message is possible stands the gain of the nearest that is.
 /// Of 1 MiB and more, the machines differ by up to four times: measure where that matters.
-[[nodiscard]] inline PackTable shipped_gains() {
+[[nodiscard]] inline PackTable default_pack_gains() {
 #ifdef OPEN_MPI
   std::vector<double> gains{1.54, 1.25, 1.12, 1.12, 1.12, 1.12,  //
                             2.19, 1.68, 1.13, 1.07, 1.07, 1.07,  //

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// TravellingView: what a collective call takes.
+/// TransferableView: what a collective call takes.
 
 #include <type_traits>
 
@@ -13,7 +13,7 @@ namespace heddle::inline v0 {
 
 /// A View whose elements can travel as bytes.
 template <class V>
-concept TravellingView =
+concept TransferableView =
     Kokkos::is_view_v<V> && std::is_trivially_copyable_v<typename V::non_const_value_type>;
 
 }  // namespace heddle::inline v0
