@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include <heddle/core/file.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace.hpp>

@@ -17,6 +17,8 @@
 #include <exception>
 #include <iomanip>
 #include <iostream>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -281,13 +283,18 @@ void run() {
   const Tensor whole_grad = serial.backward(random_tensor(alone, "gradient"));
 
   hd::Bytes dsp = 0;
+  const auto ratio = [](hd::Bytes a, hd::Bytes b) {
+    std::ostringstream out;
+    out << std::fixed << std::setprecision(3) << static_cast<double>(a) / static_cast<double>(b)
+        << 'x';
+    return std::move(out).str();
+  };
   const auto line = [&](const char* name, hd::Bytes forward, hd::Bytes backward) {
     if (!prints) return;
     std::cout << std::left << std::setw(26) << name << std::right << std::setw(16) << forward
               << std::setw(16) << backward << std::setw(16);
     if (forward > 0)
-      std::cout << hd::text(std::fixed, std::setprecision(3),
-                            static_cast<double>(dsp) / static_cast<double>(forward), 'x');
+      std::cout << ratio(dsp, forward);
     else
       std::cout << "nothing";
     std::cout << '\n';

@@ -12,6 +12,8 @@
 #include <heddle/simulate.hpp>
 #include <heddle/trace/dot.hpp>
 #include <heddle/trace/grid.hpp>
+#include <heddle/trace/impl/kind_style.hpp>
+#include <heddle/trace/impl/shades.hpp>
 #include <heddle/trace/svg.hpp>
 
 namespace test_dot {

@@ -16,6 +16,8 @@
 
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/trace/impl/labels.hpp>
+#include <heddle/trace/impl/svg_writer.hpp>
 #include <heddle/trace/svg.hpp>
 
 #include "support/moves_only.hpp"

@@ -23,6 +23,7 @@
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm.hpp>
 #include <heddle/core.hpp>
+#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
 

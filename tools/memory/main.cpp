@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/source/pages.hpp>

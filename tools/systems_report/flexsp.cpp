@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <ctime>
 #include <iomanip>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/random.hpp>
@@ -29,6 +31,13 @@ namespace {
 using hd::test::length_distributions;
 using hd::test::LengthDistribution;
 
+/// `number` with so many digits after the point.
+std::string decimals(double number, int digits) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(digits) << number;
+  return std::move(out).str();
+}
+
 /// The least and the most of some numbers.
 struct GainRange {
   double least = 1e300, most = 0;
@@ -37,7 +46,7 @@ struct GainRange {
     most = std::max(most, number);
   }
   [[nodiscard]] std::string to_text() const {
-    return hd::text(std::fixed, std::setprecision(2), least, "-", most);
+    return decimals(least, 2) + "-" + decimals(most, 2);
   }
 };
 
@@ -99,8 +108,8 @@ struct ExactGaps {
     }
   }
   [[nodiscard]] std::string to_text() const {
-    return hd::text(compared, " microbatches: worst ", std::fixed, std::setprecision(2),
-                    100 * worst, "%, ", over_2, " above 2%");
+    return hd::text(compared, " microbatches: worst ", decimals(100 * worst, 2), "%, ", over_2,
+                    " above 2%");
   }
   [[nodiscard]] bool good() const { return 20 * over_2 <= compared && over_5 == 0; }
 };
@@ -135,7 +144,7 @@ std::vector<Comparison> flexsp() {
   lines.push_back({"plans that keep memory, have every sequence once and aligned groups", "",
                    gains.valid ? "all 9" : "not all", "all", verdict(gains.valid)});
   lines.push_back({"processor time of a plan, the longest of 9", "",
-                   hd::text(std::setprecision(2), gains.longest_plan, " s"), "at most 1 s",
+                   decimals(gains.longest_plan, 2) + " s", "at most 1 s",
                    verdict(gains.longest_plan <= 1)});
   std::vector<int> degrees{2, 4, 8, 16, 32, 64};
   const std::size_t found = hd::plan::group_compositions(64, degrees).size();

@@ -61,8 +61,8 @@ double star_time(double bytes, double latency, bool answers = false) {
 }
 /// A ring: 2(P - 1) steps of a P-th of the array.
 double ring_time(double bytes, double latency, bool answers = false) {
-  const double part = bytes / size;
-  return 2 * (size - 1) * (hops(part, answers) * latency + part / bandwidth);
+  const double piece = bytes / size;
+  return 2 * (size - 1) * (hops(piece, answers) * latency + piece / bandwidth);
 }
 
 /// Of the two, uncut, the one that the selector puts first.

@@ -33,17 +33,6 @@ namespace heddle::inline v0::trace {
 
 namespace impl {
 
-// Returns the distance of the axis marks: 1, 2 or 5 times a power of ten, with at most `most`
-// marks.
-[[nodiscard]] inline double tick_step(double length, double most) {
-  if (!(length > 0)) return 0;
-  const double least = length / most;
-  const double power = std::pow(10.0, std::floor(std::log10(least)));
-  for (const double step : {1.0, 2.0, 5.0})
-    if (step * power >= least * (1 - 1e-9)) return step * power;
-  return 10 * power;
-}
-
 // The picture of one to_svg() call.
 class SvgPicture {
  public:

@@ -5,6 +5,7 @@
 /// @file
 /// SvgWriter: appends the SVG elements that pictures consist of.
 
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,17 @@ struct Box {
 /// Returns the width of text in pixels, for a font whose glyphs are about 0.58 em wide.
 [[nodiscard]] constexpr double text_width(std::size_t characters, double size) noexcept {
   return static_cast<double>(characters) * size * 0.58;
+}
+
+/// Returns the distance of the axis marks: 1, 2 or 5 times a power of ten, with at most `most`
+/// marks.
+[[nodiscard]] inline double tick_step(double length, double most) {
+  if (!(length > 0)) return 0;
+  const double least = length / most;
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double step : {1.0, 2.0, 5.0})
+    if (step * power >= least * (1 - 1e-9)) return step * power;
+  return 10 * power;
 }
 
 /// The writer of one SVG document.
