@@ -19,6 +19,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/collective/domain_levels.hpp>
 
 #include "support/complaint.hpp"
 

@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/schedule/collective/domain_levels.hpp>
 
 #include "support/complaint.hpp"
 

@@ -114,7 +114,7 @@ void put_ring_qkv(const Performer& performer, const Exec& exec,
   const std::size_t q = own.heads.query_columns(), kv = own.heads.kv_columns();
   for_each_piece(performer, sequences, sequence, [&](std::uint32_t piece, const auto& sub) {
     Kokkos::deep_copy(exec, performer.matrix("queries", piece, q), sub(qkv, 0, q));
-    for (const std::size_t part : {0, 1})
+    for (const std::size_t part : {std::size_t{0}, std::size_t{1}})
       Kokkos::deep_copy(exec, performer.matrix("keys_values", piece, kv, 2, part),
                         sub(qkv, q + part * kv, kv));
   });
@@ -161,7 +161,7 @@ void ring_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
                   line.execute());
     for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
       Kokkos::deep_copy(exec, sub(qkv_grad, 0, q), performer.matrix("query_grads", piece, q));
-      for (const std::size_t part : {0, 1})
+      for (const std::size_t part : {std::size_t{0}, std::size_t{1}})
         Kokkos::deep_copy(exec, sub(qkv_grad, q + part * kv, kv),
                           performer.matrix("key_value_grads", piece, kv, 2, part));
     });
