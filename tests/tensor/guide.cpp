@@ -137,7 +137,7 @@ TEST_CASE("the guide's orders deadlock, which weave() says before anything runs"
   }
   CHECK(out.str() ==
         "heddle::weave(1F1B P=2 M=2): the orders cannot progress (rank 0 waits at 0B0 for 1B0, "
-        "rank 1 waits at 1F1 for 0F1); reorder one of these heads\n");
+        "rank 1 waits at 1F1 for 0F1); reorder one of these actions\n");
   const hd::Schedule right = hd::weave(hd::schedule::one_f_one_b_orders(2, 2));
   CHECK(hd::simulate(right, {.forward = 1, .backward = 2}).makespan() == 9);
 }
