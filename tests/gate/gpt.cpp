@@ -26,3 +26,9 @@ double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) 
   heddle::Runner run(model, schedule, mesh);
   return run.step(tokens, 1.0).loss;
 }
+
+// The sum of gradients in a LayerStage whose layers are not split.
+void gate_layer_stage(const gate::Exec& exec) {
+  const auto sum = gate::vector<float>(), part = gate::vector<float>();
+  heddle::kernel::map(exec, heddle::impl::Plus{}, sum, sum, part);
+}
