@@ -91,9 +91,15 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, elemen
 #if defined(HEDDLE_HAS_KOKKOSKERNELS)
   if constexpr (!std::is_same_v<Exec, Athread>) {  // it knows the spaces of Kokkos itself
     const auto op = [](Transpose t) { return t == Transpose::yes ? "T" : "N"; };
-    KokkosBlas::gemm(exec, op(transpose_a), op(transpose_b), alpha, a, b, beta,
-                     Matrix<Real, Exec>(c));
-    return;
+    // Kokkos Kernels (5.0.2) takes one column of B and C for contiguous, also if it is part of a
+    // larger matrix.
+    const bool misread = transpose_a == Transpose::no && transpose_b == Transpose::no &&
+                         b.extent(1) == 1 && (b.stride(0) != 1 || c.stride(0) != 1);
+    if (!misread) {
+      KokkosBlas::gemm(exec, op(transpose_a), op(transpose_b), alpha, a, b, beta,
+                       Matrix<Real, Exec>(c));
+      return;
+    }
   }
 #elif defined(HEDDLE_HAS_CBLAS)
   if constexpr (runs_on_host<Exec>) {
