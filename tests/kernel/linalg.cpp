@@ -102,21 +102,25 @@ TEMPLATE_TEST_CASE("beta = 0 overwrites what C held, even a NaN", "", Adaptor, T
 
 TEMPLATE_TEST_CASE("a product writes its block of a wider matrix and nothing beside it", "",
                    Adaptor, Team) {
+  const auto rows = static_cast<std::size_t>(GENERATE(1, 3));
+  const auto columns = static_cast<std::size_t>(GENERATE(1, 7));  // one column has gaps too
+  const auto depth = static_cast<std::size_t>(GENERATE(1, 5));
   const Tensor<double> wide(9, 11, "wide");
   Tensor<double> target(8, 10, "target");
   const Tensor<double> before(8, 10, "target");
-  const auto a = Kokkos::subview(wide.view(), std::pair(1, 4), std::pair(2, 7));    // 3 x 5
-  const auto b = Kokkos::subview(wide.view(), std::pair(4, 9), std::pair(3, 10));   // 5 x 7
-  const auto c = Kokkos::subview(target.view(), std::pair(2, 5), std::pair(1, 8));  // 3 x 7
+  using Range = std::pair<std::size_t, std::size_t>;
+  const auto a = Kokkos::subview(wide.view(), Range(1, 1 + rows), Range(2, 2 + depth));
+  const auto b = Kokkos::subview(wide.view(), Range(4, 4 + depth), Range(3, 3 + columns));
+  const auto c = Kokkos::subview(target.view(), Range(2, 2 + rows), Range(1, 1 + columns));
   TestType::run(Transpose::no, Transpose::no, 1.0, a, b, 1.0, c);
   target.pull();
   for (std::size_t i = 0; i < 8; ++i)
     for (std::size_t j = 0; j < 10; ++j) {
       double expected = before.at(i, j);
-      if (i >= 2 && i < 5 && j >= 1 && j < 8)
-        for (std::size_t l = 0; l < 5; ++l)
+      if (i >= 2 && i < 2 + rows && j >= 1 && j < 1 + columns)
+        for (std::size_t l = 0; l < depth; ++l)
           expected += wide.at(i - 1, l + 2) * wide.at(l + 4, j + 2);
-      INFO(i << ", " << j);
+      INFO(rows << " x " << columns << " x " << depth << " at " << i << ", " << j);
       REQUIRE(std::abs(target.at(i, j) - expected) <= 1e-14 * 20);
     }
 }
