@@ -172,7 +172,7 @@ class Tracking {
     const auto* const begin = reinterpret_cast<const std::byte*>(block.first);
     const std::byte* const end = begin + block.second.bytes;
     const auto written = [](std::byte byte) { return byte != mark; };
-    // Of several overwritten bytes, report the one next to the block.
+    // If several bytes are overwritten, report the one next to the block.
     const auto low = std::make_reverse_iterator(begin);
     const auto low_end = std::make_reverse_iterator(begin - before(block.second));
     if (const auto byte = std::find_if(low, low_end, written); byte != low_end)

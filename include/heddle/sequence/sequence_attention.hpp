@@ -244,7 +244,7 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
   const bool exchanges = line.heads_size() > 1;
   const std::size_t columns = own.heads.query_columns();
   const std::size_t qkv_columns = columns + 2 * own.heads.kv_columns();
-  // Of this rank's heads: the gradient of the output, then that of Q | K | V.
+  // The gradients of this rank's heads: of the output, then of Q | K | V.
   Real* const scratch =
       exchanges ? line.workspace().elements(own.rows * (columns + qkv_columns)) : nullptr;
   if (exchanges) line.exchange(exec, shape, false, false, output_grad.data(), scratch);

@@ -287,7 +287,7 @@ class Slicer {
   const std::function<ProgressCounter*(Rank)>& m_progress;
   Program m_program;
   std::vector<std::uint32_t> m_port_of;  ///< the port of each (queue, end)
-  /// For a move between ranks: its number among the messages of its two ports. For a local action:
+  /// The number of a move between ranks among the messages of its two ports. For a local action:
   /// [0] is the progress of its rank at its end.
   std::vector<std::array<std::uint32_t, 2>> m_ordinal;
   std::vector<bool> m_entered;  ///< ranks that tell when they begin a step; empty without domains

@@ -110,7 +110,7 @@ class StreamStages {
 
  public:
   static constexpr std::size_t count = 1 + sizeof...(Functions);
-  /// For every stage: true if it is called for one batch after another.
+  /// True for each stage that is called for one batch after another.
   static constexpr std::array<bool, count> serial = {true, !is_parallel<Functions>...};
   /// How a slot, and each of its blocks, is aligned.
   static constexpr std::size_t alignment = slot_alignment<Tokens>;

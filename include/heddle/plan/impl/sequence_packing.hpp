@@ -73,7 +73,7 @@ class SequencePacking {
       }
     }
     if (size() > searched) return best;
-    // What the compositions do not use of their shares is left for the others.
+    // The unused part of a composition's share is left for the others.
     for (std::size_t c = 0; c < order.size() && order[c].first < limit; ++c) {
       std::int64_t share = nodes / static_cast<std::int64_t>(order.size() - c);
       nodes -= share;
@@ -152,7 +152,7 @@ class SequencePacking {
     std::vector<std::pair<Seconds, std::size_t>> ways;
     for (std::size_t g = 0; g < packed.degrees.size(); ++g) {
       if (packed.tokens[g] + m_lengths[i] > m_rooms[packed.degrees[g]]) continue;
-      // Of neighbours that are alike, one is enough.
+      // One of several equal neighbours is enough.
       if (g > 0 && packed.degrees[g] == packed.degrees[g - 1] &&
           packed.tokens[g] == packed.tokens[g - 1] && packed.times[g] == packed.times[g - 1])
         continue;
@@ -243,7 +243,7 @@ class SequencePacking {
       for (std::size_t g = 0; g < packed.degrees.size(); ++g)
         if (g != slowest && packed.tokens[g] + m_lengths[i] <= m_rooms[packed.degrees[g]])
           keep(best, {i, g, none, std::max(without, with(packed, g, i))});
-      // For a longer one nothing is gained here.
+      // A longer one gains nothing here.
       for (std::size_t j = i + 1; j < size(); ++j) {
         const std::size_t g = packed.group_of[j];
         if (g == slowest) continue;

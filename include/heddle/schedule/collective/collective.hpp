@@ -32,7 +32,7 @@ struct CollectiveOptions {
   int chunks = 1;                       ///< consecutive messages that carry a block
   Rank root = {};                       ///< root of broadcast, reduce, gather and scatter
   std::vector<GroupLevel> levels = {};  ///< levels of the hierarchical algorithm, innermost first
-  /// For all_gather: the ranks' own blocks come from separate input buffers, not from the output.
+  /// True if an all_gather reads the ranks' own blocks from separate input buffers.
   bool apart = false;
 };
 

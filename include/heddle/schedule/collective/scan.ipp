@@ -76,7 +76,7 @@ HEDDLE_INLINE void chain_exclusive_scan(Team& team) {
 HEDDLE_INLINE void keep_scanned(Builder& builder, std::vector<Use>& members, std::uint32_t,
                                 std::uint32_t) {
   const std::size_t p = members.size();
-  members.push_back(members.front());  // a placeholder; rank 0 needs no scratch
+  members.push_back(members.front());  // rank 0 needs no scratch, but the list has an entry for it
   for (std::size_t r = 1; r < p; ++r) {
     const Use data = members[r];
     const Buffer whole = builder[data.buffer];
