@@ -9,6 +9,7 @@
 #include <heddle/trace/dot.hpp>
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/memory_report.hpp>
+#include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/perfetto.hpp>
 #include <heddle/trace/png.hpp>
 #include <heddle/trace/report.hpp>

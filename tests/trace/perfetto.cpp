@@ -341,6 +341,12 @@ TEST_CASE("write puts one timeline or two into a file") {
   CHECK(read_back().processes == std::map<int, std::string>{{1, "rank 0"}, {2, "rank 1"}});
   trace::write(folder / "t.json", timeline, timeline);
   CHECK(read_back().processes.at(4) == "measured: rank 1");
+  trace::write(folder / "t.svg", timeline, timeline);
+  std::ifstream picture(folder / "t.svg");
+  const std::string svg((std::istreambuf_iterator<char>(picture)), {});
+  CHECK(svg.starts_with("<svg "));
+  CHECK(svg.find(">predicted<") < svg.find(">measured<"));
+  CHECK(svg.find(">measured<") != std::string::npos);
   CHECK_THROWS_AS(trace::write(folder / "none" / "t.json", timeline), format_error);
   std::filesystem::remove_all(folder);
 }

@@ -18,6 +18,7 @@
 #include <heddle/simulate.hpp>
 #include <heddle/trace/impl/labels.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/svg.hpp>
 
 #include "support/moves_only.hpp"
@@ -143,6 +144,29 @@ TEST_CASE("the picture of 1F1B has a box to scale for every action that takes ti
   CHECK(svg.find("<title>3B7: 25 s to 27 s</title>") != std::string::npos);
 }
 
+TEST_CASE("timelines above each other have one scale and one legend") {
+  const auto schedule = schedule::one_f_one_b({.stages = 4, .microbatches = 8});
+  const Timeline predicted = simulate(schedule, {.forward = 1, .backward = 2});
+  const Timeline measured = simulate(schedule, {.forward = 2, .backward = 4});
+  const std::string svg = trace::to_svg(
+      std::vector<trace::NamedTimeline>{{"predicted", predicted}, {"measured", measured}},
+      {.title = "step", .arrows = true});
+  CHECK(flaw(svg) == "");
+  const std::size_t second = svg.find("<svg ", svg.find("<svg ", 1) + 1);
+  REQUIRE(second != std::string::npos);
+  const std::string upper = svg.substr(0, second);
+  const std::string lower = svg.substr(second);
+  // One pixel of each of the 32 boxes is the gap to its neighbour.
+  CHECK(2 * (sum(boxes(upper, "F", "width")) + 32) ==
+        Catch::Approx(sum(boxes(lower, "F", "width")) + 32).epsilon(1e-3));
+  CHECK(upper.find(">step, predicted<") != std::string::npos);
+  CHECK(lower.find(">measured<") != std::string::npos);
+  CHECK(upper.find(">idle<") == std::string::npos);
+  CHECK(lower.find(">idle<") != std::string::npos);
+  CHECK(upper.find("id=\"tip\"") != std::string::npos);
+  CHECK(lower.find("id=\"tip\"") == std::string::npos);
+  CHECK(flaw(trace::to_svg(std::vector<trace::NamedTimeline>{})) == "");
+}
 TEST_CASE("the picture is the same every time") {
   CHECK(trace::to_svg(one_f_one_b_timeline()) == trace::to_svg(one_f_one_b_timeline()));
 }

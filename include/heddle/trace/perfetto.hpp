@@ -8,19 +8,12 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/trace/named_timeline.hpp>
 
 namespace heddle::inline v0::trace {
-
-/// A timeline and its name, such as "predicted" or "measured"; the name may be empty. It refers to
-/// the timeline, which must outlive it.
-struct NamedTimeline {
-  std::string_view name;     ///< shown beside the ranks
-  const Timeline& timeline;  ///< the timeline to draw
-};
 
 /// Returns a JSON object that trace viewers open. It is UTF-8 if the names are.
 ///
@@ -38,11 +31,12 @@ struct NamedTimeline {
 /// @throws contract_error if a time is not finite, or too long for nanoseconds (292 years).
 [[nodiscard]] std::string to_perfetto(std::span<const NamedTimeline> timelines);
 
-/// Writes to_perfetto() of one timeline to `path`.
+/// Writes a timeline to `path`: as to_svg() if the path ends in ".svg", otherwise as to_perfetto().
 /// @throws format_error if the file cannot be written; then an older file is not changed.
 void write(const std::string& path, const Timeline& timeline);
 
-/// Writes to_perfetto() of a simulated and a measured timeline to `path`.
+/// Writes a simulated and a measured timeline to `path`: as to_svg(), one above the other on one
+/// scale, if the path ends in ".svg", otherwise as to_perfetto().
 /// @throws format_error if the file cannot be written; then an older file is not changed.
 void write(const std::string& path, const Timeline& predicted, const Timeline& measured);
 

@@ -18,6 +18,7 @@
 #include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/trace_events.hpp>
 #include <heddle/trace/perfetto.hpp>
+#include <heddle/trace/svg.hpp>
 
 namespace heddle::inline v0::trace {
 
@@ -40,6 +41,7 @@ HEDDLE_INLINE std::string to_perfetto(std::span<const NamedTimeline> timelines) 
 }
 
 HEDDLE_INLINE void write(const std::string& path, const Timeline& timeline) {
+  if (path.ends_with(".svg")) return write_file(path, to_svg(timeline));
   const std::array named = {NamedTimeline{"", timeline}};
   write_file(path, to_perfetto(named));
 }
@@ -48,7 +50,7 @@ HEDDLE_INLINE void write(const std::string& path, const Timeline& predicted,
                          const Timeline& measured) {
   const std::array named = {NamedTimeline{"predicted", predicted},
                             NamedTimeline{"measured", measured}};
-  write_file(path, to_perfetto(named));
+  write_file(path, path.ends_with(".svg") ? to_svg(named) : to_perfetto(named));
 }
 
 }  // namespace heddle::inline v0::trace

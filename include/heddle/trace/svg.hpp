@@ -6,10 +6,12 @@
 /// to_svg(): draws a timeline to scale as an SVG picture, for documents and slides.
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/trace/named_timeline.hpp>
 
 namespace heddle::inline v0::trace {
 
@@ -34,6 +36,13 @@ struct SvgOptions {
 /// all versions. The document is deterministic.
 /// @throws contract_error if the width is less than 240 pixels, or if a time is not finite.
 [[nodiscard]] std::string to_svg(const Timeline& timeline, const SvgOptions& options = {});
+
+/// Returns an SVG document of several timelines, such as a predicted and a measured one, in rows
+/// above each other. All have the same scale, so equal widths are equal times. Each begins at 0 and
+/// has its name as its title; `options.title`, if there is one, stands before the first name.
+/// @throws contract_error as for one timeline.
+[[nodiscard]] std::string to_svg(std::span<const NamedTimeline> timelines,
+                                 const SvgOptions& options = {});
 
 }  // namespace heddle::inline v0::trace
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,27 +28,47 @@
 #include <heddle/trace/impl/memory_rows.hpp>
 #include <heddle/trace/impl/shades.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/svg.hpp>
 
 namespace heddle::inline v0::trace {
 
 namespace impl {
 
-// The picture of one to_svg() call.
+// Opens an svg element of so many pixels, `y` pixels below the upper end of the one around it.
+inline void open_svg(SvgWriter& svg, int width, double height, double y) {
+  const std::string tall = fixed(height, 2);
+  svg.open("svg", text("xmlns=\"http://www.w3.org/2000/svg\"",
+                       y > 0 ? text(" y=\"", fixed(y, 2), "\"") : "", " width=\"", width,
+                       "\" height=\"", tall, "\" viewBox=\"0 0 ", width, " ", tall,
+                       "\" role=\"img\" font-family=\"ui-sans-serif, system-ui, 'Segoe UI', "
+                       "Roboto, Helvetica, Arial, sans-serif\""));
+}
+
+// The place of a picture in its document.
+struct SvgFrame {
+  Seconds length = 0;  // the time that the width shows, if it is more than the makespan
+  double y = 0;        // of the picture's upper end
+  bool last = true;    // the last picture has the legend
+};
+
+// The picture of one timeline.
 class SvgPicture {
  public:
-  SvgPicture(const Timeline& timeline, const SvgOptions& options)
+  SvgPicture(const Timeline& timeline, const SvgOptions& options, const SvgFrame& frame)
       : m_timeline(timeline),
         m_schedule(timeline.schedule()),
         m_shades(m_schedule),
         m_options(options),
+        m_frame(frame),
         m_begin(timeline.begin()),
         m_makespan(timeline.makespan()),
-        m_unit(unit_for(m_makespan, options.unit)) {
+        m_length(std::max(frame.length, m_makespan)),
+        m_unit(unit_for(m_length, options.unit)) {
     m_left = margin + text_width(rank_label(0, m_schedule.ranks()).size(), 13) + 12;
     if (options.memory) m_memory.emplace(timeline);
     m_right = options.width - margin - 4 - (m_memory ? memory_labels() : 0);
-    m_scale = m_makespan > 0 ? (m_right - m_left) / m_makespan : 0;
+    m_scale = m_length > 0 ? (m_right - m_left) / m_length : 0;
     m_title = options.title.empty() ? name_or(m_schedule, "timeline") : options.title;
     m_caption = "makespan " + time_text(m_makespan, m_unit) + ", bubble ratio " +
                 percent_text(timeline.bubble_ratio());
@@ -72,15 +93,13 @@ class SvgPicture {
     }
   }
 
-  std::string draw() && {
-    const double below = legend(bottom() + 30 + (m_memory ? memory_pitch * m_schedule.ranks() : 0));
-    const std::string width = text(m_options.width);
-    const std::string tall = fixed(below + 14, 2);
+  // Appends the picture to `out` and returns its height.
+  double draw(std::string& out) && {
+    double below = bottom() + 14 + (m_memory ? memory_pitch * m_schedule.ranks() + 8 : 4);
+    if (m_frame.last)
+      below = legend(bottom() + 30 + (m_memory ? memory_pitch * m_schedule.ranks() : 0));
     SvgWriter legend_part = std::exchange(m_svg, {});
-    m_svg.open("svg", "xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" +
-                          tall + "\" viewBox=\"0 0 " + width + " " + tall +
-                          "\" role=\"img\" font-family=\"ui-sans-serif, system-ui, 'Segoe UI', "
-                          "Roboto, Helvetica, Arial, sans-serif\"");
+    open_svg(m_svg, m_options.width, below + 14, m_frame.y);
     m_svg.raw("<title>" + xml(m_title) + "</title>\n");
     // The picture has its own white page, so that it is legible on dark backgrounds too.
     m_svg.rect({0.5, 0.5, m_options.width - 1.0, below + 13},
@@ -97,7 +116,8 @@ class SvgPicture {
     texts();
     m_svg.raw(std::move(legend_part).take());
     m_svg.close("svg");
-    return std::move(m_svg).take();
+    out += std::move(m_svg).take();
+    return below + 14;
   }
 
  private:
@@ -164,10 +184,9 @@ class SvgPicture {
 
   void axis() {
     const double end = bottom();
-    const double step =
-        tick_step(m_makespan * m_unit.per_second, (m_options.width - m_left) / 64.0);
+    const double step = tick_step(m_length * m_unit.per_second, (m_options.width - m_left) / 64.0);
     m_svg.open("g", "font-size=\"12\" fill=\"#59636e\" stroke=\"none\" text-anchor=\"middle\"");
-    const double last = m_makespan * m_unit.per_second * (1 + 1e-9);
+    const double last = m_length * m_unit.per_second * (1 + 1e-9);
     for (int tick = 0; tick == 0 || (step > 0 && tick * step <= last); ++tick) {
       const double at = m_left + tick * step / m_unit.per_second * m_scale;
       m_svg.line(at, end - 4, at, end + 1, "stroke=\"#8c959f\"");
@@ -263,10 +282,11 @@ class SvgPicture {
   }
 
   void arrows() {
-    m_svg.raw(
-        "<defs><marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"4.5\" "
-        "markerHeight=\"4.5\" orient=\"auto\"><path d=\"M0,0 L6,3 L0,6 z\" "
-        "fill=\"#1f2328\"/></marker></defs>\n");
+    if (m_frame.y == 0)
+      m_svg.raw(  // the first picture defines it for all
+          "<defs><marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"4.5\" "
+          "markerHeight=\"4.5\" orient=\"auto\"><path d=\"M0,0 L6,3 L0,6 z\" "
+          "fill=\"#1f2328\"/></marker></defs>\n");
     m_svg.open("g", "class=\"MOVE\" stroke=\"#1f2328\" stroke-opacity=\"0.55\"");
     for (std::size_t i = 0; i < m_schedule.size(); ++i) {
       if (!is_message(ActionId{i})) continue;
@@ -334,8 +354,10 @@ class SvgPicture {
   const Schedule& m_schedule;
   Shades m_shades;
   const SvgOptions& m_options;
+  SvgFrame m_frame;
   Seconds m_begin;
   Seconds m_makespan;
+  Seconds m_length;  // the time that the width shows
   TimeUnit m_unit;
   std::string m_title;
   std::string m_caption;
@@ -353,15 +375,44 @@ class SvgPicture {
   SvgWriter m_svg;
 };
 
-}  // namespace impl
-
-HEDDLE_INLINE std::string to_svg(const Timeline& timeline, const SvgOptions& options) {
+inline void check_svg(const Timeline& timeline, const SvgOptions& options) {
   expects(options.width >= 240, [&] {
     return ErrorInfo{"heddle::trace::to_svg", "the picture is too narrow for its labels",
                      text("width = ", options.width), "at least 240"};
   });
-  impl::check("heddle::trace::to_svg", timeline);
-  return impl::SvgPicture(timeline, options).draw();
+  check("heddle::trace::to_svg", timeline);
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE std::string to_svg(const Timeline& timeline, const SvgOptions& options) {
+  impl::check_svg(timeline, options);
+  std::string out;
+  impl::SvgPicture(timeline, options, {}).draw(out);
+  return out;
+}
+
+HEDDLE_INLINE std::string to_svg(std::span<const NamedTimeline> timelines,
+                                 const SvgOptions& options) {
+  Seconds length = 0;
+  for (const NamedTimeline& named : timelines) {
+    impl::check_svg(named.timeline, options);
+    length = std::max(length, named.timeline.makespan());
+  }
+  std::string pictures;
+  double y = 0;
+  for (std::size_t i = 0; i < timelines.size(); ++i) {
+    SvgOptions each = options;
+    each.title = std::string(timelines[i].name);
+    if (i == 0 && !options.title.empty()) each.title = options.title + ", " + each.title;
+    const impl::SvgFrame frame{length, y, i + 1 == timelines.size()};
+    y += impl::SvgPicture(timelines[i].timeline, each, frame).draw(pictures);
+  }
+  impl::SvgWriter svg;
+  impl::open_svg(svg, options.width, std::max(y, 1.0), 0);
+  svg.raw(pictures);
+  svg.close("svg");
+  return std::move(svg).take();
 }
 
 }  // namespace heddle::inline v0::trace
