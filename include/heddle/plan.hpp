@@ -11,6 +11,8 @@
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/flow_splitting.hpp>
+#include <heddle/plan/integer_program.hpp>
+#include <heddle/plan/linear_program.hpp>
 #include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/message_costs.hpp>

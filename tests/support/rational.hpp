@@ -51,6 +51,10 @@ class Rational {
   friend constexpr bool operator==(const Rational& a, const Rational& b) {
     return !(a < b) && !(b < a);
   }
+  /// Returns the greatest whole number that is not above `a`.
+  friend constexpr Rational floor(const Rational& a) {
+    return {a.m_over / a.m_under - (a.m_over < 0 && a.m_over % a.m_under != 0)};
+  }
   friend std::ostream& operator<<(std::ostream& out, const Rational& a) {
     return out << a.m_over << '/' << a.m_under;
   }
