@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of tune.hpp.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/random.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/tune.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+// The search of one tune() call. Points of the grid are numbered, the last axis fastest.
+class Tuner {
+ public:
+  Tuner(const std::vector<TuneAxis>& axes, const TuneCost& cost, const TuneOptions& options)
+      : m_axes(axes),
+        m_cost(cost),
+        m_options(options),
+        m_random(options.seed, "heddle::plan::tune") {
+    for (const TuneAxis& axis : axes) {
+      const bool fits = m_size <= std::numeric_limits<std::size_t>::max() / axis.values;
+      m_size = fits ? m_size * axis.values : std::numeric_limits<std::size_t>::max();
+    }
+  }
+
+  Tuned run() && {
+    const std::size_t most = std::min(m_options.evaluations, m_size);
+    const std::size_t first = std::clamp<std::size_t>(most / 4, 1, 4 * m_axes.size() + 4);
+    while (m_tuned.trials.size() < most) {
+      const std::size_t count = m_tuned.trials.size();
+      std::optional<TunePoint> next;
+      if (count >= first && m_tuned.best) {
+        if (count % 2 == 0) next = best_of(neighbours(), 0);
+        if (!next) next = best_of(candidates(), exploration);
+      }
+      if (!next) next = unseen();
+      evaluate(std::move(*next));
+    }
+    return std::move(m_tuned);
+  }
+
+ private:
+  static constexpr double exploration = 0.5;
+  static constexpr std::size_t most_candidates = 4096;
+
+  [[nodiscard]] TunePoint point(std::size_t number) const {
+    TunePoint result(m_axes.size());
+    for (std::size_t a = m_axes.size(); a-- > 0;) {
+      result[a] = number % m_axes[a].values;
+      number /= m_axes[a].values;
+    }
+    return result;
+  }
+  [[nodiscard]] bool seen(const TunePoint& point) const { return m_seen.contains(point); }
+
+  TunePoint draw() {
+    TunePoint result;
+    for (const TuneAxis& axis : m_axes)
+      result.push_back(static_cast<std::size_t>(m_random.below(m_draws++, axis.values)));
+    return result;
+  }
+  // Draws a point that was not tried.
+  TunePoint unseen() {
+    for (int attempt = 0; attempt < 64; ++attempt) {
+      TunePoint drawn = draw();
+      if (!seen(drawn)) return drawn;
+    }
+    // Nearly all points were tried, so the grid is small.
+    const auto begin = static_cast<std::size_t>(m_random.below(m_draws++, m_size));
+    for (std::size_t i = 0;; ++i) {
+      TunePoint next = point((begin + i) % m_size);
+      if (!seen(next)) return next;
+    }
+  }
+
+  void evaluate(TunePoint next) {
+    const std::optional<double> cost = m_cost(next);
+    expects(!cost || (*cost > 0 && std::isfinite(*cost)), [&] {
+      std::string where;
+      for (std::size_t a = 0; a < next.size(); ++a)
+        where += text(a == 0 ? "" : ", ", m_axes[a].name, " ", next[a]);
+      return ErrorInfo{"heddle::plan::tune", "a cost must be positive and finite",
+                       text(*cost, " at ", where), "return nothing for an infeasible point"};
+    });
+    m_seen.insert(next);
+    m_tuned.trials.push_back({std::move(next), cost});
+    if (cost && (!m_tuned.best || *cost < *m_tuned.best->cost))
+      m_tuned.best = m_tuned.trials.back();
+    // Infeasible points lie above the worst cost by half of the range of costs.
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const TuneTrial& trial : m_tuned.trials) {
+      if (!trial.cost) continue;
+      low = std::min(low, std::log(*trial.cost));
+      high = std::max(high, std::log(*trial.cost));
+    }
+    m_range = high > low ? high - low : 1;
+    m_heights.clear();
+    for (const TuneTrial& trial : m_tuned.trials)
+      m_heights.push_back(trial.cost ? std::log(*trial.cost) : high + m_range / 2);
+  }
+
+  // Returns the distance of two points. An axis has the length 1, and a step has at least 1/8.
+  [[nodiscard]] double distance(const TunePoint& a, const TunePoint& b) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < m_axes.size(); ++i) {
+      if (a[i] == b[i]) continue;
+      const double steps =
+          a[i] < b[i] ? static_cast<double>(b[i] - a[i]) : static_cast<double>(a[i] - b[i]);
+      const double length = static_cast<double>(std::min<std::size_t>(m_axes[i].values - 1, 8));
+      const double part = m_axes[i].ordered ? steps / length : 1;
+      sum += part * part;
+    }
+    return std::sqrt(sum);
+  }
+
+  // Returns what the surrogate predicts, less `bonus` times the distance to the nearest trial.
+  [[nodiscard]] double predict(const TunePoint& at, double bonus) const {
+    double sum = 0;
+    double weights = 0;
+    double nearest = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < m_heights.size(); ++i) {
+      const double d = distance(at, m_tuned.trials[i].point);
+      const double weight = 1 / (d * d * d * d);
+      sum += weight * m_heights[i];
+      weights += weight;
+      nearest = std::min(nearest, d);
+    }
+    return sum / weights - bonus * m_range * nearest;
+  }
+
+  // Returns the points that differ from the best one by a step on one axis, or on two.
+  [[nodiscard]] std::vector<TunePoint> neighbours() const {
+    std::vector<TunePoint> result;
+    const TunePoint& centre = m_tuned.best->point;
+    const auto add = [&](TunePoint at, std::size_t axis, auto&& then) {
+      const std::size_t from = at[axis];
+      for (std::size_t value = 0; value < m_axes[axis].values; ++value) {
+        const bool step = value + 1 == from || from + 1 == value;
+        if (value == from || (m_axes[axis].ordered && !step)) continue;
+        at[axis] = value;
+        if (!seen(at)) result.push_back(at);
+        then(at);
+      }
+    };
+    for (std::size_t a = 0; a < m_axes.size(); ++a)
+      add(centre, a, [&](const TunePoint& moved) {
+        for (std::size_t b = a + 1; b < m_axes.size(); ++b) add(moved, b, [](const TunePoint&) {});
+      });
+    return result;
+  }
+  [[nodiscard]] std::vector<TunePoint> candidates() {
+    std::vector<TunePoint> result;
+    const bool all = m_size <= most_candidates;
+    for (std::size_t i = 0; i < std::min(m_size, most_candidates); ++i) {
+      TunePoint next = all ? point(i) : draw();
+      if (!seen(next)) result.push_back(std::move(next));
+    }
+    return result;
+  }
+  [[nodiscard]] std::optional<TunePoint> best_of(std::vector<TunePoint> points,
+                                                 double bonus) const {
+    std::optional<std::size_t> best;
+    double least = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const double predicted = predict(points[i], bonus);
+      if (best && !(predicted < least)) continue;
+      best = i;
+      least = predicted;
+    }
+    if (!best) return {};
+    return std::move(points[*best]);
+  }
+
+  const std::vector<TuneAxis>& m_axes;
+  const TuneCost& m_cost;
+  const TuneOptions& m_options;
+  Random m_random;
+  std::uint64_t m_draws = 0;
+  std::size_t m_size = 1;  // points of the grid, or the largest number if there are more
+  std::set<TunePoint> m_seen;
+  std::vector<double> m_heights;  // by trial: what the surrogate interpolates
+  double m_range = 1;
+  Tuned m_tuned;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE std::size_t Tuned::infeasible() const {
+  return static_cast<std::size_t>(std::count_if(
+      trials.begin(), trials.end(), [](const TuneTrial& trial) { return !trial.cost; }));
+}
+
+HEDDLE_INLINE Tuned tune(const std::vector<TuneAxis>& axes, const TuneCost& cost,
+                         const TuneOptions& options) {
+  constexpr const char* where = "heddle::plan::tune";
+  expects(!axes.empty() && options.evaluations >= 1, [&] {
+    return ErrorInfo{where, "a search needs an axis and an evaluation",
+                     text(axes.size(), " axes, ", options.evaluations, " evaluations")};
+  });
+  for (const TuneAxis& axis : axes)
+    expects(axis.values >= 1, [&] {
+      return ErrorInfo{where, "an axis has no values", text("axis '", axis.name, "'"),
+                       "leave the axis out, or give it a value"};
+    });
+  return impl::Tuner(axes, cost, options).run();
+}
+
+}  // namespace heddle::inline v0::plan
