@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// PlanProblem: a model, a machine and a batch, for which planners find a Plan. Here are also the
+/// prices of a plan's parts, from which the formulas of all planners are made.
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// The options of a search for plans.
+struct PlanOptions {
+  std::int64_t batch = 1;  ///< samples of a step
+  /// The numbers of microbatches to choose from. Empty: all divisors of the batch.
+  std::vector<int> microbatches = {};
+  /// The tensor degrees to choose from. Empty: those that the profile has.
+  std::vector<int> tensor_degrees = {};
+  /// The schedule of all plans, a name of schedule::catalogue().
+  std::string schedule = "1f1b";
+  /// Bytes that a rank keeps for each byte of its weights: the weights, their gradients and what
+  /// the optimiser remembers. Adam in one precision has 4.
+  double state_per_parameter = 4;
+  /// The formats to choose from at cuts between groups of the last level but one of the machine,
+  /// such as sites. Empty: all cuts are uncompressed.
+  std::vector<std::optional<Codec>> codecs = {};
+  /// Bytes of an element of activations in `Profile`, from which a codec's bytes are computed.
+  Scalar activation = Scalar::f32;
+};
+
+/// The input of a planner. It refers to the profile and the machine, which outlive it.
+class PlanProblem {
+ public:
+  /// @throws contract_error if the profile, the machine or an option is invalid: see
+  ///         check(const Profile&); a batch or a number of microbatches below 1, a number of
+  ///         microbatches that does not divide the batch, a kind of device that was not measured.
+  PlanProblem(const Profile& profile, const Machine& machine, PlanOptions options = {});
+
+  /// Returns the profile of the layers.
+  [[nodiscard]] const Profile& profile() const noexcept { return *m_profile; }
+  /// Returns the machine.
+  [[nodiscard]] const Machine& machine() const noexcept { return *m_machine; }
+  /// Returns the options; `microbatches` and `tensor_degrees` are filled in.
+  [[nodiscard]] const PlanOptions& options() const noexcept { return m_options; }
+  /// Returns the number of layers.
+  [[nodiscard]] int layers() const noexcept { return static_cast<int>(m_profile->layers.size()); }
+
+ private:
+  const Profile* m_profile;
+  const Machine* m_machine;
+  PlanOptions m_options;
+};
+
+/// The prices of one stage of a Plan, for one microbatch.
+struct StagePrice {
+  Seconds forward = 0;        ///< of the slowest rank
+  Seconds backward = 0;       ///< of the slowest rank; with the second forward if it recomputes
+  Seconds update = 0;         ///< the optimiser's step of the slowest rank
+  Seconds gradient_sum = 0;   ///< the all-reduce of the weights' gradients over the groups, a step
+  Seconds send_forward = 0;   ///< activations to the next stage: the busiest rank; 0 for the last
+  Seconds send_backward = 0;  ///< gradients from the next stage back; 0 for the last stage
+};
+
+/// Returns the seconds of an all-reduce of `bytes` bytes over `ranks` of a machine by a ring:
+/// 2 (n - 1) / n * bytes / bandwidth + 2 (n - 1) latency, with the least bandwidth and the greatest
+/// latency between two of them. One rank takes no time.
+[[nodiscard]] Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,
+                                           double bytes);
+
+/// Returns the prices of all stages of a plan. The samples of the groups of two neighbouring stages
+/// are consecutive ranges, and a message joins two groups whose ranges overlap; a rank sends one
+/// after another. Samples divide equally over the ranks of a group that has several.
+/// @throws contract_error for a plan that check(const Plan&) refuses.
+[[nodiscard]] std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem);
+
+/// Returns the time of a step by simulate(): the plan's schedule over its stages, in which stage s
+/// takes stage_prices()[s] and neighbouring stages are joined by a link that messages occupy for
+/// send_forward and send_backward, in both directions at once. Behind a stage's last backward come
+/// its gradient_sum and its update. Every other price of a plan is compared with this one.
+[[nodiscard]] Seconds simulated_step(const Plan& plan, const PlanProblem& problem);
+
+/// Returns the bytes that each rank of the machine needs: the state of its weights, and what its
+/// live microbatches save by the plan's schedule (see live_activations()), or their inputs and one
+/// that is saved whole if the stage recomputes. Ranks without a stage need none.
+[[nodiscard]] std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem);
+
+/// A rank whose memory a plan exceeds.
+struct MemoryShortage {
+  Rank rank;           ///< the rank that lacks most
+  Bytes needed = 0;    ///< bytes that the plan needs there
+  Bytes capacity = 0;  ///< bytes that its first memory has
+};
+
+/// Returns the rank that lacks most bytes, or nothing if the plan fits. A capacity of 0 is unknown
+/// and never exceeded.
+[[nodiscard]] std::optional<MemoryShortage> memory_shortage(const Plan& plan,
+                                                            const PlanProblem& problem);
+
+}  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/plan_problem.ipp>
+#endif

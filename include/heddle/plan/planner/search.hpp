@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// plan::search(): asks every planner for a plan and prices what they find by one simulator.
+
+#include <cstddef>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// A planner of the library, for programs that choose one by its name.
+struct NamedPlanner {
+  std::string_view name;   ///< the name that users write, such as "DAPPLE"
+  std::string_view about;  ///< a description in one line, with its source
+  FoundPlan (*search)(const PlanProblem&);
+  Seconds (*formula)(const Plan&, const PlanProblem&);
+};
+
+/// Returns all planners, in the order in which they are listed to users.
+[[nodiscard]] std::span<const NamedPlanner> planners();
+
+/// Returns the planner called `name`.
+/// @throws contract_error if there is none. The error lists all planners.
+[[nodiscard]] const NamedPlanner& find_planner(std::string_view name);
+
+/// A line of a PlanSearch: what a planner found, and its prices by the simulator.
+struct PricedPlan {
+  FoundPlan found;                 ///< what the planner found
+  Seconds simulated = 0;           ///< simulated_step() of the plan
+  std::vector<Bytes> memory = {};  ///< plan_memory() of the plan, by rank
+};
+
+/// The result of search(). Prints a line for each planner: its own formula, the simulated time,
+/// the memory of the fullest rank, and the number of candidates.
+class PlanSearch {
+ public:
+  explicit PlanSearch(std::vector<PricedPlan> plans) : m_plans(std::move(plans)) {}
+
+  /// Returns the results, one for each planner, in the order of planners().
+  [[nodiscard]] const std::vector<PricedPlan>& plans() const noexcept { return m_plans; }
+  /// Returns the plan of the least simulated time; of equal ones the first.
+  /// @throws infeasible if no planner found one. The error gives the reason of every planner.
+  [[nodiscard]] const Plan& best() const;
+
+  friend std::ostream& operator<<(std::ostream& out, const PlanSearch& search);
+
+ private:
+  std::vector<PricedPlan> m_plans;
+};
+
+/// Asks the planners called `names`, or all if there are none, for plans of a batch.
+/// @throws contract_error as PlanProblem(), and if a planner does not exist.
+[[nodiscard]] PlanSearch search(const Profile& profile, const Machine& machine,
+                                const PlanOptions& options,
+                                const std::vector<std::string>& names = {});
+
+}  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/planner/search.ipp>
+#endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Plan: how a model's layers and a batch's samples are divided over unequal ranks. A value that
+/// planners return and that plan::schedule() turns into a Schedule.
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/layer_range.hpp>
+
+namespace heddle::inline v0 {
+
+/// A stage of a Plan: its layers, and the ranks that compute them. The ranks stand in groups of
+/// `tensor * sequence` consecutive ones. The ranks of a group divide layers and sequences; the
+/// groups divide the samples of each microbatch and sum their gradients.
+struct PlanStage {
+  LayerRange layers;                  ///< the layers of the stage
+  std::vector<Rank> ranks;            ///< in order, group after group
+  std::vector<std::int64_t> samples;  ///< of a microbatch, by group; their sum is the microbatch
+  int tensor = 1;                     ///< ranks that divide each layer
+  int sequence = 1;                   ///< ranks that divide each sequence
+  bool recompute = false;             ///< whether forwards run again before backwards
+
+  /// Returns the number of groups.
+  [[nodiscard]] std::size_t groups() const noexcept { return samples.size(); }
+
+  friend bool operator==(const PlanStage&, const PlanStage&) = default;
+};
+
+/// A division of a model over the ranks of a Machine. A value type.
+struct Plan {
+  std::vector<PlanStage> stages;  ///< in the order of the layers
+  int microbatches = 1;           ///< of a step; all have the same number of samples
+  std::string schedule = "1f1b";  ///< a name of schedule::catalogue()
+  /// By edge, from stage s to stage s + 1: the format of activations and their gradients in
+  /// messages. Empty, or one for each edge.
+  std::vector<std::optional<Codec>> casts = {};
+  /// How the groups of a stage divide parameters and optimiser: "" for not at all, or a name that
+  /// find_sharding() takes, such as "zero1".
+  std::string sharding = {};
+
+  /// Returns the samples of a microbatch, or 0 if there are no stages.
+  [[nodiscard]] std::int64_t microbatch_samples() const;
+  /// Returns the samples of a step.
+  [[nodiscard]] std::int64_t batch() const { return microbatches * microbatch_samples(); }
+  /// Returns the format at the cut behind stage `stage`.
+  [[nodiscard]] const std::optional<Codec>& cast_after(std::size_t stage) const;
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+  /// Prints the plan, one line for each stage.
+  friend std::ostream& operator<<(std::ostream& out, const Plan& plan);
+};
+
+/// Returns a hash of all members of a plan, which is the same on every machine.
+[[nodiscard]] std::uint64_t hash(const Plan& plan);
+
+/// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
+/// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in
+/// every stage, a schedule of the catalogue. Ranks may be left out.
+/// @throws contract_error that names the first wrong entry and what would be right.
+void check(const Plan& plan, int layers, int ranks);
+
+}  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/plan.ipp>
+#endif
