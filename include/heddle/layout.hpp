@@ -6,6 +6,7 @@
 /// Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks, packing.
 
 #include <heddle/layout/index_set.hpp>
+#include <heddle/layout/layer_range.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/mesh_shape.hpp>
 #include <heddle/layout/pack.hpp>

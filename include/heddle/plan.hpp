@@ -11,6 +11,7 @@
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/flow_splitting.hpp>
+#include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/integer_program.hpp>
 #include <heddle/plan/linear_program.hpp>
 #include <heddle/plan/list_options.hpp>
@@ -19,7 +20,10 @@
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner.hpp>
 #include <heddle/plan/priority.hpp>
+#include <heddle/plan/profile.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/sequence_costs.hpp>
 #include <heddle/plan/sequence_groups.hpp>

@@ -11,16 +11,9 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/layout/layer_range.hpp>
 
 namespace heddle::inline v0 {
-
-/// The layers [first, last) of one stage.
-struct LayerRange {
-  int first = 0;  ///< the first layer
-  int last = 0;   ///< one past its last
-
-  friend constexpr bool operator==(const LayerRange&, const LayerRange&) = default;
-};
 
 /// The layers of every stage: `counts[s]` of them on stage s, or, without counts, as equal as can
 /// be, the first stages one more where the division has a remainder.

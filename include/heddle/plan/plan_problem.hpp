@@ -29,7 +29,8 @@ struct PlanOptions {
   std::int64_t batch = 1;  ///< samples of a step
   /// The numbers of microbatches to choose from. Empty: all divisors of the batch.
   std::vector<int> microbatches = {};
-  /// The tensor degrees to choose from. Empty: those that the profile has.
+  /// The tensor degrees to choose from. Empty: those that the profile has for every layer on every
+  /// device of the machine.
   std::vector<int> tensor_degrees = {};
   /// The schedule of all plans, a name of schedule::catalogue().
   std::string schedule = "1f1b";
@@ -46,9 +47,9 @@ struct PlanOptions {
 /// The input of a planner. It refers to the profile and the machine, which outlive it.
 class PlanProblem {
  public:
-  /// @throws contract_error if the profile, the machine or an option is invalid: see
-  ///         check(const Profile&); a batch or a number of microbatches below 1, a number of
-  ///         microbatches that does not divide the batch, a kind of device that was not measured.
+  /// @throws contract_error if the profile or an option is invalid (see check(const Profile&)), if
+  ///         a number of microbatches does not divide the batch, if a device of the machine or a
+  ///         tensor degree was not measured, or if there is no such schedule.
   PlanProblem(const Profile& profile, const Machine& machine, PlanOptions options = {});
 
   /// Returns the profile of the layers.
@@ -68,40 +69,56 @@ class PlanProblem {
 
 /// The prices of one stage of a Plan, for one microbatch.
 struct StagePrice {
-  Seconds forward = 0;        ///< of the slowest rank
-  Seconds backward = 0;       ///< of the slowest rank; with the second forward if it recomputes
+  Seconds forward = 0;        ///< the slowest rank's
+  Seconds backward = 0;       ///< the slowest rank's, with a second forward if it recomputes
   Seconds update = 0;         ///< the optimiser's step of the slowest rank
   Seconds gradient_sum = 0;   ///< the all-reduce of the weights' gradients over the groups, a step
-  Seconds send_forward = 0;   ///< activations to the next stage: the busiest rank; 0 for the last
+  Seconds send_forward = 0;   ///< activations to the next stage; 0 for the last stage
   Seconds send_backward = 0;  ///< gradients from the next stage back; 0 for the last stage
 };
 
 /// Returns the seconds of an all-reduce of `bytes` bytes over `ranks` of a machine by a ring:
 /// 2 (n - 1) / n * bytes / bandwidth + 2 (n - 1) latency, with the least bandwidth and the greatest
-/// latency between two of them. One rank takes no time.
+/// latency between two of them. The bandwidth between two ranks is also at most that of the ports
+/// and lines on their route. One rank takes no time.
 [[nodiscard]] Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,
                                            double bytes);
 
-/// Returns the prices of all stages of a plan. The samples of the groups of two neighbouring stages
-/// are consecutive ranges, and a message joins two groups whose ranges overlap; a rank sends one
-/// after another. Samples divide equally over the ranks of a group that has several.
+/// Returns the prices of all stages of a plan.
+///
+/// Computation: a group of sequence degree q takes the measured time of samples / q. Time that
+/// ranks need to exchange parts of sequences is not counted. The gradients of a stage are summed by
+/// ring_all_reduce_time() over the ranks that have the same part of its weights.
+///
+/// Messages: the samples of a stage are consecutive ranges, by group and then by rank of the group,
+/// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap. A
+/// rank sends one message after another, and also receives one after another; so do the ports and
+/// lines on their routes. The price is the time of the busiest of these: the sum of occupancies and
+/// the greatest latency.
 /// @throws contract_error for a plan that check(const Plan&) refuses.
 [[nodiscard]] std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem);
 
 /// Returns the time of a step by simulate(): the plan's schedule over its stages, in which stage s
 /// takes stage_prices()[s] and neighbouring stages are joined by a link that messages occupy for
 /// send_forward and send_backward, in both directions at once. Behind a stage's last backward come
-/// its gradient_sum and its update. Every other price of a plan is compared with this one.
+/// its gradient_sum and its update. If backwards are split, W takes the measured time of the
+/// slowest rank, and I the rest. Every other price of a plan is compared with this one.
+/// @throws contract_error as stage_prices(), and if the plan's schedule does not have one stage on
+///         each rank.
 [[nodiscard]] Seconds simulated_step(const Plan& plan, const PlanProblem& problem);
 
 /// Returns the bytes that each rank of the machine needs: the state of its weights, and what its
 /// live microbatches save by the plan's schedule (see live_activations()), or their inputs and one
-/// that is saved whole if the stage recomputes. Ranks without a stage need none.
+/// that is saved whole if the stage recomputes; if backwards are split, also what is kept from I to
+/// W. Ranks without a stage need none. The shardings zero1, zero2 and zero3 divide what the
+/// optimiser remembers, the gradients as well, and the weights as well, over the ranks that have
+/// the same weights. With other shardings the state is counted whole.
+/// @throws contract_error as simulated_step().
 [[nodiscard]] std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem);
 
 /// A rank whose memory a plan exceeds.
 struct MemoryShortage {
-  Rank rank;           ///< the rank that lacks most
+  Rank rank = {};      ///< the rank that lacks most
   Bytes needed = 0;    ///< bytes that the plan needs there
   Bytes capacity = 0;  ///< bytes that its first memory has
 };

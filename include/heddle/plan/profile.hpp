@@ -40,9 +40,9 @@ struct LayerTimes {
 
 /// The times of a layer that were measured with one number of samples.
 struct LayerMeasurement {
-  std::string device;        ///< the kind of device: Device::name
+  std::string device = {};   ///< the kind of device: Device::name
   int tensor = 1;            ///< ranks that divide the layer, with their communication in the times
-  std::int64_t samples = 1;  ///< of the microbatch
+  std::int64_t samples = 1;  ///< samples of the microbatch
   LayerTimes times = {};     ///< for all of these samples
 
   friend bool operator==(const LayerMeasurement&, const LayerMeasurement&) = default;
@@ -50,11 +50,11 @@ struct LayerMeasurement {
 
 /// A layer of a Profile.
 struct ProfiledLayer {
-  std::string name;      ///< shown to people
-  Bytes output = 0;      ///< that the next layer reads, a sample; its gradient has the same size
-  Bytes saved = 0;       ///< kept from forward to backward, a sample
-  Bytes delta = 0;       ///< kept from I to W, a sample
-  Bytes parameters = 0;  ///< of the weights; gradients have the same size
+  std::string name = {};  ///< shown to people
+  Bytes output = 0;       ///< that the next layer reads, a sample; its gradient has the same size
+  Bytes saved = 0;        ///< kept from forward to backward, a sample
+  Bytes delta = 0;        ///< kept from I to W, a sample
+  Bytes parameters = 0;   ///< bytes of the weights, and of their gradients
   std::vector<LayerMeasurement> measured = {};  ///< in any order
 
   friend bool operator==(const ProfiledLayer&, const ProfiledLayer&) = default;
@@ -64,12 +64,13 @@ struct ProfiledLayer {
 ///
 /// Between two measured numbers of samples, and beyond them, a time is on the straight line through
 /// the two nearest ones, but never negative. If only one number was measured, a time is
-/// proportional to samples. No samples take no time. If the ranks of a group divide a layer, each
-/// has an equal share of its parameters and of what it saves, rounded up.
+/// proportional to samples. No samples take no time. The time of an update is the one that was
+/// measured with the fewest samples. If the ranks of a group divide a layer, each has an equal
+/// share of its parameters and of what it saves, rounded up.
 struct Profile {
-  std::string model;                  ///< shown to people
-  Bytes input = 0;                    ///< that the first layer reads, a sample
-  std::vector<ProfiledLayer> layers;  ///< in order
+  std::string model = {};                  ///< shown to people
+  Bytes input = 0;                         ///< that the first layer reads, a sample
+  std::vector<ProfiledLayer> layers = {};  ///< in order
   /// The kind of device whose times, divided by Device::speed, stand for kinds that were not
   /// measured. Empty: every kind must have been measured.
   std::string reference = {};
@@ -97,9 +98,10 @@ struct Profile {
   friend std::ostream& operator<<(std::ostream& out, const Profile& profile);
 };
 
-/// Checks a profile. @throws contract_error if it has no layers, a layer was not measured, a time
-///         is negative, infinite or not a number, or if a forward takes no time. The error names
-///         the layer and the measurement.
+/// Checks a profile. @throws contract_error if it has no layers, a layer was not measured (if there
+///         is a `reference`, on that device), a measurement appears twice, a time is negative,
+///         infinite or not a number, or if a forward takes no time. The error names the layer and
+///         the measurement.
 void check(const Profile& profile);
 
 }  // namespace heddle::inline v0

@@ -23,14 +23,15 @@ namespace heddle::inline v0 {
 
 /// A stage of a Plan: its layers, and the ranks that compute them. The ranks stand in groups of
 /// `tensor * sequence` consecutive ones. The ranks of a group divide layers and sequences; the
-/// groups divide the samples of each microbatch and sum their gradients.
+/// groups divide the samples of each microbatch and sum their gradients. In a group, `tensor`
+/// consecutive ranks have the same part of the sequences.
 struct PlanStage {
-  LayerRange layers;                  ///< the layers of the stage
-  std::vector<Rank> ranks;            ///< in order, group after group
-  std::vector<std::int64_t> samples;  ///< of a microbatch, by group; their sum is the microbatch
-  int tensor = 1;                     ///< ranks that divide each layer
-  int sequence = 1;                   ///< ranks that divide each sequence
-  bool recompute = false;             ///< whether forwards run again before backwards
+  LayerRange layers = {};                  ///< the layers of the stage
+  std::vector<Rank> ranks = {};            ///< in order, group after group
+  std::vector<std::int64_t> samples = {};  ///< samples of a microbatch, by group
+  int tensor = 1;                          ///< ranks that divide each layer
+  int sequence = 1;                        ///< ranks that divide each sequence
+  bool recompute = false;                  ///< whether forwards run again before backwards
 
   /// Returns the number of groups.
   [[nodiscard]] std::size_t groups() const noexcept { return samples.size(); }
@@ -40,9 +41,9 @@ struct PlanStage {
 
 /// A division of a model over the ranks of a Machine. A value type.
 struct Plan {
-  std::vector<PlanStage> stages;  ///< in the order of the layers
-  int microbatches = 1;           ///< of a step; all have the same number of samples
-  std::string schedule = "1f1b";  ///< a name of schedule::catalogue()
+  std::vector<PlanStage> stages = {};  ///< in the order of the layers
+  int microbatches = 1;                ///< microbatches of a step, all of the same size
+  std::string schedule = "1f1b";       ///< a name of schedule::catalogue()
   /// By edge, from stage s to stage s + 1: the format of activations and their gradients in
   /// messages. Empty, or one for each edge.
   std::vector<std::optional<Codec>> casts = {};
@@ -67,7 +68,8 @@ struct Plan {
 
 /// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
 /// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in
-/// every stage, a schedule of the catalogue. Ranks may be left out.
+/// every stage, no casts or one for each cut. Ranks may be left out. The names of the schedule and
+/// of the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);
 

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of plan_problem.hpp.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/simulate.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+inline void check_options(const PlanOptions& options) {
+  constexpr const char* where = "heddle::plan::PlanProblem";
+  expects(options.batch >= 1, [&] {
+    return ErrorInfo{where, "a batch has at least one sample", text("batch = ", options.batch)};
+  });
+  for (const int microbatches : options.microbatches)
+    expects(microbatches >= 1 && options.batch % microbatches == 0, [&] {
+      return ErrorInfo{where, "the microbatches must divide the batch equally",
+                       text("microbatches = ", microbatches, ", batch = ", options.batch),
+                       "use divisors of the batch"};
+    });
+  for (const int tensor : options.tensor_degrees)
+    expects(tensor >= 1, [&] {
+      return ErrorInfo{where, "a tensor degree is at least 1", text("tensor degree ", tensor)};
+    });
+  expects(options.state_per_parameter >= 0 && std::isfinite(options.state_per_parameter), [&] {
+    return ErrorInfo{where, "the state of a parameter is finite and at least 0",
+                     text("state_per_parameter = ", options.state_per_parameter),
+                     "use 4 for Adam in one precision"};
+  });
+  for (const auto& codec : options.codecs)
+    if (codec) heddle::check(*codec);
+  static_cast<void>(schedule::find_schedule(options.schedule));
+}
+
+/// Returns the divisors of the batch, in ascending order.
+[[nodiscard]] inline std::vector<int> divisors(std::int64_t batch) {
+  std::vector<int> all;
+  const std::int64_t most = std::min<std::int64_t>(batch, std::numeric_limits<int>::max());
+  for (std::int64_t d = 1; d <= most && d * d <= batch; ++d) {
+    if (batch % d != 0) continue;
+    all.push_back(static_cast<int>(d));
+    if (const std::int64_t other = batch / d; other != d && other <= most)
+      all.push_back(static_cast<int>(other));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+/// Returns the degrees that were measured for every device of a machine.
+/// @throws contract_error if there are none.
+[[nodiscard]] inline std::vector<int> common_degrees(const Profile& profile,
+                                                     const Machine& machine) {
+  std::vector<int> common;
+  for (int r = 0; r < machine.ranks(); ++r) {
+    const Device& device = machine.device(Rank{r});
+    if (r > 0 && device.name == machine.device(Rank{r - 1}).name) continue;
+    std::vector<int> degrees = profile.tensor_degrees(device);
+    if (degrees.empty())
+      for (int l = 0; l < static_cast<int>(profile.layers.size()); ++l)
+        static_cast<void>(profile.times(l, device, 1, 1));  // throws: names what was measured
+    if (r == 0)
+      common = std::move(degrees);
+    else
+      std::erase_if(common, [&](int t) { return std::ranges::find(degrees, t) == degrees.end(); });
+  }
+  return common;
+}
+
+/// The times of a stage: each of its slowest rank.
+struct StageTimes {
+  LayerTimes slowest;    ///< member by member
+  Seconds backward = 0;  ///< of both halves, and of a second forward
+};
+
+[[nodiscard]] inline StageTimes stage_times(const PlanStage& stage, const PlanProblem& problem) {
+  StageTimes all;
+  const std::size_t degree = stage.ranks.size() / stage.groups();
+  for (std::size_t g = 0; g < stage.groups(); ++g) {
+    const double samples = static_cast<double>(stage.samples[g]) / stage.sequence;
+    const Device* before = nullptr;
+    for (std::size_t i = g * degree; i < (g + 1) * degree; ++i) {
+      const Device& device = problem.machine().device(stage.ranks[i]);
+      if (before != nullptr && before->name == device.name && before->speed == device.speed)
+        continue;
+      before = &device;
+      const LayerTimes times = problem.profile().times(stage.layers, device, stage.tensor, samples);
+      for (const auto time : {&LayerTimes::forward, &LayerTimes::backward_input,
+                              &LayerTimes::backward_weight, &LayerTimes::update})
+        all.slowest.*time = std::max(all.slowest.*time, times.*time);
+      all.backward =
+          std::max(all.backward, times.backward() + (stage.recompute ? times.forward : 0));
+    }
+  }
+  return all;
+}
+
+/// Messages at a cut, and how long the busiest of their ranks and shared resources is busy.
+class CutTraffic {
+ public:
+  explicit CutTraffic(const Machine& machine)
+      : m_machine(&machine),
+        m_sends(static_cast<std::size_t>(machine.ranks())),
+        m_receives(m_sends.size()),
+        m_shared(machine.shared().size()) {}
+
+  void add(Rank from, Rank to, Bytes bytes) {
+    const Link& link = m_machine->link(from, to);
+    m_sends[+from].add(link.occupancy(bytes), link.latency);
+    m_receives[+to].add(link.occupancy(bytes), link.latency);
+    if (m_shared.empty()) return;
+    const Route route = m_machine->route(from, to, Lane{0});
+    for (const auto* way : {&route.out, &route.in})
+      for (const SharedId id : *way)
+        m_shared[+id].add(m_machine->shared()[+id].occupancy(bytes), link.latency);
+  }
+
+  [[nodiscard]] Seconds time() const {
+    Seconds longest = 0;
+    for (const auto* list : {&m_sends, &m_receives, &m_shared})
+      for (const Busy& busy : *list) longest = std::max(longest, busy.occupied + busy.latency);
+    return longest;
+  }
+
+ private:
+  struct Busy {
+    Seconds occupied = 0;
+    Seconds latency = 0;
+    void add(Seconds occupancy, Seconds late) {
+      occupied += occupancy;
+      latency = std::max(latency, late);
+    }
+  };
+  const Machine* m_machine;
+  std::vector<Busy> m_sends, m_receives, m_shared;
+};
+
+/// The samples of a rank: [first, last) in units of 1 / (degree of its groups) of a sample.
+struct RankSamples {
+  Bytes first, last;
+};
+
+[[nodiscard]] inline std::vector<RankSamples> samples_by_rank(const PlanStage& stage) {
+  const std::size_t degree = stage.ranks.size() / stage.groups();
+  std::vector<RankSamples> all;
+  Bytes at = 0;
+  for (const std::int64_t samples : stage.samples)
+    for (std::size_t i = 0; i < degree; ++i) {
+      all.push_back({at, at + static_cast<Bytes>(samples)});
+      at = all.back().last;
+    }
+  return all;
+}
+
+/// Calls `message(from, to, bytes)` for all messages from stage `s` of a plan to the next one.
+template <class Message>
+void each_message(const Plan& plan, std::size_t s, const PlanProblem& problem, Message&& message) {
+  const PlanStage& from = plan.stages[s];
+  const PlanStage& to = plan.stages[s + 1];
+  const Bytes output = problem.profile().input_of(to.layers.first);
+  const std::vector<RankSamples> sent = samples_by_rank(from), received = samples_by_rank(to);
+  const Bytes here = from.ranks.size() / from.groups();
+  const Bytes there = to.ranks.size() / to.groups();
+  const Bytes unit = here * there;  // the ranges below are in units of 1 / unit of a sample
+  const std::optional<Codec>& cast = plan.cast_after(s);
+  for (std::size_t i = 0, j = 0; i < sent.size() && j < received.size();) {
+    const Bytes first = std::max(sent[i].first * there, received[j].first * here);
+    const Bytes end_here = sent[i].last * there, end_there = received[j].last * here;
+    const Bytes part = std::min(end_here, end_there) - first;
+    Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
+    if (cast) {
+      const Bytes element = size_of(problem.options().activation);
+      bytes = encoded_bytes(cast->type, cast->block, (bytes + element - 1) / element);
+    }
+    message(from.ranks[i], to.ranks[j], bytes);
+    i += end_here <= end_there;
+    j += end_there <= end_here;
+  }
+}
+
+[[nodiscard]] inline Seconds gradient_sum_time(const PlanStage& stage, const PlanProblem& problem) {
+  const auto bytes = static_cast<double>(problem.profile().parameters(stage.layers, stage.tensor));
+  Seconds longest = 0;
+  std::vector<Rank> ring;
+  for (std::size_t t = 0; t < static_cast<std::size_t>(stage.tensor); ++t) {
+    ring.clear();
+    for (std::size_t i = t; i < stage.ranks.size(); i += static_cast<std::size_t>(stage.tensor))
+      ring.push_back(stage.ranks[i]);
+    longest = std::max(longest, ring_all_reduce_time(problem.machine(), ring, bytes));
+  }
+  return longest;
+}
+
+/// Returns the orders of a plan's schedule, with stage s on rank s.
+/// @throws contract_error if the schedule has other stages.
+[[nodiscard]] inline Orders plan_orders(const Plan& plan) {
+  const schedule::NamedSchedule& named = schedule::find_schedule(plan.schedule);
+  const int stages = static_cast<int>(plan.stages.size());
+  const auto refuse = [&](const std::string& why) {
+    throw contract_error({"heddle::plan::simulated_step",
+                          text("the schedule '", plan.schedule, "' does not fit the plan"), why,
+                          "use a schedule with one stage on each rank, such as 1f1b"});
+  };
+  if (named.branches) refuse("it is for a model with two branches");
+  Orders orders =
+      named.orders({.ranks = stages, .microbatches = plan.microbatches, .stages_per_rank = 1});
+  if (static_cast<int>(orders.ranks.size()) != stages)
+    refuse(text("it has ", orders.ranks.size(), " ranks for ", stages, " stages"));
+  for (std::size_t r = 0; r < orders.ranks.size(); ++r)
+    for (const Order& order : orders.ranks[r])
+      if (+order.stage != r) refuse(text("it puts stage ", order.stage, " on rank ", r));
+  return orders;
+}
+
+/// The costs of a plan's schedule. Stage s is on rank s.
+struct PlanCosts {
+  using Time = Seconds;
+
+  std::vector<StagePrice> prices;
+  std::vector<Seconds> weights;  ///< by stage: the part of the backward that is for the weights
+
+  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
+    const Action& action = schedule[id];
+    const std::size_t s = +action.stage;
+    switch (action.kind) {
+      case Kind::forward: return prices[s].forward;
+      case Kind::backward: return prices[s].backward;
+      case Kind::backward_input: return prices[s].backward - weights[s];
+      case Kind::backward_weight: return weights[s];
+      case Kind::update: return prices[s].gradient_sum + prices[s].update;
+      default: return 0;
+    }
+  }
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
+    const Queue& queue = schedule[schedule[id].queue];
+    const bool forward = +queue.from < +queue.to;
+    return {forward ? prices[+queue.from].send_forward : prices[+queue.to].send_backward, 0};
+  }
+};
+
+/// Returns the share of each parameter's state that a rank keeps, in bytes for each byte of
+/// weights.
+[[nodiscard]] inline double state_of(const Plan& plan, const PlanStage& stage, double state) {
+  const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
+  double whole = 2;  // weights and gradients
+  if (plan.sharding == "zero2") whole = 1;
+  if (plan.sharding == "zero3") whole = 0;
+  if (plan.sharding != "zero1" && plan.sharding != "zero2" && plan.sharding != "zero3")
+    return state;
+  whole = std::min(whole, state);
+  return whole + (state - whole) / sharers;
+}
+
+/// Returns the most microbatches of a rank between I and W.
+[[nodiscard]] inline std::int64_t most_split(const std::vector<Order>& orders) {
+  std::int64_t now = 0, most = 0;
+  for (const Order& order : orders) {
+    if (order.kind == Kind::backward_input) most = std::max(most, ++now);
+    if (order.kind == Kind::backward_weight) --now;
+  }
+  return most;
+}
+
+/// Returns bytes rounded up.
+[[nodiscard]] inline Bytes whole_bytes(double bytes) {
+  return static_cast<Bytes>(std::ceil(std::min(bytes, 0x1p63)));
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& machine,
+                                       PlanOptions options)
+    : m_profile(&profile), m_machine(&machine), m_options(std::move(options)) {
+  heddle::check(profile);
+  impl::check_options(m_options);
+  const std::vector<int> degrees = impl::common_degrees(profile, machine);
+  for (const int tensor : m_options.tensor_degrees)
+    expects(std::ranges::find(degrees, tensor) != degrees.end(), [&] {
+      std::string measured;
+      for (const int degree : degrees) measured += text(measured.empty() ? "" : ", ", degree);
+      return ErrorInfo{"heddle::plan::PlanProblem",
+                       text("tensor degree ", tensor,
+                            " was not measured for every layer on every device of the machine"),
+                       text("all have ", measured.empty() ? "none" : measured),
+                       "measure it, or leave it out"};
+    });
+  if (m_options.microbatches.empty()) m_options.microbatches = impl::divisors(m_options.batch);
+  if (m_options.tensor_degrees.empty()) m_options.tensor_degrees = degrees;
+}
+
+HEDDLE_INLINE Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,
+                                           double bytes) {
+  if (ranks.size() < 2) return 0;
+  double bandwidth = std::numeric_limits<double>::infinity();
+  Seconds latency = 0;
+  for (const Rank from : ranks)
+    for (const Rank to : ranks) {
+      if (from == to) continue;
+      const Link& link = machine.link(from, to);
+      bandwidth = std::min(bandwidth, link.bandwidth);
+      latency = std::max(latency, link.latency);
+      if (machine.shared().empty()) continue;
+      const Route route = machine.route(from, to, Lane{0});
+      for (const auto* way : {&route.out, &route.in})
+        for (const SharedId id : *way)
+          bandwidth = std::min(bandwidth, machine.shared()[+id].bandwidth);
+    }
+  const auto n = static_cast<double>(ranks.size());
+  return 2 * (n - 1) / n * bytes / bandwidth + 2 * (n - 1) * latency;
+}
+
+HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem) {
+  heddle::check(plan, problem.layers(), problem.machine().ranks());
+  std::vector<StagePrice> prices;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const impl::StageTimes times = impl::stage_times(plan.stages[s], problem);
+    StagePrice& price = prices.emplace_back(
+        StagePrice{.forward = times.slowest.forward,
+                   .backward = times.backward,
+                   .update = times.slowest.update,
+                   .gradient_sum = impl::gradient_sum_time(plan.stages[s], problem)});
+    if (s + 1 == plan.stages.size()) continue;
+    impl::CutTraffic down(problem.machine()), up(problem.machine());
+    impl::each_message(plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {
+      down.add(from, to, bytes);
+      up.add(to, from, bytes);
+    });
+    price.send_forward = down.time();
+    price.send_backward = up.time();
+  }
+  return prices;
+}
+
+HEDDLE_INLINE Seconds simulated_step(const Plan& plan, const PlanProblem& problem) {
+  impl::PlanCosts costs{stage_prices(plan, problem), {}};
+  for (const PlanStage& stage : plan.stages)
+    costs.weights.push_back(impl::stage_times(stage, problem).slowest.backward_weight);
+  return simulate(weave(impl::plan_orders(plan)), costs).makespan();
+}
+
+HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem) {
+  heddle::check(plan, problem.layers(), problem.machine().ranks());
+  const Orders orders = impl::plan_orders(plan);
+  const std::vector<std::int64_t> live = live_activations(orders);
+  const Profile& profile = problem.profile();
+  std::vector<Bytes> memory(static_cast<std::size_t>(problem.machine().ranks()));
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    const double state = impl::state_of(plan, stage, problem.options().state_per_parameter) *
+                         static_cast<double>(profile.parameters(stage.layers, stage.tensor));
+    const auto alive = static_cast<double>(live[s]);
+    const auto saved = static_cast<double>(profile.saved(stage.layers, stage.tensor));
+    const auto input = static_cast<double>(profile.input_of(stage.layers.first));
+    double delta = 0;
+    for (int l = stage.layers.first; l < stage.layers.last; ++l) {
+      const Bytes bytes = profile.layers[static_cast<std::size_t>(l)].delta;
+      delta += std::ceil(static_cast<double>(bytes) / stage.tensor);
+    }
+    const double kept = stage.recompute ? alive * input + (live[s] > 0 ? saved : 0) : alive * saved;
+    const double split = static_cast<double>(impl::most_split(orders.ranks[s])) * delta;
+    const std::size_t degree = stage.ranks.size() / stage.groups();
+    for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
+      const double samples = static_cast<double>(stage.samples[i / degree]) / stage.sequence;
+      memory[+stage.ranks[i]] = impl::whole_bytes(state + (kept + split) * samples);
+    }
+  }
+  return memory;
+}
+
+HEDDLE_INLINE std::optional<MemoryShortage> memory_shortage(const Plan& plan,
+                                                            const PlanProblem& problem) {
+  const std::vector<Bytes> memory = plan_memory(plan, problem);
+  std::optional<MemoryShortage> worst;
+  for (std::size_t r = 0; r < memory.size(); ++r) {
+    const std::vector<Memory>& memories = problem.machine().device(Rank{r}).memories;
+    const Bytes capacity = memories.empty() ? 0 : memories.front().capacity;
+    if (capacity == 0 || memory[r] <= capacity) continue;
+    if (!worst || memory[r] - capacity > worst->needed - worst->capacity)
+      worst = MemoryShortage{Rank{r}, memory[r], capacity};
+  }
+  return worst;
+}
+
+}  // namespace heddle::inline v0::plan

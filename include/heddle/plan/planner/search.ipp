@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of search.hpp, and the list of the library's planners.
+
+#include <algorithm>
+#include <cstddef>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/search.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+/// Returns the line of planners() for a planner with its default options.
+template <Planner P>
+[[nodiscard]] NamedPlanner named_planner(std::string_view about) {
+  return {P::name, about, [](const PlanProblem& problem) { return P{}.search(problem); },
+          [](const Plan& plan, const PlanProblem& problem) { return P{}.formula(plan, problem); }};
+}
+
+/// Returns the names, separated by commas.
+[[nodiscard]] inline std::string listed_planners() {
+  std::string all;
+  for (const NamedPlanner& planner : planners()) all += text(all.empty() ? "" : ", ", planner.name);
+  return all;
+}
+
+/// Returns what a planner finds, with its prices. A plan that does not fit in memory is dropped.
+[[nodiscard]] inline PricedPlan priced_plan(const NamedPlanner& planner,
+                                            const PlanProblem& problem) {
+  PricedPlan priced{.found = planner.search(problem)};
+  FoundPlan& found = priced.found;
+  if (!found.plan) return priced;
+  if (const auto shortage = memory_shortage(*found.plan, problem)) {
+    found.infeasible = text("rank ", shortage->rank, " needs ", shortage->needed, " bytes and has ",
+                            shortage->capacity);
+    found.plan.reset();
+    return priced;
+  }
+  priced.simulated = simulated_step(*found.plan, problem);
+  priced.memory = plan_memory(*found.plan, problem);
+  return priced;
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE std::span<const NamedPlanner> planners() {
+  // A new planner is one line here: impl::named_planner<P>("what it does, and its source").
+  static const std::vector<NamedPlanner> all = {};
+  return all;
+}
+
+HEDDLE_INLINE const NamedPlanner& find_planner(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const NamedPlanner& planner : planners()) {
+    if (planner.name == name) return planner;
+    names.push_back(planner.name);
+  }
+  const std::string meant = heddle::impl::did_you_mean(name, names);
+  throw contract_error(
+      {"heddle::plan::find_planner",
+       text("no planner '", name, "'"),
+       {},
+       text(meant, meant.empty() ? "" : " ", "there are ", impl::listed_planners())});
+}
+
+HEDDLE_INLINE const Plan& PlanSearch::best() const {
+  const PricedPlan* best = nullptr;
+  std::string reasons;
+  for (const PricedPlan& priced : m_plans) {
+    if (!priced.found.plan) {
+      reasons +=
+          text(reasons.empty() ? "" : "; ", priced.found.planner, ": ", priced.found.infeasible);
+    } else if (best == nullptr || priced.simulated < best->simulated) {
+      best = &priced;
+    }
+  }
+  if (best != nullptr) return *best->found.plan;
+  throw infeasible({"heddle::plan::PlanSearch::best", "no planner found a plan",
+                    reasons.empty() ? "no planner was asked" : reasons,
+                    "use more ranks, ranks with more memory, or smaller microbatches"});
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PlanSearch& search) {
+  std::vector<std::vector<std::string>> rows = {
+      {"planner", "formula", "simulated", "memory of the fullest rank", "candidates"}};
+  for (const PricedPlan& priced : search.plans()) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row.push_back(priced.found.planner);
+    if (!priced.found.plan) {
+      row.push_back(text("infeasible: ", priced.found.infeasible));
+      continue;
+    }
+    const Bytes most = priced.memory.empty() ? 0 : std::ranges::max(priced.memory);
+    row.insert(row.end(),
+               {text(priced.found.formula, " s"), text(priced.simulated, " s"),
+                text(static_cast<double>(most) / 1e9, " GB"), text(priced.found.candidates)});
+  }
+  std::vector<std::size_t> width(rows[0].size());
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c + 1 < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    out << (r == 0 ? "" : "\n");
+    for (std::size_t c = 0; c < rows[r].size(); ++c) {
+      out << rows[r][c];
+      if (c + 1 < rows[r].size()) out << std::string(width[c] + 2 - rows[r][c].size(), ' ');
+    }
+  }
+  return out;
+}
+
+HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,
+                                const PlanOptions& options, const std::vector<std::string>& names) {
+  const PlanProblem problem(profile, machine, options);
+  const std::span<const NamedPlanner> all = planners();
+  std::vector<const NamedPlanner*> asked;
+  for (const std::string& name : names) asked.push_back(&find_planner(name));
+  if (names.empty())
+    for (const NamedPlanner& planner : all) asked.push_back(&planner);
+  // In the order of planners(), each once.
+  std::ranges::sort(asked);
+  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  std::vector<PricedPlan> plans;
+  for (const NamedPlanner* planner : asked) plans.push_back(impl::priced_plan(*planner, problem));
+  return PlanSearch(std::move(plans));
+}
+
+}  // namespace heddle::inline v0::plan

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of profile.hpp.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/device.hpp>
+#include <heddle/plan/profile.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// Returns "layer 3 ('attention')".
+[[nodiscard]] inline std::string layer_text(const Profile& profile, int layer) {
+  return text("layer ", layer, " ('", profile.layers[static_cast<std::size_t>(layer)].name, "')");
+}
+
+/// Returns the kinds, degrees and samples of a layer's measurements: "a100 x 2: 1 4 8; ...".
+[[nodiscard]] inline std::string measured_text(const ProfiledLayer& layer) {
+  std::vector<std::pair<std::pair<std::string, int>, std::int64_t>> all;
+  for (const LayerMeasurement& m : layer.measured) all.push_back({{m.device, m.tensor}, m.samples});
+  std::ranges::sort(all);
+  std::string result;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i == 0 || all[i].first != all[i - 1].first)
+      result += text(i == 0 ? "" : "; ", all[i].first.first, ", tensor degree ",
+                     all[i].first.second, ", samples");
+    result += text(' ', all[i].second);
+  }
+  return result;
+}
+
+inline void expect_layer(const Profile& profile, int layer, const char* where) {
+  expects(layer >= 0 && static_cast<std::size_t>(layer) < profile.layers.size(), [&] {
+    return ErrorInfo{where, "no such layer", text("layer ", layer, " of ", profile.layers.size())};
+  });
+}
+
+inline void expect_range(const Profile& profile, LayerRange range, const char* where) {
+  expects(range.first >= 0 && range.first <= range.last &&
+              static_cast<std::size_t>(range.last) <= profile.layers.size(),
+          [&] {
+            return ErrorInfo{
+                where, "no such layers",
+                text("layers ", range.first, " to ", range.last, " of ", profile.layers.size())};
+          });
+}
+
+/// Returns whether a layer was measured on this kind of device.
+[[nodiscard]] inline bool measured_on(const ProfiledLayer& layer, std::string_view device) {
+  return std::ranges::find(layer.measured, device, &LayerMeasurement::device) !=
+         layer.measured.end();
+}
+
+/// Returns the kind of device whose measurements of `layer` stand for `device`, or "".
+[[nodiscard]] inline std::string_view kind_for(const Profile& profile, const ProfiledLayer& layer,
+                                               std::string_view device) {
+  if (measured_on(layer, device)) return device;
+  if (!profile.reference.empty() && measured_on(layer, profile.reference)) return profile.reference;
+  return {};
+}
+
+/// Returns the value at `x` on the line through (x0, y0) and (x1, y1), but not below 0. It is
+/// exactly y0 at x0.
+[[nodiscard]] inline double on_line(double x, double x0, double y0, double x1, double y1) {
+  return std::max(0.0, y0 + (y1 - y0) * ((x - x0) / (x1 - x0)));
+}
+
+/// Returns the times for `samples` samples by the measurements of one kind and degree. At least one
+/// exists.
+[[nodiscard]] inline LayerTimes times_between(const ProfiledLayer& layer, std::string_view kind,
+                                              int tensor, double samples) {
+  // The two nearest measurements at or below `samples`, and the two nearest above.
+  const LayerMeasurement* below[2] = {nullptr, nullptr};
+  const LayerMeasurement* above[2] = {nullptr, nullptr};
+  const LayerMeasurement* least = nullptr;
+  for (const LayerMeasurement& m : layer.measured) {
+    if (m.tensor != tensor || m.device != kind) continue;
+    if (least == nullptr || m.samples < least->samples) least = &m;
+    const bool under = static_cast<double>(m.samples) <= samples;
+    const LayerMeasurement** nearest = under ? below : above;
+    const auto nearer = [&](const LayerMeasurement* other) {
+      return other == nullptr || (under ? m.samples > other->samples : m.samples < other->samples);
+    };
+    if (nearer(nearest[0])) {
+      nearest[1] = std::exchange(nearest[0], &m);
+    } else if (nearer(nearest[1]) && m.samples != nearest[0]->samples) {
+      nearest[1] = &m;
+    }
+  }
+  const LayerMeasurement* near = below[0] != nullptr ? below[0] : above[0];
+  const LayerMeasurement* far = below[0] == nullptr   ? above[1]
+                                : above[0] != nullptr ? above[0]
+                                                      : below[1];
+  const auto at = [&](Seconds LayerTimes::*time) {
+    const auto near_samples = static_cast<double>(near->samples);
+    if (far == nullptr) return near->times.*time * (samples / near_samples);
+    return on_line(samples, near_samples, near->times.*time, static_cast<double>(far->samples),
+                   far->times.*time);
+  };
+  if (samples <= 0) return {.update = least->times.update};
+  return {.forward = at(&LayerTimes::forward),
+          .backward_input = at(&LayerTimes::backward_input),
+          .backward_weight = at(&LayerTimes::backward_weight),
+          .update = least->times.update};
+}
+
+/// Returns a layer's share of `bytes`, rounded up.
+[[nodiscard]] inline Bytes share_of(Bytes bytes, int tensor) {
+  const auto ranks = static_cast<Bytes>(tensor);
+  return bytes / ranks + (bytes % ranks != 0);
+}
+
+[[nodiscard]] inline Bytes sum_of(const Profile& profile, LayerRange range, int tensor,
+                                  Bytes ProfiledLayer::*bytes, const char* where) {
+  expect_range(profile, range, where);
+  expects(tensor >= 1, [&] {
+    return ErrorInfo{where, "a tensor degree is at least 1", text("tensor = ", tensor)};
+  });
+  Bytes sum = 0;
+  for (int l = range.first; l < range.last; ++l)
+    sum += share_of(profile.layers[static_cast<std::size_t>(l)].*bytes, tensor);
+  return sum;
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE LayerTimes Profile::times(int layer, const Device& device, int tensor,
+                                        double samples) const {
+  constexpr const char* where = "heddle::Profile::times";
+  impl::expect_layer(*this, layer, where);
+  const ProfiledLayer& profiled = layers[static_cast<std::size_t>(layer)];
+  const std::string_view kind = impl::kind_for(*this, profiled, device.name);
+  expects(!kind.empty(), [&] {
+    return ErrorInfo{where, text("the device '", device.name, "' was not measured"),
+                     text(impl::layer_text(*this, layer), " has ", impl::measured_text(profiled)),
+                     "measure it, or set Profile::reference to a kind that was"};
+  });
+  expects(std::ranges::any_of(
+              profiled.measured,
+              [&](const LayerMeasurement& m) { return m.tensor == tensor && m.device == kind; }),
+          [&] {
+            return ErrorInfo{
+                where, text("tensor degree ", tensor, " was not measured on '", kind, "'"),
+                text(impl::layer_text(*this, layer), " has ", impl::measured_text(profiled)),
+                "use a degree that was measured"};
+          });
+  LayerTimes times = impl::times_between(profiled, kind, tensor, samples);
+  if (kind != device.name)
+    for (const auto time : {&LayerTimes::forward, &LayerTimes::backward_input,
+                            &LayerTimes::backward_weight, &LayerTimes::update})
+      times.*time /= device.speed;
+  return times;
+}
+
+HEDDLE_INLINE LayerTimes Profile::times(LayerRange range, const Device& device, int tensor,
+                                        double samples) const {
+  impl::expect_range(*this, range, "heddle::Profile::times");
+  LayerTimes sum;
+  for (int l = range.first; l < range.last; ++l) sum += times(l, device, tensor, samples);
+  return sum;
+}
+
+HEDDLE_INLINE Bytes Profile::parameters(LayerRange range, int tensor) const {
+  return impl::sum_of(*this, range, tensor, &ProfiledLayer::parameters,
+                      "heddle::Profile::parameters");
+}
+
+HEDDLE_INLINE Bytes Profile::saved(LayerRange range, int tensor) const {
+  return impl::sum_of(*this, range, tensor, &ProfiledLayer::saved, "heddle::Profile::saved");
+}
+
+HEDDLE_INLINE Bytes Profile::input_of(int layer) const {
+  impl::expect_layer(*this, layer, "heddle::Profile::input_of");
+  return layer == 0 ? input : layers[static_cast<std::size_t>(layer) - 1].output;
+}
+
+HEDDLE_INLINE std::vector<int> Profile::tensor_degrees(const Device& device) const {
+  std::vector<int> common;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::string_view kind = impl::kind_for(*this, layers[l], device.name);
+    std::vector<int> degrees, both;
+    for (const LayerMeasurement& m : layers[l].measured)
+      if (!kind.empty() && m.device == kind) degrees.push_back(m.tensor);
+    std::ranges::sort(degrees);
+    degrees.erase(std::unique(degrees.begin(), degrees.end()), degrees.end());
+    if (l == 0)
+      both = degrees;
+    else
+      std::ranges::set_intersection(common, degrees, std::back_inserter(both));
+    common = std::move(both);
+  }
+  return common;
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Profile& profile) {
+  const LayerRange all{0, static_cast<int>(profile.layers.size())};
+  out << (profile.model.empty() ? "a model" : profile.model) << ": " << profile.layers.size()
+      << (profile.layers.size() == 1 ? " layer, " : " layers, ") << profile.parameters(all)
+      << " bytes of parameters, input of " << profile.input << " bytes a sample";
+  if (!profile.reference.empty()) out << ", other devices relative to " << profile.reference;
+  // Equal neighbours have one line.
+  const auto equal = [](const ProfiledLayer& a, ProfiledLayer b) {
+    b.name = a.name;
+    return a == b;
+  };
+  for (std::size_t begin = 0; begin < profile.layers.size();) {
+    const ProfiledLayer& layer = profile.layers[begin];
+    std::size_t end = begin + 1;
+    while (end < profile.layers.size() && equal(layer, profile.layers[end])) ++end;
+    out << '\n' << (end - begin == 1 ? "layer " : "layers ") << begin;
+    if (end - begin != 1) out << '-' << end - 1;
+    if (!layer.name.empty()) out << " (" << layer.name << (end - begin == 1 ? ")" : ", ...)");
+    out << ": parameters " << layer.parameters << ", output " << layer.output << ", saved "
+        << layer.saved << ", delta " << layer.delta << "; measured on "
+        << impl::measured_text(layer);
+    begin = end;
+  }
+  return out;
+}
+
+HEDDLE_INLINE void check(const Profile& profile) {
+  constexpr const char* where = "heddle::check(Profile)";
+  expects(!profile.layers.empty(), [&] {
+    return ErrorInfo{where, "a profile has at least one layer", text("'", profile.model, "': 0")};
+  });
+  for (int l = 0; l < static_cast<int>(profile.layers.size()); ++l) {
+    const ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(l)];
+    expects(!layer.measured.empty(), [&] {
+      return ErrorInfo{where, "every layer must be measured",
+                       text(impl::layer_text(profile, l), " has no measurement"),
+                       "measure it, or merge it with a neighbour"};
+    });
+    expects(profile.reference.empty() || impl::measured_on(layer, profile.reference), [&] {
+      return ErrorInfo{where, "every layer must be measured on the device of reference",
+                       text(impl::layer_text(profile, l), " was not on '", profile.reference,
+                            "'; it has ", impl::measured_text(layer))};
+    });
+    for (std::size_t i = 0; i < layer.measured.size(); ++i) {
+      const LayerMeasurement& m = layer.measured[i];
+      const auto of = [&] {
+        return text(impl::layer_text(profile, l), ", measurement ", i, " on '", m.device,
+                    "' (tensor degree ", m.tensor, ", ", m.samples, " samples): ");
+      };
+      expects(!m.device.empty() && m.tensor >= 1 && m.samples >= 1, [&] {
+        return ErrorInfo{
+            where, "a measurement needs a device, a degree of at least 1 and a sample",
+            impl::layer_text(profile, l) + text(", measurement ", i, ": device '", m.device,
+                                                "', tensor ", m.tensor, ", samples ", m.samples)};
+      });
+      for (const auto& [name, time] : {std::pair{"forward", m.times.forward},
+                                       {"backward_input", m.times.backward_input},
+                                       {"backward_weight", m.times.backward_weight},
+                                       {"update", m.times.update}})
+        expects(std::isfinite(time) && time >= 0, [&] {
+          return ErrorInfo{where, "a time must be finite and at least 0",
+                           text(of(), name, ' ', time, " s"), "measure it again"};
+        });
+      expects(m.times.forward > 0, [&] {
+        return ErrorInfo{where, "a forward takes time", text(of(), "forward 0 s"),
+                         "measure more samples, or merge the layer with a neighbour"};
+      });
+      for (std::size_t j = 0; j < i; ++j) {
+        const LayerMeasurement& other = layer.measured[j];
+        expects(other.samples != m.samples || other.tensor != m.tensor || other.device != m.device,
+                [&] {
+                  return ErrorInfo{where, "a measurement appears twice",
+                                   text(of(), "also measurement ", j), "keep one of them"};
+                });
+      }
+    }
+  }
+}
+
+}  // namespace heddle::inline v0

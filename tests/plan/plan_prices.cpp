@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Checks the prices of plans by numbers computed by hand and by closed forms: all-reduces, messages
+// between unequal groups, the simulated step of 1F1B, GPipe and ZB-H1, and the memory of ranks.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/plan_problem.hpp>
+
+#include "support/complaint.hpp"
+
+namespace test_plan_prices {
+
+namespace hd = heddle;
+namespace hp = heddle::plan;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+using hd::test::message_of;
+
+namespace {
+
+constexpr hd::Link free_link{};
+constexpr hd::Link slow{0.5, 100};  // half a second, 100 B/s
+
+/// Equal layers: F 1, I 2, W 1 a sample, update 0.25; 100 bytes between layers.
+hd::Profile profile_of(int layers) {
+  const hd::ProfiledLayer layer{
+      .output = 100,
+      .saved = 40,
+      .delta = 10,
+      .parameters = 200,
+      .measured = {{"gpu", 1, 1, {1, 2, 1, 0.25}}, {"gpu", 2, 1, {0.5, 1, 0.5, 0.125}}}};
+  return {.model = "equal",
+          .input = 60,
+          .layers = std::vector<hd::ProfiledLayer>(static_cast<std::size_t>(layers), layer),
+          .reference = "gpu"};
+}
+
+hd::PlanStage stage(int first, int last, std::vector<hd::Rank> ranks,
+                    std::vector<std::int64_t> samples) {
+  return {.layers = {first, last}, .ranks = std::move(ranks), .samples = std::move(samples)};
+}
+
+/// One layer and one rank a stage, a sample a microbatch.
+hd::Plan pipeline(int stages, int microbatches, const std::string& schedule = "1f1b") {
+  hd::Plan plan{.microbatches = microbatches, .schedule = schedule};
+  for (int s = 0; s < stages; ++s) plan.stages.push_back(stage(s, s + 1, {hd::Rank{s}}, {1}));
+  return plan;
+}
+
+/// The time of the messages of the only cut of a plan.
+double cut_time(const hd::Profile& profile, const hd::Machine& machine, const hd::Plan& plan) {
+  const hp::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+  const std::vector<hp::StagePrice> prices = hp::stage_prices(plan, problem);
+  REQUIRE(prices.size() == 2);
+  CHECK(prices[1].send_forward == 0);
+  CHECK(prices[1].send_backward == 0);
+  CHECK(prices[0].send_forward == prices[0].send_backward);
+  return prices[0].send_forward;
+}
+
+}  // namespace
+
+TEST_CASE("a ring takes the least bandwidth and the greatest latency of its ranks") {
+  hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
+  const std::vector<hd::Rank> all{0, 1, 2, 3}, three{0, 1, 2}, one{2}, others{0, 1, 3};
+  CHECK(hp::ring_all_reduce_time(machine, all, 400) == 6 + 3);
+  CHECK(hp::ring_all_reduce_time(machine, one, 400) == 0);
+  CHECK(hp::ring_all_reduce_time(machine, {}, 400) == 0);
+  machine.set_link(2, 1, {1, 50});
+  CHECK(hp::ring_all_reduce_time(machine, three, 300) == 8 + 4);
+  CHECK(hp::ring_all_reduce_time(machine, others, 300) == 4 + 2);
+  // Nodes of two ranks with one port of 10 B/s: only rings in one node avoid it.
+  const hd::Machine nodes =
+      hd::Machine::hierarchical(std::vector<hd::Device>(4, {"gpu"}),
+                                {{.name = "node", .ranks = 2, .link = {0, 100}, .ports = {10, 20}},
+                                 {.name = "all", .ranks = 4, .link = {0, 100}}});
+  CHECK(hp::ring_all_reduce_time(nodes, std::vector<hd::Rank>{2, 3}, 100) == 1);
+  CHECK(hp::ring_all_reduce_time(nodes, std::vector<hd::Rank>{1, 2}, 100) == 10);
+}
+
+TEST_CASE("a stage takes the times of its slowest rank") {
+  const std::vector<hd::Device> devices{{"gpu"}, {"old", 0.25}, {"gpu"}, {"gpu"}};
+  const hd::Profile profile = profile_of(4);
+  const hd::Machine machine = hd::Machine::from_links(devices, std::vector<hd::Link>(16, slow));
+  hd::Plan plan{.stages = {stage(0, 3, {0, 1}, {6, 2}), stage(3, 4, {2, 3}, {5, 3})}};
+  const hp::PlanProblem problem(profile, machine, {.batch = 8});
+  auto prices = hp::stage_prices(plan, problem);
+  // Rank 0: 3 layers of 6 samples, rank 1: 3 layers of 2 samples at a quarter of the speed.
+  CHECK(prices[0].forward == 3 * 2 * 4);
+  CHECK(prices[0].backward == 3 * 2 * 4 * 3);
+  CHECK(prices[0].update == 3 * 0.25 * 4);
+  CHECK(prices[1].forward == 5);
+  // 600 and 200 bytes over rings of two: bytes / bandwidth + 2 latencies.
+  CHECK(prices[0].gradient_sum == 6 + 1);
+  CHECK(prices[1].gradient_sum == 2 + 1);
+  plan.stages[1].recompute = true;
+  CHECK(hp::stage_prices(plan, problem)[1].backward == 5 * 4);
+  // Tensor degree 2: the measured times of that degree, half the weights, no sum of one group.
+  plan.stages[1] = stage(3, 4, {2, 3}, {8});
+  plan.stages[1].tensor = 2;
+  prices = hp::stage_prices(plan, problem);
+  CHECK(prices[1].forward == 4);
+  CHECK(prices[1].gradient_sum == 0);
+  // Sequence degree 2: half of the samples' time each, and a sum over both.
+  plan.stages[1].tensor = 1;
+  plan.stages[1].sequence = 2;
+  prices = hp::stage_prices(plan, problem);
+  CHECK(prices[1].forward == 4);
+  CHECK(prices[1].backward == 12);
+  CHECK(prices[1].gradient_sum == 2 + 1);
+}
+
+TEST_CASE("messages join ranks whose samples overlap") {
+  const hd::Profile profile = profile_of(2);
+  const hd::Machine machine = hd::Machine::uniform(6, {"gpu"}, slow);
+  const auto cut = [&](const hd::PlanStage& a, const hd::PlanStage& b) {
+    return cut_time(profile, machine, {.stages = {a, b}});
+  };
+  CHECK(cut(stage(0, 1, {0}, {8}), stage(1, 2, {1}, {8})) == 8.5);
+  // The only receiver gets all 8 samples; the only sender sends all.
+  CHECK(cut(stage(0, 1, {0, 1, 2}, {3, 3, 2}), stage(1, 2, {3}, {8})) == 8.5);
+  CHECK(cut(stage(0, 1, {0}, {8}), stage(1, 2, {1, 2}, {4, 4})) == 8.5);
+  // Equal ranges: the larger one.
+  CHECK(cut(stage(0, 1, {0, 1}, {5, 3}), stage(1, 2, {2, 3}, {5, 3})) == 5.5);
+  // 5:3 to 3:5 are messages of 3, 2 and 3 samples; two ranks have two of them.
+  CHECK(cut(stage(0, 1, {0, 1}, {5, 3}), stage(1, 2, {2, 3}, {3, 5})) == 5.5);
+  // A group of 2 ranks to a group of 2, and to two groups of one.
+  hd::PlanStage pair = stage(0, 1, {0, 1}, {8});
+  pair.tensor = 2;
+  hd::PlanStage next = stage(1, 2, {2, 3}, {8});
+  next.tensor = 2;
+  CHECK(cut(pair, next) == 4.5);
+  CHECK(cut(pair, stage(1, 2, {2, 3}, {4, 4})) == 4.5);
+  CHECK(cut(pair, stage(1, 2, {2, 3}, {6, 2})) == 6.5);
+  // A sample in halves to thirds: messages of 34, 17, 17 and 34 bytes.
+  pair.samples = {1};
+  hd::PlanStage triple = stage(1, 2, {2, 3, 4}, {1});
+  triple.sequence = 3;
+  CHECK(cut(pair, triple) == (34 + 17) / 100.0 + 0.5);
+}
+
+TEST_CASE("casts change the bytes of messages, ports and lines are shared") {
+  const hd::Profile profile = profile_of(2);
+  hd::Plan plan{.stages = {stage(0, 1, {0}, {8}), stage(1, 2, {2}, {8})}};
+  hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
+  // 800 bytes are 200 floats: 200 bytes and 4 scales, or 400 bytes.
+  plan.casts = {hd::Codec{.type = hd::Scalar::i8, .block = 64}};
+  CHECK(cut_time(profile, machine, plan) == 2.04 + 0.5);
+  plan.casts = {hd::Codec{.type = hd::Scalar::f16}};
+  CHECK(cut_time(profile, machine, plan) == 4.5);
+  plan.casts.clear();
+  // Two senders and two receivers over a line of 20 B/s for all: 800 bytes in 40 s.
+  plan.stages = {stage(0, 1, {0, 1}, {4, 4}), stage(1, 2, {2, 3}, {4, 4})};
+  CHECK(cut_time(profile, machine, plan) == 4.5);
+  machine.share("line", 20, {{0, 2}, {1, 3}, {2, 0}, {3, 1}});
+  CHECK(cut_time(profile, machine, plan) == 40.5);
+  // Ports of nodes: out of 50 B/s, into 25 B/s.
+  const hd::Machine nodes =
+      hd::Machine::hierarchical(std::vector<hd::Device>(4, {"gpu"}),
+                                {{.name = "node", .ranks = 2, .link = slow, .ports = {50, 25}},
+                                 {.name = "all", .ranks = 4, .link = slow}});
+  CHECK(cut_time(profile, nodes, plan) == 32.5);
+}
+
+TEST_CASE("the simulated step of equal stages has the closed form of its schedule") {
+  for (int stages = 1; stages <= 5; ++stages)
+    for (int microbatches = 1; microbatches <= 7; ++microbatches) {
+      const hd::Profile profile = profile_of(stages);
+      const hd::Machine machine = hd::Machine::uniform(stages, {"gpu"}, free_link);
+      const hp::PlanProblem problem(profile, machine, {.batch = microbatches});
+      const double slots = microbatches - 1 + stages;
+      // F 1, B 3, and the update behind the last backward.
+      CHECK(hp::simulated_step(pipeline(stages, microbatches), problem) == slots * 4 + 0.25);
+      CHECK(hp::simulated_step(pipeline(stages, microbatches, "gpipe"), problem) ==
+            slots * 4 + 0.25);
+      hd::Plan recompute = pipeline(stages, microbatches);
+      for (hd::PlanStage& each : recompute.stages) each.recompute = true;
+      CHECK(hp::simulated_step(recompute, problem) == slots * 5 + 0.25);
+    }
+}
+
+TEST_CASE("a microbatch alone takes the sum of all stages and messages") {
+  const hd::Profile profile = profile_of(3);
+  const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
+  const hp::PlanProblem problem(profile, machine, {.batch = 4});
+  // Stage 0 has 2 samples a rank, its sum takes 2 + 1; stage 1 has two layers of 4 samples.
+  // Messages of 400 bytes take 4.5.
+  const hd::Plan plan{.stages = {stage(0, 1, {0, 1}, {2, 2}), stage(1, 3, {2}, {4})}};
+  CHECK(hp::simulated_step(plan, problem) == 2 + 4.5 + 8 + 24 + 4.5 + 6 + (2 + 1) + 0.25);
+  // ZB-H1 splits: I of stage 0 needs I of stage 1 only, W comes last: F F I I W.
+  const hd::Machine fast = hd::Machine::uniform(4, {"gpu"}, free_link);
+  const hp::PlanProblem free(profile, fast, {.batch = 1});
+  CHECK(hp::simulated_step(pipeline(3, 1, "zb-h1"), free) == 3 * 1 + 3 * 2 + 1 + 0.25);
+}
+
+TEST_CASE("schedules with other stages than the plan are rejected by name") {
+  const hd::Profile profile = profile_of(4);
+  const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, free_link);
+  const hp::PlanProblem problem(profile, machine, {.batch = 4});
+  for (const char* schedule : {"zb-v", "dualpipe", "chimera", "flexpipe"})
+    CHECK_THAT(message_of<hd::contract_error>(
+                   [&] { (void)hp::simulated_step(pipeline(4, 8, schedule), problem); }),
+               ContainsSubstring(schedule) && ContainsSubstring("use a schedule with one stage"));
+  CHECK_THAT(message_of<hd::contract_error>(
+                 [&] { (void)hp::simulated_step(pipeline(4, 4, "1f1f"), problem); }),
+             ContainsSubstring("did you mean '1f1b'?"));
+  CHECK_THROWS_AS(hp::stage_prices(pipeline(3, 4), problem), hd::contract_error);
+}
+
+TEST_CASE("a rank needs its state and what its live microbatches save") {
+  const hd::Profile profile = profile_of(5);
+  const hd::Machine machine = hd::Machine::uniform(5, {"gpu"}, free_link);
+  const hp::PlanProblem problem(profile, machine, {.batch = 32, .state_per_parameter = 4});
+  hd::Plan plan{.stages = {stage(0, 3, {0, 1}, {6, 2}), stage(3, 5, {2}, {8})}, .microbatches = 4};
+  using List = std::vector<hd::Bytes>;
+  // 1F1B: 2 live microbatches on stage 0, one on stage 1. State: 4 x 200 a layer.
+  CHECK(hp::plan_memory(plan, problem) ==
+        List{2400 + 2 * 6 * 120, 2400 + 2 * 2 * 120, 1600 + 8 * 80, 0, 0});
+  plan.schedule = "gpipe";
+  CHECK(hp::plan_memory(plan, problem)[2] == 1600 + 4 * 8 * 80);
+  plan.schedule = "1f1b";
+  plan.stages[0].recompute = true;  // inputs of 60 bytes a sample, and one microbatch whole
+  CHECK(hp::plan_memory(plan, problem) ==
+        List{2400 + 6 * (2 * 60 + 120), 2400 + 2 * (2 * 60 + 120), 1600 + 8 * 80, 0, 0});
+  plan.stages[0].recompute = false;
+  // The halves of the optimiser's 2 x 200 bytes, of the gradients, of the weights.
+  plan.sharding = "zero1";
+  CHECK(hp::plan_memory(plan, problem)[1] == 600 * 3 + 2 * 2 * 120);
+  plan.sharding = "zero2";
+  CHECK(hp::plan_memory(plan, problem)[1] == 300 * 5 + 2 * 2 * 120);
+  plan.sharding = "zero3";
+  CHECK(hp::plan_memory(plan, problem) ==
+        List{1200 + 2 * 6 * 120, 1200 + 2 * 2 * 120, 1600 + 8 * 80, 0, 0});
+  plan.sharding = "";
+  // Tensor degree 2: half of the state and of what is saved.
+  plan.stages[1] = stage(3, 5, {2, 4}, {8});
+  plan.stages[1].tensor = 2;
+  CHECK(hp::plan_memory(plan, problem)[4] == 800 + 8 * 40);
+  // A split backward keeps the delta of at least one microbatch.
+  const hd::Plan split = pipeline(5, 32, "zb-h1");
+  CHECK(hp::plan_memory(split, problem)[4] >= 800 + 40 + 10);
+}
+
+TEST_CASE("the rank that lacks most memory is named") {
+  const hd::Profile profile = profile_of(3);
+  const auto with = [](hd::Bytes bytes) {
+    return hd::Device{.name = "gpu", .memories = {{.name = "HBM", .capacity = bytes}}};
+  };
+  const hd::Plan plan = pipeline(3, 8);
+  // 1F1B: 800 + 40 x (3, 2, 1).
+  const auto shortage = [&](hd::Bytes a, hd::Bytes b, hd::Bytes c) {
+    const hd::Machine machine =
+        hd::Machine::from_links({with(a), with(b), with(c)}, std::vector<hd::Link>(9, slow));
+    return hp::memory_shortage(plan, hp::PlanProblem(profile, machine, {.batch = 8}));
+  };
+  CHECK_FALSE(shortage(920, 880, 840));
+  CHECK_FALSE(shortage(0, 0, 840));
+  const auto last = shortage(919, 880, 838);
+  REQUIRE(last);
+  CHECK(last->rank == hd::Rank{2});
+  CHECK(last->needed == 840);
+  CHECK(last->capacity == 838);
+  CHECK(shortage(919, 880, 839)->rank == hd::Rank{0});
+}
+
+TEST_CASE("a problem fills in what is left open, and rejects what cannot be") {
+  hd::Profile profile = profile_of(3);
+  const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, free_link);
+  const hp::PlanProblem problem(profile, machine, {.batch = 12});
+  CHECK(problem.options().microbatches == std::vector{1, 2, 3, 4, 6, 12});
+  CHECK(problem.options().tensor_degrees == std::vector{1, 2});
+  CHECK(problem.layers() == 3);
+  CHECK(&problem.machine() == &machine);
+  const auto error = [&](const hp::PlanOptions& options) {
+    return message_of<hd::contract_error>([&] { hp::PlanProblem(profile, machine, options); });
+  };
+  CHECK_THAT(error({.batch = 0}), ContainsSubstring("batch = 0"));
+  CHECK_THAT(error({.batch = 12, .microbatches = {3, 5}}),
+             ContainsSubstring("microbatches = 5, batch = 12"));
+  CHECK_THAT(error({.batch = 12, .tensor_degrees = {1, 4}}),
+             ContainsSubstring("tensor degree 4 was not measured") && ContainsSubstring("1, 2"));
+  CHECK_THAT(error({.batch = 12, .tensor_degrees = {0}}), ContainsSubstring("tensor degree 0"));
+  CHECK_THAT(error({.batch = 12, .schedule = "gpip"}), ContainsSubstring("did you mean 'gpipe'?"));
+  CHECK_THAT(error({.state_per_parameter = -1}), ContainsSubstring("state_per_parameter = -1"));
+  CHECK_THAT(error({.codecs = {hd::Codec{.type = hd::Scalar::byte}}}),
+             ContainsSubstring("bytes have no values"));
+  profile.reference = "";
+  const hd::Machine other = hd::Machine::uniform(2, {"tpu"}, free_link);
+  CHECK_THAT(message_of<hd::contract_error>([&] { hp::PlanProblem(profile, other, {}); }),
+             ContainsSubstring("the device 'tpu' was not measured"));
+  profile.layers[1].measured[0].times.forward = -1;
+  CHECK_THAT(error({}), ContainsSubstring("layer 1") && ContainsSubstring("forward -1 s"));
+}
+
+}  // namespace test_plan_prices
