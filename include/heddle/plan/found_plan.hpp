@@ -19,11 +19,11 @@ namespace heddle::inline v0::plan {
 
 /// The result of one planner.
 struct FoundPlan {
-  std::string planner;          ///< the planner's name
-  std::optional<Plan> plan;     ///< the plan, or nothing if it is infeasible
-  Seconds formula = 0;          ///< the time of a step by the planner's own formula
-  std::size_t candidates = 0;   ///< plans, or parts of plans, that the planner priced
-  std::string infeasible = {};  ///< why there is no plan: which rank lacks how many bytes
+  std::string planner = {};       ///< the planner's name
+  std::optional<Plan> plan = {};  ///< the plan, or nothing if it is infeasible
+  Seconds formula = 0;            ///< the time of a step by the planner's own formula
+  std::size_t candidates = 0;     ///< plans, or parts of plans, that the planner priced
+  std::string infeasible = {};    ///< why there is no plan: which rank lacks how many bytes
 };
 
 /// A type that finds plans. `search` returns the best plan by its own formula; `formula` prices any

@@ -40,7 +40,7 @@ struct NamedPlanner {
 
 /// A line of a PlanSearch: what a planner found, and its prices by the simulator.
 struct PricedPlan {
-  FoundPlan found;                 ///< what the planner found
+  FoundPlan found = {};            ///< what the planner found
   Seconds simulated = 0;           ///< simulated_step() of the plan
   std::vector<Bytes> memory = {};  ///< plan_memory() of the plan, by rank
 };
