@@ -6,6 +6,7 @@
 /// Includes all of machine/: devices, links and shared resources, as data.
 
 #include <heddle/machine/device.hpp>
+#include <heddle/machine/join.hpp>
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>

@@ -7,6 +7,8 @@
 
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/machine/link.hpp>
@@ -26,13 +28,16 @@ struct Ports {
 };
 
 /// A level of the machine's hierarchy: consecutive groups of `ranks` ranks. The last group may be
-/// smaller. The groups of one level lie in the groups of the next level. A level with groups of one
-/// rank describes the rank itself: the link of moves within it, and its own ports.
+/// smaller; see Machine::hierarchical() for groups of other sizes. The groups of one level lie in
+/// the groups of the next level. A level with groups of one rank describes the rank itself: the
+/// link of moves within it, and its own ports.
 struct Level {
   std::string name;  ///< name of a group: "node"
-  int ranks = 1;     ///< ranks in a group
+  int ranks = 1;     ///< ranks in a group; of unequal groups, in the largest one
   Link link = {};    ///< between two ranks whose smallest common group is of this level
   Ports ports = {};  ///< ports of every group
+
+  friend bool operator==(const Level&, const Level&) = default;
 };
 
 /// A shared resource that messages of several queues pass one at a time, in order of arrival.
@@ -44,6 +49,17 @@ struct Shared {
   [[nodiscard]] Seconds occupancy(Bytes bytes) const noexcept {
     return static_cast<double>(bytes) / bandwidth;
   }
+
+  friend bool operator==(const Shared&, const Shared&) = default;
+};
+
+/// A resource that all messages between certain ordered pairs of ranks share, such as the line
+/// between two sites. See Machine::share().
+struct SharedLine {
+  Shared shared;                             ///< the resource
+  std::vector<std::pair<Rank, Rank>> pairs;  ///< (from, to), in ascending order
+
+  friend bool operator==(const SharedLine&, const SharedLine&) = default;
 };
 
 /// The position of a Shared in Machine::shared().

@@ -6,6 +6,7 @@
 /// Machine: the devices and links on which a Schedule is simulated, as data.
 
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <span>
 #include <string>
@@ -42,11 +43,13 @@ class Machine {
   [[nodiscard]] static Machine uniform(int ranks, Device device, Link link);
 
   /// Returns a machine of nested groups: `levels` from the smallest groups to the one that holds
-  /// all ranks. set_ports() changes the ports of one group, set_link() the link of one pair of
-  /// ranks.
+  /// all ranks. `sizes[l]` are the ranks in each group of level l, in order, if its groups are
+  /// unequal; then Level::ranks does not matter. set_ports() changes the ports of one group,
+  /// set_link() the link of one pair of ranks.
   /// @throws contract_error if the groups do not nest or do not hold all ranks, or if a link or
   ///         ports are invalid.
-  [[nodiscard]] static Machine hierarchical(std::vector<Device> devices, std::vector<Level> levels);
+  [[nodiscard]] static Machine hierarchical(std::vector<Device> devices, std::vector<Level> levels,
+                                            const std::vector<std::vector<int>>& sizes = {});
 
   /// Returns a machine with a link of its own for every ordered pair of ranks, such as measured
   /// ones: `links[from * ranks + to]`. The link of a rank to itself is used by moves within it.
@@ -68,9 +71,22 @@ class Machine {
   [[nodiscard]] std::span<const Level> levels() const noexcept { return m_levels; }
   /// The group of level `level` that holds `rank`.
   [[nodiscard]] std::size_t group(std::size_t level, Rank rank) const noexcept {
+    if (!m_group_of.empty() && !m_group_of[level].empty()) return m_group_of[level][+rank];
     const auto ranks = static_cast<std::size_t>(m_levels[level].ranks);
     return ranks == 1 ? +rank : +rank / ranks;  // because the division dominates the cost of link()
   }
+  /// The number of groups of a level.
+  [[nodiscard]] std::size_t groups(std::size_t level) const noexcept {
+    return m_ports[level].size();
+  }
+  /// Whether the groups of a level have sizes of their own, see hierarchical().
+  [[nodiscard]] bool unequal(std::size_t level) const noexcept {
+    return !m_group_of.empty() && !m_group_of[level].empty();
+  }
+  /// The links of all ordered pairs, as in from_links(), or none if those of the levels apply.
+  [[nodiscard]] std::span<const Link> links() const noexcept { return m_links; }
+  /// The lines that share() has added.
+  [[nodiscard]] std::span<const SharedLine> lines() const noexcept { return m_lines; }
   /// The ports of a group of a level.
   [[nodiscard]] const Ports& ports(std::size_t level, std::size_t group) const noexcept {
     return m_ports[level][group];
@@ -96,14 +112,12 @@ class Machine {
   /// The shared resources that a message of this queue passes.
   [[nodiscard]] Route route(Rank from, Rank to, Lane lane) const;
 
+  /// Whether both have equal devices, levels, links, ports and lines.
+  friend bool operator==(const Machine& a, const Machine& b);
   /// Prints a uniform machine in one line, any other machine with one line for each level.
   friend std::ostream& operator<<(std::ostream& out, const Machine& machine);
 
  private:
-  struct Line {
-    Shared shared;
-    std::vector<std::pair<Rank, Rank>> pairs;
-  };
   /// Consecutive SharedIds of the ports in one direction. `count` is 0 if they have no limit.
   struct Numbers {
     std::size_t first = 0;
@@ -124,6 +138,9 @@ class Machine {
   static void check_bandwidth(double bandwidth, const char* where, Whose&& whose);
   void check(Rank rank, const char* where) const;
 
+  /// Checks the sizes of groups and that they lie in groups of the next level.
+  void set_sizes(const std::vector<std::vector<int>>& sizes, std::vector<Level>& levels,
+                 const char* where);
   void set_levels(std::vector<Level> levels);
 
   /// Numbers the shared resources: the ports of the groups level by level, then the lines.
@@ -138,7 +155,9 @@ class Machine {
   std::vector<Level> m_levels;
   std::vector<Link> m_links;                ///< by ordered pair; empty if levels give them
   std::vector<std::vector<Ports>> m_ports;  ///< by level and group
-  std::vector<Line> m_lines;
+  /// By level and rank: the group. Empty for levels of equal groups, or if all levels have them.
+  std::vector<std::vector<std::uint32_t>> m_group_of;
+  std::vector<SharedLine> m_lines;
   std::vector<Shared> m_shared;              ///< ports and lines that have a limit
   std::vector<std::vector<Group>> m_groups;  ///< their numbers, by level and group
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -34,15 +35,18 @@ HEDDLE_INLINE Machine Machine::uniform(int ranks, Device device, Link link) {
   return machine;
 }
 
-HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices,
-                                            std::vector<Level> levels) {
+HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices, std::vector<Level> levels,
+                                            const std::vector<std::vector<int>>& sizes) {
   constexpr const char* where = "heddle::Machine::hierarchical";
   Machine machine(std::move(devices), where);
   const int ranks = machine.ranks();
+  if (!sizes.empty()) machine.set_sizes(sizes, levels, where);
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const Level& level = levels[l];
     const int smaller = l == 0 ? 1 : levels[l - 1].ranks;
-    expects(level.ranks >= smaller && level.ranks % smaller == 0, [&] {
+    const bool nests =
+        sizes.empty() ? level.ranks % smaller == 0 : true;  // set_sizes() has checked
+    expects(level.ranks >= smaller && nests, [&] {
       return ErrorInfo{where,
                        "the groups of a level must consist of whole groups of the level below",
                        text("'", level.name, "' has groups of ", level.ranks,
@@ -140,6 +144,11 @@ HEDDLE_INLINE Route Machine::route(Rank from, Rank to, Lane lane) const {
   return route;
 }
 
+HEDDLE_INLINE bool operator==(const Machine& a, const Machine& b) {
+  return a.m_devices == b.m_devices && a.m_levels == b.m_levels && a.m_links == b.m_links &&
+         a.m_ports == b.m_ports && a.m_group_of == b.m_group_of && a.m_lines == b.m_lines;
+}
+
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Machine& machine) {
   machine.print_devices(out);
   if (!machine.shares() && machine.m_links.empty() &&
@@ -148,7 +157,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Machine& machine
     return out << ", links of " << machine.m_levels[0].link;
   for (std::size_t l = 0; l < machine.m_levels.size(); ++l) machine.print_level(out, l);
   if (!machine.m_links.empty()) machine.print_links(out);
-  for (const Machine::Line& line : machine.m_lines)
+  for (const SharedLine& line : machine.m_lines)
     out << '\n'
         << line.shared.name << ": " << line.shared.bandwidth / 1e9 << " GB/s, shared by "
         << line.pairs.size() << " pairs of ranks";
@@ -205,11 +214,52 @@ HEDDLE_INLINE void Machine::check(Rank rank, const char* where) const {
   });
 }
 
+HEDDLE_INLINE void Machine::set_sizes(const std::vector<std::vector<int>>& sizes,
+                                      std::vector<Level>& levels, const char* where) {
+  expects(sizes.size() == levels.size(), [&] {
+    return ErrorInfo{where, "a list of sizes is missing for a level",
+                     text(sizes.size(), " lists for ", levels.size(), " levels"),
+                     "give an empty list for a level of equal groups"};
+  });
+  m_group_of.resize(levels.size());
+  std::vector<std::size_t> below(m_devices.size());  // by rank: its group of the level below
+  for (std::size_t r = 0; r < below.size(); ++r) below[r] = r;
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    Level& level = levels[l];
+    std::vector<std::uint32_t>& group_of = m_group_of[l];
+    if (!sizes[l].empty()) level.ranks = 1;
+    for (const int size : sizes[l]) {
+      expects(size >= 1, [&] {
+        return ErrorInfo{where, "a group has at least one rank",
+                         text("level '", level.name, "': a group of ", size)};
+      });
+      level.ranks = std::max(level.ranks, size);
+      const std::size_t group = group_of.empty() ? 0 : group_of.back() + std::size_t{1};
+      const std::size_t end = group_of.size() + static_cast<std::size_t>(size);
+      group_of.resize(std::min(end, m_devices.size() + 1), static_cast<std::uint32_t>(group));
+    }
+    expects(level.ranks >= 1 && (sizes[l].empty() || group_of.size() == m_devices.size()), [&] {
+      return ErrorInfo{where, "the groups of a level must hold every rank once",
+                       text("level '", level.name, "' has groups for ", group_of.size(), " of ",
+                            m_devices.size(), " ranks")};
+    });
+    std::vector<std::size_t> mine(below.size());
+    for (std::size_t r = 0; r < mine.size(); ++r)
+      mine[r] = group_of.empty() ? r / static_cast<std::size_t>(level.ranks) : group_of[r];
+    for (std::size_t r = 1; r < mine.size(); ++r)
+      expects(below[r] != below[r - 1] || mine[r] == mine[r - 1], [&] {
+        return ErrorInfo{where,
+                         "the groups of a level must consist of whole groups of the level below",
+                         text("level '", level.name, "' divides a group before rank ", r)};
+      });
+    below = std::move(mine);
+  }
+}
+
 HEDDLE_INLINE void Machine::set_levels(std::vector<Level> levels) {
   m_levels = std::move(levels);
-  for (const Level& level : m_levels)
-    m_ports.emplace_back((m_devices.size() - 1) / static_cast<std::size_t>(level.ranks) + 1,
-                         level.ports);
+  for (std::size_t l = 0; l < m_levels.size(); ++l)
+    m_ports.emplace_back(group(l, Rank{m_devices.size() - 1}) + 1, m_levels[l].ports);
   number();
 }
 
@@ -234,7 +284,7 @@ HEDDLE_INLINE void Machine::number() {
       groups.push_back({out, list(ports.in, "in")});
     }
   }
-  for (const Line& line : m_lines) m_shared.push_back(line.shared);
+  for (const SharedLine& line : m_lines) m_shared.push_back(line.shared);
 }
 
 HEDDLE_INLINE void Machine::print_devices(std::ostream& out) const {
@@ -249,7 +299,14 @@ HEDDLE_INLINE void Machine::print_devices(std::ostream& out) const {
 
 HEDDLE_INLINE void Machine::print_level(std::ostream& out, std::size_t l) const {
   const Level& level = m_levels[l];
-  out << '\n' << level.name << " of " << level.ranks;
+  out << '\n' << level.name << " of ";
+  if (unequal(l)) {
+    std::vector<std::size_t> sizes(groups(l));
+    for (const std::uint32_t g : m_group_of[l]) ++sizes[g];
+    for (std::size_t g = 0; g < sizes.size(); ++g) out << (g == 0 ? "" : " + ") << sizes[g];
+  } else {
+    out << level.ranks;
+  }
   if (m_links.empty()) out << ": links of " << level.link;
   for (std::size_t g = 0; g < m_ports[l].size(); ++g) {
     const Ports& ports = m_ports[l][g];
