@@ -31,3 +31,4 @@
 #include <heddle/plan/speed_ratios.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
+#include <heddle/plan/tune.hpp>

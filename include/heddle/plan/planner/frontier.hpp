@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Frontier3D: a planner that tunes the tensor, pipeline and data degrees of a uniform plan.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// The planner of "Optimizing Distributed Training on Frontier for Large Language Models" (Dash et
+/// al., 2023): all ranks in T * P * D, with equal layers for the P stages and equal samples for the
+/// D groups of each. It chooses T, P, the number of microbatches, ZeRO stage 1 or none, and
+/// recomputation or none. Ranks of a tensor group are consecutive, then come the groups of a stage,
+/// then the stages.
+///
+/// A grid of at most `exhaustive` points is tried whole. A larger one is searched by tune() with
+/// `share` of its points, but not fewer than a quarter of `exhaustive`. The paper used Bayesian search.
+struct Frontier3D {
+  static constexpr std::string_view name = "Frontier 3D";  ///< the name that users write
+
+  std::size_t exhaustive = 400;  ///< points of a grid that is tried whole
+  double share = 0.15;           ///< share of a larger grid that is tried
+  std::uint64_t seed = 0;        ///< of the search
+
+  /// Returns the best plan by formula() of those that it tried.
+  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+
+  /// Returns the time of a step: (M + P - 1) * max(forward + backward) + the greatest gradient sum
+  /// + the greatest update. The bubble of a pipeline is the P - 1. Messages between stages are not
+  /// counted, since they are short and overlapped; the tensor groups' sums are in the times of the
+  /// profile.
+  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+};
+static_assert(Planner<Frontier3D>);
+
+}  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/planner/frontier.ipp>
+#endif

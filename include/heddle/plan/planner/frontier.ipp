@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of frontier.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/frontier.hpp>
+#include <heddle/plan/tune.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+// The grid of uniform plans. Its axes are the tensor degree, the number of stages (the divisors of
+// the ranks, up to the layers), the number of microbatches, the sharding and recomputation.
+class UniformPlans {
+ public:
+  explicit UniformPlans(const PlanProblem& problem) : m_problem(&problem) {
+    const int ranks = problem.machine().ranks();
+    for (int p = 1; p <= std::min(ranks, problem.layers()); ++p)
+      if (ranks % p == 0) m_stages.push_back(p);
+  }
+
+  [[nodiscard]] std::vector<TuneAxis> axes() const {
+    return {{"tensor", m_problem->options().tensor_degrees.size()},
+            {"stages", m_stages.size()},
+            {"microbatches", m_problem->options().microbatches.size()},
+            {"sharding", 2, false},
+            {"recompute", 2, false}};
+  }
+
+  // Returns the plan of a point, or nothing if ranks or samples do not divide.
+  [[nodiscard]] std::optional<Plan> plan(const TunePoint& at) const {
+    const PlanOptions& options = m_problem->options();
+    const int tensor = options.tensor_degrees[at[0]];
+    const int stages = m_stages[at[1]];
+    const int microbatches = options.microbatches[at[2]];
+    const int ranks = m_problem->machine().ranks();
+    const std::int64_t samples = options.batch / microbatches;
+    if (ranks % (stages * tensor) != 0) return {};
+    const int groups = ranks / (stages * tensor);
+    if (samples % groups != 0) return {};
+    if (groups == 1 && at[3] == 1) return {};  // there is nothing to divide
+    Plan plan{.stages = {},
+              .microbatches = microbatches,
+              .schedule = options.schedule,
+              .sharding = at[3] == 1 ? "zero1" : ""};
+    const int layers = m_problem->layers();
+    int first = 0;
+    for (int s = 0; s < stages; ++s) {
+      PlanStage stage{.layers = {first, first + layers / stages + (s < layers % stages)},
+                      .ranks = {},
+                      .samples = std::vector(static_cast<std::size_t>(groups), samples / groups),
+                      .tensor = tensor,
+                      .recompute = at[4] == 1};
+      for (int r = 0; r < groups * tensor; ++r)
+        stage.ranks.push_back(Rank{s * groups * tensor + r});
+      first = stage.layers.last;
+      plan.stages.push_back(std::move(stage));
+    }
+    return plan;
+  }
+
+ private:
+  const PlanProblem* m_problem;
+  std::vector<int> m_stages;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE FoundPlan Frontier3D::search(const PlanProblem& problem) const {
+  const impl::UniformPlans plans(problem);
+  const std::vector<TuneAxis> axes = plans.axes();
+  std::size_t points = 1;
+  for (const TuneAxis& axis : axes) points *= axis.values;
+  const auto tried = static_cast<std::size_t>(share * static_cast<double>(points));
+  const std::size_t evaluations = points <= exhaustive ? points : std::max(tried, exhaustive / 4);
+  FoundPlan found{.planner = std::string(name)};
+  std::optional<MemoryShortage> smallest;  // of the plans that do not fit
+  const Tuned tuned = tune(axes,
+                           [&](const TunePoint& at) -> std::optional<double> {
+                             const std::optional<Plan> plan = plans.plan(at);
+                             if (!plan) return {};
+                             ++found.candidates;
+                             const auto shortage = memory_shortage(*plan, problem);
+                             if (!shortage) return formula(*plan, problem);
+                             if (!smallest || shortage->needed < smallest->needed)
+                               smallest = shortage;
+                             return {};
+                           },
+                           {.evaluations = evaluations, .seed = seed});
+  if (tuned.best) {
+    found.plan = plans.plan(tuned.best->point);
+    found.formula = *tuned.best->cost;
+  } else if (smallest) {
+    found.infeasible = text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
+                            smallest->capacity, " in the smallest plan");
+  } else {
+    found.infeasible =
+        text("no degrees divide ", problem.machine().ranks(), " ranks, ", problem.layers(),
+             " layers and ", problem.options().batch, " samples equally");
+  }
+  return found;
+}
+
+HEDDLE_INLINE Seconds Frontier3D::formula(const Plan& plan, const PlanProblem& problem) const {
+  Seconds step = 0;
+  Seconds sum = 0;
+  Seconds update = 0;
+  for (const StagePrice& price : stage_prices(plan, problem)) {
+    step = std::max(step, price.forward + price.backward);
+    sum = std::max(sum, price.gradient_sum);
+    update = std::max(update, price.update);
+  }
+  return static_cast<double>(plan.microbatches + static_cast<int>(plan.stages.size()) - 1) * step +
+         sum + update;
+}
+
+}  // namespace heddle::inline v0::plan

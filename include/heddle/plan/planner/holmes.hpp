@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Holmes: a planner for clusters whose nodes have different kinds of network cards.
+
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// Returns the ranks of each cluster of a machine: nodes that one kind of network joins. Nodes are
+/// the groups of the machine's first level if it has several levels, and single ranks otherwise.
+/// Two nodes belong together if a link between them has at least half of the bandwidth of the best
+/// link by which either of them reaches another node, or if a chain of such pairs joins them.
+/// Clusters are in the order of their first ranks.
+[[nodiscard]] std::vector<std::vector<Rank>> network_clusters(const Machine& machine);
+
+/// The planner of Holmes (Yang et al., "Holmes: Towards Distributed Training Across Clusters with
+/// Heterogeneous NIC Environment", 2023). Each cluster of network_clusters() gets stages of its
+/// own, so tensor and data groups never span two kinds of network, and only activations and their
+/// gradients cross from one cluster to the next. A tensor group lies within a node. Stages get
+/// layers in proportion to their speed S: floor(alpha * S / sum S * layers), and the last one the
+/// rest. All ranks are used, and replicas divide the optimiser (`zero1`).
+///
+/// It tries every tensor degree, every number of stages that divides a cluster, by cluster, and
+/// every number of microbatches.
+struct Holmes {
+  static constexpr std::string_view name = "Holmes";  ///< the name that users write
+
+  double alpha = 1.05;  ///< of the division of layers
+  bool even = false;    ///< stages get equal numbers of layers instead; for comparisons
+
+  /// Returns the best plan by formula().
+  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+
+  /// Returns the time of a step: (M - 1) * max(t + x) + sum t + sum x + the greatest part of a
+  /// stage's gradient sum that exceeds one backward + the greatest update. t is the forward and
+  /// backward of a stage, x the longer of the two messages at the cut behind it. Gradients are
+  /// summed in buckets while the last backward runs, so only the excess shows.
+  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+};
+static_assert(Planner<Holmes>);
+
+}  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/planner/holmes.ipp>
+#endif

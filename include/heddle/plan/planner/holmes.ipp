@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of holmes.hpp.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/holmes.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+inline bool same_node(const Machine& machine, Rank a, Rank b) {
+  return a == b || (machine.levels().size() > 1 && machine.group(0, a) == machine.group(0, b));
+}
+
+// Divides the layers among stages of these speeds. Nothing if there are more stages than layers.
+inline std::optional<std::vector<LayerRange>> holmes_layers(int layers,
+                                                            std::span<const double> speeds,
+                                                            double alpha, bool even) {
+  const int stages = static_cast<int>(speeds.size());
+  if (stages > layers) return {};
+  const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  std::vector<LayerRange> ranges;
+  int first = 0;
+  for (int s = 0; s < stages; ++s) {
+    const int left = layers - first - (stages - s - 1);  // each later stage needs one
+    const double share = even ? 1.0 / stages : alpha * speeds[static_cast<std::size_t>(s)] / sum;
+    int count = static_cast<int>(std::floor(share * layers + 1e-9));
+    if (even) count = layers / stages + (s < layers % stages);
+    count = s + 1 == stages ? left : std::clamp(count, 1, left);
+    ranges.push_back({first, first + count});
+    first += count;
+  }
+  return ranges;
+}
+
+// The samples of `groups` equal groups, as even as can be.
+inline std::vector<std::int64_t> even_samples(std::int64_t samples, std::int64_t groups) {
+  std::vector<std::int64_t> shares;
+  for (std::int64_t g = 0; g < groups; ++g)
+    shares.push_back(samples / groups + (g < samples % groups));
+  return shares;
+}
+
+// The choices of Holmes for one cluster: how many stages its ranks make.
+inline std::vector<int> stage_counts(const Machine& machine, const std::vector<Rank>& cluster,
+                                     int tensor) {
+  std::vector<int> counts;
+  const int ranks = static_cast<int>(cluster.size());
+  if (ranks % tensor != 0) return counts;
+  // A tensor group is `tensor` ranks one after another.
+  for (int r = 0; r < ranks; r += tensor)
+    if (!same_node(machine, cluster[static_cast<std::size_t>(r)],
+                   cluster[static_cast<std::size_t>(r + tensor - 1)]))
+      return counts;
+  for (int stages = 1; stages * tensor <= ranks; ++stages)
+    if (ranks % (stages * tensor) == 0) counts.push_back(stages);
+  return counts;
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE std::vector<std::vector<Rank>> network_clusters(const Machine& machine) {
+  const int ranks = machine.ranks();
+  std::vector<double> best(static_cast<std::size_t>(ranks));  // by rank, of its node
+  std::vector<int> node(best.size());                         // by rank: the node's first rank
+  for (int a = 0; a < ranks; ++a) {
+    node[static_cast<std::size_t>(a)] = a;
+    for (int b = 0; b < a; ++b)
+      if (impl::same_node(machine, Rank{a}, Rank{b})) {
+        node[static_cast<std::size_t>(a)] = node[static_cast<std::size_t>(b)];
+        break;
+      }
+  }
+  for (int a = 0; a < ranks; ++a)
+    for (int b = 0; b < ranks; ++b) {
+      if (node[static_cast<std::size_t>(a)] == node[static_cast<std::size_t>(b)]) continue;
+      double& widest = best[static_cast<std::size_t>(node[static_cast<std::size_t>(a)])];
+      widest = std::max(widest, machine.link(Rank{a}, Rank{b}).bandwidth);
+    }
+  std::vector<int> cluster(node);  // by rank: the first rank of its cluster
+  const auto join = [&](int from, int to) {
+    for (int& each : cluster)
+      if (each == std::max(from, to)) each = std::min(from, to);
+  };
+  for (int a = 0; a < ranks; ++a)
+    for (int b = 0; b < ranks; ++b) {
+      const int here = node[static_cast<std::size_t>(a)];
+      const int there = node[static_cast<std::size_t>(b)];
+      const double widest =
+          std::max(best[static_cast<std::size_t>(here)], best[static_cast<std::size_t>(there)]);
+      if (here != there && machine.link(Rank{a}, Rank{b}).bandwidth >= 0.5 * widest)
+        join(cluster[static_cast<std::size_t>(a)], cluster[static_cast<std::size_t>(b)]);
+    }
+  std::vector<std::vector<Rank>> clusters;
+  for (int first = 0; first < ranks; ++first) {
+    std::vector<Rank> members;
+    for (int r = first; r < ranks; ++r)
+      if (cluster[static_cast<std::size_t>(r)] == first) members.push_back(Rank{r});
+    if (!members.empty()) clusters.push_back(std::move(members));
+  }
+  return clusters;
+}
+
+HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
+  const Machine& machine = problem.machine();
+  const std::vector<std::vector<Rank>> clusters = network_clusters(machine);
+  FoundPlan found{.planner = std::string(name)};
+  std::optional<MemoryShortage> smallest;
+  const auto consider = [&](Plan plan) {
+    // What a stage would take for all layers says how fast it is.
+    std::vector<double> speeds;
+    for (PlanStage& stage : plan.stages) {
+      stage.layers = {0, problem.layers()};
+      const StagePrice alone =
+          stage_prices(
+              {.stages = {stage}, .microbatches = plan.microbatches, .schedule = plan.schedule},
+              problem)
+              .front();
+      speeds.push_back(1 / (alone.forward + alone.backward));
+    }
+    const auto layers = impl::holmes_layers(problem.layers(), speeds, alpha, even);
+    if (!layers) return;
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].layers = (*layers)[s];
+    ++found.candidates;
+    if (const auto shortage = memory_shortage(plan, problem)) {
+      if (!smallest || shortage->needed < smallest->needed) smallest = shortage;
+      return;
+    }
+    const Seconds time = formula(plan, problem);
+    if (found.plan && !(time < found.formula)) return;
+    found.formula = time;
+    found.plan = std::move(plan);
+  };
+  // Chooses the stages of cluster after cluster.
+  const auto extend = [&](const auto& self, Plan& plan, std::size_t cluster, int tensor) -> void {
+    if (cluster == clusters.size()) return consider(plan);
+    const std::int64_t samples = problem.options().batch / plan.microbatches;
+    for (const int stages : impl::stage_counts(machine, clusters[cluster], tensor)) {
+      const std::size_t ranks = clusters[cluster].size() / static_cast<std::size_t>(stages);
+      const auto groups = static_cast<std::int64_t>(ranks) / tensor;
+      if (groups > samples) continue;
+      if (plan.stages.size() + static_cast<std::size_t>(stages) >
+          static_cast<std::size_t>(problem.layers()))
+        break;
+      for (std::size_t s = 0; s < static_cast<std::size_t>(stages); ++s) {
+        const auto begin = clusters[cluster].begin() + static_cast<std::ptrdiff_t>(s * ranks);
+        plan.stages.push_back({.layers = {},
+                               .ranks = {begin, begin + static_cast<std::ptrdiff_t>(ranks)},
+                               .samples = impl::even_samples(samples, groups),
+                               .tensor = tensor});
+      }
+      self(self, plan, cluster + 1, tensor);
+      plan.stages.resize(plan.stages.size() - static_cast<std::size_t>(stages));
+    }
+  };
+  for (const int tensor : problem.options().tensor_degrees)
+    for (const int microbatches : problem.options().microbatches) {
+      Plan plan{.stages = {},
+                .microbatches = microbatches,
+                .schedule = problem.options().schedule,
+                .sharding = "zero1"};
+      extend(extend, plan, 0, tensor);
+    }
+  if (!found.plan)
+    found.infeasible =
+        smallest ? text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
+                        smallest->capacity, " in the smallest plan")
+                 : text("no division gives each of ", clusters.size(),
+                        " clusters of networks a stage and each group of ranks a sample: ",
+                        machine.ranks(), " ranks, ", problem.layers(), " layers, ",
+                        problem.options().batch, " samples");
+  return found;
+}
+
+HEDDLE_INLINE Seconds Holmes::formula(const Plan& plan, const PlanProblem& problem) const {
+  Seconds longest = 0;
+  Seconds all = 0;
+  Seconds sum = 0;
+  Seconds update = 0;
+  for (const StagePrice& price : stage_prices(plan, problem)) {
+    const Seconds work = price.forward + price.backward;
+    const Seconds message = std::max(price.send_forward, price.send_backward);
+    longest = std::max(longest, work + message);
+    all += work + message;
+    sum = std::max(sum, price.gradient_sum - price.backward);
+    update = std::max(update, price.update);
+  }
+  return (plan.microbatches - 1) * longest + all + std::max(sum, 0.0) + update;
+}
+
+}  // namespace heddle::inline v0::plan
