@@ -188,8 +188,9 @@ TEST_CASE("a model that fits no rank is infeasible, and so are sizes that do not
       Frontier3D{}.search(PlanProblem(profile, machine, {.batch = 8, .state_per_parameter = 8}));
   CHECK_FALSE(none.plan);
   CHECK(none.infeasible.find("bytes and has 64000000000") != std::string::npos);
-  const Machine three = frontier(3);
-  const plan::FoundPlan odd = Frontier3D{}.search(PlanProblem(gpt(2, 64), three, {.batch = 4}));
+  const Profile small = gpt(2, 64);
+  const Machine three = Machine::uniform(3, gcd, {2e-6, 75e9});
+  const plan::FoundPlan odd = Frontier3D{}.search(PlanProblem(small, three, {.batch = 4}));
   CHECK_FALSE(odd.plan);
   CHECK(odd.infeasible == "no degrees divide 3 ranks, 2 layers and 4 samples equally");
 }

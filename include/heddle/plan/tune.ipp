@@ -38,6 +38,8 @@ class Tuner {
       const bool fits = m_size <= std::numeric_limits<std::size_t>::max() / axis.values;
       m_size = fits ? m_size * axis.values : std::numeric_limits<std::size_t>::max();
     }
+    if (m_size <= most_candidates)
+      for (std::size_t i = 0; i < m_size; ++i) m_grid.push_back({point(i), {}});
   }
 
   Tuned run() && {
@@ -47,8 +49,9 @@ class Tuner {
       const std::size_t count = m_tuned.trials.size();
       std::optional<TunePoint> next;
       if (count >= first && m_tuned.best) {
-        if (count % 2 == 0) next = best_of(neighbours(), 0);
-        if (!next) next = best_of(candidates(), exploration);
+        if (count % 2 == 0) next = best_of(estimated(neighbours()), 0);
+        if (!next)
+          next = best_of(m_grid.empty() ? estimated(random_points()) : m_grid, exploration);
       }
       if (!next) next = unseen();
       evaluate(std::move(*next));
@@ -103,18 +106,10 @@ class Tuner {
     m_tuned.trials.push_back({std::move(next), cost});
     if (cost && (!m_tuned.best || *cost < *m_tuned.best->cost))
       m_tuned.best = m_tuned.trials.back();
-    // Infeasible points lie above the worst cost by half of the range of costs.
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (const TuneTrial& trial : m_tuned.trials) {
-      if (!trial.cost) continue;
-      low = std::min(low, std::log(*trial.cost));
-      high = std::max(high, std::log(*trial.cost));
-    }
-    m_range = high > low ? high - low : 1;
-    m_heights.clear();
-    for (const TuneTrial& trial : m_tuned.trials)
-      m_heights.push_back(trial.cost ? std::log(*trial.cost) : high + m_range / 2);
+    for (Candidate& candidate : m_grid) add(candidate, m_tuned.trials.back());
+    if (!cost) return;
+    m_low = std::min(m_low, std::log(*cost));
+    m_high = std::max(m_high, std::log(*cost));
   }
 
   // Returns the distance of two points. An axis has the length 1, and a step has at least 1/8.
@@ -131,19 +126,42 @@ class Tuner {
     return std::sqrt(sum);
   }
 
-  // Returns what the surrogate predicts, less `bonus` times the distance to the nearest trial.
-  [[nodiscard]] double predict(const TunePoint& at, double bonus) const {
-    double sum = 0;
-    double weights = 0;
-    double nearest = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < m_heights.size(); ++i) {
-      const double d = distance(at, m_tuned.trials[i].point);
-      const double weight = 1 / (d * d * d * d);
-      sum += weight * m_heights[i];
-      weights += weight;
-      nearest = std::min(nearest, d);
+  // What the trials say of a point: sums over their weights.
+  struct Estimate {
+    double heights = 0;     // weight * logarithm of the cost, of feasible trials
+    double feasible = 0;    // weights of these
+    double infeasible = 0;  // weights of the others
+    double nearest = std::numeric_limits<double>::infinity();  // distance; 0: the point was tried
+  };
+  struct Candidate {
+    TunePoint point;
+    Estimate estimate;
+  };
+
+  void add(Candidate& candidate, const TuneTrial& trial) const {
+    const double d = distance(candidate.point, trial.point);
+    Estimate& estimate = candidate.estimate;
+    estimate.nearest = std::min(estimate.nearest, d);
+    if (d == 0) return;
+    const double weight = 1 / (d * d * d * d);
+    if (trial.cost) estimate.heights += weight * std::log(*trial.cost);
+    (trial.cost ? estimate.feasible : estimate.infeasible) += weight;
+  }
+  [[nodiscard]] std::vector<Candidate> estimated(std::vector<TunePoint> points) const {
+    std::vector<Candidate> result;
+    for (TunePoint& each : points) {
+      result.push_back({std::move(each), {}});
+      for (const TuneTrial& trial : m_tuned.trials) add(result.back(), trial);
     }
-    return sum / weights - bonus * m_range * nearest;
+    return result;
+  }
+
+  // Returns what the surrogate predicts, less `bonus` times the distance to the nearest trial.
+  // Infeasible trials lie above the worst cost by half of the range of costs.
+  [[nodiscard]] double predict(const Estimate& estimate, double bonus) const {
+    const double range = m_high > m_low ? m_high - m_low : 1;
+    const double heights = estimate.heights + estimate.infeasible * (m_high + range / 2);
+    return heights / (estimate.feasible + estimate.infeasible) - bonus * range * estimate.nearest;
   }
 
   // Returns the points that differ from the best one by a step on one axis, or on two.
@@ -166,27 +184,29 @@ class Tuner {
       });
     return result;
   }
-  [[nodiscard]] std::vector<TunePoint> candidates() {
+  // Draws points that were not tried, for a grid that is too large for all of them.
+  [[nodiscard]] std::vector<TunePoint> random_points() {
     std::vector<TunePoint> result;
-    const bool all = m_size <= most_candidates;
-    for (std::size_t i = 0; i < std::min(m_size, most_candidates); ++i) {
-      TunePoint next = all ? point(i) : draw();
+    for (std::size_t i = 0; i < most_candidates; ++i) {
+      TunePoint next = draw();
       if (!seen(next)) result.push_back(std::move(next));
     }
     return result;
   }
-  [[nodiscard]] std::optional<TunePoint> best_of(std::vector<TunePoint> points,
+  // Returns the point of the best prediction, of those that were not tried.
+  [[nodiscard]] std::optional<TunePoint> best_of(const std::vector<Candidate>& candidates,
                                                  double bonus) const {
-    std::optional<std::size_t> best;
+    const Candidate* best = nullptr;
     double least = 0;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const double predicted = predict(points[i], bonus);
-      if (best && !(predicted < least)) continue;
-      best = i;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.estimate.nearest == 0) continue;
+      const double predicted = predict(candidate.estimate, bonus);
+      if (best != nullptr && !(predicted < least)) continue;
+      best = &candidate;
       least = predicted;
     }
-    if (!best) return {};
-    return std::move(points[*best]);
+    if (best == nullptr) return {};
+    return best->point;
   }
 
   const std::vector<TuneAxis>& m_axes;
@@ -196,8 +216,9 @@ class Tuner {
   std::uint64_t m_draws = 0;
   std::size_t m_size = 1;  // points of the grid, or the largest number if there are more
   std::set<TunePoint> m_seen;
-  std::vector<double> m_heights;  // by trial: what the surrogate interpolates
-  double m_range = 1;
+  std::vector<Candidate> m_grid;                           // all points, unless there are too many
+  double m_low = std::numeric_limits<double>::infinity();  // the least logarithm of a cost
+  double m_high = -m_low;                                  // the greatest
   Tuned m_tuned;
 };
 
