@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// The planner Holmes: groups within one kind of network, the bytes that cross between kinds, and
+// what that gains over groups that span them.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/core/text.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/holmes.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/plan.hpp>
+
+#include "support/cases.hpp"
+
+namespace test_holmes {
+
+using namespace heddle;
+using plan::Holmes;
+using plan::PlanProblem;
+
+namespace {
+
+enum class Card { infiniband, roce, ethernet };
+
+/// Bytes per second of a node's card (InfiniBand 100 GB/s, RoCE 50, Ethernet 3.1). Two cards of one
+/// kind talk at their own rate, others by Ethernet.
+double bandwidth(Card a, Card b) {
+  if (a != b) return 3.1e9;
+  return a == Card::infiniband ? 100e9 : a == Card::roce ? 50e9 : 3.1e9;
+}
+
+/// Nodes of `size` ranks with one card each. Within a node, 300 GB/s.
+Machine cluster(const std::vector<Card>& cards, int size, const std::vector<Device>& devices) {
+  const int ranks = static_cast<int>(cards.size()) * size;
+  Machine machine =
+      Machine::hierarchical(devices, {{.name = "node", .ranks = size, .link = {2e-6, 300e9}},
+                                      {.name = "cluster", .ranks = ranks, .link = {20e-6, 3.1e9}}});
+  for (int a = 0; a < ranks; ++a)
+    for (int b = 0; b < ranks; ++b)
+      if (a / size != b / size)
+        machine.set_link(Rank{a}, Rank{b},
+                         {5e-6, bandwidth(cards[static_cast<std::size_t>(a / size)],
+                                          cards[static_cast<std::size_t>(b / size)])});
+  return machine;
+}
+
+Machine cluster(const std::vector<Card>& cards, int size) {
+  return cluster(cards, size,
+                 std::vector<Device>(cards.size() * static_cast<std::size_t>(size), Device{"gpu"}));
+}
+
+/// Equal layers; a sample takes `forward` in a forward and twice as long in a backward.
+Profile equal_layers(int layers, Seconds forward, Bytes output, Bytes parameters) {
+  Profile profile{.model = "equal layers", .input = output, .layers = {}, .reference = "gpu"};
+  const ProfiledLayer layer{
+      .name = "layer",
+      .output = output,
+      .saved = output,
+      .parameters = parameters,
+      .measured = {
+          {.device = "gpu",
+           .samples = 1,
+           .times = {.forward = forward, .backward_input = forward, .backward_weight = forward}}}};
+  profile.layers.assign(static_cast<std::size_t>(layers), layer);
+  return profile;
+}
+
+/// Two stages, the first half of the ranks and the second one, each of one-rank groups.
+Plan two_halves(int layers, int ranks, int microbatches, std::int64_t samples) {
+  Plan plan{.stages = {}, .microbatches = microbatches, .sharding = "zero1"};
+  for (int s = 0; s < 2; ++s) {
+    PlanStage stage{.layers = {s * layers / 2, (s + 1) * layers / 2}, .ranks = {}, .samples = {}};
+    for (int r = 0; r < ranks / 2; ++r) {
+      stage.ranks.push_back(Rank{s * ranks / 2 + r});
+      stage.samples.push_back(samples / (ranks / 2));
+    }
+    plan.stages.push_back(stage);
+  }
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("clusters are what one kind of network joins") {
+  using enum Card;
+  const auto sizes = [](const Machine& machine) {
+    std::vector<std::size_t> result;
+    for (const auto& members : plan::network_clusters(machine)) result.push_back(members.size());
+    return result;
+  };
+  CHECK(sizes(cluster({infiniband, infiniband, roce, roce}, 4)) == std::vector<std::size_t>{8, 8});
+  CHECK(sizes(cluster({infiniband, roce, infiniband, ethernet}, 2)) ==
+        std::vector<std::size_t>{4, 4});  // the last two reach all others by Ethernet
+  CHECK(sizes(cluster({ethernet, ethernet, ethernet}, 2)) == std::vector<std::size_t>{6});
+  CHECK(sizes(Machine::uniform(5, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{5});
+  CHECK(sizes(Machine::uniform(1, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{1});
+  const auto split = plan::network_clusters(cluster({infiniband, roce, infiniband}, 1));
+  CHECK(split == std::vector<std::vector<Rank>>{{Rank{0}, Rank{2}}, {Rank{1}}});
+}
+
+TEST_CASE("no data or tensor group spans two kinds of network") {
+  std::mt19937_64 random(74);
+  const auto draw = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int planned = 0;
+  int mixed = 0;
+  for (std::uint64_t i = 0; i < heddle::test::cases(1000, 100'000); ++i) {
+    std::vector<Card> cards;
+    for (int n = draw(1, 4); n > 0; --n) cards.push_back(static_cast<Card>(draw(0, 2)));
+    const int size = draw(1, 3);
+    const Machine machine = cluster(cards, size);
+    const Profile profile = equal_layers(draw(1, 8), 1e-3, 1000, 10'000);
+    const int batch = draw(1, 12);
+    const PlanProblem problem(profile, machine, {.batch = batch});
+    const plan::FoundPlan found = Holmes{}.search(problem);
+    // The only node with a kind of card talks to all others by Ethernet.
+    std::vector<Card> networks = cards;
+    for (Card& card : networks)
+      if (std::ranges::count(cards, card) == 1) card = Card::ethernet;
+    const std::set<Card> kinds(networks.begin(), networks.end());
+    INFO("case " << i << ": " << machine << found.infeasible);
+    if (!found.plan) {
+      // More kinds than layers, or a cluster whose ranks do not all get a sample.
+      REQUIRE(found.infeasible.find("clusters") != std::string::npos);
+      REQUIRE((kinds.size() > profile.layers.size() || batch < machine.ranks()));
+      continue;
+    }
+    ++planned;
+    mixed += kinds.size() > 1;
+    check(*found.plan, problem.layers(), machine.ranks());
+    REQUIRE(found.formula == Holmes{}.formula(*found.plan, problem));
+    REQUIRE(found.plan == Holmes{}.search(problem).plan);
+    std::size_t used = 0;
+    for (const PlanStage& stage : found.plan->stages) {
+      used += stage.ranks.size();
+      std::set<Card> of_stage;
+      for (const Rank rank : stage.ranks)
+        of_stage.insert(networks[+rank / static_cast<std::size_t>(size)]);
+      REQUIRE(of_stage.size() == 1);
+    }
+    REQUIRE(used == static_cast<std::size_t>(machine.ranks()));
+  }
+  CHECK(planned > 300);
+  CHECK(mixed > 100);
+}
+
+TEST_CASE("only activations and their gradients cross the slow network") {
+  // 2 InfiniBand and 2 RoCE nodes: the cut between them carries each sample's activation once in
+  // each direction, and no gradient of weights.
+  using enum Card;
+  const Machine machine = cluster({infiniband, infiniband, roce, roce}, 2);
+  const Bytes output = 1'000'003;
+  const Profile profile = equal_layers(12, 10e-3, output, 40'000'000);
+  const PlanProblem problem(profile, machine, {.batch = 64});
+  const plan::FoundPlan found = Holmes{}.search(problem);
+  REQUIRE(found.plan);
+  const auto kind = [&](Rank rank) { return +rank / 4; };
+  Bytes crossing = 0;
+  for (std::size_t s = 0; s + 1 < found.plan->stages.size(); ++s)
+    plan::impl::each_message(*found.plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {
+      if (kind(from) != kind(to)) crossing += 2 * bytes;  // there, and the gradient back
+    });
+  crossing *= static_cast<Bytes>(found.plan->microbatches);
+  CHECK(crossing == 2 * 64 * output);
+  for (const PlanStage& stage : found.plan->stages)
+    for (const Rank rank : stage.ranks) CHECK(kind(rank) == kind(stage.ranks.front()));
+}
+
+TEST_CASE("groups within their networks come near the fast network alone") {
+  // GPT of 3.6 billion parameters on 4 nodes of 8, batch 768, 7.4 s of computation, in two stages.
+  // A step's volume is a reduce-scatter of gradients in 32 bits and an all-gather of parameters in
+  // 16 bits, 6 bytes a parameter where an all-reduce in 32 bits has 8: the profile's parameters
+  // have 3 bytes each, which an all-reduce moves twice.
+  using enum Card;
+  constexpr int layers = 30;
+  const Bytes parameters = Bytes{3} * 3'600'000'000 / layers;
+  const Profile profile =
+      equal_layers(layers, 7.4 * 32 / 768 / layers / 3, 2048 * 3072 * 2, parameters);
+  const auto step = [&](const std::vector<Card>& cards) {
+    const Machine machine = cluster(cards, 8);
+    const PlanProblem problem(profile, machine, {.batch = 768});
+    return Holmes{}.formula(two_halves(layers, 32, 48, 16), problem);
+  };
+  const Seconds fast = step({infiniband, infiniband, infiniband, infiniband});
+  const Seconds slow = step({ethernet, ethernet, ethernet, ethernet});
+  const Seconds hybrid = step({infiniband, infiniband, roce, roce});
+  UNSCOPED_INFO("InfiniBand " << fast << " s, Ethernet " << slow << " s, hybrid " << hybrid
+                              << " s: " << slow / hybrid << " of Ethernet's rate, " << fast / hybrid
+                              << " of InfiniBand's");
+  CHECK(slow / hybrid >= 1.15);
+  CHECK(fast / hybrid >= 0.75);
+  CHECK(fast <= hybrid);
+  // A plan whose data groups span the kinds gains nothing: all sums go over Ethernet.
+  const Machine machine = cluster({infiniband, roce, infiniband, roce}, 8);
+  const PlanProblem problem(profile, machine, {.batch = 768});
+  CHECK(Holmes{}.formula(two_halves(layers, 32, 48, 16), problem) >= slow / 1.02);
+  // What the search finds is at least as good as these two stages of its own clusters.
+  const Machine two = cluster({infiniband, infiniband, roce, roce}, 8);
+  const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, two, {.batch = 768}));
+  REQUIRE(found.plan);
+  CHECK(found.formula <= hybrid);
+}
+
+TEST_CASE("stages of unequal speed get unequal layers") {
+  // One node 20 % faster than the other. Even stages wait for the slower one: 1.2 / 1.1 at most.
+  using enum Card;
+  std::vector<Device> devices(8, Device{"gpu"});
+  for (std::size_t r = 0; r < 4; ++r) devices[r].speed = 1.2;
+  const Machine machine = cluster({infiniband, infiniband, roce, roce}, 2, devices);
+  const Profile profile = equal_layers(44, 1e-3, 1000, 1000);
+  const plan::PlanOptions options{.batch = 16, .microbatches = {4}};
+  const plan::FoundPlan uneven = Holmes{}.search(PlanProblem(profile, machine, options));
+  const plan::FoundPlan even = Holmes{.even = true}.search(PlanProblem(profile, machine, options));
+  REQUIRE(uneven.plan);
+  REQUIRE(even.plan);
+  CHECK(uneven.plan->stages.front().layers.size() > uneven.plan->stages.back().layers.size());
+  UNSCOPED_INFO("even over uneven " << even.formula / uneven.formula);
+  CHECK(even.formula / uneven.formula >= 1.03);
+  CHECK(even.formula / uneven.formula <= 1.1);
+}
+
+TEST_CASE("what does not fit names the rank and its bytes") {
+  std::vector<Device> devices(4, Device{.name = "gpu", .memories = {{"memory", Bytes{1000}}}});
+  using enum Card;
+  const Machine machine = cluster({infiniband, roce}, 2, devices);
+  const Profile profile = equal_layers(4, 1e-3, 10, 1'000'000);
+  const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, machine, {.batch = 8}));
+  CHECK_FALSE(found.plan);
+  CHECK(found.infeasible.find("bytes and has 1000") != std::string::npos);
+}
+
+}  // namespace test_holmes
