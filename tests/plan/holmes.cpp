@@ -219,7 +219,7 @@ TEST_CASE("stages of unequal speed get unequal layers") {
   // One node 20 % faster than the other. Even stages wait for the slower one: 1.2 / 1.1 at most.
   using enum Card;
   std::vector<Device> devices(8, Device{"gpu"});
-  for (std::size_t r = 0; r < 4; ++r) devices[r].speed = 1.2;
+  for (std::size_t r = 0; r < 4; ++r) devices[r] = {.name = "faster", .speed = 1.2};
   const Machine machine = cluster({infiniband, infiniband, roce, roce}, 2, devices);
   const Profile profile = equal_layers(44, 1e-3, 1000, 1000);
   const plan::PlanOptions options{.batch = 16, .microbatches = {4}};
