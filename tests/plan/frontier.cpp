@@ -9,97 +9,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/planner/frontier.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
 
+#include "support/frontier_model.hpp"
+
 namespace test_frontier {
 
 using namespace heddle;
+using namespace heddle::test;
 using plan::Frontier3D;
 using plan::PlanProblem;
 
-namespace {
-
-/// Nodes of 8 dies with 64 GB each, which share four network cards of 25 GB/s.
-Machine frontier(int ranks) {
-  return Machine::hierarchical(
-      std::vector<Device>(static_cast<std::size_t>(ranks),
-                          {.name = "gcd", .memories = {{"HBM", Bytes{64'000'000'000}}}}),
-      {{.name = "node", .ranks = 8, .link = {2e-6, 75e9}, .ports = {100e9, 100e9}},
-       {.name = "machine", .ranks = ranks, .link = {5e-6, 25e9}}});
-}
-
-/// A GPT with sequences of 2048 tokens in 16 bits. The peak is 191.5 Tflop/s, of which products
-/// reach half, less for one sequence. A layer has two sums over its tensor ranks in each direction:
-/// at 200 GB/s within a package, 75 GB/s within a node and 12.5 GB/s beyond it.
-Profile gpt(int layers, double hidden) {
-  constexpr double sequence = 2048;
-  Profile profile{.model = text(layers, " x ", hidden),
-                  .input = static_cast<Bytes>(sequence * hidden * 2),
-                  .layers = {}};
-  ProfiledLayer layer{.name = "block",
-                      .output = static_cast<Bytes>(sequence * hidden * 2),
-                      .saved = static_cast<Bytes>(sequence * hidden * 34),
-                      .parameters = static_cast<Bytes>(12 * hidden * hidden * 2)};
-  for (const int tensor : {1, 2, 4, 8, 16})
-    for (const std::int64_t samples : {1, 2, 4, 8, 16}) {
-      const auto n = static_cast<double>(samples);
-      const double flops = n * (24 * sequence * hidden * hidden + 4 * sequence * sequence * hidden);
-      const double compute = flops / (tensor * 191.5e12 * 0.5 * (1 - 0.1 / n));
-      const double bandwidth = tensor <= 2 ? 200e9 : tensor <= 8 ? 75e9 : 12.5e9;
-      const double sums = 2 * 2.0 * (tensor - 1) / tensor * n * sequence * hidden * 2 / bandwidth;
-      layer.measured.push_back({.device = "gcd",
-                                .tensor = tensor,
-                                .samples = samples,
-                                .times = {.forward = compute + sums,
-                                          .backward_input = compute + sums,
-                                          .backward_weight = compute}});
-    }
-  profile.layers.assign(static_cast<std::size_t>(layers), layer);
-  return profile;
-}
-
-// 16 bytes a parameter: weights and gradients in 16 bits, and 12 that the optimiser keeps.
-constexpr double adam_state = 8;
-
-/// A uniform plan.
-Plan uniform(const PlanProblem& problem, int tensor, int stages, int groups, int microbatches,
-             std::int64_t samples) {
-  Plan plan{.stages = {}, .microbatches = microbatches, .sharding = "zero1"};
-  for (int s = 0; s < stages; ++s) {
-    const int layers = problem.layers() / stages;
-    PlanStage stage{.layers = {s * layers, (s + 1) * layers},
-                    .ranks = {},
-                    .samples = std::vector(static_cast<std::size_t>(groups), samples),
-                    .tensor = tensor};
-    for (int r = 0; r < tensor * groups; ++r) stage.ranks.push_back(Rank{s * tensor * groups + r});
-    plan.stages.push_back(stage);
-  }
-  return plan;
-}
-
-}  // namespace
-
 TEST_CASE("tensor groups of the best plans for 22B, 175B and 1T stay within a node") {
-  struct Model {
-    int layers;
-    double hidden;
-    int ranks;
-    std::int64_t batch;
-    double parameters;
-  };
-  for (const Model& model : {Model{48, 6144, 64, 512, 22e9}, Model{96, 12288, 256, 1024, 175e9},
-                             Model{128, 25600, 1024, 1024, 1e12}}) {
+  for (const FrontierModel& model : frontier_models) {
     const Profile profile = gpt(model.layers, model.hidden);
     const Machine machine = frontier(model.ranks);
     const PlanProblem problem(profile, machine,
@@ -115,10 +46,7 @@ TEST_CASE("tensor groups of the best plans for 22B, 175B and 1T stay within a no
     CHECK(found.plan->stages.front().tensor <= 8);
     const double parameters = 12.0 * model.layers * model.hidden * model.hidden;
     CHECK(parameters == Catch::Approx(model.parameters).epsilon(0.03));
-    // The useful work: 6 flops a parameter and token, and attention.
-    const double flops = static_cast<double>(model.batch) * 2048 *
-                         (6 * parameters + 12.0 * 2048 * model.hidden * model.layers);
-    const double share = flops / (found.formula * model.ranks * 191.5e12);
+    const double share = share_of_peak(model, found.formula);
     CHECK(share < 0.5);  // the products' own rate
     UNSCOPED_INFO(found.plan->stages.front().tensor
                   << " tensor, " << found.plan->stages.size() << " stages, "
@@ -139,27 +67,30 @@ TEST_CASE("the rules of the study on Frontier hold for the formula") {
     return static_cast<double>(plan.batch()) / Frontier3D{}.formula(plan, problem) / ranks;
   };
   // A tensor degree beyond the node is slower, at equal ranks and batch.
-  CHECK(rate(uniform(problem, 16, 16, 2, 32, 1)) < rate(uniform(problem, 8, 16, 4, 16, 1)));
+  CHECK(rate(uniform_plan(problem, 16, 16, 2, 32, 1)) <
+        rate(uniform_plan(problem, 8, 16, 4, 16, 1)));
   // More microbatches help.
   double before = 0;
   for (const int microbatches : {8, 16, 32, 64, 128}) {
-    const double now = rate(uniform(problem, 4, 16, 8, microbatches, 1));
+    const double now = rate(uniform_plan(problem, 4, 16, 8, microbatches, 1));
     CHECK(now > before);
     before = now;
   }
   // More stages hurt at a fixed batch on ranks in proportion.
   before = std::numeric_limits<double>::infinity();
   for (const int stages : {4, 8, 16, 32}) {
-    const double now = rate(uniform(problem, 4, stages, 4, 32, 1));
+    const double now = rate(uniform_plan(problem, 4, stages, 4, 32, 1));
     CHECK(now < before);
     before = now;
   }
   // At a fixed ratio of stages to microbatches, the rate stays.
-  const double base = rate(uniform(problem, 4, 8, 4, 64, 1));
+  const double base = rate(uniform_plan(problem, 4, 8, 4, 64, 1));
   for (const int stages : {16, 32})
-    CHECK(rate(uniform(problem, 4, stages, 4, 8 * stages, 1)) == Catch::Approx(base).epsilon(0.03));
+    CHECK(rate(uniform_plan(problem, 4, stages, 4, 8 * stages, 1)) ==
+          Catch::Approx(base).epsilon(0.03));
   // Weak scaling: twice the groups and the batch.
-  CHECK(rate(uniform(problem, 4, 16, 8, 64, 1)) >= 0.97 * rate(uniform(problem, 4, 16, 4, 64, 1)));
+  CHECK(rate(uniform_plan(problem, 4, 16, 8, 64, 1)) >=
+        0.97 * rate(uniform_plan(problem, 4, 16, 4, 64, 1)));
 }
 
 TEST_CASE("a search of a part of the grid comes near the whole one") {

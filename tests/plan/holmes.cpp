@@ -24,75 +24,14 @@
 #include <heddle/schedule/plan.hpp>
 
 #include "support/cases.hpp"
+#include "support/network_cards.hpp"
 
 namespace test_holmes {
 
 using namespace heddle;
+using namespace heddle::test;
 using plan::Holmes;
 using plan::PlanProblem;
-
-namespace {
-
-enum class Card { infiniband, roce, ethernet };
-
-/// Bytes per second of a node's card (InfiniBand 100 GB/s, RoCE 50, Ethernet 3.1). Two cards of one
-/// kind talk at their own rate, others by Ethernet.
-double bandwidth(Card a, Card b) {
-  if (a != b) return 3.1e9;
-  return a == Card::infiniband ? 100e9 : a == Card::roce ? 50e9 : 3.1e9;
-}
-
-/// Nodes of `size` ranks with one card each. Within a node, 300 GB/s.
-Machine cluster(const std::vector<Card>& cards, int size, const std::vector<Device>& devices) {
-  const int ranks = static_cast<int>(cards.size()) * size;
-  Machine machine =
-      Machine::hierarchical(devices, {{.name = "node", .ranks = size, .link = {2e-6, 300e9}},
-                                      {.name = "cluster", .ranks = ranks, .link = {20e-6, 3.1e9}}});
-  for (int a = 0; a < ranks; ++a)
-    for (int b = 0; b < ranks; ++b)
-      if (a / size != b / size)
-        machine.set_link(Rank{a}, Rank{b},
-                         {5e-6, bandwidth(cards[static_cast<std::size_t>(a / size)],
-                                          cards[static_cast<std::size_t>(b / size)])});
-  return machine;
-}
-
-Machine cluster(const std::vector<Card>& cards, int size) {
-  return cluster(cards, size,
-                 std::vector<Device>(cards.size() * static_cast<std::size_t>(size), Device{"gpu"}));
-}
-
-/// Equal layers; a sample takes `forward` in a forward and twice as long in a backward.
-Profile equal_layers(int layers, Seconds forward, Bytes output, Bytes parameters) {
-  Profile profile{.model = "equal layers", .input = output, .layers = {}, .reference = "gpu"};
-  const ProfiledLayer layer{
-      .name = "layer",
-      .output = output,
-      .saved = output,
-      .parameters = parameters,
-      .measured = {
-          {.device = "gpu",
-           .samples = 1,
-           .times = {.forward = forward, .backward_input = forward, .backward_weight = forward}}}};
-  profile.layers.assign(static_cast<std::size_t>(layers), layer);
-  return profile;
-}
-
-/// Two stages, the first half of the ranks and the second one, each of one-rank groups.
-Plan two_halves(int layers, int ranks, int microbatches, std::int64_t samples) {
-  Plan plan{.stages = {}, .microbatches = microbatches, .sharding = "zero1"};
-  for (int s = 0; s < 2; ++s) {
-    PlanStage stage{.layers = {s * layers / 2, (s + 1) * layers / 2}, .ranks = {}, .samples = {}};
-    for (int r = 0; r < ranks / 2; ++r) {
-      stage.ranks.push_back(Rank{s * ranks / 2 + r});
-      stage.samples.push_back(samples / (ranks / 2));
-    }
-    plan.stages.push_back(stage);
-  }
-  return plan;
-}
-
-}  // namespace
 
 TEST_CASE("clusters are what one kind of network joins") {
   using enum Card;
@@ -118,7 +57,7 @@ TEST_CASE("no data or tensor group spans two kinds of network") {
   };
   int planned = 0;
   int mixed = 0;
-  for (std::uint64_t i = 0; i < heddle::test::cases(1000, 100'000); ++i) {
+  for (std::uint64_t i = 0; i < cases(1000, 100'000); ++i) {
     std::vector<Card> cards;
     for (int n = draw(1, 4); n > 0; --n) cards.push_back(static_cast<Card>(draw(0, 2)));
     const int size = draw(1, 3);
@@ -181,15 +120,10 @@ TEST_CASE("only activations and their gradients cross the slow network") {
 }
 
 TEST_CASE("groups within their networks come near the fast network alone") {
-  // GPT of 3.6 billion parameters on 4 nodes of 8, batch 768, 7.4 s of computation, in two stages.
-  // A step's volume is a reduce-scatter of gradients in 32 bits and an all-gather of parameters in
-  // 16 bits, 6 bytes a parameter where an all-reduce in 32 bits has 8: the profile's parameters
-  // have 3 bytes each, which an all-reduce moves twice.
+  // 4 nodes of 8 ranks, in two stages.
   using enum Card;
-  constexpr int layers = 30;
-  const Bytes parameters = Bytes{3} * 3'600'000'000 / layers;
-  const Profile profile =
-      equal_layers(layers, 7.4 * 32 / 768 / layers / 3, 2048 * 3072 * 2, parameters);
+  const Profile profile = gpt_3_6b();
+  const int layers = static_cast<int>(profile.layers.size());
   const auto step = [&](const std::vector<Card>& cards) {
     const Machine machine = cluster(cards, 8);
     const PlanProblem problem(profile, machine, {.batch = 768});

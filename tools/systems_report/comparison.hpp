@@ -47,6 +47,8 @@ std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> low_bandwidth();
 std::vector<Comparison> dsp();
 std::vector<Comparison> flexsp();
+std::vector<Comparison> frontier_3d();
+std::vector<Comparison> holmes();
 std::vector<Comparison> unified();
 std::vector<Comparison> ring_attention();
 std::vector<Comparison> rsa();

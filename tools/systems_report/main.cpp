@@ -43,6 +43,8 @@ constexpr System systems[] = {
     {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
+    {"Holmes", report::holmes},
+    {"Frontier 3D", report::frontier_3d},
     {"low-bandwidth partitioning", report::low_bandwidth},
     {"unified programming model", report::unified},
     {"Ring Attention", report::ring_attention},

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+/// @file
+/// Holmes: groups within one kind of network against groups that span several.
+
+#include <string>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/holmes.hpp>
+
+#include "comparison.hpp"
+#include "support/network_cards.hpp"
+
+namespace hd = heddle;
+
+namespace report {
+
+std::vector<Comparison> holmes() {
+  using enum hd::test::Card;
+  using Cards = std::vector<hd::test::Card>;
+  const hd::Profile profile = hd::test::gpt_3_6b();
+  const int layers = static_cast<int>(profile.layers.size());
+  // Two stages of 16 ranks on 4 nodes of 8.
+  const auto step = [&](const Cards& cards) {
+    const hd::Machine machine = hd::test::cluster(cards, 8);
+    const hd::plan::PlanProblem problem(profile, machine, {.batch = 768});
+    return hd::plan::Holmes{}.formula(hd::test::two_halves(layers, 32, 48, 16), problem);
+  };
+  const double fast = step({infiniband, infiniband, infiniband, infiniband});
+  const double slow = step({ethernet, ethernet, ethernet, ethernet});
+  const double hybrid = step({infiniband, infiniband, roce, roce});
+  const double spanning = step({infiniband, roce, infiniband, roce});
+  std::vector<Comparison> lines;
+  lines.push_back(
+      {"GPT of 3.6B, 4 nodes of 8, modelled: 2 InfiniBand and 2 RoCE nodes over "
+       "Ethernet alone",
+       "1.22x", hd::text(slow / hybrid, "x"), "at least 1.15x", verdict(slow / hybrid >= 1.15)});
+  lines.push_back({"the same over InfiniBand alone", "0.76x", hd::text(fast / hybrid, "x"),
+                   "at least 0.75x", verdict(fast / hybrid >= 0.75)});
+  lines.push_back({"the same nodes with data groups that span both networks, over Ethernet alone",
+                   "", hd::text(slow / spanning, "x"), "at most 1.02x",
+                   verdict(slow / spanning <= 1.02)});
+
+  std::vector<hd::Device> devices(8, hd::Device{"gpu"});
+  for (std::size_t r = 0; r < 4; ++r) devices[r] = {.name = "faster", .speed = 1.2};
+  const hd::Machine machine = hd::test::cluster({infiniband, infiniband, roce, roce}, 2, devices);
+  const hd::Profile equal = hd::test::equal_layers(44, 1e-3, 1000, 1000);
+  const hd::plan::PlanProblem problem(equal, machine, {.batch = 16, .microbatches = {4}});
+  const double even = hd::plan::Holmes{.even = true}.search(problem).formula;
+  const double uneven = hd::plan::Holmes{}.search(problem).formula;
+  lines.push_back({"uneven stages over even ones, one network 20 % faster (bound 1.10)", "",
+                   hd::text(even / uneven, "x"), "at least 1.03x", verdict(even / uneven >= 1.03)});
+  lines.push_back({"throughput on real clusters",
+                   "GPT 3.6B on 32 A100: 197 (InfiniBand), 149 (hybrid), 122 (Ethernet) Tflop/s",
+                   "", "", "not reproducible: it needs the clusters"});
+  return lines;
+}
+
+}  // namespace report
