@@ -34,7 +34,7 @@ using TuneCost = std::function<std::optional<double>(const TunePoint&)>;
 /// The options of tune().
 struct TuneOptions {
   std::size_t evaluations = 50;  ///< points to try at most
-  std::uint64_t seed = 0;        ///< of the points that are drawn
+  std::uint64_t seed = 0;        ///< seed of the points that are drawn
 };
 
 /// A point that tune() tried.

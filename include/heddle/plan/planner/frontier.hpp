@@ -24,13 +24,14 @@ namespace heddle::inline v0::plan {
 /// then the stages.
 ///
 /// A grid of at most `exhaustive` points is tried whole. A larger one is searched by tune() with
-/// `share` of its points, but not fewer than a quarter of `exhaustive`. The paper used Bayesian search.
+/// `share` of its points, but not fewer than a quarter of `exhaustive`. The paper used Bayesian
+/// search.
 struct Frontier3D {
   static constexpr std::string_view name = "Frontier 3D";  ///< the name that users write
 
   std::size_t exhaustive = 400;  ///< points of a grid that is tried whole
   double share = 0.15;           ///< share of a larger grid that is tried
-  std::uint64_t seed = 0;        ///< of the search
+  std::uint64_t seed = 0;        ///< seed of the search
 
   /// Returns the best plan by formula() of those that it tried.
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;

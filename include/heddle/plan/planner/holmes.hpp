@@ -37,7 +37,7 @@ namespace heddle::inline v0::plan {
 struct Holmes {
   static constexpr std::string_view name = "Holmes";  ///< the name that users write
 
-  double alpha = 1.05;  ///< of the division of layers
+  double alpha = 1.05;  ///< factor of the division of layers
   bool even = false;    ///< stages get equal numbers of layers instead; for comparisons
 
   /// Returns the best plan by formula().
