@@ -6,7 +6,7 @@
 #   HEDDLE_HAS_*                the optional packages that are there
 #   HEDDLE_KOKKOSKERNELS_TARGET the name of Kokkos Kernels' target: its own, or the one of Trilinos
 #   HEDDLE_NCCL_TARGET          that of NCCL, or of RCCL where Kokkos runs on AMD's devices
-#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS,NCCL}_STATE   a phrase each, for the summary
+#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS,NCCL,JSON}_STATE   a phrase each, for the summary
 # Stops where Kokkos lacks the device that HEDDLE_DEVICE asks for.
 # A target that the enclosing project has made already (FetchContent, a submodule) is taken as is.
 
@@ -55,6 +55,17 @@ else()
   list(APPEND missing "MPI")
 endif()
 list(JOIN missing " and " HEDDLE_ABSENT)
+
+# heddle::json needs no Kokkos and no MPI, only nlohmann_json, a library of headers.
+set(HEDDLE_HAS_JSON FALSE)
+set(HEDDLE_JSON_STATE "none (nlohmann_json not found)")
+if(NOT TARGET nlohmann_json::nlohmann_json)
+  find_package(nlohmann_json 3.10 QUIET CONFIG)
+endif()
+if(TARGET nlohmann_json::nlohmann_json)
+  set(HEDDLE_HAS_JSON TRUE)
+  set(HEDDLE_JSON_STATE "by nlohmann_json ${nlohmann_json_VERSION} (target heddle::json)")
+endif()
 
 # Below the line of what is required: optional, and pointless without the rest.
 set(HEDDLE_HAS_CBLAS FALSE)

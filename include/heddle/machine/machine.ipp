@@ -254,6 +254,7 @@ HEDDLE_INLINE void Machine::set_sizes(const std::vector<std::vector<int>>& sizes
       });
     below = std::move(mine);
   }
+  if (std::ranges::all_of(m_group_of, &std::vector<std::uint32_t>::empty)) m_group_of.clear();
 }
 
 HEDDLE_INLINE void Machine::set_levels(std::vector<Level> levels) {

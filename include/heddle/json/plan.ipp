@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of plan.hpp, compiled in heddle::json.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/json/impl/document.ipp>
+#include <heddle/json/plan.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::json {
+
+namespace impl {
+
+inline constexpr FileKind plan_file{"plan", "heddle::json::read_plan"};
+inline constexpr int most_ranks = 1 << 24;
+
+[[nodiscard]] inline Scalar read_scalar(const JsonValue& value) {
+  using enum Scalar;
+  const std::string name = value.string();
+  std::string all;
+  for (const Scalar scalar : {i32, i64, f32, f64, f16, bf16, f8e4m3, f8e5m2, i8}) {
+    if (name == text(scalar)) return scalar;
+    all += text(all.empty() ? "" : ", ", scalar);
+  }
+  value.wrong("one of " + all);
+}
+
+[[nodiscard]] inline std::optional<Codec> read_cast(const JsonValue& value) {
+  if (value.null()) return {};
+  value.only({"type", "block", "feedback", "agree"});
+  Codec codec;
+  codec.type = read_scalar(value.member("type"));
+  if (const auto block = value.optional("block"))
+    codec.block =
+        static_cast<std::uint32_t>(block->whole(0, std::numeric_limits<std::uint32_t>::max()));
+  if (const auto feedback = value.optional("feedback")) codec.feedback = feedback->boolean();
+  if (const auto agree = value.optional("agree")) codec.agree = agree->boolean();
+  return codec;
+}
+
+[[nodiscard]] inline PlanStage read_stage(const JsonValue& value) {
+  value.only({"layers", "ranks", "samples", "tensor", "sequence", "recompute"});
+  PlanStage stage;
+  const JsonValue layers = value.member("layers");
+  const std::vector<JsonValue> ends = layers.elements();
+  if (ends.size() != 2) layers.wrong("two numbers, the first layer and one past the last");
+  stage.layers = {ends[0].count(0), ends[1].count(0)};
+  for (const JsonValue& rank : value.member("ranks").elements())
+    stage.ranks.push_back(Rank{rank.count(0, most_ranks)});
+  for (const JsonValue& samples : value.member("samples").elements())
+    stage.samples.push_back(static_cast<std::int64_t>(samples.whole(1, 1'000'000'000'000)));
+  if (const auto tensor = value.optional("tensor")) stage.tensor = tensor->count(1);
+  if (const auto sequence = value.optional("sequence")) stage.sequence = sequence->count(1);
+  if (const auto recompute = value.optional("recompute")) stage.recompute = recompute->boolean();
+  return stage;
+}
+
+/// Checks a plan alone: for as many layers and ranks as it names.
+inline void check_alone(const Plan& plan) {
+  std::size_t ranks = 0;
+  for (const PlanStage& stage : plan.stages)
+    for (const Rank rank : stage.ranks) ranks = std::max(ranks, +rank + std::size_t{1});
+  heddle::check(plan, plan.stages.empty() ? 0 : plan.stages.back().layers.last,
+                static_cast<int>(std::min<std::size_t>(ranks, most_ranks + 1)));
+}
+
+[[nodiscard]] inline Json json_of(const PlanStage& stage) {
+  Json ranks = Json::array();
+  for (const Rank rank : stage.ranks) ranks.push_back(+rank);
+  return {{"layers", Json::array({stage.layers.first, stage.layers.last})},
+          {"ranks", ranks},
+          {"samples", stage.samples},
+          {"tensor", stage.tensor},
+          {"sequence", stage.sequence},
+          {"recompute", stage.recompute}};
+}
+
+[[nodiscard]] inline Json json_of(const std::optional<Codec>& cast) {
+  if (!cast) return nullptr;
+  return {{"type", text(cast->type)},
+          {"block", cast->block},
+          {"feedback", cast->feedback},
+          {"agree", cast->agree}};
+}
+
+}  // namespace impl
+
+Plan parse_plan(std::string_view content, const std::string& name) {
+  const impl::JsonDocument document(impl::plan_file, content, name);
+  const impl::JsonValue value = document.value();
+  value.only({"stages", "microbatches", "schedule", "casts", "sharding"});
+  Plan plan;
+  for (const impl::JsonValue& stage : value.member("stages").elements())
+    plan.stages.push_back(impl::read_stage(stage));
+  if (const auto microbatches = value.optional("microbatches"))
+    plan.microbatches = microbatches->count(1);
+  if (const auto schedule = value.optional("schedule")) plan.schedule = schedule->string();
+  if (const auto casts = value.optional("casts"))
+    for (const impl::JsonValue& cast : casts->elements())
+      plan.casts.push_back(impl::read_cast(cast));
+  if (const auto sharding = value.optional("sharding")) plan.sharding = sharding->string();
+  return document.checked([&] {
+    impl::check_alone(plan);
+    return std::move(plan);
+  });
+}
+
+Plan read_plan(const std::string& path) {
+  return parse_plan(impl::content_of(impl::plan_file, path), path);
+}
+
+std::string plan_text(const Plan& plan) {
+  impl::check_alone(plan);
+  impl::Json stages = impl::Json::array(), casts = impl::Json::array();
+  for (const PlanStage& stage : plan.stages) stages.push_back(impl::json_of(stage));
+  for (const std::optional<Codec>& cast : plan.casts) casts.push_back(impl::json_of(cast));
+  return impl::file_text(impl::plan_file, "heddle::json::write_plan",
+                         {{"stages", stages},
+                          {"microbatches", plan.microbatches},
+                          {"schedule", plan.schedule},
+                          {"casts", casts},
+                          {"sharding", plan.sharding}});
+}
+
+void write_plan(const std::string& path, const Plan& plan) { write_file(path, plan_text(plan)); }
+
+}  // namespace heddle::inline v0::json
