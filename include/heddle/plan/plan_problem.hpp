@@ -21,6 +21,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -106,6 +107,10 @@ struct StagePrice {
 /// @throws contract_error as stage_prices(), and if the plan's schedule does not have one stage on
 ///         each rank.
 [[nodiscard]] Seconds simulated_step(const Plan& plan, const PlanProblem& problem);
+
+/// Returns the Timeline whose makespan is simulated_step(). Its rank s stands for all ranks of stage
+/// s. @throws contract_error as simulated_step().
+[[nodiscard]] Timeline simulated_timeline(const Plan& plan, const PlanProblem& problem);
 
 /// Returns the bytes that each rank of the machine needs: the state of its weights, and what its
 /// live microbatches save by the plan's schedule (see live_activations()), or their inputs and one

@@ -363,10 +363,14 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
 }
 
 HEDDLE_INLINE Seconds simulated_step(const Plan& plan, const PlanProblem& problem) {
+  return simulated_timeline(plan, problem).makespan();
+}
+
+HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& problem) {
   impl::PlanCosts costs{stage_prices(plan, problem), {}};
   for (const PlanStage& stage : plan.stages)
     costs.weights.push_back(impl::stage_times(stage, problem).slowest.backward_weight);
-  return simulate(weave(impl::plan_orders(plan)), costs).makespan();
+  return simulate(weave(impl::plan_orders(plan)), costs);
 }
 
 HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem) {

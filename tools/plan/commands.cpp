@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/json.hpp>
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/trace.hpp>
+
+#include "commands.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+/// What the commands are told.
+struct Settings {
+  std::string profile = {}, machine = {}, plan = {}, output = {}, planner = {}, cast = {};
+  std::vector<std::string> plans = {};
+  std::uint64_t batch = 0;
+  std::string schedule = "1f1b";
+  double state = plan::PlanOptions{}.state_per_parameter;
+  int columns = 100;
+  std::string svg = {}, perfetto = {};
+};
+
+/// Prints the rows in columns; the first is the head.
+void print(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c];
+      if (c + 1 < row.size()) line.append(width[c] + 2 - row[c].size(), ' ');
+    }
+    std::cout << line << '\n';
+  }
+}
+
+std::string seconds(double value) { return text(value, " s"); }
+std::string gigabytes(Bytes bytes) { return text(static_cast<double>(bytes) / 1e9, " GB"); }
+
+/// Returns the format of the option --cast: `f16`, or `i8/64` with a scale for 64 elements.
+Codec codec_of(const CommandLine& command, const std::string& word) {
+  using enum Scalar;
+  const std::size_t slash = std::min(word.find('/'), word.size());
+  Codec codec;
+  std::vector<std::string> names;
+  bool found = false;
+  for (const Scalar type : {f16, bf16, f8e4m3, f8e5m2, i8}) {
+    names.push_back(text(type));
+    if (word.substr(0, slash) != names.back()) continue;
+    codec.type = type;
+    found = true;
+  }
+  if (!found) throw command.no_such("format", word, {names.begin(), names.end()});
+  if (slash < word.size()) {
+    const char* const end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data() + slash + 1, end, codec.block);
+    if (error != std::errc{} || rest != end)
+      throw command.error(text("'", word, "' is no format"), "write for example i8/64");
+  }
+  check(codec);
+  return codec;
+}
+
+/// Returns the problem of a plan that exists: its batch and its schedule.
+plan::PlanOptions options_of(const Plan& plan, const Settings& s) {
+  return {.batch = plan.batch(), .schedule = plan.schedule, .state_per_parameter = s.state};
+}
+
+/// Reads a plan, and checks it for a profile and a machine.
+Plan checked_plan(const std::string& name, const Profile& profile, const Machine& machine) {
+  Plan plan = json::read_plan(name);
+  try {
+    check(plan, static_cast<int>(profile.layers.size()), machine.ranks());
+  } catch (const contract_error& error) {
+    const ErrorInfo& info = error.complaint();
+    throw contract_error({text("'", name, "'"), info.what, info.why, info.fix});
+  }
+  return plan;
+}
+
+void search(const CommandLine& command, const Settings& s) {
+  if (s.batch < 1)
+    throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
+  std::vector<std::string> asked;
+  if (!s.planner.empty()) {
+    std::vector<std::string_view> names;
+    for (const plan::NamedPlanner& planner : plan::planners()) names.push_back(planner.name);
+    if (std::ranges::find(names, s.planner) == names.end())
+      throw command.no_such("planner", s.planner, names);
+    asked.push_back(s.planner);
+  }
+  plan::PlanOptions options{.batch = static_cast<std::int64_t>(s.batch),
+                            .schedule = s.schedule,
+                            .state_per_parameter = s.state};
+  if (!s.cast.empty()) options.codecs = {std::nullopt, codec_of(command, s.cast)};
+  try {
+    static_cast<void>(schedule::find_schedule(s.schedule));
+  } catch (const contract_error& unknown) {
+    throw command.error(unknown.complaint().what, unknown.complaint().fix);
+  }
+  const Profile profile = json::read_profile(s.profile);
+  const Machine machine = json::read_machine(s.machine);
+  const plan::PlanSearch found = plan::search(profile, machine, options, asked);
+  std::cout << found << "\n\n" << found.best() << '\n';
+  if (!s.output.empty()) json::write_plan(s.output, found.best());
+}
+
+void show(const CommandLine& command, const Settings& s) {
+  const bool draws = !s.profile.empty();
+  if (draws && s.machine.empty())
+    throw command.error("MACHINE is missing", "a plan is drawn for a profile and a machine");
+  if (!draws && !(s.svg.empty() && s.perfetto.empty()))
+    throw command.error("a picture needs times", "give a PROFILE and a MACHINE");
+  if (s.columns < 1) throw command.error("a drawing needs at least one column");
+  if (!draws) {
+    const Plan plan = json::read_plan(s.plan);
+    std::cout << plan << "\nhash " << std::hex << hash(plan) << '\n';
+    return;
+  }
+  const Profile profile = json::read_profile(s.profile);
+  const Machine machine = json::read_machine(s.machine);
+  const Plan plan = checked_plan(s.plan, profile, machine);
+  std::cout << plan << "\nhash " << std::hex << hash(plan) << std::dec << "\n\n";
+  const plan::PlanProblem problem(profile, machine, options_of(plan, s));
+  const Timeline timeline = simulated_timeline(plan, problem);
+  std::cout << to_grid(timeline, s.columns);
+  if (!s.svg.empty()) write_file(s.svg, trace::to_svg(timeline));
+  if (!s.perfetto.empty()) trace::write(s.perfetto, timeline);
+}
+
+void check_plan(const Settings& s) {
+  const Profile profile = json::read_profile(s.profile);
+  const Machine machine = json::read_machine(s.machine);
+  const Plan plan = checked_plan(s.plan, profile, machine);
+  const plan::PlanProblem problem(profile, machine, options_of(plan, s));
+  const std::vector<plan::StagePrice> prices = stage_prices(plan, problem);
+  const std::vector<Bytes> memory = plan_memory(plan, problem);
+  std::vector<std::vector<std::string>> rows = {{"stage", "forward", "backward", "update",
+                                                 "gradient sum", "send forward", "send backward",
+                                                 "memory of the fullest rank"}};
+  for (std::size_t i = 0; i < prices.size(); ++i) {
+    const plan::StagePrice& price = prices[i];
+    Bytes most = 0;
+    for (const Rank rank : plan.stages[i].ranks) most = std::max(most, memory[+rank]);
+    rows.push_back({text(i), seconds(price.forward), seconds(price.backward), seconds(price.update),
+                    seconds(price.gradient_sum), seconds(price.send_forward),
+                    seconds(price.send_backward), gigabytes(most)});
+  }
+  std::cout << plan << "\n\n";
+  print(rows);
+  std::cout << "\nsimulated step " << seconds(simulated_step(plan, problem)) << '\n';
+  if (const auto shortage = memory_shortage(plan, problem))
+    throw infeasible({text("'", s.plan, "'"), "the plan does not fit in memory",
+                      text("rank ", shortage->rank, " needs ", shortage->needed, " bytes and has ",
+                           shortage->capacity),
+                      "recompute, use more stages, or smaller microbatches"});
+}
+
+/// Returns the time of a plan by a planner's formula, or "-" if the planner cannot price it.
+std::string formula_of(const plan::NamedPlanner& planner, const Plan& plan,
+                       const plan::PlanProblem& problem) {
+  try {
+    return seconds(planner.formula(plan, problem));
+  } catch (const error&) {
+    return "-";
+  }
+}
+
+void compare(const Settings& s) {
+  const Profile profile = json::read_profile(s.profile);
+  const Machine machine = json::read_machine(s.machine);
+  std::vector<std::vector<std::string>> rows = {{"plan"}};
+  for (const plan::NamedPlanner& planner : plan::planners()) rows[0].emplace_back(planner.name);
+  rows[0].insert(rows[0].end(),
+                 {"simulated", "seconds a sample", "memory of the fullest rank", "fits"});
+  for (const std::string& name : s.plans) {
+    const Plan plan = checked_plan(name, profile, machine);
+    const plan::PlanProblem problem(profile, machine, options_of(plan, s));
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{name});
+    for (const plan::NamedPlanner& planner : plan::planners())
+      row.push_back(formula_of(planner, plan, problem));
+    const double simulated = simulated_step(plan, problem);
+    const std::vector<Bytes> memory = plan_memory(plan, problem);
+    const auto shortage = memory_shortage(plan, problem);
+    row.insert(row.end(),
+               {seconds(simulated), seconds(simulated / static_cast<double>(plan.batch())),
+                gigabytes(std::ranges::max(memory)),
+                shortage ? text("no: rank ", shortage->rank) : std::string("yes")});
+  }
+  print(rows);
+}
+
+void add_state(CommandLine& command, Settings& s) {
+  command.add_option("state", &s.state,
+                     "bytes that a rank keeps for each byte of its weights: weights, gradients and "
+                     "what the optimiser remembers");
+}
+
+}  // namespace
+
+std::string planner_list() {
+  std::string all = "Planners:";
+  for (const plan::NamedPlanner& planner : plan::planners())
+    all += text("\n  ", planner.name, ": ", planner.about);
+  return all;
+}
+
+void add_search(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command =
+      program.add_command("search", "Asks the planners for plans, and writes the best one.",
+                          [s](const CommandLine& line) { search(line, *s); });
+  command.add_argument("PROFILE", &s->profile, "the profile of the model");
+  command.add_argument("MACHINE", &s->machine, "the machine");
+  command.add_option("batch", &s->batch, "samples of a step");
+  command.add_option("planner", &s->planner, "asks this planner alone");
+  command.add_option("schedule", &s->schedule, "the schedule of the plans, see schedule list");
+  command.add_option("cast", &s->cast,
+                     "a format that planners may choose for messages between sites, such as f16 or "
+                     "i8/64");
+  command.add_option("output", &s->output, "a file for the plan of the least simulated time");
+  add_state(command, *s);
+}
+
+void add_show(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command = program.add_command(
+      "show", "Prints a plan; for a profile and a machine also its simulated step.",
+      [s](const CommandLine& line) { show(line, *s); });
+  command.add_argument("PLAN", &s->plan, "the plan");
+  command.add_argument("PROFILE", &s->profile, "the profile of the model", false);
+  command.add_argument("MACHINE", &s->machine, "the machine", false);
+  command.add_option("columns", &s->columns, "of the drawing in the terminal");
+  command.add_option("svg", &s->svg, "a file for a picture");
+  command.add_option("perfetto", &s->perfetto, "a file for Perfetto or chrome://tracing");
+}
+
+void add_check(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command =
+      program.add_command("check", "Says what is wrong with a plan, or what its stages cost.",
+                          [s](const CommandLine&) { check_plan(*s); });
+  command.add_argument("PLAN", &s->plan, "the plan");
+  command.add_argument("PROFILE", &s->profile, "the profile of the model");
+  command.add_argument("MACHINE", &s->machine, "the machine");
+  add_state(command, *s);
+}
+
+void add_compare(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command = program.add_command(
+      "compare", "Prices plans by the formulas of all planners and by the simulator.",
+      [s](const CommandLine&) { compare(*s); });
+  command.add_argument("PROFILE", &s->profile, "the profile of the model");
+  command.add_argument("MACHINE", &s->machine, "the machine");
+  command.add_argument("PLAN", &s->plans, "the plans");
+  add_state(command, *s);
+}
+
+}  // namespace tool

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# test.sh PROGRAM DOCS: what the program `plan` prints, writes and rejects.
+set -uo pipefail
+program=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+
+# expect STATUS PHRASE ARGUMENTS...
+expect() {
+  local wanted=$1 phrase=$2 output status=0
+  shift 2
+  output=$(timeout 60 "$program" "$@" 2>&1) || status=$?
+  if ((status != wanted)) || [[ $output != *"$phrase"* ]]; then
+    failures=$((failures + 1))
+    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
+           "$status" "$*" "$phrase" "$output"
+  fi
+}
+wrong() {  # wrong PHRASE ARGUMENTS...: rejected with the usage, and nothing is printed
+  local phrase=$1
+  shift
+  expect 2 "$phrase" "$@"
+  expect 2 "Usage: plan" "$@"
+  [[ -z $("$program" "$@" 2> errors) ]] || { failures=$((failures + 1)); echo "FAILED: $* prints"; }
+}
+
+# Four equal layers: a second forward and three backward for a sample on a fast device, and two fast
+# and two slow devices that a fast network connects.
+layer='{"output": 1000, "saved": 4000, "parameters": 1e6, "measured": [{"device": "fast",
+        "forward": 1, "backward_input": 2, "backward_weight": 1, "update": 0.5}]}'
+cat > profile.json << END
+{"format": "heddle-profile", "version": 1, "profile":
+  {"model": "four", "reference": "fast", "layers": [$layer, $layer, $layer, $layer]}}
+END
+cat > machine.json << END
+{"format": "heddle-machine", "version": 1, "machine": {
+  "devices": [{"name": "fast", "count": 2, "memories": [{"capacity": 12e6}]},
+              {"name": "slow", "count": 2, "speed": 0.5, "memories": [{"capacity": 12e6}]}],
+  "levels": [{"name": "rank", "ranks": 1}, {"name": "all", "ranks": 4}]}}
+END
+cat > two.json << END
+{"format": "heddle-plan", "version": 1, "plan": {"microbatches": 4, "stages": [
+  {"layers": [0, 2], "ranks": [0], "samples": [1]}, {"layers": [2, 4], "ranks": [1], "samples": [1]}]}}
+END
+sed 's/"ranks": \[1\]/"ranks": [2]/' two.json > slow.json
+cat > four.json << END
+{"format": "heddle-plan", "version": 1, "plan": {"microbatches": 1, "stages": [
+  {"layers": [0, 4], "ranks": [0, 1], "samples": [2, 2]}]}}
+END
+
+expect 0 "Usage: plan" --help
+expect 0 "search " --help
+expect 0 "Planners:" --help
+expect 0 "plan (Heddle) " --version
+for page in "search --help" "show --help" "check --help" "compare --help"; do
+  # shellcheck disable=SC2086
+  expect 0 "Usage: plan ${page%% *}" $page
+done
+expect 0 "--batch NUMBER" search --help
+wrong "a command is missing; there are search, show, check, compare"
+wrong "no command 'serch'; did you mean 'search'?" serch
+wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
+wrong "PROFILE is required" search
+wrong "--batch is missing" search profile.json machine.json
+wrong "no planner 'Dappel'; did you mean 'DAPPLE'?" \
+      search profile.json machine.json --batch 4 --planner Dappel
+wrong "no schedule '1f1f'; did you mean '1f1b'?" \
+      search profile.json machine.json --batch 4 --schedule 1f1f
+wrong "no format 'f17'; did you mean 'f16'?" search profile.json machine.json --batch 4 --cast f17
+wrong "'i8/x' is no format" search profile.json machine.json --batch 4 --cast i8/x
+wrong "MACHINE is missing" show two.json profile.json
+wrong "a picture needs times" show two.json --svg a.svg
+wrong "a drawing needs at least one column" show two.json profile.json machine.json --columns 0
+
+expect 0 "stage 1: layers 2-3, rank 1, samples 1" show two.json
+expect 0 "hash " show two.json
+# Two equal stages of F 2 and B 6, four microbatches: (4 - 1 + 2) x 8, and updates of 1.
+expect 0 "makespan 41 s" show two.json profile.json machine.json
+expect 0 "" show two.json profile.json machine.json --svg a.svg --perfetto a.json
+grep -q '<svg xmlns' a.svg || { failures=$((failures + 1)); echo "FAILED: a.svg is no picture"; }
+grep -q '"format":"heddle-trace"' a.json || { failures=$((failures + 1)); echo "FAILED: a.json"; }
+
+expect 0 "simulated step 41 s" check two.json profile.json machine.json
+expect 0 "0      2 s      6 s       1 s" check two.json profile.json machine.json
+# On a slow device: F 4 and B 12; the fast one waits, (4 - 1) x 16 + 2 + 16 + 6, and an update of 1.
+expect 0 "simulated step 73 s" check slow.json profile.json machine.json
+expect 1 "rank 0 needs 16016000 bytes and has 12000000" check four.json profile.json machine.json
+expect 0 "simulated step 34 s" check four.json profile.json machine.json --state 2
+expect 1 "'two.json': rank 1 is in stage 0 and again in stage 1" \
+       check <(sed 's/"ranks": \[0\]/"ranks": [1]/' two.json) profile.json machine.json
+sed 's/\[2, 4\]/[2, 5]/' two.json > long.json
+expect 1 "'long.json': the model has fewer layers than the plan (stage 1 ends behind 5 of 4 layers)" \
+       check long.json profile.json machine.json
+sed 's/"ranks": \[1\]/"ranks": [4]/' two.json > rank.json
+expect 1 "'rank.json': no such rank (stage 1: rank 4 of 4)" check rank.json profile.json machine.json
+sed 's/"microbatches": 4/"schedule": "zb-v"/' two.json > folded.json
+expect 1 "the schedule 'zb-v' does not fit the plan" check folded.json profile.json machine.json
+expect 1 "'none.json': the file cannot be read" check none.json profile.json machine.json
+expect 1 "'machine.json': format: this is no file of a plan" check machine.json profile.json two.json
+sed 's/"forward": 1/"forward": -1/' profile.json > minus.json
+expect 1 "'minus.json': profile.layers[0].measured[0].forward: expected a number above 0 (got -1)" \
+       check two.json minus.json machine.json
+sed 's/"reference": "fast", //' profile.json > strict.json
+expect 1 "the device 'slow' was not measured" check two.json strict.json machine.json
+
+expect 0 "two.json   " compare profile.json machine.json two.json slow.json
+expect 0 "41 s       10.25 s" compare profile.json machine.json two.json slow.json
+expect 0 "no: rank 0" compare profile.json machine.json four.json
+expect 2 "PLAN is required" compare profile.json machine.json
+
+# What is searched, every planner can be asked for alone, and its plan is valid.
+expect 0 "planner " search profile.json machine.json --batch 4 --output best.json
+expect 0 "simulated step " check best.json profile.json machine.json
+expect 0 "best.json  " compare profile.json machine.json best.json
+planners=$("$program" --help | sed -n '/^Planners:/,$s/^  \([A-Za-z]*\): .*/\1/p')
+[[ -n $planners ]] || { failures=$((failures + 1)); echo "FAILED: there are no planners"; }
+for name in $planners; do
+  expect 0 "$name " search profile.json machine.json --batch 4 --planner "$name" --output one.json
+  expect 0 "simulated step " check one.json profile.json machine.json
+done
+"$program" search profile.json machine.json --batch 4 --output again.json > /dev/null
+cmp best.json again.json || { failures=$((failures + 1)); echo "FAILED: two searches differ"; }
+sed 's/12e6/1e6/g' machine.json > tiny.json
+expect 1 "no planner found a plan" search profile.json tiny.json --batch 4 --output tiny_plan.json
+[[ ! -e tiny_plan.json ]] || { failures=$((failures + 1)); echo "FAILED: a plan is written"; }
+((failures == 0)) && echo "all as expected"
+exit $((failures > 0))
