@@ -29,8 +29,8 @@ wrong() {  # wrong PHRASE ARGUMENTS...: rejected with the usage, and nothing is 
   [[ -z $("$program" "$@" 2> errors) ]] || { failures=$((failures + 1)); echo "FAILED: $* prints"; }
 }
 
-# Four equal layers: a second forward and three backward for a sample on a fast device, and two fast
-# and two slow devices that a fast network connects.
+# Four equal layers, which take a second forward and three backward for a sample on a fast device, and
+# a machine of two fast and two slow devices without a cost of messages.
 layer='{"output": 1000, "saved": 4000, "parameters": 1e6, "measured": [{"device": "fast",
         "forward": 1, "backward_input": 2, "backward_weight": 1, "update": 0.5}]}'
 cat > profile.json << END
@@ -89,10 +89,11 @@ expect 0 "simulated step 41 s" check two.json profile.json machine.json
 expect 0 "0      2 s      6 s       1 s" check two.json profile.json machine.json
 # On a slow device: F 4 and B 12; the fast one waits, (4 - 1) x 16 + 2 + 16 + 6, and an update of 1.
 expect 0 "simulated step 73 s" check slow.json profile.json machine.json
-expect 1 "rank 0 needs 16016000 bytes and has 12000000" check four.json profile.json machine.json
+expect 1 "rank 0 needs 16032000 bytes and has 12000000" check four.json profile.json machine.json
 expect 0 "simulated step 34 s" check four.json profile.json machine.json --state 2
-expect 1 "'two.json': rank 1 is in stage 0 and again in stage 1" \
-       check <(sed 's/"ranks": \[0\]/"ranks": [1]/' two.json) profile.json machine.json
+sed 's/"ranks": \[0\]/"ranks": [1]/' two.json > twice.json
+expect 1 "'twice.json': plan: a rank can be in a plan only once (rank 1 is in stage 0 and again in" \
+       check twice.json profile.json machine.json
 sed 's/\[2, 4\]/[2, 5]/' two.json > long.json
 expect 1 "'long.json': the model has fewer layers than the plan (stage 1 ends behind 5 of 4 layers)" \
        check long.json profile.json machine.json
@@ -101,7 +102,7 @@ expect 1 "'rank.json': no such rank (stage 1: rank 4 of 4)" check rank.json prof
 sed 's/"microbatches": 4/"schedule": "zb-v"/' two.json > folded.json
 expect 1 "the schedule 'zb-v' does not fit the plan" check folded.json profile.json machine.json
 expect 1 "'none.json': the file cannot be read" check none.json profile.json machine.json
-expect 1 "'machine.json': format: this is no file of a plan" check machine.json profile.json two.json
+expect 1 "'machine.json': format: this is no file of a plan" check machine.json profile.json machine.json
 sed 's/"forward": 1/"forward": -1/' profile.json > minus.json
 expect 1 "'minus.json': profile.layers[0].measured[0].forward: expected a number above 0 (got -1)" \
        check two.json minus.json machine.json
