@@ -7,5 +7,4 @@
 
 #include <heddle/sequence/sequence_attention.hpp>
 #include <heddle/sequence/sequence_line.hpp>
-#include <heddle/sequence/sequence_method.hpp>
 #include <heddle/sequence/sequence_shape.hpp>

@@ -8,4 +8,5 @@
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/attention/ring_attention.hpp>
 #include <heddle/schedule/attention/rsa.hpp>
+#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/schedule/attention/token_ring.hpp>

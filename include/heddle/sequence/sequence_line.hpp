@@ -29,10 +29,10 @@
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/shard_order.hpp>
 #include <heddle/schedule/attention/form.hpp>
+#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
 #include <heddle/sequence/impl/ring_performer.hpp>
 #include <heddle/sequence/impl/sequence_workspace.hpp>
-#include <heddle/sequence/sequence_method.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
 
 namespace heddle::inline v0 {
@@ -236,6 +236,9 @@ class SequenceLine {
                             " ring ranks"),
                        remedy};
     };
+    expects(method() != SequenceMethod::automatic, [&] {
+      return refuse("no method is chosen by itself", "choose the method ulysses, ring or usp");
+    });
     expects(method() != SequenceMethod::ulysses || ring_size() == 1, [&] {
       return refuse("ulysses uses no ring axis",
                     "choose the method usp, or a ring axis of one rank");

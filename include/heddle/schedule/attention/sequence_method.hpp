@@ -19,11 +19,12 @@ enum class SequenceMethod : std::uint8_t {
   usp,         ///< ulysses along the heads axis, ring along the ring axis (Fang and Zhao, 2024)
   rsa,         ///< keys, then values travel around the ring; U = 1 (Li et al., 2021)
   token_ring,  ///< queries travel around the ring; U = 1 (Wang et al., 2024)
+  automatic,   ///< the method of the least predicted time
 };
 
 /// Prints the name of the enumerator, such as "ulysses".
 inline std::ostream& operator<<(std::ostream& out, SequenceMethod method) {
-  constexpr std::array names = {"ulysses", "ring", "usp", "rsa", "token_ring"};
+  constexpr std::array names = {"ulysses", "ring", "usp", "rsa", "token_ring", "automatic"};
   return out << names[static_cast<std::size_t>(method)];
 }
 
