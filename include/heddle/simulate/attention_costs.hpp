@@ -37,7 +37,8 @@ namespace impl {
 /// The costs of attention in any unit of time T. A forward action of ring_attention() takes
 /// 2 `product` for every (query, key) pair that the mask leaves, a backward action 5 `product`; a
 /// pass of rsa() 1 and 2. A move of n bytes occupies its channel for n `per_byte`. A combine takes
-/// `combine` for each byte, and a user action (the softmax of rsa()) takes `user`.
+/// `combine` for each byte, a cast (what packs or unpacks a message) takes `cast` for each byte, and
+/// a user action (the softmax of rsa()) takes `user`.
 template <class T>
 struct BasicAttentionCosts {
   using Time = T;  ///< what costs are in
@@ -45,15 +46,28 @@ struct BasicAttentionCosts {
   schedule::AttentionPieces pieces;  ///< the pieces of the schedule's form
   T product = {};                    ///< per pair: one product over all heads
   T combine = {};                    ///< per byte
+  T cast = {};                       ///< per byte that is packed or unpacked
   T user = {};                       ///< a user action
   T latency = {};                    ///< the latency of every move
   T per_byte = {};                   ///< per byte of a move, at its channel
 
+  /// Checks all costs. @throws contract_error if one is negative, infinite or not a number. The
+  ///         error names the member.
+  void check() const {
+    constexpr const char* where = "heddle::AttentionCosts";
+    impl::expect_time(where, "product", product);
+    impl::expect_time(where, "combine", combine);
+    impl::expect_time(where, "cast", cast);
+    impl::expect_time(where, "user", user);
+    impl::expect_time(where, "latency", latency);
+    impl::expect_time(where, "per_byte", per_byte);
+  }
   /// The cost of an action that is not a move.
   /// @throws contract_error for an action that is not one of an attention.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
     switch (schedule[id].kind) {
       case Kind::combine: return combine * T(schedule.bytes(schedule.uses(id).front()));
+      case Kind::cast: return cast * T(schedule.bytes(schedule.uses(id).front()));
       case Kind::user: return user;
       default: break;
     }
@@ -67,46 +81,16 @@ struct BasicAttentionCosts {
 };
 
 /// The costs of BasicAttentionCosts in seconds over the speed of the device, with moves by the
-/// links of a Machine.
-class AttentionCosts {
+/// links of a Machine. The `latency` and `per_byte` of the local costs are not used.
+class AttentionCosts : public BasicMachineCosts<BasicAttentionCosts<Seconds>> {
  public:
-  using Time = Seconds;  ///< what costs are in
-
-  /// Costs of a schedule made of `form`; `local` says what actions take on a device of speed 1.
-  /// @throws contract_error for a form without a schedule.
-  AttentionCosts(const schedule::AttentionForm& form, const Seconds product, Machine machine)
-      : AttentionCosts({.pieces = schedule::AttentionPieces(form), .product = product},
-                       std::move(machine)) {}
-  /// The local costs of `local`; its `latency` and `per_byte` are not used.
-  AttentionCosts(BasicAttentionCosts<Seconds> local, Machine machine)
-      : m_local(std::move(local)), m_machine(std::move(machine)) {}
-
-  /// @throws contract_error for a cost that is negative, infinite or not a number.
-  void check() const {
-    constexpr const char* where = "heddle::AttentionCosts";
-    impl::expect_time(where, "product", m_local.product);
-    impl::expect_time(where, "combine", m_local.combine);
-    impl::expect_time(where, "user", m_local.user);
-  }
-  /// Returns the machine whose links price the moves.
-  [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
-  /// The cost of an action that is not a move.
-  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
-    return m_local.time(schedule, id) / m_machine.device(schedule[schedule[id].queue].from).speed;
-  }
-  /// The cost of a move, by the link between its two ranks.
-  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
-    return impl::transfer(m_machine, schedule, id);
-  }
-  /// How long a move keeps what it shares.
-  [[nodiscard]] Seconds occupancy(const Schedule& schedule, ActionId id,
-                                  const Shared& shared) const {
-    return shared.occupancy(impl::moved_bytes(schedule, id));
-  }
-
- private:
-  BasicAttentionCosts<Seconds> m_local;
-  Machine m_machine;
+  using BasicMachineCosts::BasicMachineCosts;
+  /// Constructs the costs of a schedule made of `form`; a product of a pair takes `product` on a
+  /// device of speed 1, and other local work takes no time.
+  /// @throws contract_error for a form without a schedule, and for an invalid cost.
+  AttentionCosts(const schedule::AttentionForm& form, Seconds product, Machine machine)
+      : BasicMachineCosts({.pieces = schedule::AttentionPieces(form), .product = product},
+                          std::move(machine)) {}
 };
 static_assert(SharingCosts<AttentionCosts> && CheckedCosts<AttentionCosts>);
 

@@ -176,15 +176,19 @@ namespace impl {
 
 }  // namespace impl
 
-/// Costs on a Machine: local work takes its StageCosts divided by the speed of its device, and the
-/// links of the Machine price the moves.
-class MachineCosts {
+/// Costs on a Machine: local work takes the costs of `Local` divided by the speed of its device, and
+/// the links of the Machine price the moves.
+template <class Local>
+class BasicMachineCosts {
  public:
   using Time = Seconds;  ///< the type of costs
 
   /// Constructs the costs. Local work costs `local` on a device of speed 1.
   /// @throws contract_error if a cost is negative, infinite or not a number.
-  MachineCosts(const StageCosts& local, Machine machine);
+  BasicMachineCosts(Local local, Machine machine)
+      : m_local(std::move(local)), m_machine(std::move(machine)) {
+    check();
+  }
 
   /// Checks all costs. @throws contract_error as the constructor does.
   void check() const { m_local.check(); }
@@ -195,7 +199,9 @@ class MachineCosts {
     return m_local.time(schedule, id) / speed(schedule, id);
   }
   /// Returns the cost of a fused pair.
-  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
+  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const
+  requires FusedCosts<Local>
+  {
     return m_local.fused(schedule, id) / speed(schedule, id);
   }
   /// Returns the cost of a move, by the link between its two ranks.
@@ -213,9 +219,11 @@ class MachineCosts {
     return m_machine.device(schedule[schedule[id].queue].from).speed;
   }
 
-  StageCosts m_local;
+  Local m_local;
   Machine m_machine;
 };
+
+using MachineCosts = BasicMachineCosts<StageCosts>;  ///< with the same local costs for every stage
 
 /// A table of costs, such as a profile gives: a cost per (kind, stage) and per fused pair. The
 /// links of a Machine price the moves.

@@ -24,11 +24,6 @@ static_assert(FusedCosts<StageCosts> && CheckedCosts<StageCosts>);
 static_assert(SharingCosts<MachineCosts> && FusedCosts<MachineCosts> && CheckedCosts<MachineCosts>);
 static_assert(SharingCosts<TableCosts> && FusedCosts<TableCosts> && CheckedCosts<TableCosts>);
 
-HEDDLE_INLINE MachineCosts::MachineCosts(const StageCosts& local, Machine machine)
-    : m_local(local), m_machine(std::move(machine)) {
-  check();
-}
-
 HEDDLE_INLINE TableCosts::TableCosts(Machine machine, int stages)
     : m_machine(std::move(machine)),
       m_table(static_cast<std::size_t>(std::max(stages, 0)) * kind_count, Seconds{}) {}
