@@ -5,6 +5,7 @@
 /// @file
 /// Everything of plan/: what is decided from measurements, and what is found by search.
 
+#include <heddle/plan/aligned_groups.hpp>
 #include <heddle/plan/choose_chimera.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/coordinate.hpp>
@@ -25,6 +26,7 @@
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/plan/schedule_choice.hpp>
+#include <heddle/plan/sequence_choice.hpp>
 #include <heddle/plan/sequence_costs.hpp>
 #include <heddle/plan/sequence_groups.hpp>
 #include <heddle/plan/shared_collective.hpp>
@@ -32,3 +34,4 @@
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
 #include <heddle/plan/tune.hpp>
+#include <heddle/plan/usp_degrees.hpp>

@@ -48,6 +48,13 @@ struct SequencePlan {
   friend std::ostream& operator<<(std::ostream& out, const SequencePlan& plan);
 };
 
+/// Returns the weight of a mean over `own` tokens in the mean over `all` tokens: own / all. If each
+/// rank multiplies the mean loss of its tokens in a microbatch by this weight, with `all` the
+/// tokens of the batch, then the sum of the gradients over all ranks and microbatches is the
+/// gradient of the mean loss of the batch. Without tokens the weight is 0.
+/// @throws contract_error if `own` is negative or above `all`.
+[[nodiscard]] double token_weight(std::int64_t own, std::int64_t all);
+
 /// How plan_sequence_groups() searches.
 struct SequenceGroupOptions {
   /// Numbers of microbatches that are tried, from the least that memory allows.
@@ -80,7 +87,8 @@ struct SequenceGroupOptions {
 /// makes the slowest group faster. Not always optimal: tests measure the gap.
 ///
 /// Sizes fall from the first group to the last, and are powers of two, so that every group begins
-/// at a multiple of its size. log2(N) + 1 splits of a communicator, made once, serve all plans.
+/// at a multiple of its size. log2(N) + 1 splits of a communicator, made once, serve all plans; see
+/// aligned_groups().
 ///
 /// Source: Y. Wang et al., "FlexSP: Accelerating Large Language Model Training via Flexible
 /// Sequence Parallelism", ASPLOS 2025, which solves a mixed integer programme for each microbatch.

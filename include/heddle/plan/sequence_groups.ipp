@@ -225,6 +225,14 @@ HEDDLE_INLINE std::int64_t SequencePlan::tokens() const {
   return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
 }
 
+HEDDLE_INLINE double token_weight(std::int64_t own, std::int64_t all) {
+  expects(own >= 0 && own <= all, [&] {
+    return ErrorInfo{"heddle::plan::token_weight", "a rank has some of all tokens",
+                     text(own, " of ", all, " tokens")};
+  });
+  return own == 0 ? 0 : static_cast<double>(own) / static_cast<double>(all);
+}
+
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const SequencePlan& plan) {
   const auto counted = [](std::size_t count, const char* what, const char* plural) {
     return text(count, ' ', what, count == 1 ? "" : plural);

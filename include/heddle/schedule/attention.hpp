@@ -6,6 +6,7 @@
 /// The room schedule/attention/: attention over a sequence that is sharded over ranks.
 
 #include <heddle/schedule/attention/form.hpp>
+#include <heddle/schedule/attention/head_exchange.hpp>
 #include <heddle/schedule/attention/ring_attention.hpp>
 #include <heddle/schedule/attention/rsa.hpp>
 #include <heddle/schedule/attention/sequence_method.hpp>

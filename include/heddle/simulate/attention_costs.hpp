@@ -37,7 +37,7 @@ namespace impl {
 /// The costs of attention in any unit of time T. A forward action of ring_attention() takes
 /// 2 `product` for every (query, key) pair that the mask leaves, a backward action 5 `product`; a
 /// pass of rsa() 1 and 2. A move of n bytes occupies its channel for n `per_byte`. A combine takes
-/// `combine` for each byte, a cast (what packs or unpacks a message) takes `cast` for each byte, and
+/// `combine` for each byte, a cast that packs or unpacks a message takes `cast` for each byte, and
 /// a user action (the softmax of rsa()) takes `user`.
 template <class T>
 struct BasicAttentionCosts {

@@ -176,8 +176,8 @@ namespace impl {
 
 }  // namespace impl
 
-/// Costs on a Machine: local work takes the costs of `Local` divided by the speed of its device, and
-/// the links of the Machine price the moves.
+/// Costs on a Machine: local work takes the costs of `Local` divided by the speed of its device,
+/// and the links of the Machine price the moves.
 template <class Local>
 class BasicMachineCosts {
  public:

@@ -27,29 +27,30 @@ namespace heddle::inline v0::schedule {
 /// In the closed forms of this room P is the number of ranks, N the tokens, d the columns of Q, H
 /// the heads, and a unit is N d / P elements.
 struct AttentionForm {
-  int ranks = 1;             ///< number of ranks, P
-  ShardOrder order = {};     ///< which tokens each rank has
-  int ways = 1;              ///< 1: one ring; 2: each half of K,V goes around in its own direction
-  AttentionMask mask = {};   ///< which keys a query sees; causal unless it says otherwise
-  bool backward = false;     ///< the gradients instead of the output
-  std::int64_t tokens = 0;   ///< tokens of the whole sequence, N; 0: two for each rank
-  int heads = 1;             ///< heads of Q, H
-  int kv_heads = 0;          ///< heads of K and V, a divisor of `heads`; 0: as many as `heads`
-  int head_width = 1;        ///< columns of one head
-  Scalar type = Scalar::f64; ///< the type of all elements
+  int ranks = 1;              ///< number of ranks, P
+  ShardOrder order = {};      ///< which tokens each rank has
+  int ways = 1;               ///< 1: one ring; 2: each half of K,V goes around in its own direction
+  AttentionMask mask = {};    ///< which keys a query sees; causal unless it says otherwise
+  bool backward = false;      ///< the gradients instead of the output
+  std::int64_t tokens = 0;    ///< tokens of the whole sequence, N; 0: two for each rank
+  int heads = 1;              ///< heads of Q, H
+  int kv_heads = 0;           ///< heads of K and V, a divisor of `heads`; 0: as many as `heads`
+  int head_width = 1;         ///< columns of one head
+  Scalar type = Scalar::f64;  ///< the type of all elements
 
   /// The tokens of the whole sequence: `tokens`, or two for each rank.
   [[nodiscard]] std::int64_t all_tokens() const noexcept {
     return tokens == 0 ? 2 * std::int64_t{ranks} : tokens;
   }
+  /// The heads of K and V: `kv_heads`, or as many as `heads`.
+  [[nodiscard]] int key_heads() const noexcept { return kv_heads == 0 ? heads : kv_heads; }
   /// Bytes of one token of Q, of the output, or of a gradient of either.
   [[nodiscard]] Bytes query_bytes() const noexcept {
     return static_cast<Bytes>(heads) * static_cast<Bytes>(head_width) * size_of(type);
   }
   /// Bytes of one token of K, or of V.
   [[nodiscard]] Bytes key_bytes() const noexcept {
-    return static_cast<Bytes>(kv_heads == 0 ? heads : kv_heads) * static_cast<Bytes>(head_width) *
-           size_of(type);
+    return static_cast<Bytes>(key_heads()) * static_cast<Bytes>(head_width) * size_of(type);
   }
   /// Bytes of one query of a state: an output and a log-sum for every head.
   [[nodiscard]] Bytes state_bytes() const noexcept {
