@@ -45,14 +45,18 @@ struct UspCost {
 /// Let a and b be the bytes of Q and of K on a rank, i and o the peers of a rank on the heads axis
 /// within its node and outside, and w = 2 `product` N^2 / P the work of a rank without a mask. Then
 ///
-///     exchange(x) = x/U (i/inside + o/outside)
+///     exchange = (2 a + 2 b)/U (i/inside + o/outside)
 ///     m = 2 b / (outside if a hop of the ring leaves a node, otherwise inside)
 ///     c = w/R, the time of a pair of blocks
-///     forward  = exchange(2a + 2b) + max(R c, (R - 1) m + c)
-///     backward = exchange(2a + 2b) + max(2.5 R c + m, 2 (R - 1) m + 2.5 c)  for R > 1,
+///     forward  = exchange + max(R c, (R - 1) m + c)
+///     backward = exchange + max(2.5 R c + m, 2 (R - 1) m + e) for R > 1, exchange + 2.5 c for R =
+///     1
 ///
-/// and 2.5 c for the ring's part if R = 1. Under a causal mask R c is half of it, and c as well;
-/// in contiguous order, which is not balanced, R c becomes (R - 1/2) c and c stays. With
+/// with e = 2.5 c for R = 2, when nothing is sent during the first block, and otherwise max(0, 2.5
+/// c
+/// - m). Under a causal mask, R c and c are halved. In contiguous order, which is not balanced, R c
+/// becomes (R - 1/2) c and c stays. A query's own pair adds w/(2 N) to either. If U does not divide
+/// the K,V heads, all terms grow by the share of the rank that has the most heads. With
 /// `form.backward` the time is that of both passes.
 ///
 /// Sources: the bytes are those of Fang and Zhao, "USP: A Unified Sequence Parallelism Approach for

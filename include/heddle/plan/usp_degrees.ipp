@@ -57,35 +57,41 @@ class UspFormula {
     const int of_second = std::max(1, m_network.node / first);
     const int heads_inside = near == NearAxis::heads ? of_first : std::min(of_second, cost.heads);
     const int ring_inside = near == NearAxis::heads ? std::min(of_second, cost.ring) : of_first;
+    // What the rank with the most heads has, over an even share.
+    const int kv_heads = m_form.key_heads();
+    const int most = (kv_heads + cost.heads - 1) / cost.heads;
+    const double share = static_cast<double>(most * cost.heads) / kv_heads;
     const Seconds exchange =
-        (2 * m_queries + 2 * m_keys) / cost.heads *
+        share * (2 * m_queries + 2 * m_keys) / cost.heads *
         ((heads_inside - 1) / m_network.inside + (cost.heads - heads_inside) / m_network.outside);
     const Seconds move =
-        2 * m_keys / (ring_inside < cost.ring ? m_network.outside : m_network.inside);
-    cost.time = exchange + ring(cost.ring, move, 1);
-    if (m_form.backward)
-      cost.time += exchange + (cost.ring == 1
-                                   ? ring(1, 0, 2.5)
-                                   : std::max(blocks(cost.ring, 2.5) + move,
-                                              2 * (cost.ring - 1) * move + block(cost.ring, 2.5)));
+        share * 2 * m_keys / (ring_inside < cost.ring ? m_network.outside : m_network.inside);
+    cost.time = exchange + forward(cost.ring, share, move);
+    if (m_form.backward) cost.time += exchange + backward(cost.ring, share, move);
     return cost;
   }
 
  private:
   [[nodiscard]] bool contiguous() const { return m_form.order == ShardOrder::even(); }
-  /// All blocks of the slowest rank, `products` times those of a forward pass.
-  [[nodiscard]] Seconds blocks(int ring, double products) const {
-    const Seconds all = products * m_work;
-    if (!m_form.mask.causal) return all;
-    return contiguous() ? all * (ring - 0.5) / ring : all / 2;
+  /// All blocks of the slowest rank. A query sees its own key, too.
+  [[nodiscard]] Seconds blocks(int ring) const {
+    if (!m_form.mask.causal) return m_work;
+    const double own = 0.5 / static_cast<double>(m_form.all_tokens());
+    return m_work * ((contiguous() ? (ring - 0.5) / ring : 0.5) + own);
   }
   /// The block that the slowest rank computes last.
-  [[nodiscard]] Seconds block(int ring, double products) const {
-    const bool halved = m_form.mask.causal && (!contiguous() || ring == 1);
-    return products * m_work / ring / (halved ? 2 : 1);
+  [[nodiscard]] Seconds block(int ring) const {
+    if (ring == 1) return blocks(1);
+    return m_work / ring / (m_form.mask.causal && !contiguous() ? 2 : 1);
   }
-  [[nodiscard]] Seconds ring(int ring, Seconds move, double products) const {
-    return std::max(blocks(ring, products), (ring - 1) * move + block(ring, products));
+  [[nodiscard]] Seconds forward(int ring, double share, Seconds move) const {
+    return std::max(share * blocks(ring), (ring - 1) * move + share * block(ring));
+  }
+  [[nodiscard]] Seconds backward(int ring, double share, Seconds move) const {
+    const Seconds all = 2.5 * share * blocks(ring), one = 2.5 * share * block(ring);
+    if (ring == 1) return all;
+    const Seconds uncovered = ring == 2 ? one : std::max(0.0, one - move);
+    return std::max(all + move, 2 * (ring - 1) * move + uncovered);
   }
 
   const schedule::AttentionForm& m_form;
