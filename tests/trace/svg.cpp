@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -218,6 +219,25 @@ TEST_CASE("every move between ranks has an arrow where arrows are wanted") {
   const auto alone = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
   CHECK(trace::to_svg(simulate(alone, {.forward = 1}), {.arrows = true}).find("message") ==
         std::string::npos);
+}
+
+TEST_CASE("the shades of queries that travel are their owners, in TokenRing and in USP") {
+  const schedule::AttentionForm form{.ranks = 4, .mask = {.causal = false}, .tokens = 16};
+  const std::string svg =
+      trace::to_svg(simulate(schedule::token_ring(form), {.forward = 1, .combine = 1}));
+  CHECK(flaw(svg) == "");
+  CHECK(svg.find(">darker: queries of a further rank<") != std::string::npos);
+  CHECK(svg.find("microbatch that enters") == std::string::npos);
+  // Every rank computes with the queries of each owner once: four of the box's own colour, which
+  // the group has, and four of each darker one.
+  std::map<std::string, std::size_t> darker;
+  const std::size_t begin = svg.find("<g class=\"F\""), end = svg.find("</g>", begin);
+  for (std::size_t at = begin; (at = svg.find("rx=\"2\" fill=\"#", at)) < end; ++at)
+    ++darker[svg.substr(at + 14, 7)];
+  CHECK(darker.size() == 3);
+  for (const auto& [colour, count] : darker) CHECK(count == 4);
+  const std::string ring = trace::to_svg(simulate(schedule::ring_attention(form), {.forward = 1}));
+  CHECK(ring.find("darker") == std::string::npos);
 }
 
 TEST_CASE(

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Shades: distinguishes the stages of a rank, or several pipelines over the same ranks, in
-/// pictures. In one picture shades have one of these two meanings.
+/// Shades: distinguishes the stages of a rank, several pipelines over the same ranks, or the owners
+/// of the queries of an attention, in pictures. In one picture shades have one of these meanings.
 
 #include <algorithm>
 #include <cstddef>
@@ -35,8 +35,13 @@ class Shades {
     }
     m_pipelines =
         std::ranges::any_of(ranks_of, [](const auto& stage) { return stage.second.size() > 1; });
+    // In an attention, the stage of an action is the owner of its queries.
+    m_owners = m_pipelines && std::ranges::count(schedule.labels(), "keys_values") > 0;
+    for (std::size_t number = 0; const auto& [stage, ranks] : ranks_of)
+      if (m_owners) m_stage[stage] = number++;
     for (const auto& [rank, stages] : stages_of)
-      for (std::size_t number = 0; const Stage stage : stages) m_stage[stage] = number++;
+      for (std::size_t number = 0; const Stage stage : stages)
+        if (!m_owners) m_stage[stage] = number++;
     std::set<Rank> entrances;
     for (const auto& [item, entrance] : entrance_of) entrances.insert(entrance.second);
     for (const auto& [item, entrance] : entrance_of)
@@ -47,15 +52,17 @@ class Shades {
   }
 
   /// Returns the shade of an action. If every stage is on one rank, it is 0 for the first stage of
-  /// a rank by number, 1 for its second, and so on. Else it is 0 for microbatches that enter at the
-  /// lowest rank, 1 for those of the next rank, and so on.
+  /// a rank by number, 1 for its second, and so on. Else, in an attention, it is the number of the
+  /// owner of the queries. Else it is 0 for microbatches that enter at the lowest rank, 1 for those
+  /// of the next rank, and so on.
   [[nodiscard]] std::size_t of(ActionId id) const {
     const Action& action = m_schedule[id];
     if (action.kind > Kind::backward) return 0;
-    return m_pipelines ? m_pipeline.at(action.item) : m_stage.at(action.stage);
+    return m_pipelines && !m_owners ? m_pipeline.at(action.item) : m_stage.at(action.stage);
   }
   /// Returns the meaning of shades above 0, for a legend.
   [[nodiscard]] const char* meaning() const noexcept {
+    if (m_owners) return "queries of a further rank";
     if (!m_pipelines) return "a further stage of the rank";
     return m_shades == 2 ? "a microbatch of the other direction"
                          : "a microbatch that enters at a further rank";
@@ -72,7 +79,8 @@ class Shades {
  private:
   const Schedule& m_schedule;
   bool m_pipelines = false;                ///< a stage is on several ranks
-  std::map<Stage, std::size_t> m_stage;    ///< number of the stage on its rank, unless m_pipelines
+  bool m_owners = false;                   ///< and stages are owners of queries
+  std::map<Stage, std::size_t> m_stage;    ///< number of the owner, or of the stage on its rank
   std::map<Item, std::size_t> m_pipeline;  ///< number of the pipeline of a microbatch
   std::size_t m_shades = 1;
 };
