@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <heddle/core/file.hpp>
+#include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace.hpp>
@@ -113,6 +118,32 @@ std::string attention_section(const std::filesystem::path& folder,
   return page;
 }
 
+/// A plan of sequence groups (FlexSP) for a batch of random lengths.
+/// @returns the text, after its picture is written.
+std::string groups_section(const std::filesystem::path& folder,
+                           const std::filesystem::path& pictures) {
+  const Random random(0, "gallery");
+  std::vector<std::int64_t> lengths;  // log-normal: many short ones and a few long ones
+  for (std::uint64_t i = 0; i < 48; ++i)
+    lengths.push_back(1 + static_cast<std::int64_t>(std::exp(8 + 1.6 * random.normal(i))));
+  const plan::SequencePlan plan =
+      plan::plan_sequence_groups(lengths, plan::flexsp_costs(plan::flexsp_7b, 16, 76));
+  const std::string file = "sequence-groups.svg";
+  write_file(folder / pictures / file, trace::to_svg(plan, {.title = "sequence-groups"}));
+  return text(
+      "\n## groups of ranks for the sequences of a batch\n\n"
+      "FlexSP: ",
+      lengths.size(), " sequences of 1 to ", *std::ranges::max_element(lengths),
+      " tokens on 16 ranks, with the constants of the release for a\nmodel of 7 billion "
+      "parameters. "
+      "Groups of several sizes compute at the same time, so that short\nsequences do not pay for "
+      "the "
+      "exchanges of long ones. A box has the number of its sequences and of their\ntokens; lines "
+      "divide it by the tokens of each.\n\n"
+      "![sequence-groups](",
+      (pictures / file).generic_string(), ")\n");
+}
+
 void gallery(const std::filesystem::path& folder) {
   const Settings settings{.saved = 100'000'000, .parameters = 100'000'000};
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
@@ -133,6 +164,7 @@ void gallery(const std::filesystem::path& folder) {
   }
   page += overlap_section(folder, pictures);
   page += attention_section(folder, pictures);
+  page += groups_section(folder, pictures);
   write_file(folder / "gallery.md", page);
 }
 
