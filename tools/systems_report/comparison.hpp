@@ -53,6 +53,8 @@ std::vector<Comparison> unified();
 std::vector<Comparison> ring_attention();
 std::vector<Comparison> rsa();
 std::vector<Comparison> token_ring();
+std::vector<Comparison> ulysses();
+std::vector<Comparison> usp();
 
 /// One of unified()'s.
 Comparison native_fraction();
