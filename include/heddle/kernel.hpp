@@ -9,6 +9,7 @@
 
 #include <heddle/kernel/adam.hpp>
 #include <heddle/kernel/attention.hpp>
+#include <heddle/kernel/attention_rows.hpp>
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/kernel/block_attention.hpp>

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // also on: heddle::Athread
 
-// Attention block by block: keys in any blocks and any order give the attention over all of them,
-// forward and backward, and states join as a commutative monoid.
+// Attention block by block, and by whole rows of probabilities: keys in any blocks and any order
+// give the attention over all of them, forward and backward. States join as a commutative monoid.
 
 #include <algorithm>
 #include <cmath>
@@ -154,6 +154,61 @@ Result<Real> by_blocks(const Sequence<Real>& s, const AttentionMask& mask,
   return all;
 }
 
+/// Attention by whole rows of probabilities, with the keys in these blocks.
+template <class Real>
+Result<Real> by_rows(const Sequence<Real>& s, const AttentionMask& mask,
+                     const std::vector<IndexSet>& keys) {
+  const Real nothing = std::numeric_limits<Real>::quiet_NaN();  // scores that nothing has written
+  Result<Real> all(s);
+  const std::size_t rows = s.heads.heads * s.size();
+  Tensor<Real> log_sum(rows, 1, -std::numeric_limits<Real>::infinity());
+  struct Block {
+    IndexSet set;
+    hk::VisibleKeys<Exec> visible;
+    Tensor<Real> k, v, k_grad, v_grad, scores, score_grad;
+  };
+  std::vector<Block> blocks;
+  for (const IndexSet& set : keys) {
+    const auto count = static_cast<std::size_t>(set.size());
+    const std::size_t columns = s.heads.kv_columns();
+    blocks.push_back({set,
+                      {IndexSet(static_cast<std::int64_t>(s.size())), set, mask},
+                      rows_of(s.k, set),
+                      rows_of(s.v, set),
+                      {count, columns},
+                      {count, columns},
+                      {rows, count, nothing},
+                      {rows, count, nothing}});
+    Block& block = blocks.back();
+    hk::attention_scores(Exec{}, s.heads, block.visible, s.q.view(), block.k.view(),
+                         block.scores.view());
+    hk::add_to_log_sums(Exec{}, s.heads, block.visible, block.scores.view(), log_sum.flat());
+  }
+  for (const Block& block : blocks) {
+    hk::scores_to_probabilities(Exec{}, s.heads, block.visible, log_sum.flat(),
+                                block.scores.view());
+    hk::attend(Exec{}, s.heads, block.visible, block.scores.view(), block.v.view(),
+               all.output.view());
+  }
+  for (Block& block : blocks) {
+    hk::attention_values_backward(Exec{}, s.heads, block.visible, block.scores.view(),
+                                  block.v.view(), all.output.view(), s.output_grad.view(),
+                                  block.score_grad.view(), block.v_grad.view());
+    hk::attention_scores_backward(Exec{}, s.heads, block.visible, block.score_grad.view(),
+                                  s.q.view(), block.k.view(), all.q_grad.view(),
+                                  block.k_grad.view());
+    put_rows(all.k_grad, block.set, block.k_grad.pull());
+    put_rows(all.v_grad, block.set, block.v_grad.pull());
+  }
+  all.output.pull();
+  all.q_grad.pull();
+  log_sum.pull();
+  for (std::size_t i = 0; i < s.size(); ++i)
+    for (std::size_t head = 0; head < s.heads.heads; ++head)
+      all.log_sum.at(i * s.heads.heads + head) = log_sum.at(head * s.size() + i);
+  return all;
+}
+
 /// The definition, in double, pair by pair.
 template <class Real>
 Result<double> by_definition(const Sequence<Real>& s, const AttentionMask& mask) {
@@ -300,10 +355,12 @@ TEMPLATE_TEST_CASE("block attention: every mask and number of K,V heads, by the 
                  << mask.segments.size() << ", heads " << heads.heads << " / " << heads.kv_heads
                  << " of " << heads.head_width);
     const Sequence<TestType> s(n, heads);
-    check_close(
-        by_blocks(s, mask, random_blocks(Random(c, "queries"), n, 1 + random.below(4, 3)),
-                  random_blocks(Random(c, "keys"), n, 1 + random.below(5, 5)), random_tile(random)),
-        by_definition(s, mask));
+    const Result<double> expected = by_definition(s, mask);
+    const auto keys = random_blocks(Random(c, "keys"), n, 1 + random.below(5, 5));
+    check_close(by_blocks(s, mask, random_blocks(Random(c, "queries"), n, 1 + random.below(4, 3)),
+                          keys, random_tile(random)),
+                expected);
+    check_close(by_rows(s, mask, keys), expected);
   }
 }
 

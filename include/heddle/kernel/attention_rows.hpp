@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Attention by whole rows of probabilities, with the keys of a sequence in several blocks. It is
+/// for methods that complete every row of scores before they read a value, such as ring
+/// self-attention (Li et al., "Sequence Parallelism", ACL 2023). Compare block_attention.hpp, which
+/// keeps no score.
+///
+/// Forward calls attention_scores() and add_to_log_sums() for every block of keys, then
+/// scores_to_probabilities() and attend() for every block. Backward calls
+/// attention_values_backward(), then attention_scores_backward(), for every block.
+///
+/// The scores of a block of keys are a matrix of heads * queries rows and a column for each key.
+/// Row head * queries + query has the scores of one query. An element has no meaning if its query
+/// does not see its key. All products are made by gemm for each head and tile
+/// of queries, so the calls are in the order of `exec` as gemm is, and they allocate nothing.
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <heddle/kernel/attention_state.hpp>
+#include <heddle/kernel/block_attention.hpp>
+#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/linalg.hpp>
+#include <heddle/kernel/vector_math.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/kernel/visible_keys.hpp>
+
+namespace heddle::inline v0::kernel {
+namespace impl {
+
+/// Adds exp(score) of the visible keys of a tile to the log-sums of its rows.
+template <ExecutionSpace Exec, class Real>
+struct AddToLogSums {
+  Matrix<const Real, Exec> scores;
+  Vector<Real, Exec> log_sum;
+  TileMask<Exec> mask;
+
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const KeyRange seen = mask.columns(row, scores.extent(1));
+    if (seen.empty()) return;
+    const Real* const s = &scores(row, seen.begin);
+    const std::size_t keys = seen.end - seen.begin;
+    const Real before = log_sum(row);
+    const Real found = largest(s, keys);
+    const Real top = before > found ? before : found;
+    const Real sum = vector_exp(before - top) +
+                     ordered_sum<Real>(keys, [=](std::size_t j) { return vector_exp(s[j] - top); });
+    log_sum(row) = top + Kokkos::log(sum);
+  }
+};
+
+/// Replaces the scores of a tile by probabilities; 0 for keys that a row does not see.
+template <ExecutionSpace Exec, class Real>
+struct ScoresToProbabilities {
+  Matrix<Real, Exec> scores;
+  Vector<const Real, Exec> log_sum;
+  TileMask<Exec> mask;
+
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const KeyRange seen = mask.columns(row, scores.extent(1));
+    Real* const p = &scores(row, 0);
+    clear_outside(p, seen, scores.extent(1));
+    for (std::size_t j = seen.begin; j < seen.end; ++j) p[j] = vector_exp(p[j] - log_sum(row));
+  }
+};
+
+/// Replaces the gradients dP of the probabilities P of a tile by those of the scores, P (dP -
+/// output . output_grad); 0 for keys that a row does not see.
+template <ExecutionSpace Exec, class Real>
+struct RowSoftmaxBackward {
+  Matrix<const Real, Exec> probabilities;
+  Matrix<Real, Exec> grad;
+  Matrix<const Real, Exec> output;       // of one head, the rows of the tile
+  Matrix<const Real, Exec> output_grad;  // likewise
+  TileMask<Exec> mask;
+
+  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+    const KeyRange seen = mask.columns(row, grad.extent(1));
+    const Real* const p = &probabilities(row, 0);
+    Real* const g = &grad(row, 0);
+    clear_outside(g, seen, grad.extent(1));
+    if (seen.empty()) return;
+    const Real* const o = &output(row, 0);
+    const Real* const go = &output_grad(row, 0);
+    const Real along =
+        ordered_sum<Real>(output.extent(1), [=](std::size_t d) { return o[d] * go[d]; });
+    for (std::size_t j = seen.begin; j < seen.end; ++j) g[j] = p[j] * (g[j] - along);
+  }
+};
+
+/// The rows and columns of a tile in the scores of a block of keys.
+template <class View>
+[[nodiscard]] auto tile_of_scores(const HeadTile& at, const View& scores, std::size_t queries) {
+  const std::size_t first = at.head * queries;
+  return Kokkos::subview(scores, HeadTile::Range(first + at.rows.first, first + at.rows.second),
+                         at.keys);
+}
+
+/// Calls visit(HeadTile) for every head and tile of queries. A tile has all keys that one of its
+/// queries sees.
+template <ExecutionSpace Exec, class Visit>
+void for_each_row_tile(const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
+                       const Visit& visit) {
+  for_each_head_tile(heads, visible,
+                     {attention_tile<Exec>.queries, std::max<std::size_t>(visible.keys(), 1)},
+                     visit);
+}
+
+template <ExecutionSpace Exec, class Scores>
+void expect_scores(const char* where, const char* name, const AttentionHeads& heads,
+                   const VisibleKeys<Exec>& visible, const Scores& scores) {
+  expect_attention_heads(where, heads);
+  expect_shape(where, name, scores, heads.heads * visible.queries(), visible.keys());
+}
+
+}  // namespace impl
+
+/// Writes the scores of `queries` (queries x heads * head width) with `keys` (keys x kv_heads *
+/// head width): Q K^T / sqrt(head width), where `visible` has a query that sees a key.
+/// @throws contract_error if a matrix has the wrong shape.
+template <ExecutionSpace Exec, std::floating_point Real>
+void attention_scores(const Exec& exec, const AttentionHeads& heads,
+                      const VisibleKeys<Exec>& visible,
+                      const std::type_identity_t<Matrix<const Real, Exec>>& queries,
+                      const std::type_identity_t<Matrix<const Real, Exec>>& keys,
+                      const Matrix<Real, Exec>& scores) {
+  constexpr const char* where = "heddle::kernel::attention_scores";
+  impl::expect_scores(where, "scores", heads, visible, scores);
+  expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
+  expect_shape(where, "keys", keys, visible.keys(), heads.kv_columns());
+  const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(heads.head_width)));
+  impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
+    const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, visible.queries());
+    gemm(exec, Transpose::no, Transpose::yes, scale, at.of_queries(queries), at.of_keys(keys), 0,
+         tile);
+  });
+}
+
+/// Adds the scores of a block of keys to the log-sum-exp of every row. `log_sum` has heads *
+/// queries elements, which are -inf before the first block.
+/// @throws contract_error if a matrix or the vector has the wrong shape.
+template <ExecutionSpace Exec, std::floating_point Real>
+void add_to_log_sums(const Exec& exec, const AttentionHeads& heads,
+                     const VisibleKeys<Exec>& visible,
+                     const std::type_identity_t<Matrix<const Real, Exec>>& scores,
+                     const Vector<Real, Exec>& log_sum) {
+  constexpr const char* where = "heddle::kernel::add_to_log_sums";
+  impl::expect_scores(where, "scores", heads, visible, scores);
+  expect_shape(where, "log_sum", log_sum, scores.extent(0));
+  impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
+    const std::size_t first = at.head * visible.queries();
+    const Matrix<const Real, Exec> tile = impl::tile_of_scores(at, scores, visible.queries());
+    const Vector<Real, Exec> rows = Kokkos::subview(
+        log_sum, impl::HeadTile::Range(first + at.rows.first, first + at.rows.second));
+    Kokkos::parallel_for("heddle::kernel::add_to_log_sums",
+                         Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+                         impl::AddToLogSums<Exec, Real>{tile, rows, at.mask(visible)});
+  });
+}
+
+/// Replaces the scores of a block of keys by probabilities, exp(score - log_sum). `log_sum` is that
+/// after *all* blocks.
+/// @throws contract_error if a matrix or the vector has the wrong shape.
+template <ExecutionSpace Exec, std::floating_point Real>
+void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
+                             const VisibleKeys<Exec>& visible,
+                             const std::type_identity_t<Vector<const Real, Exec>>& log_sum,
+                             const Matrix<Real, Exec>& scores) {
+  constexpr const char* where = "heddle::kernel::scores_to_probabilities";
+  impl::expect_scores(where, "scores", heads, visible, scores);
+  expect_shape(where, "log_sum", log_sum, scores.extent(0));
+  impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
+    const std::size_t first = at.head * visible.queries();
+    const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, visible.queries());
+    const Vector<const Real, Exec> rows = Kokkos::subview(
+        log_sum, impl::HeadTile::Range(first + at.rows.first, first + at.rows.second));
+    Kokkos::parallel_for("heddle::kernel::scores_to_probabilities",
+                         Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+                         impl::ScoresToProbabilities<Exec, Real>{tile, rows, at.mask(visible)});
+  });
+}
+
+/// Adds the weighted values of a block of keys, P V, to `output` (queries x heads * head width).
+/// @throws contract_error if a matrix has the wrong shape.
+template <ExecutionSpace Exec, std::floating_point Real>
+void attend(const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
+            const std::type_identity_t<Matrix<const Real, Exec>>& probabilities,
+            const std::type_identity_t<Matrix<const Real, Exec>>& values,
+            const Matrix<Real, Exec>& output) {
+  constexpr const char* where = "heddle::kernel::attend";
+  impl::expect_scores(where, "probabilities", heads, visible, probabilities);
+  expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
+  expect_shape(where, "output", output, visible.queries(), heads.query_columns());
+  impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
+    const Matrix<Real, Exec> rows = at.of_queries(output);
+    gemm(exec, Transpose::no, Transpose::no, 1,
+         impl::tile_of_scores(at, probabilities, visible.queries()), at.of_keys(values), 1, rows);
+  });
+}
+
+/// Writes the gradients of the scores of a block of keys, and adds the gradients of its values to
+/// `values_grad`. `output` and `output_grad` (queries x heads * head width) are those of the whole
+/// attention.
+/// @throws contract_error if a matrix has the wrong shape.
+template <ExecutionSpace Exec, std::floating_point Real>
+void attention_values_backward(const Exec& exec, const AttentionHeads& heads,
+                               const VisibleKeys<Exec>& visible,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& probabilities,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& values,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& output,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& output_grad,
+                               const Matrix<Real, Exec>& score_grad,
+                               const std::type_identity_t<Matrix<Real, Exec>>& values_grad) {
+  constexpr const char* where = "heddle::kernel::attention_values_backward";
+  impl::expect_scores(where, "probabilities", heads, visible, probabilities);
+  impl::expect_scores(where, "score_grad", heads, visible, score_grad);
+  expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
+  expect_shape(where, "values_grad", values_grad, visible.keys(), heads.kv_columns());
+  expect_shape(where, "output", output, visible.queries(), heads.query_columns());
+  expect_shape(where, "output_grad", output_grad, visible.queries(), heads.query_columns());
+  impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
+    const std::size_t queries = visible.queries();
+    const Matrix<const Real, Exec> weights = impl::tile_of_scores(at, probabilities, queries);
+    const Matrix<Real, Exec> grad = impl::tile_of_scores(at, score_grad, queries);
+    const Matrix<const Real, Exec> rows_grad = at.of_queries(output_grad);
+    const Matrix<Real, Exec> of_values = at.of_keys(values_grad);
+    gemm(exec, Transpose::yes, Transpose::no, 1, weights, rows_grad, 1, of_values);
+    gemm(exec, Transpose::no, Transpose::yes, 1, rows_grad, at.of_keys(values), 0, grad);
+    Kokkos::parallel_for("heddle::kernel::attention_values_backward",
+                         Kokkos::RangePolicy<Exec>(exec, 0, grad.extent(0)),
+                         impl::RowSoftmaxBackward<Exec, Real>{weights, grad, at.of_queries(output),
+                                                              rows_grad, at.mask(visible)});
+  });
+}
+
+/// Adds the gradients of the queries and of a block of keys to `queries_grad` and `keys_grad`, from
+/// the gradients of their scores.
+/// @throws contract_error if a matrix has the wrong shape.
+template <ExecutionSpace Exec, std::floating_point Real>
+void attention_scores_backward(const Exec& exec, const AttentionHeads& heads,
+                               const VisibleKeys<Exec>& visible,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& score_grad,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& queries,
+                               const std::type_identity_t<Matrix<const Real, Exec>>& keys,
+                               const Matrix<Real, Exec>& queries_grad,
+                               const std::type_identity_t<Matrix<Real, Exec>>& keys_grad) {
+  constexpr const char* where = "heddle::kernel::attention_scores_backward";
+  impl::expect_scores(where, "score_grad", heads, visible, score_grad);
+  expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
+  expect_shape(where, "queries_grad", queries_grad, visible.queries(), heads.query_columns());
+  expect_shape(where, "keys", keys, visible.keys(), heads.kv_columns());
+  expect_shape(where, "keys_grad", keys_grad, visible.keys(), heads.kv_columns());
+  const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(heads.head_width)));
+  impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
+    const Matrix<const Real, Exec> grad = impl::tile_of_scores(at, score_grad, visible.queries());
+    const Matrix<Real, Exec> of_queries = at.of_queries(queries_grad);
+    const Matrix<Real, Exec> of_keys = at.of_keys(keys_grad);
+    gemm(exec, Transpose::no, Transpose::no, scale, grad, at.of_keys(keys), 1, of_queries);
+    gemm(exec, Transpose::yes, Transpose::no, scale, grad, at.of_queries(queries), 1, of_keys);
+  });
+}
+
+}  // namespace heddle::inline v0::kernel
