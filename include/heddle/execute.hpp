@@ -5,6 +5,7 @@
 /// @file
 /// Everything of execute/: programs, the executor, transports without MPI, the Runner.
 
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/cast.hpp>

@@ -19,6 +19,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
@@ -221,15 +222,7 @@ class Executor {
   /// Returns what `call` returns. If it throws, the other ranks are told.
   template <class Call>
   auto reported(Call&& call) {
-    try {
-      return call();
-    } catch (const std::exception& error) {
-      fail(error.what());
-      throw;
-    } catch (...) {
-      fail("unknown exception");
-      throw;
-    }
+    return report_on_error(call, [this](const char* reason) { fail(reason); });
   }
 
   /// Walks from where the pass stands to its end. Returns false if it would have to wait and

@@ -22,6 +22,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/impl/shared_storage.hpp>
@@ -170,13 +171,12 @@ class Runner {
                                         const RunOptions& options) {
     auto& transport = transport_of(place);
     if constexpr (impl::Prepares<ModelType, PlaceType>)
-      schedule = told(
-          "the preparation of the schedule",
-          [&] { return model.prepare(schedule, place, options.execute); },
-          [&](const char* doing, const char* reason) {
-            tell(transport, options.execute, doing, reason);
-          },
-          Refusals::alike);
+      schedule = report_on_error([&] { return model.prepare(schedule, place, options.execute); },
+                                 [&](const char* reason) {
+                                   tell(transport, options.execute,
+                                        "the preparation of the schedule", reason);
+                                 },
+                                 ContractErrors::of_every_rank);
     else
       static_assert(
           !requires { &ModelType::prepare; },
@@ -254,40 +254,20 @@ class Runner {
  private:
   [[nodiscard]] TransportType& transport() { return transport_of(m_place); }
 
-  /// Whether a contract_error or infeasible is thrown by all ranks or by none.
-  enum class Refusals : bool { own, alike };
-
-  /// Returns what `call` returns. If it throws, `tell` informs the other ranks that this one failed
-  /// while `doing`, unless they throw the same error.
-  template <class Call, class Tell>
-  static decltype(auto) told(const char* doing, Call&& call, Tell&& tell, Refusals refusals) {
-    try {
-      return call();
-    } catch (const std::exception& error) {
-      const bool refusal = dynamic_cast<const contract_error*>(&error) != nullptr ||
-                           dynamic_cast<const infeasible*>(&error) != nullptr;
-      if (refusals == Refusals::own || !refusal) tell(doing, error.what());
-      throw;
-    } catch (...) {
-      tell(doing, "unknown exception");
-      throw;
-    }
-  }
+  /// Returns what `call` returns. If it throws, the other ranks are told that this one failed while
+  /// `doing`.
   template <class Call>
   decltype(auto) told(const char* doing, Call&& call) {
-    return told(
-        doing, call,
-        [this](const char* what, const char* reason) {
-          if (m_executor) return m_executor->abort(what, reason);
-          tell(transport(), m_options.execute, what, reason);
-        },
-        Refusals::own);
+    return report_on_error(call, [&](const char* reason) {
+      if (m_executor) return m_executor->abort(doing, reason);
+      tell(transport(), m_options.execute, doing, reason);
+    });
   }
 
   static void tell(TransportType& transport, const ExecuteOptions& options, const char* doing,
                    const char* reason) noexcept {
+    tell_failure(transport, doing, reason);
     try {
-      if (!transport.aborted()) transport.abort({transport.rank(), doing, reason});
       if (options.log) options.log(reason);
     } catch (...) {  // the first error is the one to report
     }

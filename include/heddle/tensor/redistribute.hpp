@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +25,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/path_table.hpp>
@@ -95,39 +95,27 @@ class Redistributions {
     std::shared_ptr<void> known;
   };
 
-  /// A new one. What the contract refuses of layouts all ranks find alike; of any other failure,
-  /// such as a table of this rank's or memory that there is not, the others must hear, for they
-  /// wait for messages of this one.
+  /// Makes a redistribution. All ranks reject the same layouts. The other ranks are told of any
+  /// other error, such as a table of this rank alone, because they wait for messages of this rank.
   template <class T, class MemorySpace>
   [[nodiscard]] std::shared_ptr<Known<T, MemorySpace>> made(const Layout& source,
                                                             const Layout& target,
                                                             const ExchangeMemory& memory,
                                                             const std::optional<PathTable>& paths) {
-    bool alike = false;
-    const auto make = [&] {
+    constexpr const char* doing = "preparing a redistribution";
+    abort_on_error(m_transport, doing, [&] {
       if (paths)
         expect_usable(*paths, box_memory<typename MemorySpace::execution_space, MemorySpace>(),
                       "heddle::redistribute");
-      alike = true;
-      return std::make_shared<Known<T, MemorySpace>>(
-          schedule::redistribution(source, target, m_transport.size(), sizeof(T)), m_transport,
-          memory, paths);
-    };
-    const auto tell = [&](const char* reason) {
-      m_transport.abort({m_transport.rank(), "preparing a redistribution", reason});
-    };
-    try {
-      return make();
-    } catch (const contract_error& error) {
-      if (!alike) tell(error.what());
-      throw;
-    } catch (const std::exception& error) {
-      tell(error.what());
-      throw;
-    } catch (...) {
-      tell("unknown exception");
-      throw;
-    }
+    });
+    return abort_on_error(
+        m_transport, doing,
+        [&] {
+          return std::make_shared<Known<T, MemorySpace>>(
+              schedule::redistribution(source, target, m_transport.size(), sizeof(T)), m_transport,
+              memory, paths);
+        },
+        ContractErrors::of_every_rank);
   }
 
   MpiTransport m_transport;
