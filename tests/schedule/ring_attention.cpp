@@ -243,6 +243,32 @@ TEST_CASE("folded to two slots, a ring needs room for two blocks of K and V") {
     }
 }
 
+TEST_CASE("with a rank's own block as a slot, a ring has two blocks of K and V in all") {
+  for (const int p : {1, 2, 3, 4, 8})
+    for (const int ways : {1, 2})
+      for (const bool backward : {false, true}) {
+        AttentionForm form = even_form(p, ShardOrder::zigzag(), ways, true);
+        form.backward = backward;
+        const Schedule folded =
+            schedule::fold_attention(schedule::drop_unread(schedule::ring_attention(form)), form);
+        const Schedule list = schedule::reuse_own_block(folded, form);
+        CHECK(list.size() == folded.size());
+        std::map<Rank, Bytes> bytes;
+        for (const Buffer& buffer : list.buffers())
+          if (list[buffer.label] == "ring" || list[buffer.label] == "keys_values")
+            bytes[buffer.rank] += buffer.bytes;
+        for (const auto& [rank, sum] : bytes)
+          CHECK(sum == (p == 1 ? 1 : 2) * Bytes{12} * 2 * form.key_bytes());
+      }
+  // A list that still writes every part once has no slots to share.
+  const AttentionForm form = even_form(4, ShardOrder::even(), 1, false);
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)schedule::reuse_own_block(schedule::ring_attention(form), form);
+             }),
+             ContainsSubstring("heddle::schedule::reuse_own_block") &&
+                 ContainsSubstring("fold_attention() it to two slots first"));
+}
+
 TEST_CASE("the mask decides the shape of a pair of blocks") {
   using schedule::PairShape;
   const auto shapes = [](ShardOrder order, std::uint32_t q, std::uint32_t k) {
@@ -294,15 +320,16 @@ TEST_CASE("every visible pair is computed once, and no part is read before it is
     if (form.ways == 1 && !form.backward) lists.push_back(schedule::token_ring(form));
     for (const Schedule& list : lists) {
       const Schedule needed = schedule::drop_unread(list);
-      for (const Schedule& each : {list, needed, schedule::fold_attention(list, form),
-                                   schedule::fold_attention(needed, form)}) {
+      const Schedule folded = schedule::fold_attention(needed, form);
+      for (const Schedule& each : {list, needed, schedule::fold_attention(list, form), folded,
+                                   schedule::reuse_own_block(folded, form)}) {
         const std::string fault = test::attention_fault(each, form);
         if (!fault.empty()) FAIL(fault << ", case " << i << ", " << form.tokens << " tokens");
         ++checked;
       }
     }
   }
-  CHECK(checked >= 4 * count);
+  CHECK(checked >= 5 * count);
 }
 
 TEST_CASE("exact numbers of pairs equal a count one by one") {

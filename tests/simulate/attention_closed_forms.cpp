@@ -112,6 +112,9 @@ TEST_CASE("in two slots moves hide behind blocks: P, and 2P - 1 if they take twi
       CHECK(time_of(list, form, 0) == expected(0));
       CHECK(time_of(list, form, 1) == expected(1));
       CHECK(time_of(list, form, 2) == expected(2));
+      const Schedule reused = schedule::reuse_own_block(list, form);
+      for (const int move : {0, 1, 2, 5})
+        CHECK(time_of(reused, form, move) == time_of(list, form, move));
       if (!backward) {
         CHECK(time_of(list, form, Rational(1, 2)) == Rational(p));
         CHECK(time_of(list, form, 5) == expected(5));

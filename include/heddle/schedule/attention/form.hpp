@@ -62,6 +62,8 @@ struct AttentionForm {
   ///         heads or columns is out of range, the K,V heads do not divide the heads, the weights
   ///         of `order` are those of another number of ranks, or the segments do not ascend.
   void expect_valid(const char* where) const;
+
+  friend bool operator==(const AttentionForm&, const AttentionForm&) = default;
 };
 
 /// The pairs that one action computes: pieces of one block of queries with pieces of one block of
@@ -139,6 +141,16 @@ class AttentionPieces {
 /// @throws infeasible if some action would find another value than before, as fold() does.
 [[nodiscard]] Schedule fold_attention(const Schedule& schedule, const AttentionForm& form,
                                       std::uint32_t slots = 2);
+
+/// Returns `schedule`, which fold_attention() has folded to two slots, with one slot in "ring". The
+/// block that a rank sends first leaves its own buffer ("keys_values", or "queries" of
+/// token_ring()), which becomes the other slot. So a rank has room for two travelling blocks in
+/// all, its own included, and a ring takes as long as with both slots. The caller writes its own
+/// block anew before each run. A schedule that needs no second slot stays as it is, and so does
+/// rsa().
+/// @throws contract_error if the ring has more than two slots. infeasible if some action would find
+///         another value than before.
+[[nodiscard]] Schedule reuse_own_block(const Schedule& schedule, const AttentionForm& form);
 
 }  // namespace heddle::inline v0::schedule
 

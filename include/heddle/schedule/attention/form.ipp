@@ -15,9 +15,11 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/attention/form.hpp>
+#include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/fold.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -84,6 +86,28 @@ inline std::vector<IndexSet> halves(const IndexSet& share) {
   first.add({0, middle});
   second.add({middle, share.size()});
   return {share.at(first), share.at(second)};
+}
+
+/// For every part that an action reads, in list order: the action that has written it, or -1.
+inline std::vector<std::int64_t> writers_of_reads(const Schedule& schedule) {
+  std::vector<std::vector<std::int64_t>> writer;
+  for (const Buffer& buffer : schedule.buffers()) writer.emplace_back(buffer.parts, -1);
+  std::vector<std::int64_t> found;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const auto uses = schedule.uses(ActionId{i});
+    const auto for_each_part = [&](const auto& visit) {
+      for (const Use& use : uses)
+        for (std::uint32_t part = 0; part < use.count; ++part)
+          visit(use, writer[+use.buffer][use.first + part]);
+    };
+    for_each_part([&](const Use& use, std::int64_t& by) {
+      if (use.reads()) found.push_back(by);
+    });
+    for_each_part([&](const Use& use, std::int64_t& by) {
+      if (use.access() != Access::read) by = static_cast<std::int64_t>(i);
+    });
+  }
+  return found;
 }
 
 }  // namespace impl
@@ -206,6 +230,48 @@ HEDDLE_INLINE Schedule fold_attention(const Schedule& schedule, const AttentionF
     if (wanted < buffer.parts) folded = fold(folded, BufferId{b}, wanted);
   }
   return folded;
+}
+
+HEDDLE_INLINE Schedule reuse_own_block(const Schedule& schedule, const AttentionForm& form) {
+  constexpr const char* where = "heddle::schedule::reuse_own_block";
+  const std::uint32_t pieces = AttentionPieces(form).pieces();
+  const auto is_ring = [&](const Buffer& buffer) { return schedule[buffer.label] == "ring"; };
+  std::vector<BufferId> own(static_cast<std::size_t>(form.ranks));
+  std::string travels;  // the role of the blocks that travel
+  for (std::size_t i = 0; i < schedule.size() && travels.empty(); ++i)
+    if (schedule[ActionId{i}].kind == Kind::move)
+      travels = schedule[schedule[schedule.uses(ActionId{i})[0].buffer].label];
+  for (std::size_t b = 0; b < schedule.buffers().size(); ++b)
+    if (schedule[schedule[BufferId{b}].label] == travels)
+      own[+schedule[BufferId{b}].rank] = BufferId{b};
+  Builder builder = Builder::like(schedule, [&](Buffer buffer) {
+    if (!is_ring(buffer) || buffer.parts <= pieces) return buffer;
+    expects(buffer.parts == 2 * pieces, [&] {
+      return ErrorInfo{where, "the ring does not have two slots",
+                       text("'", schedule.name(), "' has ", buffer.parts, " parts there, ",
+                            pieces, " in a block"),
+                       "fold_attention() it to two slots first"};
+    });
+    buffer.parts = pieces;
+    buffer.bytes /= 2;
+    return buffer;
+  });
+  std::vector<Use> uses;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    uses.clear();
+    for (Use use : schedule.uses(ActionId{i})) {
+      const Buffer& buffer = schedule[use.buffer];
+      if (is_ring(buffer) && use.first >= pieces)
+        use = schedule::use(use.access(), own[+buffer.rank], use.first - pieces, use.count);
+      uses.push_back(use);
+    }
+    builder.add(schedule, ActionId{i}, uses);
+  }
+  Schedule reused = std::move(builder).build();
+  if (impl::writers_of_reads(reused) != impl::writers_of_reads(schedule))
+    throw infeasible({where, "an action would find another value in a rank's own block",
+                      text("'", schedule.name(), "'"), "keep both slots"});
+  return reused;
 }
 
 }  // namespace heddle::inline v0::schedule
