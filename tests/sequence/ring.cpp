@@ -14,7 +14,6 @@
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
 #include <heddle/comm/device_mesh.hpp>
@@ -22,7 +21,6 @@
 #include <heddle/kernel.hpp>
 #include <heddle/sequence.hpp>
 
-#include "support/complaint.hpp"
 #include "support/sent_bytes.hpp"
 #include "support/sequence_case.hpp"
 #include "support/world.hpp"
@@ -33,7 +31,6 @@ namespace hd = heddle;
 namespace hk = heddle::kernel;
 using namespace hd::test::sequence;
 using hd::test::count_sent_bytes;
-using hd::test::message_of;
 using hd::test::sent_bytes;
 using hd::test::world_size;
 
@@ -161,14 +158,6 @@ TEST_CASE("ring: what is saved does not grow with the context at a fixed number 
       mesh["heads"], mesh["ring"],
       {.method = hd::SequenceMethod::ring, .order = hd::ShardOrder::zigzag()});
   CHECK(line.saved_size({1, 24 * world_size(), {4, 2, 8}}) == 24 * 4 * (8 + 1));
-  // TokenRing and RSA are not there yet, which all ranks say.
-  if (world_size() == 1) return;
-  for (const hd::SequenceMethod method : {hd::SequenceMethod::rsa, hd::SequenceMethod::token_ring})
-    CHECK_THAT(message_of<hd::contract_error>([&] {
-                 const hd::SequenceLine<double, Exec> made(mesh["heads"], mesh["ring"],
-                                                           {.method = method});
-               }),
-               Catch::Matchers::ContainsSubstring("not available along a ring"));
 }
 
 }  // namespace test_ring

@@ -16,6 +16,8 @@ namespace heddle::test {
 
 /// Bytes of all messages since count_sent_bytes().
 inline std::uint64_t sent_bytes = 0;
+/// Number of these messages.
+inline std::uint64_t sent_messages = 0;
 /// The same by receiver, which is numbered as in MPI_COMM_WORLD.
 inline std::map<int, std::uint64_t> sent_to;
 
@@ -25,6 +27,7 @@ inline std::uint64_t gathered_messages = 0;
 /// Counts from zero.
 inline void count_sent_bytes() {
   sent_bytes = 0;
+  sent_messages = 0;
   gathered_messages = 0;
   sent_to.clear();
 }
@@ -39,6 +42,7 @@ inline void count_sent_bytes(std::uint64_t bytes, int to, MPI_Comm comm) {
   MPI_Group_free(&of_comm);
   MPI_Group_free(&of_all);
   sent_bytes += bytes;
+  ++sent_messages;
   sent_to[receiver] += bytes;
 }
 

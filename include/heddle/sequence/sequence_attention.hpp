@@ -13,10 +13,11 @@
 ///     backward  (2 + 2 / G) (U - 1) / U + (4 / G) (R - 1)
 ///
 /// Ulysses is R = 1, with 4 (U - 1) / U both ways for G = 1. Ring is U = 1. Under a causal mask the
-/// ring leaves out blocks that nobody needs; see schedule::ring_attention().
+/// ring leaves out blocks that nobody needs; see schedule::ring_attention(). RSA sends as many
+/// elements as ring, in twice as many messages, and keeps all probabilities for backward.
+/// TokenRing sends (R - 1) (2 + 1 / head width) forward; it has no backward pass.
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include <Kokkos_Core.hpp>
@@ -26,6 +27,10 @@
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/index_set.hpp>
+#include <heddle/schedule/attention/sequence_method.hpp>
+#include <heddle/sequence/impl/attention_performer.hpp>
+#include <heddle/sequence/impl/ring_performer.hpp>
+#include <heddle/sequence/impl/rsa_performer.hpp>
 #include <heddle/sequence/sequence_line.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
 
@@ -89,35 +94,29 @@ template <class Real, class Exec>
           sequence_rows(state.log_sum, sequences, sequence, 0, state.log_sum.extent(1))};
 }
 
-/// Calls visit(piece, sub) for every piece of this rank's block of a ring. `sub(view, begin,
-/// columns)` are the rows of the piece, in sequence `sequence` of `sequences`.
-template <class Performer, class Visit>
-void for_each_piece(const Performer& performer, std::size_t sequences, std::size_t sequence,
-                    const Visit& visit) {
-  std::size_t first = 0;
-  for (std::uint32_t piece = 0; piece < performer.pieces(); ++piece) {
-    const std::size_t end = first + performer.rows(piece);
-    if (end > first)
-      visit(piece, [&](const auto& view, std::size_t begin, std::size_t columns) {
-        return Kokkos::subview(sequence_rows(view, sequences, sequence, begin, columns),
-                               std::pair(first, end), Kokkos::ALL);
-      });
-    first = end;
-  }
+/// Calls perform(performer, rows, kept) for every sequence, with its Q, K and V, and with the part
+/// of `own` that it keeps from forward to backward.
+template <class Performer, class Real, class Exec, class Perform>
+void for_each_ring_call(const SequenceLine<Real, Exec>& line, const SequenceShape& shape,
+                        const SavedAttention<Real, Exec>& own, bool backward,
+                        const kernel::Matrix<const Real, Exec>& qkv, const Perform& perform) {
+  Real* kept = own.state.output.data();
+  auto& performer = line.template ring_performer<Performer>(shape, backward, kept);
+  const std::size_t each = line.ring_state_size(shape);
+  for (std::size_t s = 0; s < shape.sequences; ++s, kept += each)
+    perform(performer,
+            AttentionRows<Real, Exec>{sequence_qkv<kernel::AttentionInput<Real, Exec>>(
+                qkv, own.heads, shape.sequences, s)},
+            kept, s);
 }
 
-/// Copies Q, K and V of one sequence to the buffers of a ring.
-template <class Performer, class Real, class Exec>
-void put_ring_qkv(const Performer& performer, const Exec& exec,
-                  const SavedAttention<Real, Exec>& own, std::size_t sequences,
-                  std::size_t sequence, const kernel::Matrix<const Real, Exec>& qkv) {
-  const std::size_t q = own.heads.query_columns(), kv = own.heads.kv_columns();
-  for_each_piece(performer, sequences, sequence, [&](std::uint32_t piece, const auto& sub) {
-    Kokkos::deep_copy(exec, performer.matrix("queries", piece, q), sub(qkv, 0, q));
-    for (const std::size_t part : {std::size_t{0}, std::size_t{1}})
-      Kokkos::deep_copy(exec, performer.matrix("keys_values", piece, kv, 2, part),
-                        sub(qkv, q + part * kv, kv));
-  });
+/// Calls visit(a null pointer to the type that performs the line's method along its ring).
+template <class Real, class Exec, class Visit>
+void with_ring_performer(const SequenceLine<Real, Exec>& line, const Visit& visit) {
+  if (line.method() == SequenceMethod::rsa)
+    visit(static_cast<RsaPerformer<Real, Exec>*>(nullptr));
+  else
+    visit(static_cast<RingPerformer<Real, Exec>*>(nullptr));
 }
 
 /// Attention around the ring, of this rank's heads and all positions of its ring rank.
@@ -125,19 +124,16 @@ template <class Real, class Exec>
 void ring_forward(const SequenceLine<Real, Exec>& line, const Exec& exec,
                   const SequenceShape& shape, const SavedAttention<Real, Exec>& own,
                   const kernel::Matrix<const Real, Exec>& qkv, Real* output) {
-  const std::size_t columns = own.heads.query_columns(), each = line.ring_state_size(shape);
+  const std::size_t columns = own.heads.query_columns();
   const kernel::Matrix<Real, Exec> all_output(output, own.rows, columns);
-  Real* state = own.state.output.data();
-  auto& performer = line.ring_performer(shape, false, state);
-  for (std::size_t s = 0; s < shape.sequences; ++s, state += each) {
-    put_ring_qkv(performer, exec, own, shape.sequences, s, qkv);
-    exec.fence("heddle::sequence::ring_forward");
-    performer.run(exec, reinterpret_cast<std::byte*>(state), line.workspace().tile(),
-                  line.execute());
-    for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
-      Kokkos::deep_copy(exec, sub(all_output, 0, columns), performer.state(state, piece).output);
-    });
-  }
+  with_ring_performer(line, [&]<class Performer>(Performer*) {
+    for_each_ring_call<Performer>(
+        line, shape, own, false, qkv,
+        [&](Performer& performer, AttentionRows<Real, Exec> rows, Real* kept, std::size_t s) {
+          rows.output = sequence_rows(all_output, shape.sequences, s, 0, columns);
+          performer.forward(exec, rows, kept, line.workspace().tile(), line.execute());
+        });
+  });
 }
 
 /// The gradients of ring_forward().
@@ -147,25 +143,94 @@ void ring_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
                    const kernel::Matrix<const Real, Exec>& qkv,
                    const kernel::Matrix<const Real, Exec>& output_grad,
                    const kernel::Matrix<Real, Exec>& qkv_grad) {
-  const std::size_t q = own.heads.query_columns(), kv = own.heads.kv_columns();
-  const std::size_t each = line.ring_state_size(shape);
-  Real* state = own.state.output.data();
-  auto& performer = line.ring_performer(shape, true, state);
-  for (std::size_t s = 0; s < shape.sequences; ++s, state += each) {
-    put_ring_qkv(performer, exec, own, shape.sequences, s, qkv);
-    for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
-      Kokkos::deep_copy(exec, performer.matrix("output_grads", piece, q), sub(output_grad, 0, q));
-    });
-    exec.fence("heddle::sequence::ring_backward");
-    performer.run(exec, reinterpret_cast<std::byte*>(state), line.workspace().tile(),
-                  line.execute());
-    for_each_piece(performer, shape.sequences, s, [&](std::uint32_t piece, const auto& sub) {
-      Kokkos::deep_copy(exec, sub(qkv_grad, 0, q), performer.matrix("query_grads", piece, q));
-      for (const std::size_t part : {std::size_t{0}, std::size_t{1}})
-        Kokkos::deep_copy(exec, sub(qkv_grad, q + part * kv, kv),
-                          performer.matrix("key_value_grads", piece, kv, 2, part));
-    });
+  with_ring_performer(line, [&]<class Performer>(Performer*) {
+    for_each_ring_call<Performer>(
+        line, shape, own, true, qkv,
+        [&](Performer& performer, AttentionRows<Real, Exec> rows, Real* kept, std::size_t s) {
+          rows.output_grad =
+              sequence_rows(output_grad, shape.sequences, s, 0, own.heads.query_columns());
+          rows.input_grad = sequence_qkv<kernel::AttentionInputGrad<Real, Exec>>(
+              qkv_grad, own.heads, shape.sequences, s);
+          performer.backward(exec, rows, kept, line.workspace().tile(), line.execute());
+        });
+  });
+}
+
+/// Attention of shards that are not empty, after all checks.
+template <class Real, class Exec>
+void attend_forward(const SequenceLine<Real, Exec>& line, const Exec& exec,
+                    const SequenceShape& shape, const kernel::Matrix<const Real, Exec>& qkv,
+                    const kernel::Vector<Real, Exec>& saved,
+                    const kernel::Matrix<Real, Exec>& output) {
+  const SavedAttention<Real, Exec> own(line, shape, saved);
+  const bool exchanges = line.heads_size() > 1;
+  if (exchanges) line.exchange(exec, shape, true, false, qkv.data(), own.qkv);
+  const kernel::Matrix<const Real, Exec> own_qkv(
+      exchanges ? own.qkv : qkv.data(), own.rows,
+      own.heads.query_columns() + 2 * own.heads.kv_columns());
+
+  if (line.ring_size() > 1) {
+    Real* const own_output =
+        exchanges ? line.workspace().elements(own.rows * own.heads.query_columns()) : output.data();
+    ring_forward(line, exec, shape, own, own_qkv, own_output);
+    if (exchanges) line.exchange(exec, shape, false, true, own_output, output.data());
+    return;
   }
+  const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
+  const auto visible = line.workspace().visible(positions, positions, shape.mask);
+  kernel::clear_attention(exec, own.state);
+  for (std::size_t s = 0; s < shape.sequences; ++s)
+    kernel::block_attention_forward(
+        exec, own.heads, visible,
+        sequence_qkv<kernel::AttentionInput<Real, Exec>>(own_qkv, own.heads, shape.sequences, s),
+        line.workspace().tile(), sequence_state(own.state, shape.sequences, s));
+
+  if (exchanges)
+    line.exchange(exec, shape, false, true, own.state.output.data(), output.data());
+  else
+    Kokkos::deep_copy(exec, output, own.state.output);
+}
+
+/// The gradients of attend_forward().
+template <class Real, class Exec>
+void attend_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
+                     const SequenceShape& shape, const kernel::Matrix<const Real, Exec>& qkv,
+                     const kernel::Vector<Real, Exec>& saved,
+                     const kernel::Matrix<const Real, Exec>& output_grad,
+                     const kernel::Matrix<Real, Exec>& qkv_grad) {
+  const SavedAttention<Real, Exec> own(line, shape, saved);
+  const bool exchanges = line.heads_size() > 1;
+  const std::size_t columns = own.heads.query_columns();
+  const std::size_t qkv_columns = columns + 2 * own.heads.kv_columns();
+  // The gradients of this rank's heads: of the output, then of Q | K | V.
+  Real* const scratch =
+      exchanges ? line.workspace().elements(own.rows * (columns + qkv_columns)) : nullptr;
+  if (exchanges) line.exchange(exec, shape, false, false, output_grad.data(), scratch);
+  const kernel::Matrix<const Real, Exec> own_qkv(exchanges ? own.qkv : qkv.data(), own.rows,
+                                                 qkv_columns);
+  const kernel::Matrix<const Real, Exec> own_output_grad(exchanges ? scratch : output_grad.data(),
+                                                         own.rows, columns);
+  const kernel::Matrix<Real, Exec> own_grad(
+      exchanges ? scratch + own.rows * columns : qkv_grad.data(), own.rows, qkv_columns);
+
+  if (line.ring_size() > 1) {
+    ring_backward(line, exec, shape, own, own_qkv, own_output_grad, own_grad);
+    if (exchanges) line.exchange(exec, shape, true, true, own_grad.data(), qkv_grad.data());
+    return;
+  }
+  const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
+  const auto visible = line.workspace().visible(positions, positions, shape.mask);
+  Kokkos::deep_copy(exec, own_grad, Real(0));
+  for (std::size_t s = 0; s < shape.sequences; ++s)
+    kernel::block_attention_backward(
+        exec, own.heads, visible,
+        sequence_qkv<kernel::AttentionInput<Real, Exec>>(own_qkv, own.heads, shape.sequences, s),
+        sequence_state(own.state, shape.sequences, s),
+        sequence_rows(own_output_grad, shape.sequences, s, 0, columns), line.workspace().tile(),
+        sequence_qkv<kernel::AttentionInputGrad<Real, Exec>>(own_grad, own.heads, shape.sequences,
+                                                             s));
+
+  if (exchanges) line.exchange(exec, shape, true, true, own_grad.data(), qkv_grad.data());
 }
 
 }  // namespace impl
@@ -190,40 +255,16 @@ void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec
   shape.mask.expect_valid(where);
   line.check_call(where, shape);
   if (shape.sequences == 0 || shape.context == 0) return;
-  const impl::SavedAttention<Real, Exec> own(line, shape, saved);
-  const bool exchanges = line.heads_size() > 1;
-  if (exchanges) line.exchange(exec, shape, true, false, qkv.data(), own.qkv);
-  const typename SequenceLine<Real, Exec>::Input own_qkv(
-      exchanges ? own.qkv : qkv.data(), own.rows,
-      own.heads.query_columns() + 2 * own.heads.kv_columns());
-
-  if (line.ring_size() > 1) {
-    Real* const own_output =
-        exchanges ? line.workspace().elements(own.rows * own.heads.query_columns()) : output.data();
-    impl::ring_forward(line, exec, shape, own, own_qkv, own_output);
-    if (exchanges) line.exchange(exec, shape, false, true, own_output, output.data());
-    return;
-  }
-  const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
-  const auto visible = line.workspace().visible(positions, positions, shape.mask);
-  kernel::clear_attention(exec, own.state);
-  for (std::size_t s = 0; s < shape.sequences; ++s)
-    kernel::block_attention_forward(exec, own.heads, visible,
-                                    impl::sequence_qkv<kernel::AttentionInput<Real, Exec>>(
-                                        own_qkv, own.heads, shape.sequences, s),
-                                    line.workspace().tile(),
-                                    impl::sequence_state(own.state, shape.sequences, s));
-
-  if (exchanges)
-    line.exchange(exec, shape, false, true, own.state.output.data(), output.data());
-  else
-    Kokkos::deep_copy(exec, output, own.state.output);
+  line.abort_on_error("forward of attention over a sharded sequence", [&] {
+    impl::attend_forward<Real, Exec>(line, exec, shape, qkv, saved, output);
+  });
 }
 
 /// Writes `qkv_grad` (rows x Q | K | V) from `output_grad` (rows x heads * head width). `qkv` and
 /// `saved` are those of sequence_attention_forward(); `qkv` is not read if the heads axis has
-/// several ranks. Returns as forward does.
-/// @throws as above.
+/// several ranks, and otherwise does not overlap `qkv_grad`. Returns as forward does.
+/// @throws contract_error for the method token_ring, of which no backward pass is published;
+///         otherwise as above.
 template <class Real, class Exec>
 void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
                                  const SequenceShape& shape,
@@ -231,49 +272,24 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
                                  const typename SequenceLine<Real, Exec>::Vector& saved,
                                  const typename SequenceLine<Real, Exec>::Input& output_grad,
                                  const typename SequenceLine<Real, Exec>::Matrix& qkv_grad) {
-  using Line = SequenceLine<Real, Exec>;
   constexpr const char* where = "heddle::sequence_attention_backward";
   const std::size_t rows = line.rows(shape);
   impl::expect_dense(where, "qkv", qkv, rows, shape.qkv_columns());
   impl::expect_dense(where, "output_grad", output_grad, rows, shape.heads.query_columns());
   impl::expect_dense(where, "qkv_grad", qkv_grad, rows, shape.qkv_columns());
   kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
+  shape.mask.expect_valid(where);
+  expects(line.method() != SequenceMethod::token_ring, [&] {
+    return ErrorInfo{
+        where, "the method token_ring has no backward pass",
+        text("no publication describes one; the line has ", line.ring_size(), " ring ranks"),
+        "train with the method ring, which may have two ways"};
+  });
   line.check_call(where, shape);
   if (shape.sequences == 0 || shape.context == 0) return;
-  const impl::SavedAttention<Real, Exec> own(line, shape, saved);
-  const bool exchanges = line.heads_size() > 1;
-  const std::size_t columns = own.heads.query_columns();
-  const std::size_t qkv_columns = columns + 2 * own.heads.kv_columns();
-  // The gradients of this rank's heads: of the output, then of Q | K | V.
-  Real* const scratch =
-      exchanges ? line.workspace().elements(own.rows * (columns + qkv_columns)) : nullptr;
-  if (exchanges) line.exchange(exec, shape, false, false, output_grad.data(), scratch);
-  const typename Line::Input own_qkv(exchanges ? own.qkv : qkv.data(), own.rows, qkv_columns);
-  const typename Line::Input own_output_grad(exchanges ? scratch : output_grad.data(), own.rows,
-                                             columns);
-  const typename Line::Matrix own_grad(exchanges ? scratch + own.rows * columns : qkv_grad.data(),
-                                       own.rows, qkv_columns);
-
-  if (line.ring_size() > 1) {
-    impl::ring_backward(line, exec, shape, own, own_qkv, own_output_grad, own_grad);
-    if (exchanges) line.exchange(exec, shape, true, true, own_grad.data(), qkv_grad.data());
-    return;
-  }
-  const IndexSet positions = line.ring_positions(shape.context, line.ring_rank());
-  const auto visible = line.workspace().visible(positions, positions, shape.mask);
-  Kokkos::deep_copy(exec, own_grad, Real(0));
-  for (std::size_t s = 0; s < shape.sequences; ++s)
-    kernel::block_attention_backward(
-        exec, own.heads, visible,
-        impl::sequence_qkv<kernel::AttentionInput<Real, Exec>>(own_qkv, own.heads, shape.sequences,
-                                                               s),
-        impl::sequence_state(own.state, shape.sequences, s),
-        impl::sequence_rows(own_output_grad, shape.sequences, s, 0, columns),
-        line.workspace().tile(),
-        impl::sequence_qkv<kernel::AttentionInputGrad<Real, Exec>>(own_grad, own.heads,
-                                                                   shape.sequences, s));
-
-  if (exchanges) line.exchange(exec, shape, true, true, own_grad.data(), qkv_grad.data());
+  line.abort_on_error("backward of attention over a sharded sequence", [&] {
+    impl::attend_backward<Real, Exec>(line, exec, shape, qkv, saved, output_grad, qkv_grad);
+  });
 }
 
 }  // namespace heddle::inline v0

@@ -23,6 +23,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>
@@ -30,8 +31,10 @@
 #include <heddle/layout/shard_order.hpp>
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/attention/sequence_method.hpp>
+#include <heddle/sequence/impl/attention_performer.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
 #include <heddle/sequence/impl/ring_performer.hpp>
+#include <heddle/sequence/impl/rsa_performer.hpp>
 #include <heddle/sequence/impl/sequence_workspace.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
 
@@ -75,6 +78,9 @@ class SequenceLine {
       : m_heads(&heads), m_ring(&ring), m_options(std::move(options)) {
     expect_agreement();
     expect_axes();
+    // Made here, because an error in one axis must reach the ranks of the other at any time.
+    if (heads_size() > 1) static_cast<void>(heads.template attached<impl::HeadExchanges>());
+    if (ring_size() > 1) static_cast<void>(ring.template attached<impl::AttentionPerformers>());
   }
 
   /// Number of ranks of the heads axis, U.
@@ -131,7 +137,8 @@ class SequenceLine {
 
   /// Elements that forward leaves for backward: the output and log-sum of each row and head and, if
   /// the heads axis has several ranks, Q | K | V as they are after the exchange. At a fixed number
-  /// of rows a rank, this does not grow with the context.
+  /// of rows a rank, this does not grow with the context. The method rsa keeps all probabilities
+  /// instead of the log-sums, which do.
   /// @throws contract_error as own_heads().
   [[nodiscard]] std::size_t saved_size(const SequenceShape& shape) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);
@@ -146,13 +153,14 @@ class SequenceLine {
     return ring_rows(shape) * (own.query_columns() + 2 * own.kv_columns());
   }
 
-  /// Elements of the state of one sequence around a ring of several ranks. Every piece of a rank's
-  /// block has as much room as the longest one, so that messages can take each other's place.
+  /// Elements that forward leaves for backward of one sequence around a ring of several ranks. By
+  /// the method rsa these are the output and all probabilities, which grow with the context. By the
+  /// other methods they are a state; every piece of a rank's block has as much room as the longest
+  /// one, so that messages can take each other's place.
   [[nodiscard]] std::size_t ring_state_size(const SequenceShape& shape) const {
-    const schedule::AttentionPieces pieces(ring_form(shape, false));
-    return pieces.pieces() *
-           kernel::attention_state_size(own_heads(shape.heads),
-                                        static_cast<std::size_t>(pieces.capacity()));
+    const schedule::AttentionForm form = ring_form(shape, false);
+    return method() == SequenceMethod::rsa ? impl::RsaPerformer<Real, Exec>::kept_size(form)
+                                           : impl::RingPerformer<Real, Exec>::kept_size(form);
   }
   /// Returns the form of attention around the ring for one sequence, which is not empty.
   [[nodiscard]] schedule::AttentionForm ring_form(const SequenceShape& shape, bool backward) const {
@@ -168,11 +176,13 @@ class SequenceLine {
             .head_width = static_cast<int>(own.head_width),
             .type = scalar_of<Real>};
   }
-  /// The performer of ring_form(), kept with the ring axis.
-  [[nodiscard]] impl::RingPerformer<Real, Exec>& ring_performer(const SequenceShape& shape,
-                                                                bool backward, Real* state) const {
-    return m_ring->template attached<impl::RingPerformers>().template find<Real, Exec>(
-        ring_form(shape, backward), reinterpret_cast<std::byte*>(state));
+  /// Returns the performer of ring_form(), which is kept with the ring axis. `kept` is what forward
+  /// leaves for backward of the first sequence.
+  template <class Performer>
+  [[nodiscard]] Performer& ring_performer(const SequenceShape& shape, bool backward,
+                                          Real* kept) const {
+    return m_ring->template attached<impl::AttentionPerformers>().template find<Performer>(
+        method(), ring_form(shape, backward), kept);
   }
 
   /// Moves a matrix of all heads and this rank's rows to one of own_heads() and ring_rows(), or
@@ -194,6 +204,20 @@ class SequenceLine {
     if (m_ring != nullptr) check_agreement(*m_ring, described);
   }
 
+  /// Calls `call`. If it throws, the ranks of both axes are told that this rank failed while
+  /// `doing`; see heddle::abort_on_error(). So an error in a ring reaches also ranks that wait for
+  /// an exchange of heads.
+  template <class Call>
+  void abort_on_error(const char* doing, Call&& call) const {
+    report_on_error(call, [&](const char* reason) {
+      if (heads_size() > 1)
+        tell_failure(m_heads->template attached<impl::HeadExchanges>().transport(), doing, reason);
+      if (ring_size() > 1)
+        tell_failure(m_ring->template attached<impl::AttentionPerformers>().transport(), doing,
+                     reason);
+    });
+  }
+
   /// The scratch of this line and its copies.
   [[nodiscard]] impl::SequenceWorkspace<Real, Exec>& workspace() const { return *m_workspace; }
 
@@ -211,9 +235,11 @@ class SequenceLine {
   /// other ranks of the ring wait for this one, and hear of it.
   void expect_agreement() const {
     const auto described = [&](std::string heads) {
-      return CollectiveCall{
-          where,
-          {{"method", text(method())}, {"order", text(order())}, {"heads axis", std::move(heads)}}};
+      return CollectiveCall{where,
+                            {{"method", text(method())},
+                             {"order", text(order())},
+                             {"ways", text(m_options.ways)},
+                             {"heads axis", std::move(heads)}}};
     };
     std::optional<contract_error> differ;
     try {
@@ -237,7 +263,8 @@ class SequenceLine {
                        remedy};
     };
     expects(method() != SequenceMethod::automatic, [&] {
-      return refuse("no method is chosen by itself", "choose the method ulysses, ring or usp");
+      return refuse("no method is chosen by itself",
+                    "choose the method ulysses, ring, usp, rsa or token_ring");
     });
     expects(method() != SequenceMethod::ulysses || ring_size() == 1, [&] {
       return refuse("ulysses uses no ring axis",
@@ -249,10 +276,15 @@ class SequenceLine {
           return refuse("the method uses no heads axis",
                         "choose the method usp, or a heads axis of one rank");
         });
-    expects(ring_size() == 1 || method() == SequenceMethod::ring || method() == SequenceMethod::usp,
+    expects(m_options.ways == 1 || m_options.ways == 2, [&] {
+      return ErrorInfo{where, "K,V blocks go around a ring in one way or in two",
+                       text("expected 1 or 2, got ways = ", m_options.ways)};
+    });
+    expects(m_options.ways == 1 ||
+                (method() != SequenceMethod::rsa && method() != SequenceMethod::token_ring),
             [&] {
-              return refuse("the method is not available along a ring",
-                            "choose the method ring or usp");
+              return refuse("blocks of this method go around in one way",
+                            "set ways to 1, or choose the method ring");
             });
   }
 

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <typeindex>
@@ -21,6 +20,7 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/layout/index_set.hpp>
@@ -136,6 +136,9 @@ class HeadExchanges {
     known.performer.finish(handler);
   }
 
+  /// The transport of all exchanges.
+  [[nodiscard]] MpiTransport& transport() noexcept { return m_transport; }
+
  private:
   template <class Real, class MemorySpace>
   struct Known {
@@ -164,29 +167,13 @@ class HeadExchanges {
     if (found != m_known.rend()) {
       std::rotate(m_known.rbegin(), found, found + 1);
     } else {
-      m_known.push_back({typeid(Wanted), wanted, made<Wanted>(wanted, memory)});
+      m_known.push_back({typeid(Wanted), wanted,
+                         abort_on_error(m_transport, "preparing an exchange of heads", [&] {
+                           return std::make_shared<Wanted>(wanted, m_transport, memory);
+                         })});
       if (m_known.size() > most) m_known.erase(m_known.begin());
     }
     return *static_cast<Wanted*>(m_known.back().known.get());
-  }
-
-  /// Makes an exchange. If that fails on this rank, the others are told, because they wait for its
-  /// messages.
-  template <class Wanted>
-  [[nodiscard]] std::shared_ptr<Wanted> made(const HeadExchange& wanted,
-                                             const ExchangeMemory& memory) {
-    const auto tell = [&](const char* reason) {
-      m_transport.abort({m_transport.rank(), "preparing an exchange of heads", reason});
-    };
-    try {
-      return std::make_shared<Wanted>(wanted, m_transport, memory);
-    } catch (const std::exception& error) {
-      tell(error.what());
-      throw;
-    } catch (...) {
-      tell("unknown exception");
-      throw;
-    }
   }
 
   MpiTransport m_transport;

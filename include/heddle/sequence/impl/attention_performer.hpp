@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// AttentionPerformer: one rank's part of a schedule of schedule/attention/, with the memory of its
+/// buffers. AttentionPerformers: those of a communicator, kept from one call to the next.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/slice.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/kernel/attention_state.hpp>
+#include <heddle/kernel/block_attention.hpp>
+#include <heddle/kernel/view.hpp>
+#include <heddle/layout/placement.hpp>
+#include <heddle/memory/message_memory.hpp>
+#include <heddle/schedule/attention/form.hpp>
+#include <heddle/schedule/attention/sequence_method.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/tensor/impl/merge_by.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The places of the buffers of a schedule, by role. Any other buffer is allocated.
+struct BufferPlaces {
+  /// Buffers in the caller's memory, and the elements in front of them there.
+  std::map<std::string, std::size_t> kept;
+  /// Buffers without memory, because the handler reads or writes the caller's Views instead.
+  std::vector<std::string> views;
+};
+
+/// The Views of one sequence on this rank, whose rows are the positions of its block. Forward uses
+/// `input` and `output`, and backward all but `output`.
+template <class Real, class Exec>
+struct AttentionRows {
+  kernel::AttentionInput<Real, Exec> input;
+  kernel::Matrix<Real, Exec> output = {};
+  kernel::Matrix<const Real, Exec> output_grad = {};
+  kernel::AttentionInputGrad<Real, Exec> input_grad = {};
+};
+
+/// Returns the heads of a form.
+[[nodiscard]] inline kernel::AttentionHeads heads_of(const schedule::AttentionForm& form) {
+  const int kv_heads = form.kv_heads == 0 ? form.heads : form.kv_heads;
+  return {static_cast<std::size_t>(form.heads), static_cast<std::size_t>(kv_heads),
+          static_cast<std::size_t>(form.head_width)};
+}
+
+/// Performs a schedule again and again, over a transport that it refers to.
+template <class Real, class Exec>
+class AttentionPerformer {
+  using MemorySpace = typename Exec::memory_space;
+  using Carrier = DeviceTransport<MpiTransport, MemorySpace>;
+
+ public:
+  /// `kept` is the caller's memory at the first call.
+  AttentionPerformer(Schedule schedule, MpiTransport& transport, BufferPlaces places, Real* kept)
+      : m_carrier(transport),
+        m_places(std::move(places)),
+        m_kept(kept),
+        m_schedule(std::move(schedule)),
+        m_executor(slice(m_schedule, transport.rank(),
+                         [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
+                   m_carrier) {}
+  AttentionPerformer(const AttentionPerformer&) = delete;
+  AttentionPerformer& operator=(const AttentionPerformer&) = delete;
+
+  /// Performs the schedule with the caller's memory at `kept`.
+  void run(Real* kept, const ExecuteOptions& options, Handler handler) {
+    for (const auto& [id, before] : m_bound)
+      m_executor.rebind(id, bytes(m_kept + before), bytes(kept + before));
+    m_kept = kept;
+    m_executor.options(options);
+    m_executor.begin();
+    m_executor.finish(handler);
+  }
+
+  /// Adds numbers and copies blocks, as an action that is not about attention says.
+  static void join(const Exec& exec, const Task& task) {
+    Joiner<Exec, MemorySpace, Real, MergeBy>(exec, MergeBy{Merge::sum})(task);
+  }
+  /// Sets the memory of `use` to zero.
+  static void clear(const Exec& exec, const BoundUse& use) {
+    Kokkos::deep_copy(
+        exec,
+        kernel::Vector<Real, Exec>(reinterpret_cast<Real*>(use.data), use.bytes / sizeof(Real)),
+        Real(0));
+  }
+
+  /// The schedule that is performed.
+  [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
+  /// Where the buffer `label` begins; it is allocated here.
+  [[nodiscard]] Real* buffer(const std::string& label) const {
+    return reinterpret_cast<Real*>(m_buffers.find(label)->second.data());
+  }
+  /// Bytes of all buffers that are allocated here.
+  [[nodiscard]] Bytes allocated() const noexcept { return m_allocated; }
+
+ private:
+  [[nodiscard]] static std::byte* bytes(Real* data) { return reinterpret_cast<std::byte*>(data); }
+
+  std::byte* bind(BufferId id, const Buffer& buffer) {
+    const std::string& label = m_schedule[buffer.label];
+    if (const auto kept = m_places.kept.find(label); kept != m_places.kept.end()) {
+      m_bound.emplace_back(id, kept->second);
+      return bytes(m_kept + kept->second);
+    }
+    for (const std::string& view : m_places.views)
+      if (label == view) return nullptr;
+    if (buffer.bytes == 0) return nullptr;
+    m_allocated += buffer.bytes;
+    return m_buffers
+        .emplace(label, memory::message_buffer<MemorySpace>("heddle::sequence::ring", buffer.bytes))
+        ->second.data();
+  }
+
+  Carrier m_carrier;
+  BufferPlaces m_places;
+  Real* m_kept;
+  std::vector<std::pair<BufferId, std::size_t>> m_bound;  // and the elements in front of it
+  // By role. Roles of a collective have several buffers.
+  std::multimap<std::string, Kokkos::View<std::byte*, MemorySpace>> m_buffers;
+  Bytes m_allocated = 0;
+  Schedule m_schedule;
+  Executor<Carrier> m_executor;  // refers to those above
+};
+
+/// The performers of a communicator, kept from one call to the next.
+class AttentionPerformers {
+ public:
+  /// Collective over `comm`.
+  explicit AttentionPerformers(MPI_Comm comm) : m_transport(comm) {}
+
+  /// Returns the performer of type Wanted for `method` and `form`. If none can be made on this
+  /// rank, the others are told, because they wait for its messages.
+  template <class Wanted, class Real>
+  [[nodiscard]] Wanted& find(SequenceMethod method, const schedule::AttentionForm& form,
+                             Real* kept) {
+    for (const Entry& entry : m_known)
+      if (entry.type == typeid(Wanted) && entry.method == method && entry.form == form)
+        return *static_cast<Wanted*>(entry.performer.get());
+    abort_on_error(m_transport, "preparing attention around a ring", [&] {
+      if (m_known.size() == most) m_known.erase(m_known.begin());
+      m_known.push_back({typeid(Wanted), method, form,
+                         std::make_shared<Wanted>(method, form, m_transport, kept)});
+    });
+    return *static_cast<Wanted*>(m_known.back().performer.get());
+  }
+
+  /// The transport of all performers.
+  [[nodiscard]] MpiTransport& transport() noexcept { return m_transport; }
+
+ private:
+  struct Entry {
+    std::type_index type;
+    SequenceMethod method;
+    schedule::AttentionForm form;
+    std::shared_ptr<void> performer;
+  };
+  static constexpr std::size_t most = 64;  // performers that are kept
+
+  MpiTransport m_transport;
+  std::vector<Entry> m_known;  // refer to the transport
+};
+
+}  // namespace heddle::inline v0::impl
