@@ -5,10 +5,14 @@
 // space: its own
 
 // Attention around a ring, alone and inside of Ulysses (USP), against attention on one rank, for
-// every order, number of ways and division of the ranks; and the bytes that it sends.
+// every order, number of ways and division of the ranks; the bytes that it sends and allocates.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
@@ -33,6 +37,7 @@ using namespace hd::test::sequence;
 using hd::test::count_sent_bytes;
 using hd::test::sent_bytes;
 using hd::test::world_size;
+namespace Tools = Kokkos::Tools::Experimental;
 
 namespace {
 
@@ -49,6 +54,47 @@ void for_each_division(const Visit& visit) {
 
 struct Counted {
   std::uint64_t forward = 0, backward = 0;
+};
+
+/// While it lives, it counts the bytes of Views that are allocated, by label.
+class AllocatedBytes {
+ public:
+  AllocatedBytes() : m_before(Tools::get_callbacks()) {
+    all().clear();
+    Tools::set_callbacks({});
+    Tools::set_allocate_data_callback(
+        [](const Kokkos_Profiling_SpaceHandle, const char* name, const void*,
+           const std::uint64_t size) { all()[name] += static_cast<std::size_t>(size); });
+  }
+  AllocatedBytes(const AllocatedBytes&) = delete;
+  AllocatedBytes& operator=(const AllocatedBytes&) = delete;
+  ~AllocatedBytes() { Tools::set_callbacks(m_before); }
+
+  /// Bytes of the labels that begin with `head`.
+  [[nodiscard]] static std::size_t of(std::string_view head) {
+    std::size_t sum = 0;
+    for (const auto& [label, bytes] : all())
+      if (std::string_view(label).starts_with(head)) sum += bytes;
+    return sum;
+  }
+
+ private:
+  static std::map<std::string, std::size_t>& all() {
+    static std::map<std::string, std::size_t> bytes;
+    return bytes;
+  }
+  Tools::EventSet m_before;
+};
+
+/// The matrices of this rank, with any numbers.
+struct Matrices {
+  Real2<double> qkv, output, grad;
+  Real1<double> saved;
+  Matrices(const hd::SequenceLine<double, Exec>& line, const hd::SequenceShape& shape)
+      : qkv(random<double>("qkv", line.rows(shape), shape.qkv_columns())),
+        output("output", line.rows(shape), shape.heads.query_columns()),
+        grad("grad", line.rows(shape), shape.qkv_columns()),
+        saved("saved", line.saved_size(shape)) {}
 };
 
 /// Bytes that all ranks send.
@@ -152,12 +198,46 @@ TEST_CASE("ring: a causal mask leaves 1/2 in contiguous order, and of zigzag 1 -
   CHECK(4 * forward(hd::ShardOrder::zigzag(), 2) == 3 * unmasked);
 }
 
-TEST_CASE("ring: what is saved does not grow with the context at a fixed number of rows") {
+TEST_CASE("ring: at a fixed number of rows a rank, memory does not grow with the context") {
+  // 24 rows of every rank. The context grows with the ranks that this test runs on; what is kept
+  // and what is allocated is the same on 2 to 8 ranks.
   const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"ring", world_size()}, {"heads", 1}});
-  const hd::SequenceLine<double, Exec> line(
-      mesh["heads"], mesh["ring"],
-      {.method = hd::SequenceMethod::ring, .order = hd::ShardOrder::zigzag()});
-  CHECK(line.saved_size({1, 24 * world_size(), {4, 2, 8}}) == 24 * 4 * (8 + 1));
+  const std::size_t rows = 24, width = 8, row_bytes = 2 * width * sizeof(double);
+  const hd::SequenceShape shape{1, static_cast<std::int64_t>(rows) * world_size(), {4, 2, width}};
+  const std::size_t kv_block = 2 * rows * row_bytes;  // K and V, of two heads
+  for (const int ways : {1, 2}) {
+    const hd::SequenceLine<double, Exec> line(
+        mesh["heads"], mesh["ring"],
+        {.method = hd::SequenceMethod::ring, .order = hd::ShardOrder::zigzag(), .ways = ways});
+    // An output and one number for each row and head; q, k and v are the caller's.
+    CHECK(line.saved_size(shape) == rows * 4 * (width + 1));
+    const Matrices m(line, shape);
+    const auto allocated = [&](const auto& call) {
+      const AllocatedBytes bytes;
+      call();
+      return AllocatedBytes::of("heddle::sequence::") +
+             AllocatedBytes::of("heddle::kernel::visible_keys");
+    };
+    const auto forward = [&] {
+      hd::sequence_attention_forward(line, Exec{}, shape, m.qkv, m.saved, m.output);
+    };
+    const auto backward = [&] {
+      hd::sequence_attention_backward(line, Exec{}, shape, m.qkv, m.saved, m.output, m.grad);
+    };
+    // The scores and, backward, their gradients: tiles of a size that the library chooses.
+    constexpr hk::AttentionTile tile = hk::attention_tile<Exec>;
+    const std::size_t tiles = tile.scratch_rows() * tile.keys * sizeof(double);
+    // Which keys a query sees: of its own piece, of its other piece, or of all others alike.
+    const bool alone = world_size() == 1;
+    const std::size_t tables = (alone ? rows : 3 * (rows / 2)) * sizeof(hk::KeyRange);
+    const std::size_t blocks = alone ? 0 : 1;
+    CHECK(allocated(forward) == tiles + tables + 2 * blocks * kv_block);
+    CHECK(allocated(forward) == 0);  // all of it is kept
+    // Backward there are also the gradients of this rank's block, and those that come and go.
+    const std::size_t steps = std::min<std::size_t>(2, static_cast<std::size_t>(world_size() - 1));
+    CHECK(allocated(backward) == blocks * (tables + (2 + 1 + 2 * steps) * kv_block));
+    CHECK(allocated(backward) == 0);
+  }
 }
 
 }  // namespace test_ring

@@ -25,6 +25,8 @@
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/kernel/visible_keys.hpp>
+#include <heddle/layout/attention_mask.hpp>
+#include <heddle/layout/index_set.hpp>
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/attention/ring_attention.hpp>
 #include <heddle/schedule/attention/sequence_method.hpp>
@@ -89,6 +91,7 @@ class RingPerformer {
   [[nodiscard]] Bytes allocated() const noexcept { return m_performer.allocated(); }
 
  private:
+  using Table = std::shared_ptr<const kernel::VisibleKeys<Exec>>;
   using Range = std::pair<std::size_t, std::size_t>;
 
   /// `schedule` without moves that nobody needs, and with room for two travelling blocks.
@@ -181,17 +184,32 @@ class RingPerformer {
     m_performer.run(kept, options, handler);
   }
 
-  [[nodiscard]] const kernel::VisibleKeys<Exec>& visible(std::uint32_t queries,
+  /// The keys of one piece that queries of another see; null if they see none. Pairs of pieces that
+  /// see each other whole share one table, so that the tables do not grow with the number of ranks.
+  [[nodiscard]] const kernel::VisibleKeys<Exec>* visible(std::uint32_t queries,
                                                          std::uint32_t query_piece,
                                                          std::uint32_t keys,
                                                          std::uint32_t key_piece) {
     const auto [found, added] =
         m_visible.try_emplace({queries, query_piece, keys, key_piece}, nullptr);
-    if (added)
-      found->second = std::make_unique<kernel::VisibleKeys<Exec>>(
-          m_pieces.positions(queries, query_piece), m_pieces.positions(keys, key_piece),
-          m_form.mask);
-    return *found->second;
+    Table& table = found->second;
+    if (!added) return table.get();
+    const IndexSet& of_queries = m_pieces.positions(queries, query_piece);
+    const IndexSet& of_keys = m_pieces.positions(keys, key_piece);
+    const std::int64_t pairs = m_pieces.pairs({queries, keys, query_piece, 1, key_piece, 1});
+    if (pairs == 0) return nullptr;
+    const auto make = [](const IndexSet& rows, const IndexSet& columns, const AttentionMask& mask) {
+      return std::make_shared<const kernel::VisibleKeys<Exec>>(rows, columns, mask);
+    };
+    if (pairs != of_queries.size() * of_keys.size()) {
+      table = make(of_queries, of_keys, m_form.mask);
+    } else {
+      Table& whole = m_whole[{of_queries.size(), of_keys.size()}];
+      if (whole == nullptr)
+        whole = make(IndexSet(of_queries.size()), IndexSet(of_keys.size()), {.causal = false});
+      table = whole;
+    }
+    return table.get();
   }
 
   void attend(const Exec& exec, const Task& task, const AttentionRows<Real, Exec>& own,
@@ -215,8 +233,9 @@ class RingPerformer {
         const std::uint32_t query_piece = block.first_query + q, key_piece = block.first_key + k;
         const std::size_t queries = rows(block.queries, query_piece);
         const std::size_t keys = rows(block.keys, key_piece);
-        const kernel::VisibleKeys<Exec>& seen =
+        const kernel::VisibleKeys<Exec>* const seen =
             visible(block.queries, query_piece, block.keys, key_piece);
+        if (seen == nullptr) continue;
         kernel::AttentionInput<Real, Exec> input{
             {}, of_keys(data(1), k, 0, keys), of_keys(data(1), k, 1, keys)};
         if (m_queries_travel)
@@ -226,12 +245,13 @@ class RingPerformer {
         const State state = state_of(data(2), q, queries);
         if (backward)
           kernel::block_attention_backward(
-              exec, m_heads, seen, input, state, rows_of(own.output_grad, range(query_piece)), tile,
+              exec, m_heads, *seen, input, state, rows_of(own.output_grad, range(query_piece)),
+              tile,
               kernel::AttentionInputGrad<Real, Exec>{
                   rows_of(own.input_grad.queries, range(query_piece)), of_keys(data(5), k, 0, keys),
                   of_keys(data(5), k, 1, keys)});
         else
-          kernel::block_attention_forward(exec, m_heads, seen, input, tile, state);
+          kernel::block_attention_forward(exec, m_heads, *seen, input, tile, state);
       }
   }
 
@@ -240,9 +260,9 @@ class RingPerformer {
   schedule::AttentionPieces m_pieces;
   kernel::AttentionHeads m_heads;
   std::uint32_t m_rank;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>,
-           std::unique_ptr<kernel::VisibleKeys<Exec>>>
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, Table>
       m_visible;  // by block and piece of the queries, and of the keys
+  std::map<std::pair<std::int64_t, std::int64_t>, Table> m_whole;  // by numbers of queries and keys
   Performer m_performer;
 };
 
