@@ -6,6 +6,8 @@
 /// Everything of sequence/: attention over a sequence that is sharded over ranks.
 
 #include <heddle/sequence/sequence_attention.hpp>
+#include <heddle/sequence/sequence_explanation.hpp>
 #include <heddle/sequence/sequence_groups.hpp>
 #include <heddle/sequence/sequence_line.hpp>
+#include <heddle/sequence/sequence_options.hpp>
 #include <heddle/sequence/sequence_shape.hpp>

@@ -110,10 +110,11 @@ void for_each_ring_call(const SequenceLine<Real, Exec>& line, const SequenceShap
             kept, s);
 }
 
-/// Calls visit(a null pointer to the type that performs the line's method along its ring).
+/// Calls visit(a null pointer to the type that performs the line's method for `shape`).
 template <class Real, class Exec, class Visit>
-void with_ring_performer(const SequenceLine<Real, Exec>& line, const Visit& visit) {
-  if (line.method() == SequenceMethod::rsa)
+void with_ring_performer(const SequenceLine<Real, Exec>& line, const SequenceShape& shape,
+                         const Visit& visit) {
+  if (line.method(shape) == SequenceMethod::rsa)
     visit(static_cast<RsaPerformer<Real, Exec>*>(nullptr));
   else
     visit(static_cast<RingPerformer<Real, Exec>*>(nullptr));
@@ -126,7 +127,7 @@ void ring_forward(const SequenceLine<Real, Exec>& line, const Exec& exec,
                   const kernel::Matrix<const Real, Exec>& qkv, Real* output) {
   const std::size_t columns = own.heads.query_columns();
   const kernel::Matrix<Real, Exec> all_output(output, own.rows, columns);
-  with_ring_performer(line, [&]<class Performer>(Performer*) {
+  with_ring_performer(line, shape, [&]<class Performer>(Performer*) {
     for_each_ring_call<Performer>(
         line, shape, own, false, qkv,
         [&](Performer& performer, AttentionRows<Real, Exec> rows, Real* kept, std::size_t s) {
@@ -143,7 +144,7 @@ void ring_backward(const SequenceLine<Real, Exec>& line, const Exec& exec,
                    const kernel::Matrix<const Real, Exec>& qkv,
                    const kernel::Matrix<const Real, Exec>& output_grad,
                    const kernel::Matrix<Real, Exec>& qkv_grad) {
-  with_ring_performer(line, [&]<class Performer>(Performer*) {
+  with_ring_performer(line, shape, [&]<class Performer>(Performer*) {
     for_each_ring_call<Performer>(
         line, shape, own, true, qkv,
         [&](Performer& performer, AttentionRows<Real, Exec> rows, Real* kept, std::size_t s) {
@@ -279,7 +280,7 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
   impl::expect_dense(where, "qkv_grad", qkv_grad, rows, shape.qkv_columns());
   kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
   shape.mask.expect_valid(where);
-  expects(line.method() != SequenceMethod::token_ring, [&] {
+  expects(line.method(shape) != SequenceMethod::token_ring, [&] {
     return ErrorInfo{
         where, "the method token_ring has no backward pass",
         text("no publication describes one; the line has ", line.ring_size(), " ring ranks"),

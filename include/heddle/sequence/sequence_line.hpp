@@ -6,9 +6,11 @@
 /// SequenceLine: the ranks that a sequence is sharded over, and the method of their attention. It
 /// is for contexts that do not fit one device. Compare TensorLine, whose ranks divide the layers.
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include <Kokkos_Core.hpp>
+#include <mpi.h>
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -29,27 +32,22 @@
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/shard_order.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/sequence_choice.hpp>
 #include <heddle/schedule/attention/form.hpp>
+#include <heddle/schedule/attention/head_exchange.hpp>
 #include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
+#include <heddle/sequence/impl/prediction_hash.hpp>
 #include <heddle/sequence/impl/ring_performer.hpp>
 #include <heddle/sequence/impl/rsa_performer.hpp>
 #include <heddle/sequence/impl/sequence_workspace.hpp>
+#include <heddle/sequence/sequence_explanation.hpp>
+#include <heddle/sequence/sequence_options.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
 
 namespace heddle::inline v0 {
-
-/// The choices of a SequenceLine. All ranks make the same, but for `execute`.
-struct SequenceOptions {
-  SequenceMethod method = SequenceMethod::ulysses;  ///< how attention is computed
-  /// The division of the positions among the ranks of the ring axis. A zigzag balances causal
-  /// attention. Without a causal mask it is correct, but useless.
-  ShardOrder order = {};
-  /// 2: each half of K and V goes around the ring in its own direction; 1: all in one.
-  int ways = 1;
-  ExecuteOptions execute = {};  ///< options of the messages, for example the watchdog
-};
 
 /// The ranks that attention over a sharded sequence is computed by: U ranks of a heads axis times R
 /// ranks of a ring axis. The ring axis deals the positions out by the order, and the heads axis
@@ -75,7 +73,10 @@ class SequenceLine {
   /// @throws contract_error on every rank if methods or orders differ between ranks, or if the
   ///         method cannot use the axes.
   SequenceLine(const Communicator& heads, const Communicator& ring, SequenceOptions options = {})
-      : m_heads(&heads), m_ring(&ring), m_options(std::move(options)) {
+      : m_heads(&heads),
+        m_ring(&ring),
+        m_options(std::move(options)),
+        m_near(near_axis(heads, ring)) {
     expect_agreement();
     expect_axes();
     // Made here, because an error in one axis must reach the ranks of the other at any time.
@@ -93,8 +94,37 @@ class SequenceLine {
   [[nodiscard]] std::size_t ring_rank() const { return rank_of(m_ring); }
   /// Number of ranks, U R.
   [[nodiscard]] std::size_t size() const { return heads_size() * ring_size(); }
-  /// The method of the attention.
+  /// The method of the options, which may be automatic.
   [[nodiscard]] SequenceMethod method() const { return m_options.method; }
+  /// Returns the method of calls of this shape, which is not automatic. The first call for a shape
+  /// predicts the times of the methods that the axes can serve; all ranks find the same.
+  /// @throws contract_error if none of them can compute attention of this shape.
+  [[nodiscard]] SequenceMethod method(const SequenceShape& shape) const {
+    return choice(shape).method;
+  }
+  /// Returns the number of ways around the ring of calls of this shape, 1 or 2.
+  /// @throws contract_error as method().
+  [[nodiscard]] int ways(const SequenceShape& shape) const { return choice(shape).ways; }
+
+  /// Returns the methods for attention of `shape` over as many ranks as this line has, with the
+  /// bytes and messages of a rank and the times that simulate() predicts on `machine`: see
+  /// plan::sequence_choice(). The ranks of the machine stand for the ranks of the line as in
+  /// SequenceOptions. Sends no message.
+  /// @throws contract_error if the machine has fewer ranks than the line, or as
+  ///         plan::sequence_choice().
+  [[nodiscard]] SequenceExplanation explain(const SequenceShape& shape,
+                                            const Machine& machine) const {
+    plan::AttentionWork work = m_options.work;
+    work.sequences = std::max<std::size_t>(shape.sequences, 1);
+    SequenceExplanation explanation{static_cast<int>(heads_size()), static_cast<int>(ring_size())};
+    for (plan::SequenceCandidate& each : plan::sequence_choice(whole_form(shape), machine, work)) {
+      const bool here = each.heads == explanation.heads_ranks &&
+                        each.ring == explanation.ring_ranks &&
+                        (each.method != SequenceMethod::usp || each.near == m_near);
+      (here ? explanation.here : explanation.other).push_back(std::move(each));
+    }
+    return explanation;
+  }
   /// How the ring axis deals out positions.
   [[nodiscard]] const ShardOrder& order() const { return m_options.order; }
   /// How messages are executed.
@@ -159,15 +189,15 @@ class SequenceLine {
   /// one, so that messages can take each other's place.
   [[nodiscard]] std::size_t ring_state_size(const SequenceShape& shape) const {
     const schedule::AttentionForm form = ring_form(shape, false);
-    return method() == SequenceMethod::rsa ? impl::RsaPerformer<Real, Exec>::kept_size(form)
-                                           : impl::RingPerformer<Real, Exec>::kept_size(form);
+    return method(shape) == SequenceMethod::rsa ? impl::RsaPerformer<Real, Exec>::kept_size(form)
+                                                : impl::RingPerformer<Real, Exec>::kept_size(form);
   }
   /// Returns the form of attention around the ring for one sequence, which is not empty.
   [[nodiscard]] schedule::AttentionForm ring_form(const SequenceShape& shape, bool backward) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);
     return {.ranks = static_cast<int>(ring_size()),
             .order = order(),
-            .ways = m_options.ways,
+            .ways = ways(shape),
             .mask = shape.mask,
             .backward = backward,
             .tokens = shape.context,
@@ -182,7 +212,7 @@ class SequenceLine {
   [[nodiscard]] Performer& ring_performer(const SequenceShape& shape, bool backward,
                                           Real* kept) const {
     return m_ring->template attached<impl::AttentionPerformers>().template find<Performer>(
-        method(), ring_form(shape, backward), kept);
+        method(shape), ring_form(shape, backward), kept);
   }
 
   /// Moves a matrix of all heads and this rank's rows to one of own_heads() and ring_rows(), or
@@ -190,9 +220,13 @@ class SequenceLine {
   /// matrices are dense. With several ranks on the heads axis only.
   void exchange(const Exec& exec, const SequenceShape& shape, bool qkv, bool to_tokens,
                 const Real* from, Real* to) const {
-    const impl::HeadExchange wanted{shape.sequences,
-                                    ring_positions(shape.context, ring_rank()).size(), shape.heads,
-                                    qkv, to_tokens};
+    const schedule::HeadExchange wanted{.sequences = shape.sequences,
+                                        .tokens = ring_positions(shape.context, ring_rank()).size(),
+                                        .heads = shape.heads.heads,
+                                        .kv_heads = shape.heads.kv_heads,
+                                        .head_width = shape.heads.head_width,
+                                        .qkv = qkv,
+                                        .to_tokens = to_tokens};
     m_heads->template attached<impl::HeadExchanges>().template run<Real>(exec, wanted, from, to,
                                                                          execute());
   }
@@ -235,11 +269,20 @@ class SequenceLine {
   /// other ranks of the ring wait for this one, and hear of it.
   void expect_agreement() const {
     const auto described = [&](std::string heads) {
-      return CollectiveCall{where,
-                            {{"method", text(method())},
-                             {"order", text(order())},
-                             {"ways", text(m_options.ways)},
-                             {"heads axis", std::move(heads)}}};
+      CollectiveCall call{where,
+                          {{"method", text(method())},
+                           {"order", text(order())},
+                           {"ways", text(m_options.ways)},
+                           {"heads axis", std::move(heads)}}};
+      if (method() == SequenceMethod::automatic) {
+        const auto& machine = m_options.machine;
+        call.terms.push_back(
+            {"machine and work",
+             machine ? text(impl::prediction_hash(*machine, m_options.work)) : "none"});
+        call.terms.push_back({"trains", m_options.trains ? "yes" : "no"});
+        call.terms.push_back({"near axis", m_near == plan::NearAxis::heads ? "heads" : "ring"});
+      }
+      return call;
     };
     std::optional<contract_error> differ;
     try {
@@ -262,10 +305,15 @@ class SequenceLine {
                             " ring ranks"),
                        remedy};
     };
-    expects(method() != SequenceMethod::automatic, [&] {
-      return refuse("no method is chosen by itself",
-                    "choose the method ulysses, ring, usp, rsa or token_ring");
-    });
+    if (method() == SequenceMethod::automatic) {
+      const auto& machine = m_options.machine;
+      expects(machine.has_value() && machine->ranks() >= static_cast<int>(size()), [&] {
+        return refuse(machine ? "the machine has fewer ranks than the line"
+                              : "the method automatic needs a machine to predict times",
+                      "set SequenceOptions::machine, for example to measure_links(mesh)");
+      });
+      return;
+    }
     expects(method() != SequenceMethod::ulysses || ring_size() == 1, [&] {
       return refuse("ulysses uses no ring axis",
                     "choose the method usp, or a ring axis of one rank");
@@ -288,9 +336,67 @@ class SequenceLine {
             });
   }
 
+  /// The axis along which ranks of MPI_COMM_WORLD are closer together.
+  [[nodiscard]] static plan::NearAxis near_axis(const Communicator& heads,
+                                                const Communicator& ring) {
+    const auto distance = [](const Communicator& axis) {
+      if (axis.size() == 1) return 0;
+      MPI_Group of_axis = MPI_GROUP_NULL, of_all = MPI_GROUP_NULL;
+      const int neighbours[] = {0, 1};
+      int ranks[] = {0, 0};
+      MPI_Comm_group(axis.get(), &of_axis);
+      MPI_Comm_group(MPI_COMM_WORLD, &of_all);
+      MPI_Group_translate_ranks(of_axis, 2, neighbours, of_all, ranks);
+      MPI_Group_free(&of_axis);
+      MPI_Group_free(&of_all);
+      return std::abs(ranks[1] - ranks[0]);
+    };
+    return distance(heads) <= distance(ring) ? plan::NearAxis::heads : plan::NearAxis::ring;
+  }
+
+  /// Returns the form of attention over all ranks of the line.
+  [[nodiscard]] schedule::AttentionForm whole_form(const SequenceShape& shape) const {
+    return {.ranks = static_cast<int>(size()),
+            .order = order(),
+            .mask = shape.mask,
+            .backward = m_options.trains,
+            .tokens = shape.context,
+            .heads = static_cast<int>(shape.heads.heads),
+            .kv_heads = static_cast<int>(shape.heads.kv_heads),
+            .head_width = static_cast<int>(shape.heads.head_width),
+            .type = scalar_of<Real>};
+  }
+
+  /// The method and ways of a shape.
+  struct Choice {
+    SequenceMethod method;
+    int ways;
+  };
+  [[nodiscard]] Choice choice(const SequenceShape& shape) const {
+    if (method() != SequenceMethod::automatic) return {method(), m_options.ways};
+    if (ring_size() == 1) return {SequenceMethod::ulysses, 1};
+    if (shape.context == 0) return {SequenceMethod::usp, 1};
+    for (const auto& [known, chosen] : *m_choices)
+      if (known == shape) return chosen;
+    const SequenceExplanation explained = explain(shape, *m_options.machine);
+    expects(!explained.here.empty() && explained.here.front().refused.empty(), [&] {
+      return ErrorInfo{
+          where, "no method can compute this attention along these axes",
+          explained.here.empty() ? text(shape) : text(shape, ": ", explained.here.front().refused)};
+    });
+    const plan::SequenceCandidate& best = explained.here.front();
+    constexpr std::size_t most = 64;  // choices that are kept
+    if (m_choices->size() == most) m_choices->erase(m_choices->begin());
+    m_choices->emplace_back(shape, Choice{best.method, best.ways});
+    return m_choices->back().second;
+  }
+
   const Communicator* m_heads = nullptr;
   const Communicator* m_ring = nullptr;
   SequenceOptions m_options = {};
+  plan::NearAxis m_near = plan::NearAxis::heads;
+  std::shared_ptr<std::vector<std::pair<SequenceShape, Choice>>> m_choices =
+      std::make_shared<std::vector<std::pair<SequenceShape, Choice>>>();
   std::shared_ptr<impl::SequenceWorkspace<Real, Exec>> m_workspace =
       std::make_shared<impl::SequenceWorkspace<Real, Exec>>();
 };

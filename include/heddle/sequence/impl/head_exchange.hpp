@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The exchange of Ulysses: from matrices that are sharded by tokens to matrices that are sharded
-/// by heads, and back.
+/// HeadExchanges: performs the exchanges of Ulysses, from matrices that are sharded by tokens to
+/// matrices that are sharded by heads, and back.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,11 +23,9 @@
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/kernel/attention_state.hpp>
-#include <heddle/layout/index_set.hpp>
 #include <heddle/layout/placement.hpp>
-#include <heddle/layout/shard_order.hpp>
 #include <heddle/layout/share.hpp>
-#include <heddle/layout/shared_region.hpp>
+#include <heddle/schedule/attention/head_exchange.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 #include <heddle/tensor/impl/box_transport.hpp>
@@ -44,75 +42,6 @@ namespace heddle::inline v0::impl {
   return {kv_heads * (heads.heads / heads.kv_heads), kv_heads, heads.head_width};
 }
 
-/// One exchange of a layer. Both matrices have a row for each sequence and position, and columns by
-/// heads. Sharded by tokens, rank u of U has an even share of the positions, and all heads. Sharded
-/// by heads, it has all positions, and its share_of_heads().
-struct HeadExchange {
-  std::size_t sequences;         ///< sequences of one microbatch
-  std::int64_t positions;        ///< positions of all ranks
-  kernel::AttentionHeads heads;  ///< heads of all ranks
-  bool qkv;                      ///< the columns are Q | K | V; otherwise the heads of Q alone
-  bool to_tokens;                ///< from heads to tokens; otherwise from tokens to heads
-
-  friend bool operator==(const HeadExchange&, const HeadExchange&) = default;
-
-  /// Returns the columns of `rank` of `ranks`, among those of all heads.
-  [[nodiscard]] IndexSet columns(std::size_t ranks, std::size_t rank) const {
-    const Share kv = even_share(heads.kv_heads, ranks, rank);
-    IndexSet columns;
-    const auto add = [&](std::size_t begin, std::size_t of_each) {
-      columns.add({static_cast<std::int64_t>(begin + kv.first * of_each),
-                   static_cast<std::int64_t>(begin + kv.end() * of_each)});
-    };
-    add(0, heads.heads / heads.kv_heads * heads.head_width);
-    if (!qkv) return columns;
-    add(heads.query_columns(), heads.head_width);
-    add(heads.query_columns() + heads.kv_columns(), heads.head_width);
-    return columns;
-  }
-
-  /// Returns the blocks that travel between `ranks` ranks, of elements of `element` bytes. The
-  /// exchange is a redistribution: every element goes from the rank that has it to the rank that
-  /// needs it, and each pair of ranks exchanges one message.
-  [[nodiscard]] schedule::BlockExchange blocks(std::size_t ranks, Bytes element) const {
-    using Side = SharedRegion::Side;
-    struct Part {
-      std::vector<IndexSet> indices;
-      ArrayShape array;
-    };
-    const auto part = [&](IndexSet rows, IndexSet columns) {
-      const auto all = static_cast<std::int64_t>(sequences);
-      Part made{{IndexSet(all), rows, columns}, {{all, rows.size(), columns.size()}, {0, 0, 0}}};
-      return made;
-    };
-    const IndexSet every_column = columns(1, 0);
-    std::vector<Part> from, to;
-    schedule::BlockExchange exchange;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      Part tokens = part(ShardOrder().share(positions, static_cast<std::int64_t>(ranks),
-                                            static_cast<std::int64_t>(rank)),
-                         every_column);
-      Part by_heads = part(IndexSet(positions), columns(ranks, rank));
-      if (to_tokens) std::swap(tokens, by_heads);
-      exchange.from.push_back(tokens.array.bytes(element));
-      exchange.to.push_back(by_heads.array.bytes(element));
-      from.push_back(std::move(tokens));
-      to.push_back(std::move(by_heads));
-    }
-    exchange.steps.push_back({"all_to_all", false, {}});
-    for (std::size_t target = 0; target < ranks; ++target)
-      for (std::size_t source = 0; source < ranks; ++source) {
-        const SharedRegion region(from[source].indices, to[target].indices);
-        if (region.elements() == 0) continue;
-        exchange.deliver({Rank{target}, region.blocks(Side::b, to[target].array, element)},
-                         {{Rank{source}, region.blocks(Side::a, from[source].array, element)}},
-                         static_cast<Bytes>(region.elements()) * element);
-      }
-    if (exchange.steps.front().deliveries.empty()) exchange.steps.clear();
-    return exchange;
-  }
-};
-
 /// The exchanges of a communicator, ready to be performed, kept from one call to the next.
 class HeadExchanges {
  public:
@@ -122,7 +51,7 @@ class HeadExchanges {
   /// Performs `wanted` on elements of Real. Returns when this rank has its elements and what it
   /// sent may be written again. All ranks call it alike.
   template <class Real, class Exec>
-  void run(const Exec& exec, const HeadExchange& wanted, const Real* from, Real* to,
+  void run(const Exec& exec, const schedule::HeadExchange& wanted, const Real* from, Real* to,
            const ExecuteOptions& options) {
     using MemorySpace = typename Exec::memory_space;
     // The array "from" is only read.
@@ -142,7 +71,8 @@ class HeadExchanges {
  private:
   template <class Real, class MemorySpace>
   struct Known {
-    Known(const HeadExchange& wanted, MpiTransport& transport, const ExchangeMemory& memory)
+    Known(const schedule::HeadExchange& wanted, MpiTransport& transport,
+          const ExchangeMemory& memory)
         : exchange(wanted.blocks(static_cast<std::size_t>(transport.size()), sizeof(Real))),
           performer(exchange, to_schedule(exchange, "tokens and heads", scalar_of<Real>), transport,
                     memory, std::nullopt) {}
@@ -151,14 +81,14 @@ class HeadExchanges {
   };
   struct Entry {
     std::type_index type;
-    HeadExchange wanted;
+    schedule::HeadExchange wanted;
     std::shared_ptr<void> known;
   };
   static constexpr std::size_t most = 64;  // exchanges that are kept
 
   /// The one that was wanted last is often wanted again soon, so it is moved to the end.
   template <class Real, class MemorySpace>
-  [[nodiscard]] Known<Real, MemorySpace>& find(const HeadExchange& wanted,
+  [[nodiscard]] Known<Real, MemorySpace>& find(const schedule::HeadExchange& wanted,
                                                const ExchangeMemory& memory) {
     using Wanted = Known<Real, MemorySpace>;
     const auto found = std::find_if(m_known.rbegin(), m_known.rend(), [&](const Entry& entry) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// SequenceOptions: the choices of a SequenceLine.
+
+#include <optional>
+
+#include <heddle/execute/executor.hpp>
+#include <heddle/layout/shard_order.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/sequence_choice.hpp>
+#include <heddle/schedule/attention/sequence_method.hpp>
+
+namespace heddle::inline v0 {
+
+/// The choices of a SequenceLine. All ranks make the same, but for `execute`.
+struct SequenceOptions {
+  SequenceMethod method = SequenceMethod::ulysses;  ///< how attention is computed
+  /// The division of the positions among the ranks of the ring axis. A zigzag balances causal
+  /// attention. Without a causal mask it is correct, but useless.
+  ShardOrder order = {};
+  /// 2: each half of K and V goes around the ring in its own direction; 1: all in one. The method
+  /// automatic chooses it.
+  int ways = 1;
+  ExecuteOptions execute = {};  ///< options of the messages, for example the watchdog
+
+  /// The machine on which the method automatic predicts times. Its ranks from 0 on stand for the
+  /// ranks of the line, in the order of a mesh of its two axes.
+  std::optional<Machine> machine = {};
+  /// The local work for predicted times. Its number of sequences is that of each call. If all costs
+  /// are 0, messages alone count.
+  plan::AttentionWork work = {};
+  /// Whether the method automatic serves backward too. Without backward it may choose TokenRing.
+  bool trains = true;
+};
+
+}  // namespace heddle::inline v0
