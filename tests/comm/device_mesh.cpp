@@ -4,7 +4,9 @@
 /// @file
 /// DeviceMesh: its communicators against arithmetic on ranks, and what it refuses.
 
+#include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -60,6 +62,62 @@ TEST_CASE("the lines of a mesh hold the ranks that differ on one axis only") {
         CHECK(members[static_cast<std::size_t>(i)] == first + i * step);
     }
   }
+}
+
+/// The ranks of a communicator, as numbers of the world.
+std::vector<int> members_of(const heddle::Communicator& line) {
+  std::vector<int> members(static_cast<std::size_t>(line.size()));
+  const int me = world_rank();
+  MPI_Allgather(&me, 1, MPI_INT, members.data(), 1, MPI_INT, line.get());
+  return members;
+}
+
+TEST_CASE("a line over several axes holds the ranks that differ on these axes only") {
+  const int n = world_size();
+  for (int a = 1; a <= n; ++a)
+    for (int b = 1; a * b <= n; ++b) {
+      if (n % (a * b) != 0) continue;
+      const DeviceMesh mesh(MPI_COMM_WORLD, {{"a", a}, {"b", b}, {"one", 1}, {"c", n / a / b}});
+      const std::vector<std::vector<std::string_view>> sets = {
+          {"a", "b"}, {"a", "c"}, {"c", "b"}, {"one", "b"}, {"c", "one", "a"}, {"c", "a", "b"}};
+      for (const auto& names : sets) {
+        std::vector<int> expected;  // in the order of the ranks
+        for (int r = 0; r < n; ++r) {
+          bool same = true;
+          for (std::size_t axis = 0; axis < mesh.shape().axes().size(); ++axis)
+            same =
+                same && (std::ranges::find(names, mesh.shape().axes()[axis].name) != names.end() ||
+                         mesh.shape().coordinate(Rank{r}, axis) ==
+                             mesh.shape().coordinate(mesh.rank(), axis));
+          if (same) expected.push_back(r);
+        }
+        INFO(text(mesh, ", axes ", names.front(), " to ", names.back()));
+        CHECK(members_of(mesh[names]) == expected);
+      }
+      // Made once, whatever the order of the names; one name is the line of that axis.
+      CHECK(&mesh[{"a", "c"}] == &mesh[{"c", "a"}]);
+      CHECK(&mesh[{"b", "c"}] == &mesh[sets[2]]);
+      CHECK(&mesh[{"b"}] == &mesh["b"]);
+    }
+}
+
+TEST_CASE("a line over several axes stays where it is when the mesh moves") {
+  DeviceMesh first(MPI_COMM_WORLD, {{"a", world_size()}, {"b", 1}});
+  const heddle::Communicator* const line = &first[{"a", "b"}];
+  const DeviceMesh second(std::move(first));
+  CHECK(&second[{"b", "a"}] == line);
+  CHECK(line->size() == world_size());
+}
+
+TEST_CASE("a line over unknown, repeated or no axes is refused") {
+  const DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}, {"data", 1}});
+  const auto complains = [&](const std::vector<std::string_view>& names, const char* phrase) {
+    CHECK_THROWS_MATCHES(static_cast<void>(mesh[names]), heddle::contract_error,
+                         MessageMatches(ContainsSubstring(phrase) && ContainsSubstring("pipe")));
+  };
+  complains({"data", "dta"}, "no axis 'dta'");
+  complains({"data", "pipe", "data"}, "the axis 'data' is named twice");
+  complains({}, "no axis is named");
 }
 
 TEST_CASE("a mesh that does not fit the ranks is refused on every rank") {

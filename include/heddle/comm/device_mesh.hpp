@@ -3,12 +3,16 @@
 #pragma once
 
 /// @file
-/// DeviceMesh: ranks as a grid with named axes, with a communicator along each axis and a transport
-/// over all of them.
+/// DeviceMesh: ranks as a grid with named axes, with a communicator along each axis, or along
+/// several of them, and a transport over all ranks.
 
+#include <algorithm>
 #include <cstddef>
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +20,7 @@
 
 #include <mpi.h>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
@@ -73,6 +78,38 @@ class DeviceMesh {
     return m_lines[m_shape.axis(name)];
   }
 
+  /// Returns the ranks that differ from this one only on the axes `names`: a line over several
+  /// axes, such as `mesh[{"data", "ring"}]`. They are in the order of their numbers in the mesh,
+  /// in whatever order the axes are named, so the axis that is last in the mesh is the fastest.
+  ///
+  /// The first call for a set of several axes makes the communicator, so all ranks of the mesh make
+  /// it together. The mesh keeps the communicator for later calls.
+  /// @throws contract_error if there is no such axis, if one is named twice, or if none is named.
+  ///         At the contract level "communication", also if the ranks name different axes.
+  [[nodiscard]] const Communicator& operator[](std::span<const std::string_view> names) const {
+    const std::vector<std::size_t> axes = axes_of(names);
+    if (axes.size() == 1) return m_lines[axes.front()];
+    if (const auto found = m_wide_lines.find(axes); found != m_wide_lines.end())
+      return found->second;
+    Rank first = rank();  // the member with coordinate 0 on all of the axes; it names the line
+    std::string described;
+    for (const std::size_t axis : axes) {
+      first = m_shape.moved(first, axis, 0);
+      described += (described.empty() ? "" : ", ") + m_shape.axes()[axis].name;
+    }
+    check_agreement(m_all, [&] {
+      return CollectiveCall{"heddle::DeviceMesh::operator[]", {{"axes", described}}};
+    });
+    return m_wide_lines
+        .emplace(axes, m_all.split(static_cast<int>(first.value), static_cast<int>(rank().value)))
+        .first->second;
+  }
+  /// Returns the line over the axes `names`, as above.
+  [[nodiscard]] const Communicator& operator[](
+      std::initializer_list<std::string_view> names) const {
+    return (*this)[std::span<const std::string_view>(names.begin(), names.size())];
+  }
+
   /// All ranks of the mesh.
   [[nodiscard]] const Communicator& all() const noexcept { return m_all; }
 
@@ -89,6 +126,25 @@ class DeviceMesh {
   }
 
  private:
+  /// Returns the numbers of the axes, ascending.
+  [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const std::string_view> names) const {
+    constexpr const char* where = "heddle::DeviceMesh::operator[]";
+    expects(!names.empty(), [&] {
+      return ErrorInfo{where, "no axis is named", text("the mesh has ", m_shape),
+                       "name at least one of its axes"};
+    });
+    std::vector<std::size_t> axes;
+    for (const std::string_view name : names) {
+      axes.push_back(m_shape.axis(name));
+      expects(std::count(axes.begin(), axes.end(), axes.back()) == 1, [&] {
+        return ErrorInfo{where, text("the axis '", name, "' is named twice"),
+                         text("the mesh has ", m_shape), "name each axis once"};
+      });
+    }
+    std::sort(axes.begin(), axes.end());
+    return axes;
+  }
+
   /// Compares the shapes of all ranks with that of rank 0.
   void agree() const {
     constexpr const char* where = "heddle::DeviceMesh";
@@ -110,6 +166,8 @@ class DeviceMesh {
   MeshShape m_shape;
   Communicator m_all;
   std::vector<Communicator> m_lines;  ///< one per axis
+  /// Lines over several axes, by the numbers of the axes.
+  mutable std::map<std::vector<std::size_t>, Communicator> m_wide_lines;
   std::unique_ptr<MpiTransport> m_transport;
 };
 
