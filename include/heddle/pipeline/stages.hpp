@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -284,19 +285,16 @@ class Stages {
   };
   static std::byte* bytes_of(scalar_type* data) { return reinterpret_cast<std::byte*>(data); }
 
-  /// The line of the mesh over which MPI sums gradients; null where there are no replicas.
+  /// Returns the ranks over which MPI sums gradients: those that differ on the axes of replicas.
+  /// Null if there are no replicas, or if the sum is part of the schedule.
   const Communicator* replicas(DeviceMesh& mesh) const {
-    const Communicator* line = nullptr;
-    for (const MeshAxis& axis : mesh.shape().axes()) {
-      if (axis.name == m_options.pipe_axis || axis.size == 1 ||
-          std::ranges::find(m_options.shard_axes, axis.name) != m_options.shard_axes.end())
-        continue;
-      if (line != nullptr && m_options.gradient_sum == GradientSum::library)
-        throw infeasible({"heddle::Stages", "replicas lie along several axes", text(mesh.shape()),
-                          "use GradientSum::ring, or one axis beside the pipe"});
-      line = &mesh[axis.name];
-    }
-    return line;
+    if (m_options.gradient_sum != GradientSum::library) return nullptr;
+    std::vector<std::string_view> names;
+    for (const MeshAxis& axis : mesh.shape().axes())
+      if (axis.name != m_options.pipe_axis && axis.size > 1 &&
+          std::ranges::find(m_options.shard_axes, axis.name) == m_options.shard_axes.end())
+        names.emplace_back(axis.name);
+    return names.empty() ? nullptr : &mesh[names];
   }
 
   /// Refuses what these stages cannot run. Looks at nothing that differs between ranks.
