@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -185,6 +186,49 @@ TEST_CASE("an embedding divided by the vocabulary is the undivided one") {
       CHECK(apart(dpositions_own, dpositions) <= close_to);
     }
   });
+}
+
+TEST_CASE("an embedding of some positions takes their rows of the position table") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const Exec exec;
+  constexpr std::size_t sequences = 3, columns = 4, context = 9, width = 6, vocabulary = 7;
+  constexpr std::size_t rows = sequences * columns;
+  const std::array<std::size_t, columns> at = {0, 2, 3, 8};
+  Kokkos::View<std::size_t*, Kokkos::LayoutRight, Exec::memory_space> some("some", columns);
+  std::copy(at.begin(), at.end(), some.data());
+  const auto tokens = random_tokens(sequences, columns, vocabulary);
+  const auto table = random("table", vocabulary, width);
+  const auto positions = random("positions", context, width), dy = random("dy", rows, width);
+  // The same by the undivided embedding: its positions are these rows alone.
+  Real2 picked("picked", columns, width), y("y", rows, width), dpicked("dpicked", columns, width),
+      dtable("dtable", vocabulary, width), dpositions("dpositions", context, width);
+  for (std::size_t i = 0; i < columns; ++i)
+    for (std::size_t j = 0; j < width; ++j) picked(i, j) = positions(at[i], j);
+  hk::embedding_forward(exec, tokens, table, picked, y);
+  hk::embedding_backward_weight(exec, tokens, dy, dtable, dpicked);
+  for (std::size_t i = 0; i < columns; ++i)
+    for (std::size_t j = 0; j < width; ++j) dpositions(at[i], j) = dpicked(i, j);
+
+  const auto check_equal = [&](const Line& line) {
+    const hd::Share own = line.share(vocabulary), mine = line.rows(rows), wide = all(width);
+    Real2 y_own("y", mine.count, width), room("room", rows, width),
+        dtable_own("dtable", own.count, width), dpositions_own("dpositions", context, width);
+    hd::vocabulary_embedding_forward(line, exec, tokens, own, part(table, own, wide), positions,
+                                     room, y_own, some);
+    hd::vocabulary_embedding_backward_weight(line, exec, tokens, own, part(dy, mine, wide), room,
+                                             dtable_own, dpositions_own, some);
+    CHECK(apart(y_own, part(y, mine, wide)) == 0);
+    CHECK(apart(dtable_own, part(dtable, own, wide)) <= close_to);
+    CHECK(apart(dpositions_own, dpositions) <= close_to);
+  };
+  check_equal(Line());  // of one rank
+  for_each_form([&](hd::RowForm form) { check_equal(Line(world, form)); });
+  const auto two = Kokkos::subview(some, std::pair(0, 2));
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
+               hd::vocabulary_embedding_forward(Line(), exec, tokens, all(vocabulary), table,
+                                                positions, Real2(), y, two);
+             }),
+             ContainsSubstring("positions"));
 }
 
 TEST_CASE("a cross-entropy divided by classes is the undivided one") {

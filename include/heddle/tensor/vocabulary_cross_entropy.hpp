@@ -6,6 +6,10 @@
 /// Softmax and cross-entropy of logits whose classes are divided along a TensorLine. Ranks tell
 /// each other three numbers for each row, never its logits (Shoeybi et al., "Megatron-LM", 2019,
 /// section 3). Shapes as in kernel/cross_entropy.hpp.
+///
+/// The loss is a mean over the rows of the call. A rank that has n of the N rows of a batch
+/// multiplies the weight by n / N. The sum of the losses over such ranks is then the mean over all
+/// rows.
 
 #include <cstddef>
 #include <type_traits>
