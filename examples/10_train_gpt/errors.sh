@@ -57,4 +57,15 @@ refuses "give a --data that 4 divides, or a --node and a --pair that fit" --data
 refuses "--shard zeropp --data 2 --node 3 --pair 1" --data 2 --shard zeropp --node 3
 refuses "a sharding that encodes its messages needs whole layers" --tensor 2 --shard zeropp --node 1
 refuses "no sharding 'zero4'" --data 2 --shard zero4
+refuses "the heads axis does not divide the ranks of a sequence" --sequence 2 --heads-axis 3
+refuses "the heads axis does not divide the ranks of a sequence" --sequence 0
+refuses "ulysses uses no ring axis" --sequence 2 --attention ulysses --heads-axis 1
+refuses "the method uses no heads axis" --sequence 2 --attention ring --heads-axis 2
+refuses "2 heads ranks; expected at most 1" --sequence 2 --attention ulysses --kv-heads 1
+refuses "the K,V heads do not divide the heads" --sequence 2 --heads 4 --kv-heads 3
+refuses "1 K,V heads, 2 ranks" --tensor 2 --kv-heads 1
+refuses "context 1, 2 ranks" --sequence 2 --context 1
+refuses "expected 1 or 2, got ways = 3" --sequence 2 --ways 3
+refuses "no attention 'flash'" --sequence 2 --attention flash
+refuses "use one of contiguous, zigzag, striped" --sequence 2 --order even
 exit $((failures > 0))

@@ -29,8 +29,8 @@ trains "kFkB P=2 M=4 k=4" --pipe 2 --schedule kfkb --group 4
 trains "ZB-H1 P=2 M=4" --pipe 2 --schedule zb-h1
 trains "Chimera P=2 M=4" --pipe 2 --schedule chimera
 trains "DualPipeV P=2 M=4" --pipe 2 --schedule dualpipe-v
-trains "mesh: pipe=1 x data=1 x tensor=2" --tensor 2
-trains "mesh: pipe=1 x data=2 x tensor=1" --data 2 --gradient-sum library
+trains "mesh: pipe=1 x data=1 x ring=1 x heads=1 x tensor=2" --tensor 2
+trains "mesh: pipe=1 x data=2 x ring=1 x heads=1 x tensor=1" --data 2 --gradient-sum library
 for shard in zero1 zero2 zero3; do
   trains "sharding: $shard, nodes of 2, pairs of 1" --data 2 --shard "$shard"
 done
@@ -38,7 +38,7 @@ trains "sharding: zeropp, nodes of 1, pairs of 1" --data 2 --shard zeropp
 trains "sharding: three-level, nodes of 2, pairs of 2" --data 2 --shard three-level --node 2
 trains "matrix products: " --pipe 2 --report
 # What a pipeline has saved, replicas and a divided layer go on with.
-trains "mesh: pipe=2 x data=1 x tensor=1" --pipe 2 --save "$folder/checkpoint"
+trains "mesh: pipe=2 x data=1 x ring=1 x heads=1 x tensor=1" --pipe 2 --save "$folder/checkpoint"
 trains "resumed before step 2" --pipe 2 --resume "$folder/checkpoint"
 trains "resumed before step 2" --tensor 2 --resume "$folder/checkpoint"
 exit $((failures > 0))

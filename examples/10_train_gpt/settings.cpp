@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -27,20 +30,67 @@ std::string synchronous_names() {
   return names;
 }
 
+/// One of several values by its name.
+template <class Value>
+struct Named {
+  const char* name;
+  Value value;
+};
+
+/// Throws contract_error, with all names, if none is `name`.
+template <class Value, std::size_t N>
+const Value& find(const char* what, const std::string& name, const Named<Value> (&among)[N]) {
+  std::string names;
+  for (const Named<Value>& each : among) {
+    if (each.name == name) return each.value;
+    names += heddle::text(names.empty() ? "use one of " : ", ", each.name);
+  }
+  throw heddle::contract_error(
+      {"command line", heddle::text("no ", what, " '", name, "'"), {}, names});
+}
+
+heddle::SequenceMethod method(const Settings& s) {
+  using enum heddle::SequenceMethod;
+  // TokenRing is for inference: it has no backward pass.
+  const Named<heddle::SequenceMethod> methods[] = {
+      {"ulysses", ulysses}, {"ring", ring}, {"usp", usp}, {"rsa", rsa}, {"automatic", automatic}};
+  return find("attention", s.attention, methods);
+}
+
+/// Chooses the heads axis if it was not given: all ranks of a sequence for Ulysses, none for a
+/// ring, and for both as many as divide the K,V heads of a rank.
+void divide_sequence(Settings& s) {
+  using enum heddle::SequenceMethod;
+  const int kv_heads = s.training.model.heads_of_keys() / std::max(s.tensor, 1);
+  if (s.heads_axis == 0)
+    s.heads_axis = method(s) == ulysses ? s.sequence
+                   : method(s) == usp   ? std::gcd(s.sequence, kv_heads)
+                                        : 1;
+  heddle::expects(s.sequence >= 1 && s.heads_axis >= 1 && s.sequence % s.heads_axis == 0, [&] {
+    return heddle::ErrorInfo{
+        "command line", "the heads axis does not divide the ranks of a sequence",
+        heddle::text("--sequence ", s.sequence, " --heads-axis ", s.heads_axis),
+        "give a --heads-axis that divides --sequence"};
+  });
+}
+
 /// Chooses nodes and pairs that were not given, and refuses those that do not divide the replicas.
 void divide_replicas(Settings& s) {
   if (s.shard.empty()) return;
+  const int replicas = s.replicas();
   const bool three_level = s.shard == "three-level", in_nodes = three_level || s.shard == "zeropp";
-  if (s.node == 0) s.node = in_nodes && s.data > 1 ? s.data / 2 : s.data;
+  if (s.node == 0) s.node = in_nodes && replicas > 1 ? replicas / 2 : replicas;
   if (s.pair == 0) s.pair = three_level ? 2 : 1;
-  heddle::expects(s.pair >= 1 && s.node >= 1 && s.node % s.pair == 0 && s.data % s.node == 0, [&] {
-    return heddle::ErrorInfo{
-        "command line", "pairs do not make whole nodes, or nodes not all replicas",
-        heddle::text("--shard ", s.shard, " --data ", s.data, " --node ", s.node, " --pair ",
-                     s.pair),
-        three_level ? "give a --data that 4 divides, or a --node and a --pair that fit"
-                    : "give an even --data, or a --node that divides it"};
-  });
+  heddle::expects(
+      s.pair >= 1 && s.node >= 1 && s.node % s.pair == 0 && replicas % s.node == 0, [&] {
+        return heddle::ErrorInfo{
+            "command line", "pairs do not make whole nodes, or nodes not all replicas",
+            heddle::text("--shard ", s.shard, " --data ", s.data,
+                         s.sequence > 1 ? heddle::text(" --sequence ", s.sequence) : "", " --node ",
+                         s.node, " --pair ", s.pair),
+            three_level ? "give a --data that 4 divides, or a --node and a --pair that fit"
+                        : "give an even --data, or a --node that divides it"};
+      });
   // What ranks that divide a layer have in common would be rounded by each in its own way.
   heddle::expects(!in_nodes || s.tensor == 1, [&] {
     return heddle::ErrorInfo{
@@ -56,13 +106,20 @@ Settings parse(int argc, char** argv) {
   GptConfig& model = s.training.model;
   Options options(
       "Trains a byte-level GPT by a pipeline schedule; start it with mpiexec -n "
-      "PIPE*DATA*TENSOR.");
+      "PIPE*DATA*SEQUENCE*TENSOR.");
   options.add("text", s.text, "file to train on; without one the C++ standard headers");
   options.add("pipe", s.pipe, "ranks along the pipeline");
   options.add("data", s.data, "replicas of the pipeline");
+  options.add("sequence", s.sequence, "ranks that divide each sequence, for long contexts");
+  options.add("attention", s.attention, "of such a sequence: ulysses, ring, usp, rsa or automatic");
+  options.add("heads-axis", s.heads_axis,
+              "ranks of --sequence that exchange heads, of usp; the others form rings; 0: chosen");
+  options.add("order", s.order, "of such a sequence's tokens: contiguous, zigzag or striped");
+  options.add("ways", s.ways, "directions in which keys go around a ring: 1 or 2");
   options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
   options.add("shard", s.shard,
-              "how replicas divide parameters: zero1, zero2, zero3, zeropp or three-level");
+              "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
+              "or three-level");
   options.add("node", s.node, "replicas in a node, for --shard; 0: half, but all for zero1 to 3");
   options.add("pair", s.pair, "replicas in a pair, for --shard; 0: 2 for three-level, else 1");
   options.add("schedule", s.schedule, synchronous_names());
@@ -76,6 +133,7 @@ Settings parse(int argc, char** argv) {
   options.add("layers", model.layers, "transformer blocks");
   options.add("width", model.width, "elements per token");
   options.add("heads", model.heads, "attention heads");
+  options.add("kv-heads", model.kv_heads, "heads of keys and values; 0: as many as heads");
   options.add("context", model.context, "tokens that a prediction may look back on");
   options.add("sequences", model.sequences, "per microbatch");
   options.add("precision", s.precision, "float or double");
@@ -91,6 +149,7 @@ Settings parse(int argc, char** argv) {
                "print the BLAS library and the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
+  if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
   if (!s.help && s.batch != 0)
     model.sequences =
@@ -123,6 +182,13 @@ heddle::GradientSum make_gradient_sum(const Settings& s) {
                                 heddle::text("no gradient sum '", s.gradient_sum, "'"),
                                 {},
                                 "use ring or library"});
+}
+
+heddle::SequenceOptions make_sequence(const Settings& s) {
+  const Named<heddle::ShardOrder> orders[] = {{"contiguous", heddle::ShardOrder::even()},
+                                              {"zigzag", heddle::ShardOrder::zigzag()},
+                                              {"striped", heddle::ShardOrder::cyclic()}};
+  return {.method = method(s), .order = find("order", s.order, orders), .ways = s.ways};
 }
 
 }  // namespace examples

@@ -9,6 +9,7 @@
 
 #include <heddle/pipeline.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/sequence.hpp>
 
 #include "gpt_training.hpp"
 
@@ -26,7 +27,12 @@ struct Settings {
   std::string resume;  ///< likewise
   int pipe = 1;
   int data = 1;
+  int sequence = 1;  ///< ranks that divide each sequence
   int tensor = 1;
+  std::string attention = "ring";    ///< method, with a sequence of several ranks
+  std::string order = "contiguous";  ///< of the positions of such a sequence
+  int ways = 1;                      ///< of a ring
+  int heads_axis = 0;                ///< ranks of --sequence; parse() chooses where it is 0
   int batch = 0;  ///< sequences per replica and step; 0: as many as the microbatches have
   int node = 0;   ///< replicas; parse() chooses where it is 0
   int pair = 0;   ///< likewise
@@ -38,14 +44,21 @@ struct Settings {
   bool check = false;
   bool report = false;
   bool help = false;
+
+  /// Ranks of the other axis that divides a sequence.
+  [[nodiscard]] int ring_axis() const { return sequence / heads_axis; }
+  /// Ranks that hold the same parameters.
+  [[nodiscard]] int replicas() const { return data * sequence; }
 };
 
 /// Throws contract_error naming what is not an option or not its value, infeasible if the batch
 /// does not divide into the microbatches.
 [[nodiscard]] Settings parse(int argc, char** argv);
 
-/// The schedule, and how gradients are summed, that the settings name.
+/// The schedule, how gradients are summed, and how attention over a divided sequence is computed,
+/// as the settings name them.
 [[nodiscard]] heddle::Schedule make_schedule(const Settings& s);
 [[nodiscard]] heddle::GradientSum make_gradient_sum(const Settings& s);
+[[nodiscard]] heddle::SequenceOptions make_sequence(const Settings& s);
 
 }  // namespace examples

@@ -42,7 +42,11 @@ inline void expect_within(const char* what, double difference, double tolerance,
 template <class Real>
 void train(const Settings& s, MPI_Comm comm) {
   const GptTraining& training = s.training;
-  heddle::DeviceMesh mesh(comm, {{"pipe", s.pipe}, {"data", s.data}, {"tensor", s.tensor}});
+  heddle::DeviceMesh mesh(comm, {{"pipe", s.pipe},
+                                 {"data", s.data},
+                                 {"ring", s.ring_axis()},
+                                 {"heads", s.heads_axis},
+                                 {"tensor", s.tensor}});
   const bool speaks = mesh.rank() == 0;
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
   const heddle::Schedule schedule = make_schedule(s);
@@ -53,21 +57,25 @@ void train(const Settings& s, MPI_Comm comm) {
     std::cout << "text: " << text.description() << '\n';
     print(schedule);
     std::cout << "mesh: " << mesh.shape() << '\n';
-    if (s.report)
-      std::cout << "matrix products: " << heddle::kernel::blas_library<Space>() << '\n';
+    if (s.report) std::cout << "matrix products: " << heddle::kernel::blas_library<Space>() << '\n';
   }
 
   const typename GptStage<Real>::Line line(mesh["tensor"]);
+  const typename GptStage<Real>::Sequence sequence(mesh["heads"], mesh["ring"], make_sequence(s));
+  if (speaks && s.sequence > 1)
+    std::cout << "sequence: " << s.sequence << " ranks, " << sequence.method() << ", "
+              << sequence.order() << " order\n";
   std::shared_ptr<typename GptStage<Real>::Room> room;
   if (!s.shard.empty()) {
     room = std::make_shared<typename GptStage<Real>::Room>();
     room->sharding = heddle::find_sharding(s.shard);
-    room->group = std::make_shared<heddle::ShardGroup>(mesh["data"], s.node, s.pair);
+    room->group = std::make_shared<heddle::ShardGroup>(mesh[replica_axes], s.node, s.pair);
     if (speaks)
       std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of " << s.pair
                 << '\n';
   }
-  Gpt<Real> model = make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room);
+  Gpt<Real> model =
+      make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room, sequence);
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
   const int replica = mesh.coordinate("data");
   const double tokens = static_cast<double>(training.model.sequences) * training.model.context *
@@ -143,8 +151,8 @@ void train(const Settings& s, MPI_Comm comm) {
     // Weights and gradients that travel encoded are others by as much as rounding has changed them.
     const bool encoded = room && (room->sharding.weight_codec || room->sharding.gradient_codec);
     const double exactly = exact ? 1e-10 : 1e-4;
-    expect_within("the losses differ from the serial model's", worst_loss,
-                  encoded ? 0.02 : exactly, "");
+    expect_within("the losses differ from the serial model's", worst_loss, encoded ? 0.02 : exactly,
+                  "");
     if (!encoded)
       expect_within("the gradients differ from the serial model's", worst_gradient,
                     exact ? 1e-11 : 1e-4, where);

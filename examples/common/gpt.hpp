@@ -9,8 +9,10 @@
 /// any number of microbatches may be in flight. The calls queue kernels and return; `fence` waits.
 /// The ranks of a TensorLine may divide the stage between them: each has some heads of every
 /// attention, some columns of every MLP, some classes of the vocabulary, and between those some
-/// rows of the activations. All of them make the same calls in the same order then. Replicas of a
-/// stage may divide its parameters between them, see ParameterShards; they make the same calls too.
+/// rows of the activations. All of them make the same calls in the same order then. The ranks of a
+/// SequenceLine may divide the sequences: each has the rows of its positions, and all parameters.
+/// Replicas of a stage may divide its parameters between them, see ParameterShards. Both make the
+/// same calls too.
 /// Link with heddle_gpt, which has the stage for float and double; another type of number needs a
 /// source like gpt_float.cpp.
 
@@ -32,13 +34,16 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel.hpp>
+#include <heddle/layout/index_set.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>
 
 #include "gpt_block.hpp"
 #include "gpt_buffers.hpp"
 #include "gpt_config.hpp"
+#include "gpt_shape.hpp"
 #include "space.hpp"
 
 // What travels between ranks is compiled in gpt_travel_float.cpp and gpt_travel_double.cpp.
@@ -60,12 +65,15 @@ class GptStage {
 
   using Room = heddle::ShardRoom<Real, execution_space>;
 
+  using Sequence = heddle::SequenceLine<Real, execution_space>;
+
   /// Blocks [first, last) of the model, divided along `line`, with parameters divided as `room`
-  /// says, which the stages of a rank share. Parameters start as f(seed, name, index): the same
-  /// whichever stage holds them.
+  /// says, which the stages of a rank share, for the positions that `sequence` gives this rank.
+  /// Parameters start as f(seed, name, index): the same whichever stage holds them.
   GptStage(const GptConfig& config, int first, int last, std::uint64_t seed = 1,
            const heddle::kernel::AdamOptions& optimizer = {}, const execution_space& exec = {},
-           const Line& line = {}, std::shared_ptr<Room> room = nullptr);
+           const Line& line = {}, std::shared_ptr<Room> room = nullptr,
+           const Sequence& sequence = {});
 
   // The stage owns its parameters: a copy would share them.
   GptStage(GptStage&&) = default;
@@ -98,7 +106,8 @@ class GptStage {
 
   /// Takes the tokens of the whole local batch, microbatches x sequences x (context + 1), and the
   /// weight of each microbatch's loss: 1 / (microbatches over all replicas) makes the losses' sum
-  /// the mean. The tokens are copied before this returns.
+  /// the mean. Of a sequence that is sharded this rank takes the tokens of its positions, and their
+  /// part of the weight. The tokens are copied before this returns.
   void begin_step(std::span<const std::uint8_t> tokens, double weight);
   /// Of the tokens that begin_step() took.
   [[nodiscard]] std::size_t microbatches() const { return m_losses.extent(0); }
@@ -135,6 +144,7 @@ class GptStage {
   using Vector = heddle::kernel::Vector<Real, execution_space>;
   using Input = heddle::kernel::Matrix<const Real, execution_space>;
   using Buffer = Kokkos::View<Real*, memory_space>;
+  using Positions = Kokkos::View<std::size_t*, memory_space>;
   using Tokens = Kokkos::View<std::uint8_t*, memory_space>;
   using Losses = Kokkos::View<double*, memory_space>;
   using Partials = Kokkos::View<heddle::RowPartial<Real>*, memory_space>;
@@ -143,8 +153,15 @@ class GptStage {
   using Saved = GptSaved<Real, execution_space>;
   using Delta = GptDelta<Real, execution_space>;
 
-  static const GptConfig& checked(const GptConfig& config, int first, int last) {
+  static const GptConfig& checked(const GptConfig& config, int first, int last,
+                                  const Sequence& sequence) {
     validate(config);
+    heddle::expects(static_cast<std::size_t>(config.context) >= sequence.size(), [&] {
+      return heddle::ErrorInfo{
+          "GptStage", "there are fewer tokens than ranks that share a sequence",
+          heddle::text("context ", config.context, ", ", sequence.size(), " ranks"),
+          "use a longer context or fewer ranks"};
+    });
     heddle::expects(0 <= first && first < last && last <= config.layers, [&] {
       return heddle::ErrorInfo{"GptStage", "there is no such range of blocks",
                                heddle::text("blocks [", first, ", ", last, ") of ", config.layers),
@@ -157,6 +174,8 @@ class GptStage {
     return static_cast<std::size_t>(m_config.sequences);
   }
   [[nodiscard]] std::size_t context() const { return static_cast<std::size_t>(m_config.context); }
+  /// Of each sequence, on this rank.
+  [[nodiscard]] std::size_t positions() const { return m_blocks.shape.positions; }
   [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(m_config.width); }
   [[nodiscard]] std::size_t vocabulary() const {
     return static_cast<std::size_t>(m_config.vocabulary);
@@ -203,13 +222,20 @@ class GptStage {
     return Vector(flat + m_table.vocabulary_bias, classes().count);
   }
 
+  /// Positions as rows of the position table.
+  [[nodiscard]] static Positions table_rows(const execution_space& exec,
+                                            const heddle::IndexSet& positions);
+  /// The tokens of `all` at this rank's positions, then those that they must foretell, for each
+  /// sequence.
+  [[nodiscard]] std::vector<std::uint8_t> own_tokens(std::span<const std::uint8_t> all) const;
+
   /// The tokens that a microbatch reads, and those that it must foretell: one position later.
   TokenMatrix input_tokens(heddle::Item m) const { return tokens(m, 0); }
   TokenMatrix targets(heddle::Item m) const { return tokens(m, 1); }
-  TokenMatrix tokens(heddle::Item m, std::size_t shift) const {
-    const std::size_t each = sequences() * (context() + 1);
-    const TokenMatrix all(m_tokens.data() + +m * each, sequences(), context() + 1);
-    return Kokkos::subview(all, Kokkos::ALL, std::pair(shift, shift + context()));
+  TokenMatrix tokens(heddle::Item m, std::size_t half) const {
+    const std::size_t each = positions();
+    const TokenMatrix all(m_tokens.data() + +m * sequences() * 2 * each, sequences(), 2 * each);
+    return Kokkos::subview(all, Kokkos::ALL, std::pair(half * each, (half + 1) * each));
   }
 
   /// The gradient of block b's output and where that of its input goes.
@@ -263,6 +289,8 @@ class GptStage {
   heddle::ParameterShards<Real, execution_space> m_shards;
   Buffer m_scratch;
   Block m_blocks;
+  heddle::IndexSet m_positions;  ///< of this rank
+  Positions m_table_rows;        ///< the same, if the sequence is sharded
   Buffer m_row_loss;
   Partials m_row_partials;
   std::vector<std::size_t> m_norm_offsets;

@@ -6,80 +6,36 @@
 /// One transformer block of the example's GPT, pre-norm:
 /// x += project(attention(norm1(x))), then x += contract(gelu(expand(norm2(x)))).
 /// Ranks may divide it: each has some of the heads and of the MLP's columns, and between those some
-/// of the rows. Everything is row-major.
+/// of the rows. The ranks of a SequenceLine divide the sequences: each has the rows of its
+/// positions, and only attention needs those of other ranks. Everything is row-major.
 
 #include <algorithm>
 #include <cstddef>
 
 #include <heddle/kernel.hpp>
+#include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>
 
 #include "gpt_config.hpp"
+#include "gpt_shape.hpp"
 
 namespace examples {
 
-/// Cuts a flat buffer into Views, one after another; on a null buffer it only counts.
-template <class Real, class Exec>
-class Cutter {
- public:
-  explicit Cutter(Real* data) : m_data(data) {}
-
-  [[nodiscard]] heddle::kernel::Matrix<Real, Exec> matrix(std::size_t rows, std::size_t columns) {
-    return heddle::kernel::Matrix<Real, Exec>(take(rows * columns), rows, columns);
-  }
-  [[nodiscard]] heddle::kernel::Vector<Real, Exec> vector(std::size_t size) {
-    return heddle::kernel::Vector<Real, Exec>(take(size), size);
-  }
-  [[nodiscard]] Real* take(std::size_t count) {
-    Real* const start = m_data == nullptr ? nullptr : m_data + m_size;
-    m_size += count;
-    return start;
-  }
-  [[nodiscard]] std::size_t size() const { return m_size; }
-
- private:
-  Real* m_data;
-  std::size_t m_size = 0;
-};
-
-/// The sizes of a block on one rank: N = all rows, n = this rank's, w = width, a = columns of its
-/// heads, h = its columns of the MLP. On one rank n = N, a = w, h = 4 w.
-struct GptBlockShape {
-  heddle::kernel::AttentionShape attention;  ///< of this rank's heads: N rows, a columns
-  std::size_t rows;                          ///< n
-  std::size_t width;                         ///< w
-  std::size_t hidden;                        ///< h
-  bool sharded;                              ///< whether rows are gathered
-
-  template <class Line>
-  GptBlockShape(const GptConfig& config, const Line& line)
-      : attention(line.own_heads(
-            {static_cast<std::size_t>(config.sequences), static_cast<std::size_t>(config.context),
-             static_cast<std::size_t>(config.heads), static_cast<std::size_t>(config.width)})),
-        rows(line.rows(attention.rows()).count),
-        width(static_cast<std::size_t>(config.width)),
-        hidden(line.share(4 * width).count),
-        sharded(line.sharded()) {}
-
-  [[nodiscard]] std::size_t all_rows() const { return attention.rows(); }
-  /// Rows of the memory where rows are gathered: none where they are not.
-  [[nodiscard]] std::size_t gathered_rows() const { return sharded ? all_rows() : 0; }
-};
-
-/// What forward keeps for the backward calls: n (2 w + 2) + N (4 a + 2 h) + sequences heads
-/// context^2 elements.
+/// What forward keeps for the backward calls. Without grouped heads of K and V that is
+/// n (2 w + 2) + N (4 a + 2 h) elements and what attention keeps: sequences heads context^2 if it
+/// keeps probabilities.
 template <class Real, class Exec>
 struct GptBlockSaved {
-  heddle::kernel::Matrix<Real, Exec> normalised1, qkv, probabilities, attended;
+  heddle::kernel::Matrix<Real, Exec> normalised1, qkv, attended;
   heddle::kernel::Matrix<Real, Exec> normalised2, expanded, activated;
-  heddle::kernel::Vector<Real, Exec> inverse1, inverse2;
+  heddle::kernel::Vector<Real, Exec> attention, inverse1, inverse2;
 
   GptBlockSaved(Cutter<Real, Exec>& cut, const GptBlockShape& shape) {
-    const std::size_t all = shape.all_rows(), a = shape.attention.width;
+    const std::size_t all = shape.all_rows();
     normalised1 = cut.matrix(shape.rows, shape.width);
-    qkv = cut.matrix(all, 3 * a);
-    probabilities = cut.matrix(shape.attention.probability_rows(), shape.attention.context);
-    attended = cut.matrix(all, a);
+    qkv = cut.matrix(all, shape.attention.qkv_columns());
+    attention = cut.vector(shape.attention_saved);
+    attended = cut.matrix(all, shape.columns());
     normalised2 = cut.matrix(shape.rows, shape.width);
     expanded = cut.matrix(all, shape.hidden);
     activated = cut.matrix(all, shape.hidden);
@@ -98,7 +54,7 @@ struct GptBlockDelta {
   GptBlockDelta(Cutter<Real, Exec>& cut, const GptBlockShape& shape) {
     const std::size_t all = shape.all_rows(), w = shape.width;
     normed1 = cut.matrix(shape.rows, w);
-    qkv = cut.matrix(all, 3 * shape.attention.width);
+    qkv = cut.matrix(all, shape.attention.qkv_columns());
     middle = cut.matrix(shape.rows, w);  // of the sum between attention and mlp
     normed2 = cut.matrix(shape.rows, w);
     expanded = cut.matrix(all, shape.hidden);
@@ -116,13 +72,13 @@ struct GptBlockWeights {
   Vector scale1, shift1, qkv_bias, project_bias, scale2, shift2, expand_bias, contract_bias;
 
   GptBlockWeights(Real* flat, const GptBlockOffsets& at, const GptBlockShape& shape)
-      : qkv(flat + at.qkv_weight, shape.width, 3 * shape.attention.width),
-        project(flat + at.project_weight, shape.attention.width, shape.width),
+      : qkv(flat + at.qkv_weight, shape.width, shape.attention.qkv_columns()),
+        project(flat + at.project_weight, shape.columns(), shape.width),
         expand(flat + at.expand_weight, shape.width, shape.hidden),
         contract(flat + at.contract_weight, shape.hidden, shape.width),
         scale1(flat + at.norm1_scale, shape.width),
         shift1(flat + at.norm1_shift, shape.width),
-        qkv_bias(flat + at.qkv_bias, 3 * shape.attention.width),
+        qkv_bias(flat + at.qkv_bias, shape.attention.qkv_columns()),
         project_bias(flat + at.project_bias, shape.width),
         scale2(flat + at.norm2_scale, shape.width),
         shift2(flat + at.norm2_shift, shape.width),
@@ -131,19 +87,20 @@ struct GptBlockWeights {
 };
 
 /// Memory that lives inside one call: two n x w matrices, the first of which may be an N x a one
-/// instead; all rows where they are gathered; and one of the probabilities' shape.
+/// instead; all rows where they are gathered; and what the backward pass of attention needs.
 template <class Real, class Exec>
 struct GptScratch {
-  heddle::kernel::Matrix<Real, Exec> first, attended, second, all, square;
+  heddle::kernel::Matrix<Real, Exec> first, attended, second, all;
+  heddle::kernel::Vector<Real, Exec> attention;
 
   GptScratch(Cutter<Real, Exec>& cut, const GptBlockShape& shape) {
-    const std::size_t a = shape.attention.width;
+    const std::size_t a = shape.columns();
     Real* const either = cut.take(std::max(shape.rows * shape.width, shape.all_rows() * a));
     first = heddle::kernel::Matrix<Real, Exec>(either, shape.rows, shape.width);
     attended = heddle::kernel::Matrix<Real, Exec>(either, shape.all_rows(), a);
     second = cut.matrix(shape.rows, shape.width);
     all = cut.matrix(shape.gathered_rows(), shape.width);
-    square = cut.matrix(shape.attention.probability_rows(), shape.attention.context);
+    attention = cut.vector(shape.attention_scratch);
   }
 };
 
@@ -159,6 +116,7 @@ struct GptBlock {
 
   Exec exec;
   heddle::TensorLine<Real, Exec> line;
+  heddle::SequenceLine<Real, Exec> sequence;
   GptBlockShape shape;
   GptScratch<Real, Exec> scratch;
 
@@ -169,7 +127,7 @@ struct GptBlock {
                            saved.inverse1, scratch.first);
     heddle::column_parallel_forward(line, exec, scratch.first, scratch.all, weights.qkv,
                                     weights.qkv_bias, saved.qkv);
-    hk::attention_forward(exec, shape.attention, saved.qkv, saved.probabilities, saved.attended);
+    attention_forward(saved);
     heddle::row_parallel_forward(line, exec, saved.attended, weights.project, weights.project_bias,
                                  scratch.all, scratch.first);
     hk::residual_add(exec, scratch.first, stream);
@@ -199,8 +157,7 @@ struct GptBlock {
 
     heddle::row_parallel_backward_input(line, exec, weights.project, delta.middle, delta.all_middle,
                                         scratch.attended);
-    hk::attention_backward_input(exec, shape.attention, saved.qkv, saved.probabilities,
-                                 scratch.attended, scratch.square, delta.qkv);
+    attention_backward(saved, scratch.attended, delta.qkv);
     heddle::column_parallel_backward_input(line, exec, weights.qkv, delta.qkv, scratch.all,
                                            delta.normed1);
     hk::layer_norm_backward_input(exec, saved.normalised1, saved.inverse1, weights.scale1,
@@ -227,6 +184,31 @@ struct GptBlock {
                                             gradients.qkv, gradients.qkv_bias);
     hk::layer_norm_backward_weight(exec, saved.normalised1, delta.normed1, gradients.scale1,
                                    gradients.shift1);
+  }
+
+ private:
+  /// From saved.qkv to saved.attended.
+  void attention_forward(const Saved& saved) const {
+    if (shape.blockwise)
+      heddle::sequence_attention_forward(sequence, exec, shape.attention, saved.qkv,
+                                         saved.attention, saved.attended);
+    else
+      heddle::kernel::attention_forward(exec, shape.whole_attention(), saved.qkv,
+                                        probabilities(saved.attention), saved.attended);
+  }
+  void attention_backward(const Saved& saved, const Input& output_grad,
+                          const Matrix& qkv_grad) const {
+    if (shape.blockwise)
+      heddle::sequence_attention_backward(sequence, exec, shape.attention, saved.qkv,
+                                          saved.attention, output_grad, qkv_grad);
+    else
+      heddle::kernel::attention_backward_input(exec, shape.whole_attention(), saved.qkv,
+                                               probabilities(saved.attention), output_grad,
+                                               probabilities(scratch.attention), qkv_grad);
+  }
+  /// Memory of attention as a matrix of probabilities.
+  [[nodiscard]] Matrix probabilities(const heddle::kernel::Vector<Real, Exec>& memory) const {
+    return Matrix(memory.data(), shape.whole_attention().probability_rows(), shape.positions);
   }
 };
 

@@ -11,6 +11,7 @@
 #include <heddle/kernel.hpp>
 
 #include "gpt_block.hpp"
+#include "gpt_shape.hpp"
 
 namespace examples {
 

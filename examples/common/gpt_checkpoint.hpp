@@ -35,6 +35,7 @@ namespace examples {
   return {model.layers,
           model.width,
           model.heads,
+          model.heads_of_keys(),
           model.context,
           model.sequences,
           model.vocabulary,
@@ -81,16 +82,10 @@ template <class Real>
                                      const Text& text) {
   const auto checkpoint = heddle::Checkpoint::load(file);
   const std::vector<std::int64_t> ours = identity(training, text);
-  static const char* const names[] = {"layers",
-                                      "width",
-                                      "heads",
-                                      "context",
-                                      "sequences",
-                                      "vocabulary",
-                                      "microbatches of all replicas",
-                                      "seed",
-                                      "size of text",
-                                      "checksum of text"};
+  static const char* const names[] = {
+      "layers",  "width",        "heads",           "K,V heads",
+      "context", "sequences",    "vocabulary",      "microbatches of all replicas",
+      "seed",    "size of text", "checksum of text"};
   const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i])

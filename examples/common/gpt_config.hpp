@@ -24,6 +24,14 @@ struct GptConfig {
   int context = 64;      ///< tokens that a prediction may look back on, itself included
   int sequences = 4;     ///< sequences per microbatch
   int vocabulary = 256;  ///< token numbers are below it; at most 256, since tokens are bytes
+  int kv_heads = 0;      ///< heads of keys and of values, a divisor of `heads`; 0: as many
+
+  /// The heads of keys and of values.
+  [[nodiscard]] int heads_of_keys() const { return kv_heads == 0 ? heads : kv_heads; }
+  /// Columns of all keys, and of all values.
+  [[nodiscard]] std::size_t key_columns() const {
+    return static_cast<std::size_t>(heads_of_keys() * (width / heads));
+  }
 };
 
 /// Throws contract_error naming the first value that makes no model.
@@ -45,6 +53,11 @@ inline void validate(const GptConfig& config) {
                              heddle::text("width ", config.width, ", heads ", config.heads),
                              "choose a width that is a multiple of the heads"};
   });
+  heddle::expects(config.kv_heads >= 0 && config.heads % config.heads_of_keys() == 0, [&] {
+    return heddle::ErrorInfo{"GptConfig", "the K,V heads do not divide the heads",
+                             heddle::text("heads ", config.heads, ", K,V heads ", config.kv_heads),
+                             "choose a number of K,V heads that divides the heads"};
+  });
   heddle::expects(config.vocabulary <= 256, [&] {
     return heddle::ErrorInfo{"GptConfig", "the vocabulary is larger than a byte",
                              heddle::text("vocabulary is ", config.vocabulary)};
@@ -62,17 +75,41 @@ struct GptPart {
   }
 };
 
-/// What of a tensor a rank holds: seen as outer x (something of which it has a share) x inner, in
-/// that order, all of the first and the last.
+/// The part of a tensor that a rank holds. The tensor is seen as outer x columns x inner. The
+/// columns are those of one matrix, or of several matrices side by side, and the rank has a share
+/// of each matrix's columns.
 struct GptSlice {
-  std::size_t outer = 1, whole = 0, inner = 1;
-  heddle::Share share = {};  ///< of `whole`
+  /// The columns of one matrix.
+  struct Columns {
+    std::size_t whole;    ///< of all ranks
+    heddle::Share share;  ///< of this rank
+  };
+  std::size_t outer = 1;
+  std::vector<Columns> matrices = {};
+  std::size_t inner = 1;
 
-  [[nodiscard]] std::size_t size() const { return outer * share.count * inner; }
+  [[nodiscard]] std::size_t size() const { return outer * own_columns() * inner; }
   /// Where element `i` of the slice lies in the tensor.
   [[nodiscard]] std::size_t in_whole(std::size_t i) const {
-    const std::size_t middle = i / inner % share.count, first = i / inner / share.count;
-    return (first * whole + share.first + middle) * inner + i % inner;
+    const std::size_t first = i / inner / own_columns();
+    std::size_t left = i / inner % own_columns(), place = 0;
+    for (const Columns& each : matrices) place += first * each.whole;
+    for (const Columns& each : matrices) {
+      if (left < each.share.count) {
+        place += each.share.first + left;
+        break;
+      }
+      left -= each.share.count;
+      place += each.whole;
+    }
+    return place * inner + i % inner;
+  }
+
+ private:
+  [[nodiscard]] std::size_t own_columns() const {
+    std::size_t sum = 0;
+    for (const Columns& each : matrices) sum += each.share.count;
+    return sum;
   }
 };
 
@@ -106,13 +143,17 @@ struct GptTable {
     const auto w = static_cast<std::size_t>(config.width);
     const auto context = static_cast<std::size_t>(config.context);
     const auto vocabulary = static_cast<std::size_t>(config.vocabulary);
-    // All of a vector; some columns of `matrices` matrices of so many rows side by side; some rows.
-    const auto all = [](std::size_t count) { return GptSlice{1, count, 1, {0, count}}; };
-    const auto columns = [&](std::size_t rows, std::size_t count, std::size_t matrices = 1) {
-      return GptSlice{rows * matrices, count, 1, part.of(count)};
+    // All of a vector; some columns of a matrix of so many rows, or of Q | K | V; some rows.
+    const auto all = [](std::size_t count) { return GptSlice{1, {{count, {0, count}}}, 1}; };
+    const auto columns = [&](std::size_t rows, std::size_t count) {
+      return GptSlice{rows, {{count, part.of(count)}}, 1};
+    };
+    const auto qkv = [&](std::size_t rows) {
+      const GptSlice::Columns keys{config.key_columns(), part.of(config.key_columns())};
+      return GptSlice{rows, {{w, part.of(w)}, keys, keys}, 1};
     };
     const auto rows = [&](std::size_t count, std::size_t width) {
-      return GptSlice{1, count, width, part.of(count)};
+      return GptSlice{1, {{count, part.of(count)}}, width};
     };
     // Weights keep the variance of what passes through them; what is added to the residual stream
     // 2 * layers times is smaller by the root of that. The vocabulary starts near equal odds.
@@ -127,8 +168,8 @@ struct GptTable {
       GptBlockOffsets& at = blocks.emplace_back();
       at.norm1_scale = add(block + "norm1.scale", all(w), 0, 1);
       at.norm1_shift = add(block + "norm1.shift", all(w), 0);
-      at.qkv_weight = add(block + "attention.qkv", columns(w, w, 3), keep);
-      at.qkv_bias = add(block + "attention.qkv_bias", columns(1, w, 3), 0);
+      at.qkv_weight = add(block + "attention.qkv", qkv(w), keep);
+      at.qkv_bias = add(block + "attention.qkv_bias", qkv(1), 0);
       at.project_weight = add(block + "attention.project", rows(w, w), keep * residual);
       at.project_bias = add(block + "attention.project_bias", all(w), 0);
       at.norm2_scale = add(block + "norm2.scale", all(w), 0, 1);

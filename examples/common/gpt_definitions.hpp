@@ -28,8 +28,8 @@ template <class Real, class Space>
 GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, std::uint64_t seed,
                                 const heddle::kernel::AdamOptions& optimizer,
                                 const execution_space& exec, const Line& line,
-                                std::shared_ptr<Room> room)
-    : m_config(checked(config, first, last)),
+                                std::shared_ptr<Room> room, const Sequence& sequence)
+    : m_config(checked(config, first, last, sequence)),
       m_range{first, last},
       m_table(config, first, last, part_of(line)),
       m_embeds(first == 0),
@@ -37,8 +37,11 @@ GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, st
       m_exec(exec),
       m_optimizer(optimizer),
       m_shards(m_table.size, exec, std::move(room)),
-      m_scratch(scratch(exec, {config, line})),
-      m_blocks{exec, line, {config, line}, cut(m_scratch, {config, line})} {
+      m_scratch(scratch(exec, {config, line, sequence})),
+      m_blocks{
+          exec, line, sequence, {config, line, sequence}, cut(m_scratch, {config, line, sequence})},
+      m_positions(sequence.positions(config.context)) {
+  if (sequence.size() > 1) m_table_rows = table_rows(exec, m_positions);
   if (m_predicts) {
     const std::size_t all = m_blocks.shape.all_rows();
     m_row_loss =
@@ -69,6 +72,32 @@ auto GptStage<Real, Space>::scratch(const execution_space& exec, const GptBlockS
 }
 
 template <class Real, class Space>
+auto GptStage<Real, Space>::table_rows(const execution_space& exec,
+                                       const heddle::IndexSet& positions) -> Positions {
+  const Positions rows(Kokkos::view_alloc(exec, "heddle::gpt::table_rows"),
+                       static_cast<std::size_t>(positions.size()));
+  const auto host = heddle::host_mirror(rows);
+  std::size_t next = 0;
+  for (const heddle::Interval& each : positions.intervals())
+    for (std::int64_t at = each.begin; at < each.end; ++at)
+      host(next++) = static_cast<std::size_t>(at);
+  Kokkos::deep_copy(exec, rows, host);
+  exec.fence("heddle::gpt::table_rows");
+  return rows;
+}
+
+template <class Real, class Space>
+std::vector<std::uint8_t> GptStage<Real, Space>::own_tokens(
+    std::span<const std::uint8_t> all) const {
+  std::vector<std::uint8_t> own;
+  for (auto from = all.begin(); from != all.end(); from += m_config.context + 1)
+    for (const int shift : {0, 1})
+      for (const heddle::Interval& each : m_positions.intervals())
+        own.insert(own.end(), from + shift + each.begin, from + shift + each.end);
+  return own;
+}
+
+template <class Real, class Space>
 void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight) {
   const std::size_t each = sequences() * (context() + 1), whole = tokens.size() / each;
   heddle::expects(!tokens.empty() && tokens.size() % each == 0, [&] {
@@ -86,18 +115,19 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
                              heddle::text("token ", large - tokens.begin(), " is ", int{*large},
                                           ", the vocabulary has ", m_config.vocabulary)};
   });
-  m_weight = weight;
-  if (m_tokens.extent(0) != tokens.size()) {
+  // The part of the loss that is the mean over this rank's rows.
+  m_weight = weight * (static_cast<double>(positions()) / static_cast<double>(context()));
+  const std::vector<std::uint8_t> own = own_tokens(tokens);
+  if (m_tokens.extent(0) != own.size()) {
     m_exec.fence("heddle::gpt::begin_step");
-    m_tokens =
-        Tokens(Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::tokens"),
-               tokens.size());
+    m_tokens = Tokens(
+        Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::tokens"), own.size());
     m_losses = Losses(Kokkos::view_alloc(m_exec, "heddle::gpt::losses"), whole);
     m_host_losses = Kokkos::View<double*, Kokkos::HostSpace>("heddle::gpt::host_losses", whole);
   }
   using HostTokens =
       Kokkos::View<const std::uint8_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  Kokkos::deep_copy(m_exec, m_tokens, HostTokens(tokens.data(), tokens.size()));
+  Kokkos::deep_copy(m_exec, m_tokens, HostTokens(own.data(), own.size()));
   Kokkos::deep_copy(m_exec, m_losses, 0.0);
   m_exec.fence("heddle::gpt::begin_step");
 }
@@ -111,7 +141,7 @@ void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
   if (m_embeds) {
     heddle::vocabulary_embedding_forward(m_blocks.line, m_exec, input_tokens(call.item), classes(),
                                          token_table(flat), position_table(flat),
-                                         m_blocks.scratch.all, stream);
+                                         m_blocks.scratch.all, stream, m_table_rows);
   } else {
     Kokkos::deep_copy(m_exec, stream, Input(call.input, rows(), width()));
   }
@@ -167,9 +197,9 @@ void GptStage<Real, Space>::backward_weight(const heddle::BackwardCall<Real>& ca
     m_blocks.backward_weight(block(flat, b), keep.block(b), above(left, b, call.output_grad),
                              left.block(b), block_gradients(grads, b));
   if (m_embeds)
-    heddle::vocabulary_embedding_backward_weight(m_blocks.line, m_exec, input_tokens(call.item),
-                                                 classes(), left.bottom, m_blocks.scratch.all,
-                                                 token_table(grads), position_table(grads));
+    heddle::vocabulary_embedding_backward_weight(
+        m_blocks.line, m_exec, input_tokens(call.item), classes(), left.bottom,
+        m_blocks.scratch.all, token_table(grads), position_table(grads), m_table_rows);
   add_norms(grads);
   m_shards.add(m_exec);
 }

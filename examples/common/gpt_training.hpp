@@ -7,12 +7,14 @@
 /// training on one rank without any schedule, which is what the distributed runs are compared with.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,20 +38,26 @@ struct GptTraining {
 template <class Real>
 using Gpt = heddle::Stages<GptStage<Real>>;
 
+/// The axes of a mesh along which ranks hold the same parameters, as far as the mesh has them.
+inline constexpr std::array<std::string_view, 3> replica_axes = {"data", "ring", "heads"};
+
 /// The model for a Runner on a mesh. Where the mesh has an axis "tensor", the ranks along it divide
-/// every stage: `line` is theirs. Where there is a `room`, the replicas along the axis "data"
+/// every stage: `line` is theirs. Where it has axes "ring" and "heads", the ranks along them divide
+/// the sequences: `sequence` is theirs. Where there is a `room`, the ranks along replica_axes
 /// divide the parameters as it says, and sum gradients themselves.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {},
                                  const typename GptStage<Real>::Line& line = {},
-                                 std::shared_ptr<typename GptStage<Real>::Room> room = nullptr) {
+                                 std::shared_ptr<typename GptStage<Real>::Room> room = nullptr,
+                                 const typename GptStage<Real>::Sequence& sequence = {}) {
   options.shard_axes.emplace_back("tensor");
-  if (room) options.shard_axes.emplace_back("data");
+  if (room)
+    options.shard_axes.insert(options.shard_axes.end(), replica_axes.begin(), replica_axes.end());
   return Gpt<Real>(
       training.model.layers,
-      [training, line, room](int first, int last) {
+      [training, line, room, sequence](int first, int last) {
         return GptStage<Real>(training.model, first, last, training.seed, training.optimizer, {},
-                              line, room);
+                              line, room, sequence);
       },
       std::move(options));
 }
@@ -149,7 +157,9 @@ template <class Real, class Values>
   std::vector<Piece> pieces;
   std::vector<Real> mine;
   GptConfig config;
-  const bool first = !mesh.shape().has("data") || mesh.coordinate("data") == 0;
+  const bool first = std::ranges::all_of(replica_axes, [&](std::string_view axis) {
+    return !mesh.shape().has(axis) || mesh.coordinate(axis) == 0;
+  });
   model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
     config = stage.config();
     const bool divided = stage.owned().count < stage.shards().count();

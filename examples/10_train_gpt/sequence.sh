@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# sequence.sh COMMAND...: starts COMMAND, train_gpt on 4 ranks, with sequences that ranks divide, of
+# a length that is a prime. Each time --check compares losses and gradients with those of one rank.
+set -uo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# trains PHRASE ARGUMENTS...: is checked, and prints the phrase.
+trains() {
+  local phrase=$1 output status=0
+  shift
+  output=$(timeout 60 "${command[@]}" --microbatches 2 --layers 2 --width 16 --heads 4 --context 37 \
+    --sequences 2 --precision double --steps 2 --sample 0 --check "$@" 2>&1) || status=$?
+  if ((status != 0)) || [[ $output != *"check: against one rank"* || $output != *"$phrase"* ]]; then
+    failures=$((failures + 1))
+    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
+           "$status" "$*" "$phrase" "$output"
+  else
+    printf 'ok: %s: %s\n' "$*" "$phrase"
+  fi
+}
+
+command=("$@")
+trains "sequence: 4 ranks, ring, zigzag order" --sequence 4 --attention ring --order zigzag
+trains "sequence: 4 ranks, ulysses, even order" --sequence 4 --attention ulysses --shard zero3
+trains "x ring=2 x heads=2 x tensor=1" --sequence 4 --attention usp --kv-heads 2 --ways 2
+trains "x data=1 x ring=2 x heads=1 x tensor=1" --pipe 2 --sequence 2 --schedule zb-h1 --kv-heads 1 \
+       --save "$folder/checkpoint"
+# Whole sequences go on with what divided ones have saved, and the other way round.
+trains "resumed before step 2" --pipe 2 --data 2 --microbatches 1 --kv-heads 1 \
+       --resume "$folder/checkpoint" --save "$folder/next"
+trains "resumed before step 4" --sequence 4 --order striped --kv-heads 1 --resume "$folder/next"
+exit $((failures > 0))
