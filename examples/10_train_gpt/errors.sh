@@ -66,6 +66,8 @@ refuses "the K,V heads do not divide the heads" --sequence 2 --heads 4 --kv-head
 refuses "1 K,V heads, 2 ranks" --tensor 2 --kv-heads 1
 refuses "context 1, 2 ranks" --sequence 2 --context 1
 refuses "expected 1 or 2, got ways = 3" --sequence 2 --ways 3
+refuses "blocks of this method go around in one way" --sequence 2 --attention rsa --ways 2
+refuses "no attention suits" --sequence 2 --attention automatic --heads-axis 2 --kv-heads 1
 refuses "no attention 'flash'" --sequence 2 --attention flash
 refuses "use one of contiguous, zigzag, striped" --sequence 2 --order even
 exit $((failures > 0))

@@ -28,6 +28,8 @@ command=("$@")
 trains "sequence: 4 ranks, ring, zigzag order" --sequence 4 --attention ring --order zigzag
 trains "sequence: 4 ranks, ulysses, even order" --sequence 4 --attention ulysses --shard zero3
 trains "x ring=2 x heads=2 x tensor=1" --sequence 4 --attention usp --kv-heads 2 --ways 2
+trains "sequence: 4 ranks, rsa, zigzag order" --sequence 4 --attention rsa --order zigzag
+trains "ulysses" --sequence 4 --attention automatic --heads-axis 4
 trains "x data=1 x ring=2 x heads=1 x tensor=1" --pipe 2 --sequence 2 --schedule zb-h1 --kv-heads 1 \
        --save "$folder/checkpoint"
 # Whole sequences go on with what divided ones have saved, and the other way round.

@@ -58,15 +58,17 @@ heddle::SequenceMethod method(const Settings& s) {
 }
 
 /// Chooses the heads axis if it was not given: all ranks of a sequence for Ulysses, none for a
-/// ring, and for both as many as divide the K,V heads of a rank.
+/// ring, and for both as many as divide the K,V heads of a rank. See choose_attention() for the
+/// method automatic.
 void divide_sequence(Settings& s) {
   using enum heddle::SequenceMethod;
   const int kv_heads = s.training.model.heads_of_keys() / std::max(s.tensor, 1);
-  if (s.heads_axis == 0)
+  if (s.heads_axis == 0 && method(s) != automatic)
     s.heads_axis = method(s) == ulysses ? s.sequence
                    : method(s) == usp   ? std::gcd(s.sequence, kv_heads)
                                         : 1;
-  heddle::expects(s.sequence >= 1 && s.heads_axis >= 1 && s.sequence % s.heads_axis == 0, [&] {
+  const bool divides = s.heads_axis == 0 || (s.heads_axis > 0 && s.sequence % s.heads_axis == 0);
+  heddle::expects(s.sequence >= 1 && divides, [&] {
     return heddle::ErrorInfo{
         "command line", "the heads axis does not divide the ranks of a sequence",
         heddle::text("--sequence ", s.sequence, " --heads-axis ", s.heads_axis),

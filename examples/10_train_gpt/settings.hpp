@@ -32,7 +32,7 @@ struct Settings {
   std::string attention = "ring";    ///< method, with a sequence of several ranks
   std::string order = "contiguous";  ///< of the positions of such a sequence
   int ways = 1;                      ///< of a ring
-  int heads_axis = 0;                ///< ranks of --sequence; parse() chooses where it is 0
+  int heads_axis = 0;                ///< ranks of --sequence; chosen where it is 0
   int batch = 0;  ///< sequences per replica and step; 0: as many as the microbatches have
   int node = 0;   ///< replicas; parse() chooses where it is 0
   int pair = 0;   ///< likewise

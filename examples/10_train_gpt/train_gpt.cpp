@@ -11,6 +11,7 @@
 
 #include <heddle/heddle.hpp>
 
+#include "choose_attention.hpp"
 #include "settings.hpp"
 #include "train.hpp"
 
@@ -22,7 +23,8 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    const Settings settings = parse(argc, argv);
+    Settings settings = parse(argc, argv);
+    if (!settings.help) choose_attention(settings, MPI_COMM_WORLD);
     if (settings.help) {
       if (rank == 0) std::cout << settings.text;
     } else if (settings.precision == "double") {
