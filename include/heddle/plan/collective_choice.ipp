@@ -62,7 +62,7 @@ namespace impl {
 
 // The pieces of candidates: sizes below the eager limit of MPI libraries, and smaller sizes, which
 // keep a long pipeline full.
-inline constexpr Bytes pieces[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
+inline constexpr Bytes piece_sizes[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 
 // Returns the hubs of an all-reduce: the rank with the lowest latencies to all others, and the rank
 // with the fastest links.
@@ -111,7 +111,7 @@ HEDDLE_INLINE Schedule in_domains(schedule::Collective collective, CollectiveCho
 inline void add_pieces(std::vector<CollectiveChoice>& found, schedule::Collective collective,
                        CollectiveChoice choice, const schedule::CollectiveOptions& options) {
   int chunks = 0;
-  for (const Bytes piece : pieces) {
+  for (const Bytes piece : piece_sizes) {
     choice.piece = piece;
     const int cut = chosen(collective, choice, options).chunks;
     if (cut <= chunks || cut > 1024) continue;
@@ -240,7 +240,7 @@ HEDDLE_INLINE std::vector<CollectiveChoice> same_at(schedule::Collective collect
   if (choice.library || choice.shared) return {choice};
   const int chunks = impl::chosen(collective, choice, options).chunks;
   std::vector<CollectiveChoice> found;
-  for (const Bytes piece : impl::pieces) {
+  for (const Bytes piece : impl::piece_sizes) {
     CollectiveChoice other = choice;
     other.piece = piece;
     if (impl::chosen(collective, other, options).chunks == chunks) found.push_back(other);
