@@ -9,7 +9,7 @@
 
 #include <heddle/comm.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan.hpp>
+#include <heddle/plan/sequence_choice.hpp>
 
 #include "choose_attention.hpp"
 
