@@ -77,6 +77,9 @@ struct Buffer {
   /// The number of elements that a combine action joins as one value, a record. Parts hold whole
   /// records. 0: every element is a value. See combine_records().
   std::uint32_t record = 0;
+  /// The number of consecutive parts that hold one microbatch, such as the shares of several ranks.
+  /// fold() keeps them together. 0: one part.
+  std::uint32_t parts_per_item = 0;
 };
 
 /// Returns the bytes of one value of a buffer: an element, or a record.
@@ -113,6 +116,17 @@ struct Buffer {
 /// Returns true if all parts have the same size, so that one part can replace another.
 [[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) noexcept {
   return buffer.ends == nullptr && buffer.bytes % (buffer.parts * value_bytes(buffer)) == 0;
+}
+
+/// Returns true if the parts of every microbatch have the same sizes, so that the parts of one can
+/// replace those of another.
+[[nodiscard]] inline bool is_cut_alike(const Buffer& buffer) noexcept {
+  if (is_cut_evenly(buffer)) return true;
+  const std::uint32_t each = buffer.parts_per_item;
+  if (each == 0 || buffer.parts % each != 0) return false;
+  for (std::uint32_t part = each; part < buffer.parts; ++part)
+    if (part_bytes(buffer, part, 1) != part_bytes(buffer, part - each, 1)) return false;
+  return true;
 }
 
 /// The limit of parts: a buffer has fewer parts than this, because a Use counts them in 30 bits.

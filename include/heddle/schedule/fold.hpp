@@ -16,9 +16,10 @@ namespace heddle::inline v0 {
 
 /// Returns `schedule` with one buffer reduced to `slots` parts: part p becomes part p mod `slots`.
 /// The buffer must be transient, and its parts must have equal sizes. If an action uses several
-/// parts at once, their slots must be consecutive, too.
+/// parts at once, their slots must be consecutive, too. If the buffer has several parts for a
+/// microbatch, a slot holds all of them, and each microbatch must be cut alike.
 ///
-/// @throws contract_error if the buffer cannot be folded to `slots` parts.
+/// @throws contract_error if the buffer cannot be folded to `slots` slots.
 /// @throws infeasible if a read would see another value. It names the read and the two parts.
 [[nodiscard]] Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots);
 

@@ -6,7 +6,9 @@
 /// Definitions of fold.hpp.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -62,12 +64,22 @@ inline std::vector<std::vector<std::pair<ActionId, Use>>> uses_by_buffer(const S
   return touched;
 }
 
+// Returns the number of parts in a slot of a buffer.
+inline std::uint32_t parts_of_slot(const Buffer& buffer) {
+  return std::max(buffer.parts_per_item, 1u);
+}
+
 // Returns the Schedule in which buffer b has slots[b] parts. The size of a part is unchanged.
 inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::uint32_t>& slots) {
   std::size_t next = 0;
   Builder builder = Builder::like(schedule, [&](Buffer buffer) {
     const std::uint32_t wanted = slots[next++];
-    if (wanted != buffer.parts) buffer.bytes = buffer.bytes / buffer.parts * wanted;
+    if (wanted != buffer.parts) {
+      buffer.bytes = part_offset(buffer, wanted);
+      if (buffer.ends != nullptr)
+        buffer.ends = std::make_shared<const std::vector<Bytes>>(
+            buffer.ends->begin(), buffer.ends->begin() + static_cast<std::ptrdiff_t>(wanted));
+    }
     buffer.parts = wanted;
     return buffer;
   });
@@ -87,17 +99,19 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
 
 HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots) {
   const Buffer& old = schedule[buffer];
+  const std::uint32_t each = impl::parts_of_slot(old);
   const auto describe = [&] {
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
-  expects(slots >= 1 && slots <= old.parts && old.transient && is_cut_evenly(old), [&] {
+  expects(slots >= 1 && slots <= old.parts / each && old.transient && is_cut_alike(old), [&] {
     return ErrorInfo{"heddle::fold", text("cannot fold ", describe()),
                      text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
                           old.transient ? "transient" : "persistent")};
   });
   const auto touched = impl::uses_by_buffer(schedule)[+buffer];
+  const std::uint32_t wanted = slots * each;
   for (const auto& [id, use] : touched)
-    expects(use.first % slots + use.count <= slots, [&] {
+    expects(use.first % wanted + use.count <= wanted, [&] {
       return ErrorInfo{
           "heddle::fold",
           text(action_text(schedule, id), " uses several parts of ", describe(), " at once"),
@@ -105,14 +119,14 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
                " are not consecutive in ", slots, " slots")};
     });
   impl::FoldConflict conflict;
-  if (slots < old.parts && impl::find_conflict(touched, slots, &conflict))
+  if (wanted < old.parts && impl::find_conflict(touched, wanted, &conflict))
     throw infeasible({"heddle::fold", text(slots, " slots are too few for ", describe()),
                       text(action_text(schedule, conflict.reader), " reads part ", conflict.part,
                            ", but its slot holds part ", conflict.found),
                       "use more slots, or call fold_to_min_slots(), which finds their number"});
   std::vector<std::uint32_t> parts;
-  for (const Buffer& each : schedule.buffers()) parts.push_back(each.parts);
-  parts[+buffer] = slots;
+  for (const Buffer& other : schedule.buffers()) parts.push_back(other.parts);
+  parts[+buffer] = wanted;
   return impl::rename_parts(schedule, parts);
 }
 
@@ -122,19 +136,21 @@ HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t
   for (std::size_t b = 0; b < touched.size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
     const auto& uses = touched[b];
-    const bool single = std::all_of(uses.begin(), uses.end(),
-                                    [](const auto& entry) { return entry.second.count == 1; });
+    const std::uint32_t each = impl::parts_of_slot(buffer);
+    const bool within = std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
+      return entry.second.first % each + entry.second.count <= each;
+    });
     std::uint32_t wanted = buffer.parts;
-    if (!uses.empty() && single && is_cut_evenly(buffer)) {
-      wanted = 1;
-      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
+    if (!uses.empty() && within && is_cut_alike(buffer)) {
+      wanted = each;
+      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) wanted += each;
       const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {
         const Action& action = schedule[entry.first];
         const Queue& queue = schedule[action.queue];
         return (action.kind == Kind::move && !queue.local()) || queue.from != buffer.rank;
       });
-      if (travels) wanted += slack;
-      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) ++wanted;
+      if (travels) wanted += slack * each;
+      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) wanted += each;
     }
     slots.push_back(std::min(wanted, buffer.parts));
   }

@@ -30,6 +30,7 @@ HEDDLE_INLINE std::uint64_t hash(const Schedule& schedule) {
       for (const Bytes end : *buffer.ends) mix(end);
     if (buffer.block != 0) mix(buffer.block);
     if (buffer.record != 0) mix(fnv1a("record"), buffer.record);
+    if (buffer.parts_per_item != 0) mix(fnv1a("parts_per_item"), buffer.parts_per_item);
   }
   for (const Queue& queue : schedule.queues()) mix(+queue.from, +queue.to, +queue.lane);
   for (const Action& action : schedule.actions())

@@ -16,6 +16,7 @@
 #include <heddle/schedule/order/parameter_step.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/stage_levels.hpp>
+#include <heddle/schedule/order/stage_shares.hpp>
 #include <heddle/schedule/order/torch_csv.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/order/why_not_torch.hpp>

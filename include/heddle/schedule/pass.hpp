@@ -14,6 +14,7 @@
 #include <heddle/schedule/pass/fuse.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/pass/group.hpp>
+#include <heddle/schedule/pass/in_shares.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/overlap.hpp>

@@ -9,6 +9,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_levels.hpp>
@@ -16,6 +17,7 @@
 namespace heddle::inline v0::plan::impl {
 
 HEDDLE_INLINE std::vector<int> order_levels(const Orders& orders) {
+  heddle::impl::refuse_shares(orders, "heddle::plan::coordinate");
   return stage_levels(heddle::impl::graph_of(orders));
 }
 

@@ -25,7 +25,7 @@ namespace heddle::inline v0 {
 /// For orders with updates the search is not complete: weave() also checks the versions of their
 /// weights.
 /// @throws contract_error if the graph has an edge to a stage that does not exist, or an edge that
-///         ends neither at a forward nor at a backward pass.
+///         ends neither at a forward nor at a backward pass, or if the shares do not fit.
 [[nodiscard]] std::optional<Fault> first_fault(const Orders& orders);
 
 /// Returns the entries around a fault in a line per rank. Cells are numbered from 1, and the wrong

@@ -13,6 +13,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/fault.hpp>
 #include <heddle/schedule/order/first_fault.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/fault_finder.hpp>
 #include <heddle/schedule/order/impl/marked_grid.hpp>
 #include <heddle/schedule/order/orders.hpp>
@@ -20,7 +21,7 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::optional<Fault> first_fault(const Orders& orders) {
-  return impl::FaultFinder(orders).find();
+  return impl::FaultFinder(impl::DividedOrders(orders)).find();
 }
 
 HEDDLE_INLINE std::string to_grid(const Orders& orders, const Fault& fault) {

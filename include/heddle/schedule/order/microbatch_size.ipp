@@ -5,7 +5,9 @@
 /// @file
 /// Definitions of microbatch_size.hpp.
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -38,6 +40,22 @@ HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatche
                            " or ", samples - rest + microbatches, " samples")});
   }
   return samples / microbatches;
+}
+
+HEDDLE_INLINE std::vector<int> microbatch_sizes(int samples, int microbatches) {
+  constexpr const char* where = "heddle::schedule::microbatch_sizes";
+  const auto numbers = [&] {
+    return text("samples = ", samples, ", microbatches = ", microbatches);
+  };
+  expects(samples >= 1 && microbatches >= 1, [&] {
+    return ErrorInfo{where, "a step has at least one sample and one microbatch", numbers()};
+  });
+  if (samples < microbatches)
+    throw infeasible({where, "there are fewer samples than microbatches", numbers(),
+                      text("use ", samples, " microbatches")});
+  std::vector<int> sizes(static_cast<std::size_t>(microbatches), samples / microbatches);
+  for (int m = 0; m < samples % microbatches; ++m) ++sizes[static_cast<std::size_t>(m)];
+  return sizes;
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -14,6 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
+#include <heddle/schedule/order/stage_shares.hpp>
 
 namespace heddle::inline v0 {
 
@@ -41,6 +42,9 @@ struct Orders {
   /// microbatch with the version of its weights that the first stage used. If false, it uses its
   /// newest version.
   bool vertical_sync = false;
+  /// The ranks of a stage may divide the samples of every microbatch. Then each of them has the
+  /// stage's entries in its list. See schedule::in_shares().
+  StageShares shares = {};
 
   friend bool operator==(const Orders&, const Orders&) = default;
 };

@@ -31,11 +31,19 @@ namespace heddle::inline v0 {
 /// `update` them, and so does the update, which may overwrite them. If a stage is on several ranks,
 /// a group action over its gradients precedes its update.
 ///
+/// If the orders have StageShares, a microbatch is cut into granules at the samples where the share
+/// of a rank of a stage, or of a stage connected with it, begins or ends. The parts of a buffer are
+/// the granules of all microbatches, one microbatch after another. For each two connected shares
+/// that have samples in common, weave() adds one move of these samples forward, and one of their
+/// gradients back. `sizes` are still the bytes of a whole microbatch. If a rank computes two
+/// connected shares, it reads the value in place, or gets a copy of it beside values of other ranks.
+///
 /// @throws infeasible if the orders cannot progress. It names a missing or early action, if there
 ///         is one, and the action that every blocked head waits for.
 /// @throws contract_error if an action appears twice, if a stage is on no rank, or on two ranks
-///         although the graph has no replicas, if a stage does not finish a microbatch, or if a
-///         fused entry has no partner.
+///         although the graph has no replicas, if a stage does not finish a microbatch, if a fused
+///         entry has no partner, if the shares do not fit (see StageShares), or if a part would not
+///         have whole elements for every sample.
 [[nodiscard]] Schedule weave(const Orders& orders, const StageSizes& sizes = {});
 
 }  // namespace heddle::inline v0

@@ -19,6 +19,7 @@
 #include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/order/blocked_order.hpp>
 #include <heddle/schedule/order/fault.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
@@ -47,6 +48,7 @@ class WeightFiller {
             [&] { return fail("a share is between 0 and 1", text("share = ", options.share)); });
     expects(heddle::impl::is_time(options.transfer),
             [&] { return heddle::impl::no_time(where(), "transfer", options.transfer); });
+    heddle::impl::refuse_shares(orders, "heddle::schedule::fill_idle_with_weights");
     read_graph(heddle::impl::graph_of(orders));
     expects(options.activations.empty() || (options.activations.size() == m_before.size() &&
                                             std::ranges::min(options.activations) >= 0),

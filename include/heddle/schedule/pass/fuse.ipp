@@ -14,6 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/first_fault.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/pass/fuse.hpp>
 
@@ -76,6 +77,7 @@ class Fuser {
 }  // namespace impl
 
 HEDDLE_INLINE Orders fuse(const Orders& orders) {
+  heddle::impl::refuse_shares(orders, "heddle::schedule::fuse");
   if (const auto fault = first_fault(orders))
     throw infeasible({text("heddle::schedule::fuse(", orders.name, ")"), fault->what, fault->why});
   Orders fused = impl::Fuser(orders).run();

@@ -17,6 +17,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/fault.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
@@ -26,8 +27,9 @@ namespace heddle::inline v0::impl {
 /// The search for the first fault of some Orders.
 class FaultFinder {
  public:
-  explicit FaultFinder(const Orders& orders) : m_orders(orders), m_graph(orders.graph) {
-    for (const auto& list : orders.ranks) {
+  explicit FaultFinder(const DividedOrders& divided)
+      : m_divided(divided), m_orders(divided.orders()), m_graph(m_orders.graph) {
+    for (const auto& list : m_orders.ranks) {
       for (const Order& order : list) {
         m_stages = std::max(m_stages, +order.stage + 1);
         m_items = std::max(m_items, +order.item + 1);
@@ -91,13 +93,14 @@ class FaultFinder {
       return Fault{rank, i, std::move(what), std::move(why)};
     };
     if (order.kind > Kind::backward && order.kind != Kind::update)
-      return fault("orders may contain only F, I, W, B and UPDATE", text(order));
+      return fault("orders may contain only F, I, W, B and UPDATE", describe(order));
     if (+order.stage >= m_stages)
       return fault("an action names a stage that is not in the graph",
-                   text(order, ", stages 0 to ", m_stages - 1));
+                   text(describe(order), ", stages 0 to ",
+                        (m_divided.divides() ? m_divided.stages() : m_stages) - 1));
     if (order.fused && (i + 1 == list.size() || list[i + 1].fused || order.kind > Kind::backward ||
                         list[i + 1].kind > Kind::backward))
-      return fault("a fused entry needs one partner, the entry after it", text(order));
+      return fault("a fused entry needs one partner, the entry after it", describe(order));
     const auto [home, first] = m_homes.try_emplace(+order.stage, rank);
     if (!m_graph.replicas && home->second != rank)
       return fault("a stage is on two ranks",
@@ -109,10 +112,11 @@ class FaultFinder {
     if (state.rank != rank)
       return fault("a microbatch of a stage is on two ranks",
                    text(order, ", and on rank ", state.rank));
-    const auto twice = [&] { return fault("an action appears twice", text(order)); };
+    const auto twice = [&] { return fault("an action appears twice", describe(order)); };
     const auto early = [&](Kind kind) {
       return fault("an action comes before what it needs",
-                   text(order, " before ", Order{kind, order.stage, order.item}));
+                   text(describe(order), " before ",
+                        describe({kind, order.stage, order.item})));
     };
     switch (order.kind) {
       case Kind::forward:
@@ -137,7 +141,7 @@ class FaultFinder {
       for (std::size_t item = 0; item < m_items; ++item) {
         const State* state = find(stage, item);
         if (state == nullptr) return missing_forward(Stage{stage}, Item{item});
-        const auto order = [&](Kind kind) { return Order{kind, Stage{stage}, Item{item}}; };
+        const auto order = [&](Kind kind) { return describe({kind, Stage{stage}, Item{item}}); };
         const auto fault = [&](std::size_t at, std::string lacks) {
           return Fault{state->rank, at, "a stage does not finish a microbatch", std::move(lacks)};
         };
@@ -160,7 +164,8 @@ class FaultFinder {
     const Order lacks{Kind::forward, stage, item};
     const auto fault = [&](Rank rank, std::size_t at, const char* link) {
       return Fault{rank, at, "an action is missing",
-                   text("no rank has ", lacks, link, m_orders.ranks[+rank][at])};
+                   text("no rank has ", describe(lacks), link,
+                        describe(m_orders.ranks[+rank][at]))};
     };
     for (const bool downstream : {false, true})
       for (const auto& edge : m_graph.edges) {
@@ -191,9 +196,12 @@ class FaultFinder {
     std::size_t rank = 0;
     while (progress.heads()[rank] == m_orders.ranks[rank].size()) ++rank;
     return Fault{Rank{rank}, progress.waits_for(rank)->entry, "the orders cannot progress",
-                 progress.stuck()};
+                 progress.stuck(m_divided)};
   }
 
+  [[nodiscard]] std::string describe(const Order& order) const { return m_divided.describe(order); }
+
+  const DividedOrders& m_divided;
   const Orders& m_orders;
   const StageGraph& m_graph;
   std::size_t m_stages = 0;

@@ -20,6 +20,8 @@
 
 namespace heddle::inline v0::impl {
 
+class DividedOrders;
+
 /// Returns true if the orders contain a backward pass.
 [[nodiscard]] bool trains(const Orders& orders);
 
@@ -107,8 +109,9 @@ class Progress {
   /// run. The rank must not be at the end of its list.
   [[nodiscard]] std::optional<Wait> waits_for(std::size_t rank) const;
 
-  /// Returns the heads that run() has reached and the orders that they wait for, as text.
-  [[nodiscard]] std::string stuck() const;
+  /// Returns the heads that run() has reached and the orders that they wait for, as text. The
+  /// Progress must have been made from the orders of `names`.
+  [[nodiscard]] std::string stuck(const DividedOrders& names) const;
 
  private:
   [[nodiscard]] std::size_t at(Stage stage, Item item) const { return +stage * m_items + +item; }

@@ -15,6 +15,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
@@ -80,14 +81,14 @@ HEDDLE_INLINE std::optional<Progress::Wait> Progress::waits_for(std::size_t rank
   return Wait{missing(m_orders.ranks[rank][head]) ? head : head + 1, *lacks};
 }
 
-HEDDLE_INLINE std::string Progress::stuck() const {
+HEDDLE_INLINE std::string Progress::stuck(const DividedOrders& names) const {
   std::string heads;
   for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
     const auto& list = m_orders.ranks[rank];
     if (m_heads[rank] == list.size()) continue;
     const Wait wait = *waits_for(rank);
-    heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ", list[wait.entry], " for ",
-                  wait.lacks);
+    heads += text(heads.empty() ? "" : ", ", "rank ", rank, " waits at ",
+                  names.describe(list[wait.entry]), " for ", names.describe(wait.lacks));
   }
   return heads;
 }

@@ -5,6 +5,7 @@
 /// @file
 /// Implements weave(): makes the storage of the stages and one list of the actions of all ranks.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -13,25 +14,31 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/fault_finder.hpp>
+#include <heddle/schedule/order/impl/item_buffers.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/impl/stage_places.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
+#include <heddle/schedule/order/stage_shares.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// The state of one weave() call.
+/// The state of one weave() call. It works on DividedOrders, so its stages are shares. The Schedule
+/// has the stages that the shares belong to.
 class Weaver {
  public:
   Weaver(const Orders& orders, const StageSizes& sizes)
-      : m_orders(orders),
+      : m_divided(orders),
+        m_orders(checked(m_divided)),
         m_sizes(sizes),
         m_trains(trains(orders)),
         m_builder(orders.name, static_cast<int>(orders.ranks.size())),
-        m_graph(graph_of(orders)),
-        m_stages(orders, m_graph),
+        m_graph(graph_of(m_orders)),
+        m_stages(m_orders, m_graph),
+        m_storage(m_builder, m_divided, sizes.type, m_stages.items()),
         m_done(m_stages.nodes().size() * m_stages.items()) {}
 
   /// Returns the Schedule.
@@ -55,19 +62,17 @@ class Weaver {
 
   [[nodiscard]] const Edge& edge_at(std::uint32_t number) const { return m_stages.edges()[number]; }
 
-  BufferId make(const char* name, const StagePlace& place, std::uint32_t parts, Bytes each,
-                bool transient = true) {
-    return m_builder.add_buffer({.rank = place.rank,
-                                 .parts = parts,
-                                 .stage = place.stage,
-                                 .label = m_builder.label(name),
-                                 .type = m_sizes.type,
-                                 .transient = transient,
-                                 .bytes = each * parts});
+  /// Returns the orders to weave. Throws if the lists of shares have a fault, because errors that
+  /// are found later would name shares instead of stages.
+  static const Orders& checked(const DividedOrders& divided) {
+    if (divided.divides())
+      if (const auto fault = FaultFinder(divided).wrong_or_missing())
+        throw contract_error({text("heddle::weave(", divided.orders().name, ")"), fault->what,
+                              fault->why});
+    return divided.orders();
   }
 
   void make_buffers() {
-    const auto items = static_cast<std::uint32_t>(m_stages.items());
     std::size_t buffers = 0;
     std::size_t parts = 0;
     std::size_t moves = 0;
@@ -83,25 +88,43 @@ class Weaver {
     m_builder.reserve_buffers(buffers, parts);
     for (StagePlace& place : m_stages.places()) {
       const Node& node = m_stages.nodes()[+place.stage];
-      const Bytes activation = m_sizes.activation;
       place.queue = m_builder.local(place.rank);
-      if (!place.out.empty()) place.output = make(role::output, place, items, activation);
+      const auto make = [&](const char* name, Bytes each, const std::vector<std::uint32_t>& links) {
+        return m_storage.add(name, place, each, m_divided.cuts(place.stage, links));
+      };
+      const Bytes activation = m_sizes.activation;
+      const Bytes parameters = m_sizes.parameters;
+      if (!place.out.empty()) place.output = make(role::output, activation, node.out);
       if (m_trains) {
-        place.saved = make(role::saved, place, items, m_sizes.saved);
-        if (place.splits) place.delta = make(role::delta, place, items, m_sizes.delta);
-        place.gradients = make(role::gradients, place, 1, m_sizes.parameters);
+        place.saved = make(role::saved, m_sizes.saved, {});
+        if (place.splits) place.delta = make(role::delta, m_sizes.delta, {});
+        place.gradients = m_storage.add_parameters(role::gradients, place, 1, parameters);
       }
-      place.weights = make(role::weights, place, place.versions.parts, m_sizes.parameters, false);
+      place.weights =
+          m_storage.add_parameters(role::weights, place, place.versions.parts, parameters, false);
       for (std::size_t i = 0; i < place.in.size(); ++i) {
         const bool exchanges = edge_at(node.in[i]).exchanges;
+        const DividedOrders::Link link = m_divided.link(node.in[i]);
         StagePlace::End& end = place.in[i];
-        if (end.crosses)
-          end.received = make(exchanges ? role::exchanged : role::input, place, items, activation);
-        if (m_trains && !exchanges) end.sent = make(role::input_grad, place, items, activation);
+        if (!link.first_in) {  // the links of an edge share its buffers
+          end.received = place.in[i - 1].received;
+          end.sent = place.in[i - 1].sent;
+          continue;
+        }
+        if (end.crosses || !link.alone_in)
+          end.received =
+              make(exchanges ? role::exchanged : role::input, activation, {node.in[i]});
+        if (m_trains && !exchanges) end.sent = make(role::input_grad, activation, {node.in[i]});
       }
-      for (std::size_t o = 0; o < place.out.size(); ++o)
-        if (m_trains && place.out[o].crosses && !edge_at(node.out[o]).exchanges)
-          place.out[o].received = make(role::output_grad, place, items, activation);
+      for (std::size_t o = 0; o < place.out.size(); ++o) {
+        const DividedOrders::Link link = m_divided.link(node.out[o]);
+        StagePlace::End& end = place.out[o];
+        if (!m_trains || edge_at(node.out[o]).exchanges) continue;
+        if (!link.first_out)
+          end.received = place.out[o - 1].received;
+        else if (end.crosses || !link.alone_out)
+          end.received = make(role::output_grad, activation, {node.out[o]});
+      }
     }
     // This upper bound is exact for chains without split backward passes.
     const std::size_t uses = m_trains ? 5 * m_stages.entries() : 3 * m_stages.entries();
@@ -123,9 +146,9 @@ class Weaver {
   /// Returns why the orders cannot run to their ends: a wrong or missing action, if there is one,
   /// and the heads that wait.
   [[nodiscard]] ErrorInfo why_stuck(const Progress& progress) const {
-    if (const auto fault = FaultFinder(m_orders).wrong_or_missing())
-      return m_stages.complaint(fault->what, text(fault->why, "; so ", progress.stuck()));
-    return m_stages.complaint("the orders cannot progress", progress.stuck(),
+    if (const auto fault = FaultFinder(m_divided).wrong_or_missing())
+      return m_stages.complaint(fault->what, text(fault->why, "; so ", progress.stuck(m_divided)));
+    return m_stages.complaint("the orders cannot progress", progress.stuck(m_divided),
                               "reorder one of these actions");
   }
 
@@ -153,17 +176,22 @@ class Weaver {
     if (order.kind == Kind::backward) done.weights = true;
   }
 
-  /// Returns the buffer that holds the value of an edge into `place` on its rank. The value was
-  /// received or made there.
-  [[nodiscard]] BufferId arrived(const StagePlace& place, const Edge& edge, Item item) {
+  /// Returns the buffer that holds the value of edge `number` into `place` on its rank. The value
+  /// was received or made there.
+  [[nodiscard]] BufferId arrived(const StagePlace& place, std::uint32_t number, Item item) {
+    const Edge& edge = edge_at(number);
     const StagePlace& source = m_stages.at(edge.from, item);
-    return source.rank == place.rank ? source.output : place.in[edge.in_slot].received;
+    return source.rank == place.rank && m_divided.link(number).alone_in
+               ? source.output
+               : place.in[edge.in_slot].received;
   }
-  /// Returns the buffer that holds the gradient of an edge out of `place` on its rank.
-  [[nodiscard]] BufferId returned(const StagePlace& place, const Edge& edge, Item item) {
+  /// Returns the buffer that holds the gradient of edge `number` out of `place` on its rank.
+  [[nodiscard]] BufferId returned(const StagePlace& place, std::uint32_t number, Item item) {
+    const Edge& edge = edge_at(number);
     const StagePlace& target = m_stages.at(edge.to, item);
-    return target.rank == place.rank ? target.in[edge.in_slot].sent
-                                     : place.out[edge.out_slot].received;
+    return target.rank == place.rank && m_divided.link(number).alone_out
+               ? target.in[edge.in_slot].sent
+               : place.out[edge.out_slot].received;
   }
 
   void compute(const Order& order, Rank rank) {
@@ -172,35 +200,41 @@ class Weaver {
     note(order, rank);
     StagePlace& place = m_stages.at(order.stage, order.item);
     const Node& node = m_stages.nodes()[+order.stage];
-    const std::uint32_t m = order.item.value;
+    const Item item = order.item;
+    const auto add = [&](Access access, BufferId id) {
+      m_uses.push_back(m_storage.own(access, id, place, item));
+    };
     m_uses.clear();
     for (const std::uint32_t e : node.in)
-      if (!edge_at(e).exchanges) m_uses.push_back(read(arrived(place, edge_at(e), order.item), m));
+      if (!edge_at(e).exchanges && m_divided.link(e).first_in)
+        add(Access::read, arrived(place, e, item));
     const Use weights = read(place.weights, place.versions.part_for(order.item));
     if (order.kind == Kind::forward) {
-      if (!place.out.empty()) m_uses.push_back(write(place.output, m));
-      if (m_trains) m_uses.push_back(write(place.saved, m));
+      if (!place.out.empty()) add(Access::write, place.output);
+      if (m_trains) add(Access::write, place.saved);
       m_uses.push_back(weights);
     } else {
-      m_uses.push_back(read(place.saved, m));
+      add(Access::read, place.saved);
       for (const std::uint32_t e : node.out)
-        if (!edge_at(e).exchanges)
-          m_uses.push_back(read(returned(place, edge_at(e), order.item), m));
+        if (!edge_at(e).exchanges && m_divided.link(e).first_out)
+          add(Access::read, returned(place, e, item));
       for (const std::uint32_t e : node.in)
-        if (edge_at(e).exchanges) m_uses.push_back(read(arrived(place, edge_at(e), order.item), m));
+        if (edge_at(e).exchanges && m_divided.link(e).first_in)
+          add(Access::read, arrived(place, e, item));
       m_uses.push_back(weights);
       if (order.kind != Kind::backward_weight) {
         for (const std::uint32_t e : node.in)
-          if (!edge_at(e).exchanges) m_uses.push_back(write(place.in[edge_at(e).in_slot].sent, m));
+          if (!edge_at(e).exchanges && m_divided.link(e).first_in)
+            add(Access::write, place.in[edge_at(e).in_slot].sent);
       }
-      if (order.kind == Kind::backward_input) m_uses.push_back(write(place.delta, m));
-      if (order.kind == Kind::backward_weight) m_uses.push_back(read(place.delta, m));
+      if (order.kind == Kind::backward_input) add(Access::write, place.delta);
+      if (order.kind == Kind::backward_weight) add(Access::read, place.delta);
       if (order.kind != Kind::backward_input)
         m_uses.push_back(
             use(std::exchange(place.accumulates, true) ? Access::update : Access::write,
                 place.gradients));
     }
-    m_builder.add({order.kind, place.queue, order.stage, order.item,
+    m_builder.add({order.kind, place.queue, m_divided.stage_of(order.stage), item,
                    order.fused ? flag::with_next : std::uint8_t{0}},
                   m_uses);
   }
@@ -214,6 +248,7 @@ class Weaver {
       for (const std::uint32_t e : node.out) {
         const Edge& edge = edge_at(e);
         const StagePlace& target = m_stages.at(edge.to, order.item);
+        if (place.rank == target.rank && m_divided.link(e).alone_in) continue;
         move(place.output, target.in[edge.in_slot].received, place, place.out[edge.out_slot],
              target, order, 0);
       }
@@ -222,6 +257,7 @@ class Weaver {
         const Edge& edge = edge_at(e);
         if (edge.exchanges) continue;
         const StagePlace& target = m_stages.at(edge.from, order.item);
+        if (place.rank == target.rank && m_divided.link(e).alone_out) continue;
         StagePlace::End& end = place.in[edge.in_slot];
         move(end.sent, target.out[edge.out_slot].received, place, end, target, order,
              flag::gradient);
@@ -229,16 +265,20 @@ class Weaver {
     }
   }
 
+  /// Adds the move of the samples that both places compute. It is a copy if they are on one rank.
   void move(BufferId from, BufferId to, const StagePlace& source, StagePlace::End& end,
             const StagePlace& target, const Order& order, std::uint8_t flags) {
-    if (source.rank == target.rank) return;
+    const Item item = order.item;
+    const SampleRange both =
+        overlap(m_divided.samples(source.stage, item), m_divided.samples(target.stage, item));
+    if (m_divided.divides() && both.size() == 0) return;
     if (end.peer != target.rank.value) {
       end.peer = target.rank.value;
       end.queue = m_builder.queue(source.rank, target.rank);
     }
-    const std::uint32_t m = order.item.value;
-    m_builder.add({Kind::move, end.queue, order.stage, order.item, flags},
-                  {schedule::read(from, m), schedule::write(to, m)});
+    m_builder.add({Kind::move, end.queue, m_divided.stage_of(order.stage), item, flags},
+                  {m_storage.part(Access::read, from, item, both),
+                   m_storage.part(Access::write, to, item, both)});
   }
 
   /// Adds an update that the orders contain, from the newest version of the weights to the next.
@@ -257,35 +297,40 @@ class Weaver {
       m_uses.push_back(schedule::read(place.weights, from));
       m_uses.push_back(schedule::write(place.weights, to));
     }
-    m_builder.add({Kind::update, place.queue, order.stage, order.item}, m_uses);
+    m_builder.add({Kind::update, place.queue, m_divided.stage_of(order.stage), order.item}, m_uses);
   }
 
-  /// Adds one update per stage, after the sum of the gradients of its replicas.
+  /// Adds one update per stage and rank, after the sum of the gradients of its replicas or shares.
   void update_all() {
     const std::vector<StagePlace>& all = m_stages.places();
-    for (std::size_t s = 0; s < m_stages.nodes().size(); ++s) {
-      const auto& places = m_stages.nodes()[s].places;
+    for (std::size_t s = 0; s < m_stages.nodes().size();) {
+      const Stage stage = m_divided.stage_of(Stage{s});
+      std::vector<std::uint32_t> places;
+      for (; s < m_stages.nodes().size() && m_divided.stage_of(Stage{s}) == stage; ++s)
+        places.insert(places.end(), m_stages.nodes()[s].places.begin(),
+                      m_stages.nodes()[s].places.end());
       if (places.size() > 1) {
         m_uses.clear();
         for (const std::uint32_t p : places) m_uses.push_back(schedule::update(all[p].gradients));
-        m_builder.add({Kind::group, m_builder.local(all[places[0]].rank, Lane{1}), Stage{s}},
-                      m_uses);
+        m_builder.add({Kind::group, m_builder.local(all[places[0]].rank, Lane{1}), stage}, m_uses);
       }
       for (const std::uint32_t p : places)
         m_builder.add({.kind = Kind::update,
                        .queue = all[p].queue,
-                       .stage = Stage{s},
+                       .stage = stage,
                        .flags = flag::unnamed},
                       {schedule::update(all[p].gradients), schedule::update(all[p].weights)});
     }
   }
 
+  DividedOrders m_divided;
   const Orders& m_orders;
   StageSizes m_sizes;
   bool m_trains;
   Builder m_builder;
   StageGraph m_graph;
   StagePlaces m_stages;
+  ItemBuffers m_storage;
   std::vector<Done> m_done;  ///< by stage and microbatch
   std::vector<Use> m_uses;   ///< the uses of the action that is being added
 };
