@@ -200,6 +200,7 @@ TEST_CASE("the ledger of random shares counts every sample once there and once b
 }
 
 TEST_CASE("a folded schedule of shares keeps as many microbatches as the one without shares") {
+  constexpr StageSizes eight{.activation = 64, .saved = 128, .type = Scalar::i64};
   for (const int m : {1, 4, 8}) {
     const Orders orders = schedule::one_f_one_b_orders(3, m);
     const StageShares shares{.samples = 8, .stages = {{3, 5}, {8}, {1, 4, 3}}};
@@ -211,8 +212,8 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
       REQUIRE(found.size() <= 1);
       return found.empty() ? 0 : *found.begin();
     };
-    const Schedule plain = fold_to_min_slots(weave(orders, sizes));
-    const Schedule unfolded = weave(in_shares(orders, shares), sizes);
+    const Schedule plain = fold_to_min_slots(weave(orders, eight));
+    const Schedule unfolded = weave(in_shares(orders, shares), eight);
     const Schedule shared = fold_to_min_slots(unfolded);
     for (const char* role : {role::saved, role::input, role::output, role::output_grad})
       for (int stage = 0; stage < 3; ++stage) {
