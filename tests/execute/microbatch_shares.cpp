@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A model of integers whose stages divide every microbatch between ranks (threads), in shares of any
-// sizes: weights after several steps equal those of a serial loop, bit by bit.
+// A model of integers whose stages divide every microbatch between ranks (threads), in shares of
+// any sizes: weights after several steps equal those of a serial loop, bit by bit.
 
 #include <cstddef>
 #include <cstdint>
@@ -125,8 +125,8 @@ class Model {
     }
     const std::size_t stage = +task.stage();
     const bool is_first = stage == 0, is_last = stage + 1 == m_shares.stages.size();
-    const SampleRange range = m_shares.range(task.stage(), m_number.at(stage),
-                                             m_shares.samples_of(task.item()));
+    const SampleRange range =
+        m_shares.range(task.stage(), m_number.at(stage), m_shares.samples_of(task.item()));
     const std::size_t begin =
         first_sample(m_shares, task.item()) + static_cast<std::size_t>(range.begin);
     const std::size_t elements = static_cast<std::size_t>(range.size()) * width;
@@ -188,10 +188,12 @@ class Model {
 std::size_t differences(const Orders& orders, std::size_t items, const RunOptions& options) {
   const auto samples = static_cast<Bytes>(orders.shares.samples);
   const Bytes each = samples * width * sizeof(Word);
-  const Schedule schedule = expand(
-      weave(orders, {.activation = each, .saved = each, .delta = each,
-                     .parameters = width * sizeof(Word), .type = Scalar::i64}),
-      schedule::CollectiveForm{});
+  const Schedule schedule = expand(weave(orders, {.activation = each,
+                                                  .saved = each,
+                                                  .delta = each,
+                                                  .parameters = width * sizeof(Word),
+                                                  .type = Scalar::i64}),
+                                   schedule::CollectiveForm{});
   const auto expected = serial(orders.shares, items);
   std::size_t wrong = 0;
   std::mutex guard;

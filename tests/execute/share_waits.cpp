@@ -29,8 +29,8 @@ namespace {
 
 constexpr int microbatches = 4;
 constexpr std::array<double, 4> speeds{1, 1, 0.4, 0.4};
-/// The forward pass of one sample at speed 1. The shortest wait is that of 4 samples at 0.4, or 7 at
-/// 1: 7 ms or more.
+/// The forward pass of one sample at speed 1. The shortest wait is that of 4 samples at 0.4, or 7
+/// at 1: 7 ms or more.
 constexpr Seconds sample = 1e-3;
 constexpr int samples = 28;
 
@@ -59,10 +59,10 @@ Case make_case(const std::vector<int>& shares) {
   made.orders = schedule::in_shares(schedule::one_f_one_b_orders(1, microbatches),
                                     {.samples = samples, .stages = {shares}});
   constexpr Bytes each = 8 * samples;
-  made.schedule = expand(
-      weave(made.orders,
-            {.activation = each, .saved = each, .parameters = 64, .type = Scalar::i64}),
-      schedule::CollectiveForm{});
+  made.schedule =
+      expand(weave(made.orders,
+                   {.activation = each, .saved = each, .parameters = 64, .type = Scalar::i64}),
+             schedule::CollectiveForm{});
   made.predicted = simulate(made.schedule, ShareCosts(WaitCosts{}, made.orders)).makespan();
   return made;
 }

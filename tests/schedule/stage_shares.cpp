@@ -86,8 +86,8 @@ Ledger ledger_of(const Schedule& schedule) {
   return ledger;
 }
 
-/// What the ledger must be for a chain: a message for each two ranks of neighbouring stages that own
-/// a sample in common. A rank that owns all samples that it needs copies nothing.
+/// What the ledger must be for a chain: a message for each two ranks of neighbouring stages that
+/// own a sample in common. A rank that owns all samples that it needs copies nothing.
 Ledger closed_form(const Orders& orders, std::size_t items, Bytes per_sample, bool trains) {
   const auto owner = owners(orders);
   Ledger ledger;
@@ -136,13 +136,14 @@ TEST_CASE("one share of all samples is the Schedule without shares, for the whol
 }
 
 TEST_CASE("two stages of three ranks and one exchange each overlap in one message") {
-  const Orders orders = in_shares(schedule::one_f_one_b_orders(2, 4),
-                                  {.samples = 8, .stages = {{3, 3, 2}, {8}}});
+  const Orders orders =
+      in_shares(schedule::one_f_one_b_orders(2, 4), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
   REQUIRE(orders.ranks.size() == 4);
   const Schedule woven = weave(orders, {.activation = 64, .type = Scalar::f64});
   test::schedule_battery(woven);
   const auto to = [](int rank, bool gradient) {
-    return gradient ? std::tuple{Rank{3}, Rank{rank}, true} : std::tuple{Rank{rank}, Rank{3}, false};
+    return gradient ? std::tuple{Rank{3}, Rank{rank}, true}
+                    : std::tuple{Rank{rank}, Rank{3}, false};
   };
   Ledger expected;
   for (const bool gradient : {false, true})
@@ -152,7 +153,8 @@ TEST_CASE("two stages of three ranks and one exchange each overlap in one messag
   std::vector<std::string> forwards;
   for (std::size_t i = 0; i < woven.size(); ++i)
     if (woven[ActionId{i}].kind == Kind::forward && woven[ActionId{i}].stage == Stage{1})
-      forwards.push_back(text(woven.uses(ActionId{i})[0].first, '+', woven.uses(ActionId{i})[0].count));
+      forwards.push_back(
+          text(woven.uses(ActionId{i})[0].first, '+', woven.uses(ActionId{i})[0].count));
   CHECK(forwards == std::vector<std::string>{"0+3", "3+3", "6+3", "9+3"});
   // Gradients of stage 0 are summed over its three ranks, which all update.
   std::size_t groups = 0, updates = 0;
@@ -174,9 +176,11 @@ TEST_CASE("the ledger of random shares counts every sample once there and once b
     const Orders orders = random.orders();
     INFO(orders.name << ", seed " << seed << ": " << random.text());
     const auto samples = static_cast<Bytes>(orders.shares.samples);
-    const Schedule woven =
-        weave(orders, {.activation = 16 * samples, .saved = 8 * samples, .delta = 8 * samples,
-                       .parameters = 8, .type = Scalar::i64});
+    const Schedule woven = weave(orders, {.activation = 16 * samples,
+                                          .saved = 8 * samples,
+                                          .delta = 8 * samples,
+                                          .parameters = 8,
+                                          .type = Scalar::i64});
     const Ledger ledger = ledger_of(woven);
     REQUIRE(ledger == closed_form(orders, random.microbatches(), 16, true));
     REQUIRE(!first_fault(orders));
@@ -225,13 +229,12 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
 }
 
 TEST_CASE("microbatches of unequal sizes move and keep only their own samples") {
-  const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(2, 3),
-                {.samples = 3, .stages = {{3}, {3}}, .microbatches = {3, 3, 2}});
+  const Orders orders = in_shares(schedule::one_f_one_b_orders(2, 3),
+                                  {.samples = 3, .stages = {{3}, {3}}, .microbatches = {3, 3, 2}});
   const Schedule woven = weave(orders, {.activation = 24, .saved = 24, .type = Scalar::i64});
   test::schedule_battery(woven);
-  CHECK(ledger_of(woven) == Ledger{{{Rank{0}, Rank{1}, false}, {3, 8 * 8}},
-                                   {{Rank{1}, Rank{0}, true}, {3, 8 * 8}}});
+  CHECK(ledger_of(woven) ==
+        Ledger{{{Rank{0}, Rank{1}, false}, {3, 8 * 8}}, {{Rank{1}, Rank{0}, true}, {3, 8 * 8}}});
   // A slot has room for the largest microbatch, so the memory is that of equal ones.
   const Schedule folded = fold_to_min_slots(woven, 0);
   const Schedule equal =
@@ -253,8 +256,9 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{3, 3, 2}, {4, 3}}}),
              ContainsSubstring("the shares of a stage do not sum to a microbatch") &&
                  ContainsSubstring("stage 1: 4 + 3 = 7, but a microbatch has 8 samples"));
-  CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{5, 0, 3}, {8}}}),
-             ContainsSubstring("a share has no samples (share 1 of stage 0 is 0); leave this rank"));
+  CHECK_THAT(
+      refusal(orders, {.samples = 8, .stages = {{5, 0, 3}, {8}}}),
+      ContainsSubstring("a share has no samples (share 1 of stage 0 is 0); leave this rank"));
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{8}, {9, -1}}}),
              ContainsSubstring("share 1 of stage 1 is -1"));
   CHECK_THAT(refusal(orders, {.samples = 0, .stages = {{8}, {8}}}),
@@ -273,15 +277,15 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
              ContainsSubstring("microbatch 2 has 4, samples = 3"));
   CHECK_THAT(refusal(orders, {.samples = 4, .stages = {{4}, {4}}, .microbatches = {3, 3, 2, 2}}),
              ContainsSubstring("the largest microbatch has 3"));
-  CHECK_THAT(refusal(orders, {.samples = 3, .stages = {{3}, {1, 1, 1}}, .microbatches = {3, 3, 3, 2}}),
-             ContainsSubstring("a rank computes no sample of a microbatch") &&
-                 ContainsSubstring("of stage 1 is 1 of 3 samples, and microbatch 3 has 2"));
+  CHECK_THAT(
+      refusal(orders, {.samples = 3, .stages = {{3}, {1, 1, 1}}, .microbatches = {3, 3, 3, 2}}),
+      ContainsSubstring("a rank computes no sample of a microbatch") &&
+          ContainsSubstring("of stage 1 is 1 of 3 samples, and microbatch 3 has 2"));
   CHECK_THAT(refusal(schedule::interleaved_orders(2, 2, 4),
                      {.samples = 8, .stages = {{4, 4}, {8}, {8}, {8}}}),
              ContainsSubstring("the stages of a rank have different numbers of shares") &&
                  ContainsSubstring("rank 0: stage 0 has 2, stage 2 has 1"));
-  CHECK_THAT(refusal(schedule::chimera_orders(2, 2),
-                     {.samples = 8, .stages = {{4, 4}, {8}}}),
+  CHECK_THAT(refusal(schedule::chimera_orders(2, 2), {.samples = 8, .stages = {{4, 4}, {8}}}),
              ContainsSubstring("a stage with replicas has one share"));
   CHECK_THAT(refusal(schedule::pipedream_orders(2, 4), {.samples = 8, .stages = {{4, 4}, {8}}}),
              ContainsSubstring("a stage on several ranks cannot update on its own (stage 0)"));
@@ -297,8 +301,8 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
 }
 
 TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank") {
-  const Orders orders = in_shares(schedule::one_f_one_b_orders(2, 4),
-                                  {.samples = 2, .stages = {{1, 1}, {1, 1}}});
+  const Orders orders =
+      in_shares(schedule::one_f_one_b_orders(2, 4), {.samples = 2, .stages = {{1, 1}, {1, 1}}});
   const auto complaint = [](const Orders& wrong) {
     return test::message_of<contract_error>([&] { (void)weave(wrong); });
   };

@@ -18,8 +18,8 @@
 namespace heddle::test {
 
 /// A schedule of 1 to 4 ranks, each of which becomes 1 to 4 ranks that divide the samples: GPipe,
-/// 1F1B, ZB-H1, or interleaved 1F1B and ZB-V with two stages on each rank. The number of ranks is at
-/// most `most`.
+/// 1F1B, ZB-H1, or interleaved 1F1B and ZB-V with two stages on each rank. The number of ranks is
+/// at most `most`.
 class RandomShares {
  public:
   explicit RandomShares(std::uint64_t seed, std::size_t most = 16) : m_random(seed, "shares") {
@@ -37,14 +37,13 @@ class RandomShares {
     m_shares.samples = static_cast<int>(m_widest + below(8));
     for (std::size_t stage = 0; stage < positions * m_per_rank; ++stage) {
       const bool back = m_kind == 4 && stage >= positions;  // of a V
-      m_shares.stages.push_back(divided(width[back ? 2 * positions - 1 - stage : stage % positions]));
+      m_shares.stages.push_back(
+          divided(width[back ? 2 * positions - 1 - stage : stage % positions]));
     }
   }
 
   /// Returns the orders, with their shares.
-  [[nodiscard]] Orders orders() const {
-    return schedule::in_shares(plain(), m_shares);
-  }
+  [[nodiscard]] Orders orders() const { return schedule::in_shares(plain(), m_shares); }
   /// Returns the orders before they are divided.
   [[nodiscard]] Orders plain() const {
     const int stages = static_cast<int>(m_shares.stages.size() / m_per_rank);

@@ -115,8 +115,8 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
       return ErrorInfo{
           "heddle::fold",
           text(action_text(schedule, id), " uses several parts of ", describe(), " at once"),
-          text("parts ", use.first, " to ", use.first + use.count - 1,
-               " are not consecutive in ", slots, " slots")};
+          text("parts ", use.first, " to ", use.first + use.count - 1, " are not consecutive in ",
+               slots, " slots")};
     });
   impl::FoldConflict conflict;
   if (wanted < old.parts && impl::find_conflict(touched, wanted, &conflict))

@@ -60,8 +60,8 @@ class ShareCosts {
     return m_whole.transfer(schedule, id);
   }
   /// Returns the time for which a move keeps a shared resource.
-  [[nodiscard]] Time occupancy(const Schedule& schedule, ActionId id, const Shared& shared) const
-      requires SharingCosts<C> {
+  [[nodiscard]] Time occupancy(const Schedule& schedule, ActionId id,
+                               const Shared& shared) const requires SharingCosts<C> {
     return m_whole.occupancy(schedule, id, shared);
   }
 
@@ -76,10 +76,10 @@ class ShareCosts {
       k = static_cast<std::size_t>(std::ranges::find(m_ranks[+action.stage], rank) -
                                    m_ranks[+action.stage].begin());
     expects(known && k < m_shares.stages[+action.stage].size(), [&] {
-      return ErrorInfo{"heddle::ShareCosts", "the orders do not have a stage on this rank",
-                       text("stage ", action.stage, " on rank ", rank, " of '", schedule.name(),
-                            "'"),
-                       "give the orders from which the schedule is woven"};
+      return ErrorInfo{
+          "heddle::ShareCosts", "the orders do not have a stage on this rank",
+          text("stage ", action.stage, " on rank ", rank, " of '", schedule.name(), "'"),
+          "give the orders from which the schedule is woven"};
     });
     const int samples = m_shares.range(action.stage, k, m_shares.samples_of(action.item)).size();
     return whole * static_cast<Time>(samples) / static_cast<Time>(m_shares.samples);

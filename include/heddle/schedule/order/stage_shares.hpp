@@ -56,8 +56,8 @@ struct StageShares {
   [[nodiscard]] SampleRange range(Stage stage, std::size_t share, int size) const;
 
   /// Checks all numbers. @throws contract_error if a share or a microbatch has no samples, if the
-  ///         shares of a stage do not sum to `samples`, if no microbatch has `samples`, or if a rank
-  ///         would compute no sample of a smaller microbatch. The error names the stage or the
+  ///         shares of a stage do not sum to `samples`, if no microbatch has `samples`, or if a
+  ///         rank would compute no sample of a smaller microbatch. The error names the stage or the
   ///         microbatch.
   void check() const;
 

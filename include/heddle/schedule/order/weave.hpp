@@ -36,7 +36,8 @@ namespace heddle::inline v0 {
 /// the granules of all microbatches, one microbatch after another. For each two connected shares
 /// that have samples in common, weave() adds one move of these samples forward, and one of their
 /// gradients back. `sizes` are still the bytes of a whole microbatch. If a rank computes two
-/// connected shares, it reads the value in place, or gets a copy of it beside values of other ranks.
+/// connected shares, it reads the value in place, or gets a copy of it beside values of other
+/// ranks.
 ///
 /// @throws infeasible if the orders cannot progress. It names a missing or early action, if there
 ///         is one, and the action that every blocked head waits for.

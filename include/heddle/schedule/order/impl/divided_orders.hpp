@@ -34,9 +34,9 @@ class DividedOrders {
 
   /// A connection of two shares. It stands for a part of an edge between their stages.
   struct Link {
-    std::uint32_t edge;             ///< the number of the edge in the graph of the orders
-    bool first_in, first_out;       ///< the first link of the edge at its end, and at its begin
-    bool alone_in, alone_out;       ///< the only one there
+    std::uint32_t edge;        ///< the number of the edge in the graph of the orders
+    bool first_in, first_out;  ///< the first link of the edge at its end, and at its begin
+    bool alone_in, alone_out;  ///< the only one there
   };
 
   /// Returns true if the orders have shares.
@@ -85,7 +85,7 @@ class DividedOrders {
   std::optional<Orders> m_divided;
   std::vector<Share> m_shares;
   std::vector<std::size_t> m_first;  ///< by stage: its first share
-  StageGraph m_graph;                ///< of the given orders
+  StageGraph m_graph;                ///< the graph of the given orders
   std::vector<Link> m_links;
   std::vector<int> m_sizes;  ///< the different sizes of microbatches
 };

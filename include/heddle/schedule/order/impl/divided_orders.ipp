@@ -66,7 +66,8 @@ HEDDLE_INLINE void DividedOrders::find_shares() {
     const std::size_t wanted = shares.stages[stage].size();
     const bool replicas = m_given.graph.replicas;
     expects(!replicas || wanted == 1, [&] {
-      return complaint("a stage with replicas has one share", text("stage ", stage, " has ", wanted),
+      return complaint("a stage with replicas has one share",
+                       text("stage ", stage, " has ", wanted),
                        "divide either the microbatches or their samples between the ranks");
     });
     expects(homes[stage].size() == wanted || (replicas && !homes[stage].empty()), [&] {
@@ -87,8 +88,8 @@ HEDDLE_INLINE void DividedOrders::find_shares() {
   if (shares.microbatches.empty()) return;
   const std::size_t items = items_of(m_given);
   expects(shares.microbatches.size() == items, [&] {
-    return complaint("every microbatch needs its size", text(shares.microbatches.size(),
-                                                             " sizes for ", items, " microbatches"));
+    return complaint("every microbatch needs its size",
+                     text(shares.microbatches.size(), " sizes for ", items, " microbatches"));
   });
 }
 

@@ -115,8 +115,7 @@ class FaultFinder {
     const auto twice = [&] { return fault("an action appears twice", describe(order)); };
     const auto early = [&](Kind kind) {
       return fault("an action comes before what it needs",
-                   text(describe(order), " before ",
-                        describe({kind, order.stage, order.item})));
+                   text(describe(order), " before ", describe({kind, order.stage, order.item})));
     };
     switch (order.kind) {
       case Kind::forward:
@@ -163,9 +162,9 @@ class FaultFinder {
   [[nodiscard]] Fault missing_forward(Stage stage, Item item) const {
     const Order lacks{Kind::forward, stage, item};
     const auto fault = [&](Rank rank, std::size_t at, const char* link) {
-      return Fault{rank, at, "an action is missing",
-                   text("no rank has ", describe(lacks), link,
-                        describe(m_orders.ranks[+rank][at]))};
+      return Fault{
+          rank, at, "an action is missing",
+          text("no rank has ", describe(lacks), link, describe(m_orders.ranks[+rank][at]))};
     };
     for (const bool downstream : {false, true})
       for (const auto& edge : m_graph.edges) {

@@ -67,8 +67,8 @@ class Weaver {
   static const Orders& checked(const DividedOrders& divided) {
     if (divided.divides())
       if (const auto fault = FaultFinder(divided).wrong_or_missing())
-        throw contract_error({text("heddle::weave(", divided.orders().name, ")"), fault->what,
-                              fault->why});
+        throw contract_error(
+            {text("heddle::weave(", divided.orders().name, ")"), fault->what, fault->why});
     return divided.orders();
   }
 
@@ -112,8 +112,7 @@ class Weaver {
           continue;
         }
         if (end.crosses || !link.alone_in)
-          end.received =
-              make(exchanges ? role::exchanged : role::input, activation, {node.in[i]});
+          end.received = make(exchanges ? role::exchanged : role::input, activation, {node.in[i]});
         if (m_trains && !exchanges) end.sent = make(role::input_grad, activation, {node.in[i]});
       }
       for (std::size_t o = 0; o < place.out.size(); ++o) {
@@ -315,11 +314,9 @@ class Weaver {
         m_builder.add({Kind::group, m_builder.local(all[places[0]].rank, Lane{1}), stage}, m_uses);
       }
       for (const std::uint32_t p : places)
-        m_builder.add({.kind = Kind::update,
-                       .queue = all[p].queue,
-                       .stage = stage,
-                       .flags = flag::unnamed},
-                      {schedule::update(all[p].gradients), schedule::update(all[p].weights)});
+        m_builder.add(
+            {.kind = Kind::update, .queue = all[p].queue, .stage = stage, .flags = flag::unnamed},
+            {schedule::update(all[p].gradients), schedule::update(all[p].weights)});
     }
   }
 
