@@ -20,6 +20,7 @@
 #include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/redistribution.hpp>
+#include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/timeline.hpp>

@@ -212,7 +212,7 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
       std::set<std::uint32_t> found;
       for (const Buffer& buffer : folded.buffers())
         if (folded[buffer.label] == role && buffer.stage == Stage{stage})
-          found.insert(buffer.parts / std::max(buffer.parts_per_item, 1u));
+          found.insert(buffer.parts / parts_per_item(buffer));
       REQUIRE(found.size() <= 1);
       return found.empty() ? 0 : *found.begin();
     };

@@ -77,9 +77,10 @@ struct Buffer {
   /// The number of elements that a combine action joins as one value, a record. Parts hold whole
   /// records. 0: every element is a value. See combine_records().
   std::uint32_t record = 0;
-  /// The number of consecutive parts that hold one microbatch, such as the shares of several ranks.
-  /// fold() keeps them together. 0: one part.
-  std::uint32_t parts_per_item = 0;
+  /// The samples in each part of a microbatch, if ranks divide the samples (see StageShares). Part
+  /// p has (*granules)[p mod size] samples. fold() keeps the parts of a microbatch together. Null:
+  /// a part is a whole microbatch, or something else.
+  std::shared_ptr<const std::vector<int>> granules = {};
 };
 
 /// Returns the bytes of one value of a buffer: an element, or a record.
@@ -118,12 +119,18 @@ struct Buffer {
   return buffer.ends == nullptr && buffer.bytes % (buffer.parts * value_bytes(buffer)) == 0;
 }
 
+/// Returns the number of consecutive parts that fold() keeps together: the granules of a
+/// microbatch, or one part.
+[[nodiscard]] inline std::uint32_t parts_per_item(const Buffer& buffer) noexcept {
+  return buffer.granules == nullptr ? 1 : static_cast<std::uint32_t>(buffer.granules->size());
+}
+
 /// Returns true if the parts of every microbatch have the same sizes, so that the parts of one can
 /// replace those of another.
 [[nodiscard]] inline bool is_cut_alike(const Buffer& buffer) noexcept {
   if (is_cut_evenly(buffer)) return true;
-  const std::uint32_t each = buffer.parts_per_item;
-  if (each == 0 || buffer.parts % each != 0) return false;
+  const std::uint32_t each = parts_per_item(buffer);
+  if (each == 1 || buffer.parts % each != 0) return false;
   for (std::uint32_t part = each; part < buffer.parts; ++part)
     if (part_bytes(buffer, part, 1) != part_bytes(buffer, part - each, 1)) return false;
   return true;

@@ -64,11 +64,6 @@ inline std::vector<std::vector<std::pair<ActionId, Use>>> uses_by_buffer(const S
   return touched;
 }
 
-// Returns the number of parts in a slot of a buffer.
-inline std::uint32_t parts_of_slot(const Buffer& buffer) {
-  return std::max(buffer.parts_per_item, 1u);
-}
-
 // Returns the Schedule in which buffer b has slots[b] parts. The size of a part is unchanged.
 inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::uint32_t>& slots) {
   std::size_t next = 0;
@@ -99,7 +94,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
 
 HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots) {
   const Buffer& old = schedule[buffer];
-  const std::uint32_t each = impl::parts_of_slot(old);
+  const std::uint32_t each = parts_per_item(old);
   const auto describe = [&] {
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
@@ -136,7 +131,7 @@ HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t
   for (std::size_t b = 0; b < touched.size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
     const auto& uses = touched[b];
-    const std::uint32_t each = impl::parts_of_slot(buffer);
+    const std::uint32_t each = parts_per_item(buffer);
     const bool within = std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
       return entry.second.first % each + entry.second.count <= each;
     });

@@ -30,7 +30,9 @@ HEDDLE_INLINE std::uint64_t hash(const Schedule& schedule) {
       for (const Bytes end : *buffer.ends) mix(end);
     if (buffer.block != 0) mix(buffer.block);
     if (buffer.record != 0) mix(fnv1a("record"), buffer.record);
-    if (buffer.parts_per_item != 0) mix(fnv1a("parts_per_item"), buffer.parts_per_item);
+    // A Schedule with one granule a microbatch runs like the one without granules.
+    if (parts_per_item(buffer) > 1)
+      for (const int samples : *buffer.granules) mix(fnv1a("granule"), samples);
   }
   for (const Queue& queue : schedule.queues()) mix(+queue.from, +queue.to, +queue.lane);
   for (const Action& action : schedule.actions())

@@ -6,38 +6,31 @@
 /// ShareCosts: prices the passes of a stage by the samples that its rank computes, for Schedules
 /// whose orders have StageShares.
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
 #include <utility>
-#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/order/orders.hpp>
-#include <heddle/schedule/order/stage_shares.hpp>
+#include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 
 namespace heddle::inline v0 {
 
-/// Costs in proportion to samples. F, I, W and B cost the share of the `whole` microbatch that the
-/// rank computes. All other actions cost the same as with `whole`; moves are priced by their bytes.
+/// Costs in proportion to samples. F, I, W and B cost the share of a microbatch that they compute,
+/// see samples_of(). All other actions cost the same as with `whole`; a move has the bytes of its
+/// samples. Passes of a schedule without shares cost a whole microbatch.
 template <Costs C>
 class ShareCosts {
  public:
   using Time = typename C::Time;  ///< the type of costs
 
-  /// Constructs the costs of schedules that are woven from `orders`. `whole` prices the passes of
-  /// `orders.shares.samples` samples. Without shares, all costs are those of `whole`.
-  ShareCosts(C whole, const Orders& orders) : m_whole(std::move(whole)), m_shares(orders.shares) {
-    m_ranks.resize(m_shares.stages.size());
-    for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
-      for (const Order& order : orders.ranks[rank]) {
-        if (+order.stage >= m_ranks.size()) continue;
-        std::vector<Rank>& ranks = m_ranks[+order.stage];
-        if (ranks.empty() || ranks.back() != Rank{rank}) ranks.push_back(Rank{rank});
-      }
+  /// Constructs the costs. `whole` prices the passes of a microbatch of `samples` samples.
+  /// @throws contract_error if `samples` is below 1.
+  ShareCosts(C whole, int samples) : m_whole(std::move(whole)), m_samples(samples) {
+    expects(samples >= 1, [&] {
+      return ErrorInfo{"heddle::ShareCosts", "a microbatch has at least one sample",
+                       text("samples = ", samples)};
+    });
   }
 
   /// Checks all costs. @throws contract_error as `whole` does.
@@ -47,13 +40,17 @@ class ShareCosts {
     return m_whole.machine();
   }
   /// Returns the cost of an action that is not a move.
-  /// @throws contract_error if the orders do not have its stage on its rank.
   [[nodiscard]] Time time(const Schedule& schedule, ActionId id) const {
     return share(schedule, id, m_whole.time(schedule, id));
   }
-  /// Returns the cost of a fused pair. Both actions must have the same part of a microbatch.
+  /// Returns the cost of a fused pair. Each half of the pair counts in proportion to its own cost.
   [[nodiscard]] Time fused(const Schedule& schedule, ActionId id) const requires FusedCosts<C> {
-    return share(schedule, id, m_whole.fused(schedule, id));
+    const ActionId next{+id + 1};
+    const Time both = m_whole.fused(schedule, id);
+    const Time whole[] = {m_whole.time(schedule, id), m_whole.time(schedule, next)};
+    const Time shares[] = {share(schedule, id, whole[0]), share(schedule, next, whole[1])};
+    if (shares[0] == whole[0] && shares[1] == whole[1]) return both;
+    return both * (shares[0] + shares[1]) / (whole[0] + whole[1]);
   }
   /// Returns the cost of a move.
   [[nodiscard]] Transfer<Time> transfer(const Schedule& schedule, ActionId id) const {
@@ -67,27 +64,13 @@ class ShareCosts {
 
  private:
   [[nodiscard]] Time share(const Schedule& schedule, ActionId id, Time whole) const {
-    const Action& action = schedule[id];
-    if (action.kind > Kind::backward || m_shares.empty()) return whole;
-    const Rank rank = schedule[action.queue].from;
-    const bool known = +action.stage < m_ranks.size();
-    std::size_t k = 0;  // a stage with replicas has one share
-    if (known && m_shares.stages[+action.stage].size() > 1)
-      k = static_cast<std::size_t>(std::ranges::find(m_ranks[+action.stage], rank) -
-                                   m_ranks[+action.stage].begin());
-    expects(known && k < m_shares.stages[+action.stage].size(), [&] {
-      return ErrorInfo{
-          "heddle::ShareCosts", "the orders do not have a stage on this rank",
-          text("stage ", action.stage, " on rank ", rank, " of '", schedule.name(), "'"),
-          "give the orders from which the schedule is woven"};
-    });
-    const int samples = m_shares.range(action.stage, k, m_shares.samples_of(action.item)).size();
-    return whole * static_cast<Time>(samples) / static_cast<Time>(m_shares.samples);
+    const int samples = samples_of(schedule, id);
+    if (samples == 0 || samples == m_samples) return whole;
+    return whole * static_cast<Time>(samples) / static_cast<Time>(m_samples);
   }
 
   C m_whole;
-  StageShares m_shares;
-  std::vector<std::vector<Rank>> m_ranks;  ///< by stage: the ranks that hold it, ascending
+  int m_samples;
 };
 
 }  // namespace heddle::inline v0

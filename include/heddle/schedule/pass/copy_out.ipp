@@ -60,7 +60,7 @@ class CopierOut {
     Buffer outbox = m_schedule[of];
     outbox.label = m_builder.label("outbox");
     outbox.transient = true;
-    outbox.parts_per_item = 0;
+    outbox.granules.reset();
     impl::cut_in_parts(outbox, std::move(sizes), impl::is_bound(outbox));
     m_outbox[+of] = m_builder.add_buffer(outbox);
   }

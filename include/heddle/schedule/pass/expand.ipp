@@ -50,7 +50,7 @@ HEDDLE_INLINE Builder finer_builder(const Schedule& schedule,
   std::size_t next = 0;
   return Builder::like(schedule, [&](Buffer buffer) {
     if (cuts[next] > 1) buffer.ends.reset();  // of its only part
-    buffer.parts_per_item *= cuts[next];
+    if (cuts[next] > 1) buffer.granules.reset();
     buffer.parts *= cuts[next++];
     return buffer;
   });

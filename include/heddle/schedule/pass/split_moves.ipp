@@ -27,7 +27,7 @@ namespace impl {
   if (units == 1) return buffer;
   const Buffer whole = buffer;
   buffer.parts *= units;
-  buffer.parts_per_item *= units;
+  buffer.granules.reset();  // a unit need not have whole samples
   if (is_cut_evenly(buffer) || (buffer.parts == units && buffer.ends == nullptr)) return buffer;
   std::vector<Bytes> sizes;
   sizes.reserve(buffer.parts);

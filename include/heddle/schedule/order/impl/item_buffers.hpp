@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,9 @@ class ItemBuffers {
     sizes.resize(m_items * granules);
     for (std::size_t i = granules; i < sizes.size(); ++i) sizes[i] = sizes[i - granules];
     cut_in_parts(buffer, std::move(sizes), each != 0);
-    if (granules > 1) buffer.parts_per_item = static_cast<std::uint32_t>(granules);
+    std::vector<int> samples;
+    for (std::size_t i = 1; i < cuts.size(); ++i) samples.push_back(cuts[i] - cuts[i - 1]);
+    buffer.granules = std::make_shared<const std::vector<int>>(std::move(samples));
     const BufferId id = m_builder.add_buffer(buffer);
     m_cuts.resize(+id + 1);
     m_cuts[+id] = std::move(cuts);

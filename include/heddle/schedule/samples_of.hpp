@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// samples_of(): counts the samples that an action computes if ranks divide a microbatch. Costs and
+/// models use it.
+
+#include <cstdint>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+/// Returns the samples in the parts of `use`, or 0 if its buffer has no granules.
+[[nodiscard]] int samples_of(const Schedule& schedule, const Use& use);
+
+/// Returns the samples that F, I, W or B `id` computes of its microbatch: those of its first use of
+/// a buffer with granules. Returns 0 for other actions, and if it uses no such buffer because the
+/// orders had no StageShares.
+[[nodiscard]] int samples_of(const Schedule& schedule, ActionId id);
+
+}  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/samples_of.ipp>
+#endif
