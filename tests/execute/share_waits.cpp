@@ -53,7 +53,7 @@ struct Case {
   Seconds fastest = std::numeric_limits<Seconds>::infinity();
 };
 
-Case make_case(const std::vector<int>& shares) {
+Case make_case(const std::vector<std::int64_t>& shares) {
   Case made;
   const Orders orders = schedule::in_shares(schedule::one_f_one_b_orders(1, microbatches),
                                             {.samples = samples, .stages = {shares}});

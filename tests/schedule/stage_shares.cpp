@@ -39,7 +39,7 @@ constexpr StageSizes sizes{
     .activation = 24, .saved = 48, .delta = 96, .parameters = 40, .type = Scalar::i64};
 
 /// Every stage of `orders` with one share of all samples.
-StageShares whole(const Orders& orders, int samples) {
+StageShares whole(const Orders& orders, std::int64_t samples) {
   std::size_t stages = 0;
   for (const auto& list : orders.ranks)
     for (const Order& order : list) stages = std::max(stages, +order.stage + 1);
@@ -55,7 +55,7 @@ std::vector<std::vector<Rank>> owners(const Orders& orders) {
       for (const Order& order : orders.ranks[rank])
         if (+order.stage == stage) ranks.insert(Rank{rank});
     auto rank = ranks.begin();
-    for (const int samples : orders.shares.stages[stage]) {
+    for (const std::int64_t samples : orders.shares.stages[stage]) {
       owner[stage].insert(owner[stage].end(), static_cast<std::size_t>(samples), *rank);
       ++rank;
     }
@@ -248,7 +248,7 @@ TEST_CASE("microbatches of unequal sizes move and keep only their own samples") 
   CHECK(shares.range(Stage{0}, 0, 5) == SampleRange{0, 2});
   CHECK(shares.range(Stage{0}, 1, 5) == SampleRange{2, 4});
   CHECK(shares.range(Stage{0}, 2, 5) == SampleRange{4, 5});
-  CHECK(schedule::microbatch_sizes(8, 3) == std::vector{3, 3, 2});
+  CHECK(schedule::microbatch_sizes(8, 3) == std::vector<std::int64_t>{3, 3, 2});
 }
 
 TEST_CASE("wrong shares are rejected with their stage and numbers") {
@@ -259,8 +259,14 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
   CHECK_THAT(
       refusal(orders, {.samples = 8, .stages = {{5, 0, 3}, {8}}}),
       ContainsSubstring("a share has no samples (share 1 of stage 0 is 0); leave this rank"));
-  CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{8}, {9, -1}}}),
+  CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{8}, {7, -1}}}),
              ContainsSubstring("share 1 of stage 1 is -1"));
+  CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{5, 5}, {8}}}),
+             ContainsSubstring("stage 0: 5 + 5 = 10, but a microbatch has 8 samples"));
+  CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{8}, {std::int64_t{1} << 62, 1}}}),
+             ContainsSubstring("a share has more samples than a microbatch (share 0 of stage 1"));
+  CHECK_THAT(refusal(orders, {.samples = std::int64_t{1} << 31, .stages = {{8}, {8}}}),
+             ContainsSubstring("between 1 and 2^31 - 1 samples (samples = 2147483648)"));
   CHECK_THAT(refusal(orders, {.samples = 0, .stages = {{8}, {8}}}),
              ContainsSubstring("samples = 0"));
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{8}, {}}}),

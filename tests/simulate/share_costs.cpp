@@ -34,7 +34,7 @@ Machine unequal_machine() {
 }
 
 /// A step of `microbatches` of 28 samples on one stage. A sample costs 1 forward and 2 backward.
-Seconds step_of(const std::vector<int>& shares, int microbatches) {
+Seconds step_of(const std::vector<std::int64_t>& shares, int microbatches) {
   const Orders orders =
       in_shares(schedule::one_f_one_b_orders(1, microbatches), {.samples = 28, .stages = {shares}});
   const MachineCosts whole({.forward = 28, .backward = 56}, unequal_machine());
@@ -87,8 +87,8 @@ TEST_CASE("one full range costs as much as no shares, and other actions are not 
     std::size_t stages = 0;
     for (const auto& list : orders.ranks)
       for (const Order& order : list) stages = std::max(stages, +order.stage + 1);
-    const Orders shared =
-        in_shares(orders, {.samples = 4, .stages = std::vector(stages, std::vector{4})});
+    const Orders shared = in_shares(
+        orders, {.samples = 4, .stages = std::vector(stages, std::vector<std::int64_t>{4})});
     const StageCosts whole{.forward = 1,
                            .backward_input = 2,
                            .backward_weight = 3,

@@ -34,7 +34,7 @@ class RandomShares {
       ranks += each - 1;
       m_widest = std::max(m_widest, each);
     }
-    m_shares.samples = static_cast<int>(m_widest + below(8));
+    m_shares.samples = static_cast<std::int64_t>(m_widest + below(8));
     for (std::size_t stage = 0; stage < positions * m_per_rank; ++stage) {
       const bool back = m_kind == 4 && stage >= positions;  // of a V
       m_shares.stages.push_back(
@@ -64,7 +64,7 @@ class RandomShares {
     std::string line;
     for (const auto& stage : m_shares.stages) {
       line += line.empty() ? "" : " | ";
-      for (const int share : stage) line += heddle::text(share, ' ');
+      for (const std::int64_t share : stage) line += heddle::text(share, ' ');
     }
     return line;
   }
@@ -74,9 +74,9 @@ class RandomShares {
     return static_cast<std::size_t>(m_random.below(m_index++, bound));
   }
   /// All samples in `count` shares of at least one.
-  [[nodiscard]] std::vector<int> divided(std::size_t count) {
-    std::vector<int> shares(count, 1);
-    for (int left = m_shares.samples - static_cast<int>(count); left > 0; --left)
+  [[nodiscard]] std::vector<std::int64_t> divided(std::size_t count) {
+    std::vector<std::int64_t> shares(count, 1);
+    for (std::int64_t left = m_shares.samples - static_cast<std::int64_t>(count); left > 0; --left)
       ++shares[below(count)];
     return shares;
   }

@@ -80,7 +80,7 @@ struct Buffer {
   /// The samples in each part of a microbatch, if ranks divide the samples (see StageShares). Part
   /// p has (*granules)[p mod size] samples. fold() keeps the parts of a microbatch together. Null:
   /// a part is a whole microbatch, or something else.
-  std::shared_ptr<const std::vector<int>> granules = {};
+  std::shared_ptr<const std::vector<std::int64_t>> granules = {};
 };
 
 /// Returns the bytes of one value of a buffer: an element, or a record.

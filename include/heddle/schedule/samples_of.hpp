@@ -16,12 +16,12 @@
 namespace heddle::inline v0 {
 
 /// Returns the samples in the parts of `use`, or 0 if its buffer has no granules.
-[[nodiscard]] int samples_of(const Schedule& schedule, const Use& use);
+[[nodiscard]] std::int64_t samples_of(const Schedule& schedule, const Use& use);
 
 /// Returns the samples that F, I, W or B `id` computes of its microbatch: those of its first use of
 /// a buffer with granules. Returns 0 for other actions, and if it uses no such buffer because the
 /// orders had no StageShares.
-[[nodiscard]] int samples_of(const Schedule& schedule, ActionId id);
+[[nodiscard]] std::int64_t samples_of(const Schedule& schedule, ActionId id);
 
 }  // namespace heddle::inline v0
 

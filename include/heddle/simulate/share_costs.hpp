@@ -6,6 +6,7 @@
 /// ShareCosts: prices the passes of a stage by the samples that its rank computes, for Schedules
 /// whose orders have StageShares.
 
+#include <cstdint>
 #include <utility>
 
 #include <heddle/core/contract.hpp>
@@ -26,7 +27,7 @@ class ShareCosts {
 
   /// Constructs the costs. `whole` prices the passes of a microbatch of `samples` samples.
   /// @throws contract_error if `samples` is below 1.
-  ShareCosts(C whole, int samples) : m_whole(std::move(whole)), m_samples(samples) {
+  ShareCosts(C whole, std::int64_t samples) : m_whole(std::move(whole)), m_samples(samples) {
     expects(samples >= 1, [&] {
       return ErrorInfo{"heddle::ShareCosts", "a microbatch has at least one sample",
                        text("samples = ", samples)};
@@ -64,13 +65,13 @@ class ShareCosts {
 
  private:
   [[nodiscard]] Time share(const Schedule& schedule, ActionId id, Time whole) const {
-    const int samples = samples_of(schedule, id);
+    const std::int64_t samples = samples_of(schedule, id);
     if (samples == 0 || samples == m_samples) return whole;
     return whole * static_cast<Time>(samples) / static_cast<Time>(m_samples);
   }
 
   C m_whole;
-  int m_samples;
+  std::int64_t m_samples;
 };
 
 }  // namespace heddle::inline v0

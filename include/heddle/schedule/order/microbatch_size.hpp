@@ -24,7 +24,7 @@ namespace heddle::inline v0::schedule {
 /// by at most one, and the larger ones come first: 8 samples in 3 microbatches are 3, 3 and 2.
 /// @throws contract_error if one of the numbers is not positive.
 /// @throws infeasible if there are fewer samples than microbatches.
-[[nodiscard]] std::vector<int> microbatch_sizes(int samples, int microbatches);
+[[nodiscard]] std::vector<std::int64_t> microbatch_sizes(std::int64_t samples, int microbatches);
 
 }  // namespace heddle::inline v0::schedule
 

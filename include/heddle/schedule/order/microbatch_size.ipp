@@ -42,7 +42,7 @@ HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatche
   return samples / microbatches;
 }
 
-HEDDLE_INLINE std::vector<int> microbatch_sizes(int samples, int microbatches) {
+HEDDLE_INLINE std::vector<std::int64_t> microbatch_sizes(std::int64_t samples, int microbatches) {
   constexpr const char* where = "heddle::schedule::microbatch_sizes";
   const auto numbers = [&] {
     return text("samples = ", samples, ", microbatches = ", microbatches);
@@ -53,7 +53,7 @@ HEDDLE_INLINE std::vector<int> microbatch_sizes(int samples, int microbatches) {
   if (samples < microbatches)
     throw infeasible({where, "there are fewer samples than microbatches", numbers(),
                       text("use ", samples, " microbatches")});
-  std::vector<int> sizes(static_cast<std::size_t>(microbatches), samples / microbatches);
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(microbatches), samples / microbatches);
   for (int m = 0; m < samples % microbatches; ++m) ++sizes[static_cast<std::size_t>(m)];
   return sizes;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <heddle/core/index.hpp>
@@ -17,17 +18,17 @@ namespace heddle::inline v0 {
 
 /// The samples [begin, end) of a microbatch.
 struct SampleRange {
-  int begin = 0;  ///< the first sample
-  int end = 0;    ///< the first sample after the range
+  std::int64_t begin = 0;  ///< the first sample
+  std::int64_t end = 0;    ///< the first sample after the range
 
   /// Returns the number of samples.
-  [[nodiscard]] constexpr int size() const noexcept { return end - begin; }
+  [[nodiscard]] constexpr std::int64_t size() const noexcept { return end - begin; }
   friend constexpr bool operator==(SampleRange, SampleRange) = default;
 };
 
 /// Returns the samples that are in both ranges. The result has the size 0 if there are none.
 [[nodiscard]] constexpr SampleRange overlap(SampleRange a, SampleRange b) noexcept {
-  const int begin = std::max(a.begin, b.begin);
+  const std::int64_t begin = std::max(a.begin, b.begin);
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
@@ -40,22 +41,24 @@ struct SampleRange {
 /// next shares follow without gaps. A stage with replicas has one share, which is the whole
 /// microbatch of each replica.
 struct StageShares {
-  int samples = 0;                            ///< the samples of the largest microbatch
-  std::vector<std::vector<int>> stages = {};  ///< for each stage: the samples of each share
+  std::int64_t samples = 0;  ///< the samples of the largest microbatch
+  std::vector<std::vector<std::int64_t>> stages =
+      {};  ///< for each stage: the samples of each share
   /// The samples of each microbatch. Empty: every microbatch has `samples`. The shares of a smaller
   /// microbatch have the same ratios. Their boundaries are rounded to the nearest sample.
-  std::vector<int> microbatches = {};
+  std::vector<std::int64_t> microbatches = {};
 
   /// Returns true if no stage is divided and all microbatches have the same size.
   [[nodiscard]] bool empty() const noexcept { return stages.empty(); }
   /// Returns the samples of a microbatch.
-  [[nodiscard]] int samples_of(Item item) const {
+  [[nodiscard]] std::int64_t samples_of(Item item) const {
     return microbatches.empty() ? samples : microbatches[+item];
   }
   /// Returns the range of one share of `stage` in a microbatch of `size` samples.
-  [[nodiscard]] SampleRange range(Stage stage, std::size_t share, int size) const;
+  [[nodiscard]] SampleRange range(Stage stage, std::size_t share, std::int64_t size) const;
 
-  /// Checks all numbers. @throws contract_error if a share or a microbatch has no samples, if the
+  /// Checks all numbers. @throws contract_error if a microbatch has 2^31 samples or more, if a
+  /// share or a microbatch has no samples, if the
   ///         shares of a stage do not sum to `samples`, if no microbatch has `samples`, or if a
   ///         rank would compute no sample of a smaller microbatch. The error names the stage or the
   ///         microbatch.

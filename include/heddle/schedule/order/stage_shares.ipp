@@ -19,10 +19,11 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE SampleRange StageShares::range(Stage stage, std::size_t share, int size) const {
-  const std::vector<int>& shares = stages[+stage];
+HEDDLE_INLINE SampleRange StageShares::range(Stage stage, std::size_t share,
+                                             std::int64_t size) const {
+  const std::vector<std::int64_t>& shares = stages[+stage];
   const auto scaled = [&](std::int64_t boundary) {
-    return static_cast<int>((2 * boundary * size + samples) / (2 * std::int64_t{samples}));
+    return (2 * boundary * size + samples) / (2 * samples);
   };
   std::int64_t begin = 0;
   for (std::size_t k = 0; k < share; ++k) begin += shares[k];
@@ -41,11 +42,12 @@ HEDDLE_INLINE void StageShares::check() const {
     });
     return;
   }
-  expects(samples >= 1, [&] {
-    return complaint("a microbatch has at least one sample", text("samples = ", samples));
+  expects(samples >= 1 && samples < std::int64_t{1} << 31, [&] {
+    return complaint("a microbatch has between 1 and 2^31 - 1 samples",
+                     text("samples = ", samples));
   });
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    const std::vector<int>& shares = stages[stage];
+    const std::vector<std::int64_t>& shares = stages[stage];
     expects(!shares.empty(),
             [&] { return complaint("a stage has no shares", text("stage ", stage)); });
     std::string sum;
@@ -55,6 +57,11 @@ HEDDLE_INLINE void StageShares::check() const {
         return complaint("a share has no samples",
                          text("share ", k, " of stage ", stage, " is ", shares[k]),
                          "leave this rank out of the stage");
+      });
+      expects(shares[k] <= samples, [&] {
+        return complaint(
+            "a share has more samples than a microbatch",
+            text("share ", k, " of stage ", stage, " is ", shares[k], ", samples = ", samples));
       });
       sum += text(k == 0 ? "" : " + ", shares[k]);
       all += shares[k];
@@ -67,7 +74,7 @@ HEDDLE_INLINE void StageShares::check() const {
   }
   if (microbatches.empty()) return;
   for (std::size_t m = 0; m < microbatches.size(); ++m) {
-    const int size = microbatches[m];
+    const std::int64_t size = microbatches[m];
     expects(size >= 1 && size <= samples, [&] {
       return complaint("a microbatch has between 1 and `samples` samples",
                        text("microbatch ", m, " has ", size, ", samples = ", samples));

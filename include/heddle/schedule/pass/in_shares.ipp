@@ -24,7 +24,7 @@ HEDDLE_INLINE Orders in_shares(Orders orders, StageShares shares) {
   heddle::impl::refuse_shares(orders, where);
   shares.check();
   if (shares.empty()) return orders;
-  const auto is_one = [](const std::vector<int>& each) { return each.size() == 1; };
+  const auto is_one = [](const std::vector<std::int64_t>& each) { return each.size() == 1; };
   expects(!orders.graph.replicas || std::ranges::all_of(shares.stages, is_one), [&] {
     return ErrorInfo{where, "a stage with replicas has one share", text("'", orders.name, "'"),
                      "divide either the microbatches or their samples between the ranks"};

@@ -36,7 +36,7 @@ class DividedOrders {
   struct Link {
     std::uint32_t edge;        ///< the number of the edge in the graph of the orders
     bool first_in, first_out;  ///< the first link of the edge at its end, and at its begin
-    bool alone_in, alone_out;  ///< the only one there
+    bool alone_in, alone_out;  ///< the only link of the edge there
   };
 
   /// Returns true if the orders have shares.
@@ -46,13 +46,17 @@ class DividedOrders {
   /// Returns the number of stages that the shares belong to.
   [[nodiscard]] std::size_t stages() const noexcept { return m_given.shares.stages.size(); }
   /// Returns the samples of the largest microbatch.
-  [[nodiscard]] int samples_of_microbatch() const noexcept { return m_given.shares.samples; }
+  [[nodiscard]] std::int64_t samples_of_microbatch() const noexcept {
+    return m_given.shares.samples;
+  }
   /// Returns the stage of a share.
   [[nodiscard]] Stage stage_of(Stage share) const {
     return divides() ? m_shares[+share].stage : share;
   }
   /// Returns the samples of a microbatch that a share computes.
-  [[nodiscard]] SampleRange samples(Stage share, Item item) const;
+  [[nodiscard]] SampleRange samples(Stage share, Item item) const {
+    return divides() ? range(m_shares[+share], m_given.shares.samples_of(item)) : SampleRange{};
+  }
   /// Returns the link of edge `number` of the graph of shares.
   [[nodiscard]] Link link(std::uint32_t number) const {
     return divides() ? m_links[number] : Link{number, true, true, true, true};
@@ -60,9 +64,10 @@ class DividedOrders {
 
   /// Returns the samples at which the parts of a buffer begin and end: those of a share that keeps
   /// its values to itself. Empty without shares.
-  [[nodiscard]] std::vector<int> cuts(Stage share) const;
+  [[nodiscard]] std::vector<std::int64_t> cuts(Stage share) const;
   /// Returns the same for a buffer of values that the share sends or receives along these links.
-  [[nodiscard]] std::vector<int> cuts(Stage share, const std::vector<std::uint32_t>& links) const;
+  [[nodiscard]] std::vector<std::int64_t> cuts(Stage share,
+                                               const std::vector<std::uint32_t>& links) const;
 
   /// Returns the text of an entry of orders(), as the given orders have it.
   [[nodiscard]] std::string describe(const Order& order) const;
@@ -76,8 +81,8 @@ class DividedOrders {
 
   void find_shares();
   void connect_shares();
-  void add_boundaries(Stage stage, std::vector<int>& boundaries) const;
-  [[nodiscard]] SampleRange range(const Share& share, int size) const {
+  void add_boundaries(Stage stage, std::vector<std::int64_t>& boundaries) const;
+  [[nodiscard]] SampleRange range(const Share& share, std::int64_t size) const {
     return m_given.shares.range(share.stage, share.number, size);
   }
 
@@ -87,7 +92,7 @@ class DividedOrders {
   std::vector<std::size_t> m_first;  ///< by stage: its first share
   StageGraph m_graph;                ///< the graph of the given orders
   std::vector<Link> m_links;
-  std::vector<int> m_sizes;  ///< the different sizes of microbatches
+  std::vector<std::int64_t> m_sizes;  ///< the different sizes of microbatches
 };
 
 }  // namespace heddle::inline v0::impl

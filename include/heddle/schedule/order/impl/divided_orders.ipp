@@ -20,7 +20,7 @@
 
 namespace heddle::inline v0::impl {
 
-inline void sort_and_erase_doubles(std::vector<int>& numbers) {
+inline void sort_and_erase_doubles(std::vector<std::int64_t>& numbers) {
   std::ranges::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
@@ -95,8 +95,9 @@ HEDDLE_INLINE void DividedOrders::find_shares() {
 
 HEDDLE_INLINE void DividedOrders::connect_shares() {
   const auto meet = [&](const Share& a, const Share& b) {
-    return std::ranges::any_of(
-        m_sizes, [&](int size) { return overlap(range(a, size), range(b, size)).size() > 0; });
+    return std::ranges::any_of(m_sizes, [&](std::int64_t size) {
+      return overlap(range(a, size), range(b, size)).size() > 0;
+    });
   };
   StageGraph graph{static_cast<int>(m_shares.size())};
   graph.replicas = m_given.graph.replicas;
@@ -144,23 +145,19 @@ HEDDLE_INLINE void DividedOrders::connect_shares() {
     }
 }
 
-HEDDLE_INLINE SampleRange DividedOrders::samples(Stage share, Item item) const {
-  if (!divides()) return {};
-  return range(m_shares[+share], m_given.shares.samples_of(item));
-}
-
-HEDDLE_INLINE void DividedOrders::add_boundaries(Stage stage, std::vector<int>& boundaries) const {
-  for (const int size : m_sizes) {
+HEDDLE_INLINE void DividedOrders::add_boundaries(Stage stage,
+                                                 std::vector<std::int64_t>& boundaries) const {
+  for (const std::int64_t size : m_sizes) {
     boundaries.push_back(0);
     for (std::size_t k = 0; k < m_given.shares.stages[+stage].size(); ++k)
       boundaries.push_back(m_given.shares.range(stage, k, size).end);
   }
 }
 
-HEDDLE_INLINE std::vector<int> DividedOrders::cuts(Stage share) const {
-  std::vector<int> cuts;
+HEDDLE_INLINE std::vector<std::int64_t> DividedOrders::cuts(Stage share) const {
+  std::vector<std::int64_t> cuts;
   if (!divides()) return cuts;
-  for (const int size : m_sizes) {
+  for (const std::int64_t size : m_sizes) {
     const SampleRange own = range(m_shares[+share], size);
     cuts.push_back(own.begin);
     cuts.push_back(own.end);
@@ -169,17 +166,17 @@ HEDDLE_INLINE std::vector<int> DividedOrders::cuts(Stage share) const {
   return cuts;
 }
 
-HEDDLE_INLINE std::vector<int> DividedOrders::cuts(Stage share,
-                                                   const std::vector<std::uint32_t>& links) const {
-  std::vector<int> result = cuts(share);
+HEDDLE_INLINE std::vector<std::int64_t> DividedOrders::cuts(
+    Stage share, const std::vector<std::uint32_t>& links) const {
+  std::vector<std::int64_t> result = cuts(share);
   if (!divides()) return result;
-  const int begin = result.front();
-  const int end = result.back();
+  const std::int64_t begin = result.front();
+  const std::int64_t end = result.back();
   for (const std::uint32_t each : links) {
     add_boundaries(m_graph.edges[m_links[each].edge].from, result);
     add_boundaries(m_graph.edges[m_links[each].edge].to, result);
   }
-  std::erase_if(result, [&](int cut) { return cut < begin || cut > end; });
+  std::erase_if(result, [&](std::int64_t cut) { return cut < begin || cut > end; });
   sort_and_erase_doubles(result);
   return result;
 }

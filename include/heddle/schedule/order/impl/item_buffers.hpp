@@ -48,7 +48,8 @@ class ItemBuffers {
 
   /// Adds a buffer for a value of every microbatch. A whole microbatch has `each` bytes of it.
   /// `cuts` are the samples at which granules begin and end.
-  BufferId add(const char* name, const StagePlace& place, Bytes each, std::vector<int> cuts) {
+  BufferId add(const char* name, const StagePlace& place, Bytes each,
+               std::vector<std::int64_t> cuts) {
     Buffer buffer = on(name, place);
     buffer.parts = m_items;
     buffer.bytes = each * m_items;
@@ -60,9 +61,9 @@ class ItemBuffers {
     sizes.resize(m_items * granules);
     for (std::size_t i = granules; i < sizes.size(); ++i) sizes[i] = sizes[i - granules];
     cut_in_parts(buffer, std::move(sizes), each != 0);
-    std::vector<int> samples;
+    std::vector<std::int64_t> samples;
     for (std::size_t i = 1; i < cuts.size(); ++i) samples.push_back(cuts[i] - cuts[i - 1]);
-    buffer.granules = std::make_shared<const std::vector<int>>(std::move(samples));
+    buffer.granules = std::make_shared<const std::vector<std::int64_t>>(std::move(samples));
     const BufferId id = m_builder.add_buffer(buffer);
     m_cuts.resize(+id + 1);
     m_cuts[+id] = std::move(cuts);
@@ -72,8 +73,8 @@ class ItemBuffers {
   /// Returns the Use of some samples of a microbatch, which begin and end at cuts.
   [[nodiscard]] Use part(Access access, BufferId id, Item item, SampleRange samples) const {
     if (!m_divided.divides()) return schedule::use(access, id, item.value);
-    const std::vector<int>& cuts = m_cuts[+id];
-    const auto number_of = [&](int cut) {
+    const std::vector<std::int64_t>& cuts = m_cuts[+id];
+    const auto number_of = [&](std::int64_t cut) {
       return static_cast<std::uint32_t>(std::ranges::lower_bound(cuts, cut) - cuts.begin());
     };
     const std::uint32_t first = number_of(samples.begin);
@@ -95,7 +96,7 @@ class ItemBuffers {
   }
 
   [[nodiscard]] Bytes bytes_of(const char* name, const StagePlace& place, Bytes each,
-                               int samples) const {
+                               std::int64_t samples) const {
     const auto all = static_cast<Bytes>(m_divided.samples_of_microbatch());
     const Bytes bytes = each * static_cast<Bytes>(samples);
     expects(bytes % (all * size_of(m_type)) == 0, [&] {
@@ -113,7 +114,7 @@ class ItemBuffers {
   const DividedOrders& m_divided;
   Scalar m_type;
   std::uint32_t m_items;
-  std::vector<std::vector<int>> m_cuts;  ///< by buffer
+  std::vector<std::vector<std::int64_t>> m_cuts;  ///< by buffer
 };
 
 }  // namespace heddle::inline v0::impl
