@@ -203,6 +203,48 @@ TEST_CASE("the ledger of random shares counts every sample once there and once b
   CHECK(coverage.rarer_than(5) == "");
 }
 
+TEST_CASE("passes over Schedules keep what shares mean") {
+  for (std::uint64_t seed = 0; seed < test::cases(12, 500); ++seed) {
+    const test::RandomShares random(seed, 4);
+    INFO(random.plain().name << ", seed " << seed << ": " << random.text());
+    const Orders orders = random.orders();
+    const auto samples = static_cast<Bytes>(orders.shares.samples);
+    const Schedule woven = weave(orders, {.activation = 16 * samples,
+                                          .saved = 8 * samples,
+                                          .delta = 8 * samples,
+                                          .parameters = 192,
+                                          .type = Scalar::f64});
+    const auto meaning = test::meaning(woven);
+    CHECK(test::meaning(fold_to_min_slots(woven)) == meaning);
+    CHECK(test::meaning(eager_sums(woven)) == meaning);
+    CHECK(test::meaning(lazy_sums(woven)) == meaning);
+    test::schedule_battery(recompute(woven));
+    // Messages between ranks, narrowed to f32, have half of the bytes.
+    const Schedule narrow =
+        cast_at_cut(woven, {Scalar::f32}, [](Rank from, Rank to) { return from != to; });
+    CHECK(test::meaning(narrow) == meaning);
+    CHECK(test::meaning(fold_to_min_slots(narrow)) == meaning);
+    const Ledger before = ledger_of(woven);
+    for (const auto& [ends, traffic] : ledger_of(narrow)) {
+      const bool crosses = std::get<0>(ends) != std::get<1>(ends);
+      CHECK(traffic.messages == before.at(ends).messages);
+      CHECK(traffic.bytes * (crosses ? 2 : 1) == before.at(ends).bytes);
+    }
+    // Every line of a mesh has shares; gradients are summed over all ranks of a stage.
+    const Schedule lines = data_parallel(woven, {{"data", 2}, {"pipe", woven.ranks()}});
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (lines[ActionId{i}].kind == Kind::group)
+        CHECK(lines.uses(ActionId{i}).size() ==
+              2 * orders.shares.stages[+lines[ActionId{i}].stage].size());
+    const Ledger doubled = ledger_of(lines);
+    std::size_t messages = 0, all = 0;
+    for (const auto& [ends, traffic] : before) messages += traffic.messages;
+    for (const auto& [ends, traffic] : doubled) all += traffic.messages;
+    CHECK(all == 2 * messages);
+    test::schedule_battery(expand(lines, schedule::CollectiveForm{}));
+  }
+}
+
 TEST_CASE("a folded schedule of shares keeps as many microbatches as the one without shares") {
   constexpr StageSizes eight{.activation = 64, .saved = 128, .type = Scalar::i64};
   for (const int m : {1, 4, 8}) {
