@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of dapple.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/compositions.hpp>
+#include <heddle/plan/impl/edge_prices.hpp>
+#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/min_max_partition.hpp>
+#include <heddle/plan/planner/dapple.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+/// DAPPLE's search for one number of microbatches.
+class DappleSearch {
+ public:
+  DappleSearch(const PlanProblem& problem, int microbatches, std::size_t most_candidates,
+               PlanTracker& best)
+      : m_problem(&problem),
+        m_microbatches(microbatches),
+        m_table(problem, problem.options().batch / microbatches),
+        m_edges(problem, problem.options().batch / microbatches),
+        m_most(most_candidates),
+        m_limit(best.candidates() + most_candidates),
+        m_best(&best) {
+    find_nodes();
+    m_rest.push_back(0);
+    for (int layer = problem.layers(); layer-- > 0;)
+      m_rest.push_back(m_rest.back() +
+                       m_table.least_time(layer) * static_cast<double>(m_table.samples()));
+    std::ranges::reverse(m_rest);
+  }
+
+  void run() {
+    const std::size_t none = intern(std::vector<int>(m_nodes.size(), 0));
+    seed();
+    extend(0, none, 0);
+    if (m_best->found()) return;
+    m_any = true;  // nothing fits: which plan lacks least?
+    m_limit = m_best->candidates() + m_most / 20;
+    extend(0, none, 0);
+  }
+
+ private:
+  struct Step {
+    std::size_t replicas;  // the ranks of the next stage, in m_replicas
+    std::size_t used;      // the used ranks then, in m_used
+  };
+  struct Chosen {
+    LayerRange layers;
+    std::size_t replicas;
+    StageTime time;
+  };
+
+  /// Finds the nodes: their ranks, in order.
+  void find_nodes() {
+    const Machine& machine = m_problem->machine();
+    std::size_t level = 0;
+    while (level + 1 < machine.levels().size() && machine.levels()[level].ranks == 1) ++level;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(machine.ranks()); ++r) {
+      const std::size_t node = machine.group(level, Rank{r});
+      if (node >= m_nodes.size()) m_nodes.resize(node + 1);
+      m_nodes[node].push_back(Rank{r});
+    }
+  }
+
+  /// Returns the number of a set of used ranks: the first ones of each node, as the policies take
+  /// them.
+  std::size_t intern(const std::vector<int>& used) {
+    const auto [at, is_new] = m_used_ids.try_emplace(used, m_used.size());
+    if (is_new) {
+      m_used.push_back(used);
+      m_steps.emplace_back(static_cast<std::size_t>(m_problem->machine().ranks()) + 1);
+      m_bounds.emplace_back(static_cast<std::size_t>(m_problem->layers()) + 1, -1.0);
+    }
+    return at->second;
+  }
+
+  [[nodiscard]] int size_of_node(std::size_t node) const {
+    return static_cast<int>(m_nodes[node].size());
+  }
+  [[nodiscard]] int free(std::size_t used) const {
+    int ranks = m_problem->machine().ranks();
+    for (const int count : m_used[used]) ranks -= count;
+    return ranks;
+  }
+
+  /// Returns the used ranks by node after a policy took `need` more. There are enough.
+  [[nodiscard]] std::vector<int> take(int policy, std::vector<int> used, int need) const {
+    const std::vector<int> before = used;
+    const auto fill = [&](std::size_t node) {
+      const int taken = std::min(need, size_of_node(node) - used[node]);
+      used[node] += taken;
+      need -= taken;
+    };
+    if (policy == 2) {
+      for (std::size_t node = 0; need > 0; node = (node + 1) % used.size())
+        if (used[node] < size_of_node(node)) {
+          ++used[node];
+          --need;
+        }
+      return used;
+    }
+    for (const bool fresh : {policy == 0, policy != 0})
+      for (std::size_t node = 0; node < used.size(); ++node)
+        if ((before[node] == 0) == fresh) fill(node);
+    return used;
+  }
+
+  /// Returns the ways to take `need` of the ranks that are free.
+  const std::vector<Step>& steps(std::size_t used, int need) {
+    std::optional<std::vector<Step>>& known = m_steps[used][static_cast<std::size_t>(need)];
+    if (known) return *known;
+    std::vector<Step> found;
+    for (const int policy : {0, 1, 2}) {
+      const std::vector<int> before = m_used[used];
+      const std::vector<int> after = take(policy, before, need);
+      std::vector<Rank> ranks;
+      for (std::size_t node = 0; node < after.size(); ++node)
+        for (int r = before[node]; r < after[node]; ++r)
+          ranks.push_back(m_nodes[node][static_cast<std::size_t>(r)]);
+      std::ranges::sort(ranks);
+      const auto [at, is_new] = m_replica_ids.try_emplace(ranks, m_replicas.size());
+      if (is_new) m_replicas.push_back(m_table.replicas(ranks));
+      const Step step{at->second, intern(after)};
+      if (std::ranges::find(found, step.replicas, &Step::replicas) == found.end())
+        found.push_back(step);
+    }
+    return m_steps[used][static_cast<std::size_t>(need)].emplace(std::move(found));
+  }
+
+  [[nodiscard]] int most_ranks(std::size_t used) const {
+    return static_cast<int>(std::min<std::int64_t>(free(used), m_table.samples()));
+  }
+
+  /// Returns the least largest F + B of a stage if the layers from `first` on are divided over free
+  /// ranks, without transfers: the dynamic programme over layers, ranks and used ranks.
+  Seconds bound(int first, std::size_t used) {
+    if (first == m_problem->layers()) return 0;
+    {
+      const Seconds known = m_bounds[used][static_cast<std::size_t>(first)];
+      if (known >= 0) return known;
+    }
+    Seconds least = std::numeric_limits<Seconds>::infinity();
+    for (int need = 1; need <= most_ranks(used); ++need)
+      for (std::size_t s = 0; s < steps(used, need).size(); ++s) {
+        const Step step = steps(used, need)[s];
+        for (int last = first + 1; last <= m_problem->layers(); ++last) {
+          const StageTime time = m_table.time({first, last}, m_replicas[step.replicas]);
+          const Seconds own = time.forward + time.backward;
+          if (own >= least) break;
+          const Seconds rest = m_rest[static_cast<std::size_t>(last)];
+          if (rest >= least * std::max(free(step.used), 1)) continue;
+          least = std::min(least, std::max(own, bound(last, step.used)));
+        }
+      }
+    m_bounds[used][static_cast<std::size_t>(first)] = least;
+    return least;
+  }
+
+  /// Prices the stages in m_stages and considers their plan.
+  void finish() {
+    m_latency.clear();
+    for (std::size_t s = 0; s < m_stages.size(); ++s) {
+      const Chosen& stage = m_stages[s];
+      const Replicas& replicas = m_replicas[stage.replicas];
+      m_latency.push_back({stage.time.forward, stage.time.backward,
+                           m_table.tail(stage.layers, replicas)});
+      if (s + 1 == m_stages.size()) break;
+      const EdgePrice edge = edge_behind(stage, m_stages[s + 1].replicas);
+      m_latency.push_back({edge.forward, edge.backward, 0});
+    }
+    m_best->count();
+    const Seconds price = pivot_latency(m_latency, m_microbatches);
+    if (!m_best->improves(price)) return;
+    Plan plan{.stages = {},
+              .microbatches = m_microbatches,
+              .schedule = m_problem->options().schedule};
+    for (const Chosen& stage : m_stages)
+      plan.stages.push_back(StageTable::stage(stage.layers, m_replicas[stage.replicas]));
+    m_best->consider(std::move(plan), price);
+  }
+
+  EdgePrice edge_behind(const Chosen& stage, std::size_t next) {
+    const auto [at, is_new] = m_edge_prices.try_emplace({stage.layers.last, stage.replicas, next});
+    if (is_new)
+      at->second = m_edges.price(stage.layers.last, m_replicas[stage.replicas], m_replicas[next]);
+    return at->second;
+  }
+
+  /// Considers plans that are good at once: those of few stages.
+  void seed() {
+    const std::size_t none = m_used_ids.at(std::vector<int>(m_nodes.size(), 0));
+    const int ranks = m_problem->machine().ranks();
+    const int layers = m_problem->layers();
+    for (int parts = 1; parts <= std::min({3, layers, ranks}); ++parts)
+      for_each_composition(ranks, parts, [&](std::span<const int> needs) {
+        std::vector<std::size_t> chain;
+        std::size_t used = none;
+        for (const int need : needs) {
+          if (need > m_table.samples()) return;
+          const Step step = steps(used, need)[0];
+          chain.push_back(step.replicas);
+          used = step.used;
+        }
+        const auto time = [&](int part, int first, int last) {
+          return m_table.time({first, last}, m_replicas[chain[static_cast<std::size_t>(part)]]);
+        };
+        const auto cut = min_max_partition(layers, parts, [&](int part, int first, int last) {
+          const StageTime own = time(part, first, last);
+          return own.forward + own.backward;
+        });
+        m_stages.clear();
+        for (int part = 0, first = 0; part < parts; ++part) {
+          const int last = cut.ends[static_cast<std::size_t>(part)];
+          m_stages.push_back(
+              {{first, last}, chain[static_cast<std::size_t>(part)], time(part, first, last)});
+          first = last;
+        }
+        finish();
+      });
+    m_stages.clear();
+    pairs(none);
+  }
+
+  /// Considers all plans of one and two stages.
+  void pairs(std::size_t none) {
+    const int layers = m_problem->layers();
+    for (int need = 1; need <= most_ranks(none); ++need)
+      for (std::size_t s = 0; s < steps(none, need).size(); ++s) {
+        const Step step = steps(none, need)[s];
+        for (int last = 1; last <= layers; ++last) {
+          push({0, last}, step.replicas);
+          if (last == layers) {
+            finish();
+          } else if (worth(m_stages.back(), step.used, last)) {
+            for (int more = 1; more <= most_ranks(step.used); ++more)
+              for (std::size_t t = 0; t < steps(step.used, more).size(); ++t) {
+                push({last, layers}, steps(step.used, more)[t].replicas);
+                if (worth(m_stages.back(), step.used, layers)) finish();
+                m_stages.pop_back();
+              }
+          }
+          m_stages.pop_back();
+        }
+      }
+  }
+
+  void push(LayerRange layers, std::size_t replicas) {
+    m_stages.push_back({layers, replicas, m_table.time(layers, m_replicas[replicas])});
+  }
+
+  /// Returns whether a plan with this stage can be the best.
+  [[nodiscard]] bool worth(const Chosen& stage, std::size_t used, int next) {
+    const Seconds largest = stage.time.forward + stage.time.backward;
+    return at_least(largest, next == m_problem->layers() ? 0 : bound(next, used)) <
+               m_best->price() &&
+           m_table.may_fit(stage.layers, m_replicas[stage.replicas]);
+  }
+
+  /// Returns a lower bound of the latency of a plan with these stages.
+  [[nodiscard]] Seconds at_least(Seconds largest, Seconds rest) const {
+    const StageTime& head = m_stages.front().time;
+    return (m_microbatches - 1) * std::max(largest, rest) + head.forward + head.backward;
+  }
+
+  /// Tries all stages behind those in m_stages. `largest` is the largest F + B of those.
+  void extend(int first, std::size_t used, Seconds largest) {
+    const int layers = m_problem->layers();
+    for (int need = most_ranks(used); need >= 1; --need)
+      for (std::size_t s = 0; s < steps(used, need).size(); ++s) {
+        const Step step = steps(used, need)[s];
+        for (int last = first + 1; last <= layers; ++last) {
+          if (m_best->candidates() >= m_limit) return;
+          push({first, last}, step.replicas);
+          const Seconds most = m_stages.back().time.forward + m_stages.back().time.backward;
+          const bool longer_too = !m_any && at_least(most, 0) >= m_best->price();
+          if (!longer_too) try_stage(step.used, std::max(largest, most));
+          m_stages.pop_back();
+          if (longer_too) break;  // a longer stage is slower
+        }
+      }
+  }
+
+  /// Tries the last of m_stages, with `used` ranks then, and all stages behind it.
+  void try_stage(std::size_t used, Seconds largest) {
+    const Chosen stage = m_stages.back();
+    const int next = stage.layers.last;
+    if (m_stages.size() > 1) {
+      const EdgePrice edge = edge_behind(m_stages[m_stages.size() - 2], stage.replicas);
+      largest = std::max(largest, edge.forward + edge.backward);
+    }
+    if (!m_any && (!m_table.may_fit(stage.layers, m_replicas[stage.replicas]) ||
+                   at_least(largest, bound(next, used)) >= m_best->price()))
+      return;
+    if (next == m_problem->layers()) {
+      finish();
+    } else if (free(used) > 0) {
+      m_best->count();
+      extend(next, used, largest);
+    }
+  }
+
+  const PlanProblem* m_problem;
+  int m_microbatches;
+  StageTable m_table;
+  EdgePrices m_edges;
+  std::size_t m_most;
+  std::size_t m_limit;  // candidates at which the search stops
+  PlanTracker* m_best;
+  bool m_any = false;  // whether plans are tried that are too slow or do not fit
+
+  std::vector<std::vector<Rank>> m_nodes;
+  std::vector<Seconds> m_rest;  // by layer: the least device time of it and all behind it
+  std::map<std::vector<int>, std::size_t> m_used_ids;
+  std::vector<std::vector<int>> m_used;  // by number: the used ranks of each node
+  std::vector<std::vector<std::optional<std::vector<Step>>>> m_steps;  // by used ranks, by need
+  std::vector<std::vector<Seconds>> m_bounds;  // by used ranks, by layer; below 0: not known
+  std::map<std::vector<Rank>, std::size_t> m_replica_ids;
+  std::vector<Replicas> m_replicas;
+  std::map<std::tuple<int, std::size_t, std::size_t>, EdgePrice> m_edge_prices;
+  std::vector<Chosen> m_stages;
+  std::vector<LatencyStage> m_latency;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE std::size_t pivot_stage(std::span<const LatencyStage> stages, int microbatches) {
+  constexpr const char* where = "heddle::plan::pivot_stage";
+  expects(!stages.empty(), [&] {
+    return ErrorInfo{where, "a pipeline needs at least one stage", "there are no stages"};
+  });
+  expects(microbatches >= 1, [&] {
+    return ErrorInfo{where, "a step needs at least one microbatch",
+                     text("microbatches = ", microbatches)};
+  });
+  std::size_t pivot = stages.size() - 1;
+  const auto both = [&](std::size_t s) { return stages[s].forward + stages[s].backward; };
+  Seconds between = 0;
+  for (std::size_t s = pivot; s-- > 0;) {
+    if ((microbatches - 1) * both(s) > (microbatches - 1) * both(pivot) + between) {
+      pivot = s;
+      between = 0;
+    } else {
+      between += both(s);
+    }
+  }
+  return pivot;
+}
+
+HEDDLE_INLINE Seconds pivot_latency(std::span<const LatencyStage> stages, int microbatches) {
+  const std::size_t pivot = pivot_stage(stages, microbatches);
+  Seconds warm_up = 0;
+  for (std::size_t s = 0; s <= pivot; ++s) warm_up += stages[s].forward;
+  Seconds ending = 0;
+  Seconds backwards = 0;
+  for (std::size_t s = pivot + 1; s-- > 0;) {
+    backwards += stages[s].backward;
+    ending = std::max(ending, stages[s].tail + backwards);
+  }
+  backwards = stages[pivot].backward;
+  for (std::size_t s = pivot + 1; s < stages.size(); ++s) {
+    backwards += stages[s].backward;
+    ending = std::max(ending, stages[s].tail - backwards);
+  }
+  return warm_up + (microbatches - 1) * (stages[pivot].forward + stages[pivot].backward) + ending;
+}
+
+HEDDLE_INLINE Seconds Dapple::formula(const Plan& plan, const PlanProblem& problem) const {
+  const std::vector<StagePrice> prices = stage_prices(plan, problem);
+  std::vector<LatencyStage> stages;
+  for (std::size_t s = 0; s < prices.size(); ++s) {
+    const StagePrice& price = prices[s];
+    stages.push_back({price.forward, price.backward, price.gradient_sum + price.update});
+    if (s + 1 < prices.size()) stages.push_back({price.send_forward, price.send_backward, 0});
+  }
+  return pivot_latency(stages, plan.microbatches);
+}
+
+HEDDLE_INLINE FoundPlan Dapple::search(const PlanProblem& problem) const {
+  impl::PlanTracker best(problem);
+  const std::vector<int>& degrees = problem.options().tensor_degrees;
+  if (std::ranges::find(degrees, 1) == degrees.end())
+    return {.planner = std::string(name),
+            .plan = std::nullopt,
+            .infeasible = "DAPPLE divides no layer, and tensor degree 1 is not among the degrees"};
+  for (const int microbatches : problem.options().microbatches)
+    impl::DappleSearch(problem, microbatches, most_candidates, best).run();
+  return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
+}
+
+}  // namespace heddle::inline v0::plan

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of pipedream.hpp.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/planner/pipedream.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+/// The levels of a machine as PipeDream sees them. Level 0 is a rank.
+struct PipeDreamLevels {
+  std::vector<std::size_t> sizes;  ///< ranks in a group
+  std::vector<double> bandwidth;   ///< between groups of the level below, bytes per second
+
+  explicit PipeDreamLevels(const Machine& machine) : sizes{1}, bandwidth{0} {
+    for (const Level& level : machine.levels())
+      if (static_cast<std::size_t>(level.ranks) > sizes.back()) {
+        sizes.push_back(static_cast<std::size_t>(level.ranks));
+        bandwidth.push_back(std::numeric_limits<double>::infinity());
+      }
+    constexpr double many = 0x1p30;  // bytes
+    const auto ranks = static_cast<std::size_t>(machine.ranks());
+    for (std::size_t a = 0; a < ranks; ++a)
+      for (std::size_t b = a + 1; b < ranks; ++b) {
+        const std::array pair{Rank{a}, Rank{b}};
+        const Seconds time =
+            ring_all_reduce_time(machine, pair, many) - ring_all_reduce_time(machine, pair, 0);
+        std::size_t level = 1;
+        while (a / sizes[level] != b / sizes[level]) ++level;
+        bandwidth[level] = std::min(bandwidth[level], many / time);
+      }
+  }
+
+  /// Returns the time by which the sum of gradients delays a microbatch: of `bytes` bytes over `m`
+  /// groups, in `copies` places at once.
+  [[nodiscard]] Seconds sum(std::size_t level, std::size_t m, std::size_t copies,
+                            double bytes) const {
+    const auto groups = static_cast<double>(m);
+    return 4 * (groups - 1) * bytes /
+           (bandwidth[level] * groups * static_cast<double>(sizes[level - 1])) /
+           (groups * static_cast<double>(copies));
+  }
+  /// Returns the time of a microbatch's activations and their gradients at a cut.
+  [[nodiscard]] Seconds transfer(std::size_t level, std::size_t replicas, double bytes) const {
+    return 2 * bytes / (bandwidth[level] * static_cast<double>(replicas));
+  }
+};
+
+/// PipeDream's formula for one plan.
+class PipeDreamPrice {
+ public:
+  PipeDreamPrice(const Plan& plan, const PlanProblem& problem)
+      : m_plan(&plan),
+        m_problem(&problem),
+        m_levels(problem.machine()),
+        m_prices(stage_prices(plan, problem)) {}
+
+  [[nodiscard]] Seconds step() const {
+    return m_plan->microbatches *
+           part(m_levels.sizes.size() - 1, 0, m_plan->stages.size());
+  }
+
+ private:
+  /// Returns the groups of a level that have ranks of a stage.
+  [[nodiscard]] std::vector<std::size_t> groups(std::size_t level, std::size_t stage) const {
+    std::vector<std::size_t> found;
+    for (const Rank rank : m_plan->stages[stage].ranks)
+      found.push_back(+rank / m_levels.sizes[level]);
+    std::ranges::sort(found);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  }
+
+  /// Returns the time of the stages from `first` up to but without `last`, which have the same
+  /// groups of a level.
+  [[nodiscard]] Seconds part(std::size_t level, std::size_t first, std::size_t last) const {
+    Seconds longest = 0;
+    if (level == 0) {
+      for (std::size_t s = first; s < last; ++s)
+        longest = std::max(longest, m_prices[s].forward + m_prices[s].backward);
+      return longest;
+    }
+    const Profile& profile = m_problem->profile();
+    for (std::size_t s = first; s < last;) {
+      const std::vector<std::size_t> inside = groups(level - 1, s);
+      std::size_t end = s + 1;
+      while (end < last && groups(level - 1, end) == inside) ++end;
+      std::map<std::size_t, std::size_t> by_group;
+      std::size_t m = 0;
+      for (const std::size_t group : inside)
+        m = std::max(m, ++by_group[group * m_levels.sizes[level - 1] / m_levels.sizes[level]]);
+      double weights = 0;
+      for (std::size_t i = s; i < end; ++i)
+        weights += static_cast<double>(
+            profile.parameters(m_plan->stages[i].layers, m_plan->stages[i].tensor));
+      const double copies = static_cast<double>(inside.size()) / static_cast<double>(m);
+      longest = std::max(longest, part(level - 1, s, end) +
+                                      m_levels.sum(level, m, 1, weights) / copies);
+      if (s != first) {
+        const double bytes =
+            static_cast<double>(profile.input_of(m_plan->stages[s].layers.first)) *
+            static_cast<double>(m_plan->microbatch_samples());
+        longest = std::max(longest, m_levels.transfer(level, inside.size(), bytes));
+      }
+      s = end;
+    }
+    return longest;
+  }
+
+  const Plan* m_plan;
+  const PlanProblem* m_problem;
+  PipeDreamLevels m_levels;
+  std::vector<StagePrice> m_prices;
+};
+
+/// PipeDream's search for one number of microbatches.
+class PipeDreamSearch {
+ public:
+  PipeDreamSearch(const PlanProblem& problem, int microbatches, std::size_t most_candidates,
+                  PlanTracker& best)
+      : m_problem(&problem),
+        m_microbatches(microbatches),
+        m_levels(problem.machine()),
+        m_table(problem, problem.options().batch / microbatches),
+        m_layers(static_cast<std::size_t>(problem.layers())),
+        m_most(most_candidates),
+        m_best(&best) {
+    for (int layer = 0; layer <= problem.layers(); ++layer) {
+      m_weights.push_back(static_cast<double>(problem.profile().parameters({0, layer})));
+      if (layer < problem.layers())
+        m_inputs.push_back(static_cast<double>(problem.profile().input_of(layer)) *
+                           static_cast<double>(m_table.samples()));
+    }
+  }
+
+  void run() {
+    const std::size_t top = m_levels.sizes.size() - 1;
+    const std::size_t whole = section(top, {0});
+    const Seconds optimum = m_sections[whole].time(0, m_layers);
+    const auto pass = [&](Seconds limit, bool any, std::size_t most) {
+      m_limit = limit;
+      m_any = any;
+      m_stop = m_best->candidates() + most;
+      place(whole, 0, m_layers, 0, 0, [this](Seconds longest) { finish(longest); });
+    };
+    pass(optimum * (1 + 1e-9), false, m_most / 4);
+    if (m_best->price() <= m_microbatches * optimum * (1 + 1e-9)) return;
+    pass(std::numeric_limits<Seconds>::infinity(), false, m_most);
+    if (!m_best->found()) pass(std::numeric_limits<Seconds>::infinity(), true, m_most / 20);
+  }
+
+ private:
+  /// Groups of a level that are divided alike.
+  struct Section {
+    std::size_t level = 0;
+    std::vector<std::size_t> firsts;  // the first rank of each group
+    std::size_t width = 1;            // the groups of the level below in each of them
+    std::size_t layers = 0;
+    std::optional<Replicas> replicas = {};       // on level 0
+    std::vector<Seconds> times = {};             // the least, by first and last layer
+    std::vector<Seconds> behind = {};            // the least, by last and first layer, and position
+    std::vector<std::size_t> inside = {};        // sections, by position and number of groups
+
+    [[nodiscard]] Seconds time(std::size_t first, std::size_t last) const {
+      return times[first * (layers + 1) + last];
+    }
+    [[nodiscard]] std::size_t at(std::size_t last, std::size_t first, std::size_t position) const {
+      return (last * (layers + 1) + first) * (width + 1) + position;
+    }
+    [[nodiscard]] std::size_t part(std::size_t position, std::size_t m) const {
+      return inside[position * width + m - 1];
+    }
+  };
+
+  /// Returns the number of a section, with its tables.
+  std::size_t section(std::size_t level, std::vector<std::size_t> firsts) {
+    // Sections of equal devices have equal tables, but their ranks differ: only tables are shared.
+    const auto [known, is_new] = m_ids.try_emplace({level, firsts}, m_sections.size());
+    if (!is_new) return known->second;
+    const std::size_t id = m_sections.size();
+    m_sections.push_back({.level = level, .firsts = firsts, .layers = m_layers});
+    if (level == 0)
+      fill_rank(m_sections[id]);
+    else
+      fill(id);
+    return id;
+  }
+
+  void fill_rank(Section& section) {
+    std::vector<Rank> ranks;
+    for (const std::size_t rank : section.firsts) ranks.push_back(Rank{rank});
+    section.times.assign((m_layers + 1) * (m_layers + 1),
+                         std::numeric_limits<Seconds>::infinity());
+    if (static_cast<std::int64_t>(ranks.size()) > m_table.samples()) return;
+    section.replicas = m_table.replicas(std::move(ranks));
+    for (std::size_t i = 0; i < m_layers; ++i)
+      for (std::size_t j = i + 1; j <= m_layers; ++j) {
+        const StageTime time = m_table.time(range(i, j), *section.replicas);
+        section.times[i * (m_layers + 1) + j] = time.forward + time.backward;
+      }
+  }
+
+  /// Returns the kinds of all ranks of groups: sections with the same have the same tables.
+  [[nodiscard]] std::vector<std::size_t> pattern(const Section& section) const {
+    std::vector<std::size_t> kinds{section.level, section.width};
+    for (const std::size_t first : section.firsts)
+      for (std::size_t r = 0; r < m_levels.sizes[section.level]; ++r)
+        kinds.push_back(first + r < ranks() ? m_table.kind(Rank{first + r}) : kinds.max_size());
+    return kinds;
+  }
+
+  void fill(std::size_t id) {
+    const std::size_t level = m_sections[id].level;
+    const std::size_t size = m_levels.sizes[level], below = m_levels.sizes[level - 1];
+    const std::vector<std::size_t> firsts = m_sections[id].firsts;
+    std::size_t width = size / below;
+    for (const std::size_t first : firsts)  // the last group may be smaller
+      width = std::min(width, (std::min(size, ranks() - first) + below - 1) / below);
+    m_sections[id].width = width;
+    std::vector<std::size_t> inside(width * width);
+    for (std::size_t position = 0; position < width; ++position)
+      for (std::size_t m = 1; position + m <= width; ++m) {
+        std::vector<std::size_t> groups;
+        for (const std::size_t first : firsts)
+          for (std::size_t q = position; q < position + m; ++q)
+            groups.push_back(first + q * below);
+        inside[position * width + m - 1] = section(level - 1, std::move(groups));
+      }
+    m_sections[id].inside = std::move(inside);
+    const auto [known, is_new] = m_patterns.try_emplace(pattern(m_sections[id]), id);
+    if (is_new) {
+      fill_tables(m_sections[id]);
+    } else {
+      m_sections[id].times = m_sections[known->second].times;
+      m_sections[id].behind = m_sections[known->second].behind;
+    }
+  }
+
+  /// The dynamic programme of a level.
+  void fill_tables(Section& section) {
+    constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
+    const std::size_t width = section.width, n = m_layers;
+    section.times.assign((n + 1) * (n + 1), never);
+    section.behind.assign((n + 1) * (n + 1) * (width + 1), never);
+    for (std::size_t last = 1; last <= n; ++last) {
+      for (std::size_t p = 0; p <= width; ++p) section.behind[section.at(last, last, p)] = 0;
+      for (std::size_t first = last; first-- > 0;) {
+        const auto least = [&](std::size_t position, bool receives) {
+          Seconds best = never;
+          for (std::size_t m = 1; position + m <= width; ++m)
+            for (std::size_t end = first + 1; end <= last; ++end) {
+              m_best->count();
+              const Seconds rest = section.behind[section.at(last, end, position + m)];
+              best = std::min(best, std::max(rest, own(section, position, m, first, end,
+                                                       receives)));
+            }
+          return best;
+        };
+        for (std::size_t p = 0; p < width; ++p)
+          section.behind[section.at(last, first, p)] = least(p, true);
+        section.times[first * (n + 1) + last] = least(0, false);
+      }
+    }
+  }
+
+  /// Returns the time of a part: its computation and sum of gradients, or its messages.
+  [[nodiscard]] Seconds own(const Section& section, std::size_t position, std::size_t m,
+                            std::size_t first, std::size_t last, bool receives) const {
+    const Seconds inside = m_sections[section.part(position, m)].time(first, last);
+    const Seconds time = inside + sum(section, m, first, last);
+    if (!receives) return time;
+    return std::max(time, m_levels.transfer(section.level, m * section.firsts.size(),
+                                            m_inputs[first]));
+  }
+  [[nodiscard]] Seconds sum(const Section& section, std::size_t m, std::size_t first,
+                            std::size_t last) const {
+    return m_levels.sum(section.level, m, section.firsts.size(),
+                        m_weights[last] - m_weights[first]);
+  }
+
+  using Then = std::function<void(Seconds)>;
+
+  /// Returns whether a part that takes at least `time` cannot be in the best plan.
+  [[nodiscard]] bool too_slow(Seconds time) const {
+    const Seconds limit = std::min(m_limit, m_best->price() / m_microbatches);
+    return m_best->candidates() >= m_stop || !(time < limit * (1 - 1e-13));
+  }
+
+  /// Tries all ways to divide layers over a section, and calls `then` with the longest time so far.
+  /// `added` is what the sums of gradients of the levels above add to each time of this part.
+  void place(std::size_t id, std::size_t first, std::size_t last, Seconds added, Seconds longest,
+             const Then& then) {
+    if (m_sections[id].level != 0) {
+      row(id, first, last, 0, added, longest, then);
+      return;
+    }
+    const Replicas& replicas = *m_sections[id].replicas;
+    if (!m_any && !m_table.may_fit(range(first, last), replicas)) return;
+    m_best->count();
+    m_stages.push_back(StageTable::stage(range(first, last), replicas));
+    then(std::max(longest, m_sections[id].time(first, last) + added));
+    m_stages.pop_back();
+  }
+
+  /// The same for the groups of a section from `position` on.
+  void row(std::size_t id, std::size_t first, std::size_t last, std::size_t position, Seconds added,
+           Seconds longest, const Then& then) {
+    const std::size_t width = m_sections[id].width;
+    for (std::size_t m = width - position; m >= 1; --m)
+      for (std::size_t end = last; end > first; --end) {
+        const Section& section = m_sections[id];
+        const Seconds time = own(section, position, m, first, end, position != 0) + added;
+        const Seconds rest = section.behind[section.at(last, end, position + m)] + added;
+        if (too_slow(std::max({longest, time, rest}))) continue;
+        const Seconds more = sum(section, m, first, end);
+        Seconds so_far = longest;
+        if (position != 0)
+          so_far = std::max(so_far, added + m_levels.transfer(section.level,
+                                                              m * section.firsts.size(),
+                                                              m_inputs[first]));
+        place(section.part(position, m), first, end, added + more, so_far, [&](Seconds now) {
+          if (too_slow(std::max(now, rest))) return;
+          if (end == last)
+            then(now);
+          else
+            row(id, end, last, position + m, added, now, then);
+        });
+      }
+  }
+
+  /// Considers the plan of m_stages.
+  void finish(Seconds longest) {
+    std::size_t workers = 0;
+    for (const PlanStage& stage : m_stages) workers += stage.ranks.size();
+    const std::size_t inputs = m_stages.front().ranks.size();
+    if (static_cast<std::size_t>(m_microbatches) < (workers + inputs - 1) / inputs) return;
+    m_best->consider({.stages = m_stages,
+                      .microbatches = m_microbatches,
+                      .schedule = m_problem->options().schedule},
+                     m_microbatches * longest);
+  }
+
+  [[nodiscard]] std::size_t ranks() const {
+    return static_cast<std::size_t>(m_problem->machine().ranks());
+  }
+  [[nodiscard]] static LayerRange range(std::size_t first, std::size_t last) {
+    return {static_cast<int>(first), static_cast<int>(last)};
+  }
+
+  const PlanProblem* m_problem;
+  int m_microbatches;
+  PipeDreamLevels m_levels;
+  StageTable m_table;
+  std::size_t m_layers;
+  std::size_t m_most;
+  PlanTracker* m_best;
+  std::vector<double> m_weights;  // by layer: the bytes of all before it
+  std::vector<double> m_inputs;   // by layer: the bytes that it reads, of a microbatch
+  std::vector<Section> m_sections;
+  std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> m_ids;
+  std::map<std::vector<std::size_t>, std::size_t> m_patterns;
+  std::vector<PlanStage> m_stages;
+  Seconds m_limit = 0;     // longer parts are not tried
+  bool m_any = false;      // whether stages are tried that do not fit
+  std::size_t m_stop = 0;  // candidates at which the search stops
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE Seconds PipeDream::formula(const Plan& plan, const PlanProblem& problem) const {
+  return impl::PipeDreamPrice(plan, problem).step();
+}
+
+HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
+  impl::PlanTracker best(problem);
+  const std::vector<int>& degrees = problem.options().tensor_degrees;
+  if (std::ranges::find(degrees, 1) == degrees.end())
+    return {.planner = std::string(name),
+            .plan = std::nullopt,
+            .infeasible =
+                "PipeDream divides no layer, and tensor degree 1 is not among the degrees"};
+  for (const int microbatches : problem.options().microbatches)
+    impl::PipeDreamSearch(problem, microbatches, most_candidates, best).run();
+  return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
+}
+
+}  // namespace heddle::inline v0::plan
