@@ -75,7 +75,7 @@ TEST_CASE("a partition is as good as the best of all, exactly, and its first cut
 
 TEST_CASE("a partition into more parts than items is rejected") {
   const auto cost = [](int, int first, int last) { return last - first; };
-  for (const auto [items, parts] : {std::pair{3, 4}, {3, 0}, {0, 1}})
+  for (const auto& [items, parts] : {std::pair{3, 4}, {3, 0}, {0, 1}})
     CHECK_THAT(test::message_of<contract_error>(
                    [&] { (void)plan::min_max_partition(items, parts, cost); }),
                ContainsSubstring("heddle::plan::min_max_partition") &&

@@ -194,11 +194,18 @@ void for_each_assignment(int ranks, int stages, Visit&& visit) {
   }
 }
 
-/// Returns the least simulated_step() of all plans that fit in memory: any consecutive layers on any
-/// ranks, with any samples for each rank. Only for small problems. Plans whose slowest stage
+/// A plan and its simulated time.
+struct SimulatedPlan {
+  Plan plan;
+  Seconds time = 0;
+};
+
+/// Returns the plan of the least simulated_step() of all that fit in memory: any consecutive layers
+/// on any ranks, with any samples for each rank. Only for small problems. Plans whose slowest stage
 /// alone takes too long are not simulated.
-[[nodiscard]] inline std::optional<Seconds> simulated_optimum(const plan::PlanProblem& problem) {
-  std::optional<Seconds> best;
+[[nodiscard]] inline std::optional<SimulatedPlan> simulated_optimum(
+    const plan::PlanProblem& problem) {
+  std::optional<SimulatedPlan> best;
   const int ranks = problem.machine().ranks();
   const auto work = [&](LayerRange layers, Rank rank, std::int64_t samples) {
     const LayerTimes times = problem.profile().times(layers, problem.machine().device(rank), 1,
@@ -219,7 +226,7 @@ void for_each_assignment(int ranks, int stages, Visit&& visit) {
             if (s == stages) {
               if (memory_shortage(plan, problem)) return;
               const Seconds time = simulated_step(plan, problem);
-              if (!best || time < *best) best = time;
+              if (!best || time < best->time) best = SimulatedPlan{plan, time};
               return;
             }
             PlanStage stage;
@@ -230,7 +237,7 @@ void for_each_assignment(int ranks, int stages, Visit&& visit) {
                 samples, static_cast<int>(stage.ranks.size()), [&](std::span<const int> shares) {
                   for (std::size_t i = 0; i < shares.size(); ++i)
                     if (best && microbatches * work(stage.layers, stage.ranks[i], shares[i]) >=
-                                    *best)
+                                    best->time)
                       return;
                   stage.samples.assign(shares.begin(), shares.end());
                   plan.stages.push_back(stage);
@@ -262,7 +269,7 @@ template <class Accept, plan::Planner... P>
     if (!accept(one)) continue;
     const Machine machine = one.machine();
     const plan::PlanProblem problem(one.profile, machine, one.options);
-    const std::optional<Seconds> optimum = simulated_optimum(problem);
+    const std::optional<SimulatedPlan> optimum = simulated_optimum(problem);
     if (!optimum) continue;
     Seconds best = std::numeric_limits<Seconds>::infinity();
     const auto price = [&](const auto& planner) {
@@ -271,9 +278,9 @@ template <class Accept, plan::Planner... P>
     };
     (price(planners), ...);
     ++gap.cases;
-    gap.within += best <= 1.05 * *optimum;
-    if (best / *optimum > gap.worst) {
-      gap.worst = best / *optimum;
+    gap.within += best <= 1.05 * optimum->time;
+    if (best / optimum->time > gap.worst) {
+      gap.worst = best / optimum->time;
       gap.worst_seed = seed;
     }
   }

@@ -56,12 +56,12 @@ class DappleSearch {
 
   void run() {
     const std::size_t none = intern(std::vector<int>(m_nodes.size(), 0));
-    seed();
-    extend(0, none, 0);
+    seed(none);
+    extend(0, none);
     if (m_best->found()) return;
     m_any = true;  // nothing fits: which plan lacks least?
     m_limit = m_best->candidates() + m_most / 20;
-    extend(0, none, 0);
+    extend(0, none);
   }
 
  private:
@@ -72,7 +72,6 @@ class DappleSearch {
   struct Chosen {
     LayerRange layers;
     std::size_t replicas;
-    StageTime time;
   };
 
   /// Finds the nodes: their ranks, in order.
@@ -181,18 +180,8 @@ class DappleSearch {
     return least;
   }
 
-  /// Prices the stages in m_stages and considers their plan.
+  /// Considers the plan of m_stages.
   void finish() {
-    m_latency.clear();
-    for (std::size_t s = 0; s < m_stages.size(); ++s) {
-      const Chosen& stage = m_stages[s];
-      const Replicas& replicas = m_replicas[stage.replicas];
-      m_latency.push_back({stage.time.forward, stage.time.backward,
-                           m_table.tail(stage.layers, replicas)});
-      if (s + 1 == m_stages.size()) break;
-      const EdgePrice edge = edge_behind(stage, m_stages[s + 1].replicas);
-      m_latency.push_back({edge.forward, edge.backward, 0});
-    }
     m_best->count();
     const Seconds price = pivot_latency(m_latency, m_microbatches);
     if (!m_best->improves(price)) return;
@@ -204,6 +193,22 @@ class DappleSearch {
     m_best->consider(std::move(plan), price);
   }
 
+  /// Adds a stage, and the transfer to it.
+  void push(LayerRange layers, std::size_t replicas) {
+    if (!m_stages.empty()) {
+      const EdgePrice edge = edge_behind(m_stages.back(), replicas);
+      m_latency.push_back({edge.forward, edge.backward, 0});
+    }
+    const StageTime time = m_table.time(layers, m_replicas[replicas]);
+    m_stages.push_back({layers, replicas});
+    m_latency.push_back(
+        {time.forward, time.backward, m_table.tail(layers, m_replicas[replicas])});
+  }
+  void pop() {
+    m_stages.pop_back();
+    m_latency.resize(m_stages.empty() ? 0 : m_latency.size() - 2);
+  }
+
   EdgePrice edge_behind(const Chosen& stage, std::size_t next) {
     const auto [at, is_new] = m_edge_prices.try_emplace({stage.layers.last, stage.replicas, next});
     if (is_new)
@@ -211,39 +216,46 @@ class DappleSearch {
     return at->second;
   }
 
-  /// Considers plans that are good at once: those of few stages.
-  void seed() {
-    const std::size_t none = m_used_ids.at(std::vector<int>(m_nodes.size(), 0));
+  /// Considers plans that are good at once: those of few stages, and of equal ones.
+  void seed(std::size_t none) {
     const int ranks = m_problem->machine().ranks();
-    const int layers = m_problem->layers();
-    for (int parts = 1; parts <= std::min({3, layers, ranks}); ++parts)
-      for_each_composition(ranks, parts, [&](std::span<const int> needs) {
-        std::vector<std::size_t> chain;
-        std::size_t used = none;
-        for (const int need : needs) {
-          if (need > m_table.samples()) return;
-          const Step step = steps(used, need)[0];
-          chain.push_back(step.replicas);
-          used = step.used;
-        }
-        const auto time = [&](int part, int first, int last) {
-          return m_table.time({first, last}, m_replicas[chain[static_cast<std::size_t>(part)]]);
-        };
-        const auto cut = min_max_partition(layers, parts, [&](int part, int first, int last) {
-          const StageTime own = time(part, first, last);
+    const int most = std::min(m_problem->layers(), ranks);
+    for (int parts = 1; parts <= std::min(3, most); ++parts)
+      for_each_composition(ranks, parts,
+                           [&](std::span<const int> needs) { cut(none, needs); });
+    for (int parts = 4; parts <= most; ++parts) {
+      std::vector<int> needs(static_cast<std::size_t>(parts), 1);
+      cut(none, needs);
+      for (int part = 0; part < parts; ++part)
+        needs[static_cast<std::size_t>(part)] = ranks / parts + (part < ranks % parts);
+      cut(none, needs);
+    }
+    pairs(none);
+  }
+
+  /// Considers the min-max partition of the layers over stages of so many ranks.
+  void cut(std::size_t used, std::span<const int> needs) {
+    std::vector<std::size_t> chain;
+    for (const int need : needs) {
+      if (need > m_table.samples()) return;
+      const Step step = steps(used, need)[0];
+      chain.push_back(step.replicas);
+      used = step.used;
+    }
+    const int parts = static_cast<int>(chain.size());
+    const auto best = min_max_partition(
+        m_problem->layers(), parts, [&](int part, int first, int last) {
+          const StageTime own = m_table.time(
+              {first, last}, m_replicas[chain[static_cast<std::size_t>(part)]]);
           return own.forward + own.backward;
         });
-        m_stages.clear();
-        for (int part = 0, first = 0; part < parts; ++part) {
-          const int last = cut.ends[static_cast<std::size_t>(part)];
-          m_stages.push_back(
-              {{first, last}, chain[static_cast<std::size_t>(part)], time(part, first, last)});
-          first = last;
-        }
-        finish();
-      });
-    m_stages.clear();
-    pairs(none);
+    int first = 0;
+    for (std::size_t part = 0; part < chain.size(); ++part) {
+      push({first, best.ends[part]}, chain[part]);
+      first = best.ends[part];
+    }
+    finish();
+    while (!m_stages.empty()) pop();
   }
 
   /// Considers all plans of one and two stages.
@@ -254,74 +266,77 @@ class DappleSearch {
         const Step step = steps(none, need)[s];
         for (int last = 1; last <= layers; ++last) {
           push({0, last}, step.replicas);
-          if (last == layers) {
-            finish();
-          } else if (worth(m_stages.back(), step.used, last)) {
-            for (int more = 1; more <= most_ranks(step.used); ++more)
+          if (worth(step.used)) {
+            if (last == layers) finish();
+            for (int more = 1; last < layers && more <= most_ranks(step.used); ++more)
               for (std::size_t t = 0; t < steps(step.used, more).size(); ++t) {
                 push({last, layers}, steps(step.used, more)[t].replicas);
-                if (worth(m_stages.back(), step.used, layers)) finish();
-                m_stages.pop_back();
+                if (worth(step.used)) finish();
+                pop();
               }
           }
-          m_stages.pop_back();
+          pop();
         }
       }
   }
 
-  void push(LayerRange layers, std::size_t replicas) {
-    m_stages.push_back({layers, replicas, m_table.time(layers, m_replicas[replicas])});
+  /// Returns whether a plan that begins with these stages can be the best.
+  [[nodiscard]] bool worth(std::size_t used) {
+    if (m_any) return true;
+    const Chosen& stage = m_stages.back();
+    return m_table.may_fit(stage.layers, m_replicas[stage.replicas]) &&
+           least_latency(bound(stage.layers.last, used)) < m_best->price() * (1 - 1e-13);
   }
 
-  /// Returns whether a plan with this stage can be the best.
-  [[nodiscard]] bool worth(const Chosen& stage, std::size_t used, int next) {
-    const Seconds largest = stage.time.forward + stage.time.backward;
-    return at_least(largest, next == m_problem->layers() ? 0 : bound(next, used)) <
-               m_best->price() &&
-           m_table.may_fit(stage.layers, m_replicas[stage.replicas]);
+  /// Returns a lower bound of the latency of a plan that begins with these stages and has one of at
+  /// least `rest` behind them. With c = F + B and a pivot Q, the latency is at least
+  /// (M - 1) c_x + sum_{a <= x} c_a for all x <= Q, because the pivot lasts longer, but for stages
+  /// between. It is also at least (M - 1) c_Q + sum_{a <= Q} c_a, and c_Q >= c_x for all x > Q. The
+  /// tail of a stage x <= Q may follow, less the B of the stages before.
+  [[nodiscard]] Seconds least_latency(Seconds rest) const {
+    Seconds longest_behind = rest;  // of the stages behind x
+    Seconds least = std::numeric_limits<Seconds>::infinity();
+    m_behind.assign(m_latency.size(), 0);
+    for (std::size_t x = m_latency.size(); x-- > 0;) {
+      m_behind[x] = longest_behind;
+      longest_behind = std::max(longest_behind, m_latency[x].forward + m_latency[x].backward);
+    }
+    Seconds sum = 0, backwards = 0, tail = 0, so_far = 0;
+    for (std::size_t x = 0; x < m_latency.size(); ++x) {
+      const LatencyStage& stage = m_latency[x];
+      const Seconds both = stage.forward + stage.backward;
+      tail = std::max(tail, stage.tail - backwards);
+      backwards += stage.backward;
+      sum += both;
+      so_far = std::max(so_far, (m_microbatches - 1) * both + sum);
+      if (both >= m_behind[x]) least = std::min(least, so_far + tail);  // x is the pivot
+    }
+    if (m_stages.back().layers.last == m_problem->layers()) return least;
+    return std::min(least, std::max(so_far, m_microbatches * rest + sum) + tail);
   }
 
-  /// Returns a lower bound of the latency of a plan with these stages.
-  [[nodiscard]] Seconds at_least(Seconds largest, Seconds rest) const {
-    const StageTime& head = m_stages.front().time;
-    return (m_microbatches - 1) * std::max(largest, rest) + head.forward + head.backward;
-  }
-
-  /// Tries all stages behind those in m_stages. `largest` is the largest F + B of those.
-  void extend(int first, std::size_t used, Seconds largest) {
-    const int layers = m_problem->layers();
+  /// Tries all stages behind those in m_stages.
+  void extend(int first, std::size_t used) {
     for (int need = most_ranks(used); need >= 1; --need)
       for (std::size_t s = 0; s < steps(used, need).size(); ++s) {
         const Step step = steps(used, need)[s];
-        for (int last = first + 1; last <= layers; ++last) {
+        for (int last = first + 1; last <= m_problem->layers(); ++last) {
           if (m_best->candidates() >= m_limit) return;
+          const StageTime time = m_table.time({first, last}, m_replicas[step.replicas]);
+          if (!m_any && (m_microbatches - 1) * (time.forward + time.backward) >= m_best->price())
+            break;  // and a longer stage is slower
           push({first, last}, step.replicas);
-          const Seconds most = m_stages.back().time.forward + m_stages.back().time.backward;
-          const bool longer_too = !m_any && at_least(most, 0) >= m_best->price();
-          if (!longer_too) try_stage(step.used, std::max(largest, most));
-          m_stages.pop_back();
-          if (longer_too) break;  // a longer stage is slower
+          if (worth(step.used)) {
+            if (last == m_problem->layers()) {
+              finish();
+            } else if (free(step.used) > 0) {
+              m_best->count();
+              extend(last, step.used);
+            }
+          }
+          pop();
         }
       }
-  }
-
-  /// Tries the last of m_stages, with `used` ranks then, and all stages behind it.
-  void try_stage(std::size_t used, Seconds largest) {
-    const Chosen stage = m_stages.back();
-    const int next = stage.layers.last;
-    if (m_stages.size() > 1) {
-      const EdgePrice edge = edge_behind(m_stages[m_stages.size() - 2], stage.replicas);
-      largest = std::max(largest, edge.forward + edge.backward);
-    }
-    if (!m_any && (!m_table.may_fit(stage.layers, m_replicas[stage.replicas]) ||
-                   at_least(largest, bound(next, used)) >= m_best->price()))
-      return;
-    if (next == m_problem->layers()) {
-      finish();
-    } else if (free(used) > 0) {
-      m_best->count();
-      extend(next, used, largest);
-    }
   }
 
   const PlanProblem* m_problem;
@@ -342,8 +357,9 @@ class DappleSearch {
   std::map<std::vector<Rank>, std::size_t> m_replica_ids;
   std::vector<Replicas> m_replicas;
   std::map<std::tuple<int, std::size_t, std::size_t>, EdgePrice> m_edge_prices;
-  std::vector<Chosen> m_stages;
-  std::vector<LatencyStage> m_latency;
+  std::vector<Chosen> m_stages;          // of the plan that is tried
+  std::vector<LatencyStage> m_latency;   // and its transfers
+  mutable std::vector<Seconds> m_behind;  // the longest stage behind each
 };
 
 }  // namespace impl
