@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The prices of stages of any layers, from sums that are computed once. Planners try many layers
+/// for the same ranks. The prices equal those of stage_prices() and plan_memory().
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/device.hpp>
+#include <heddle/machine/link.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/sample_shares.hpp>
+#include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/order/orders.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+/// The sums of the times of the first l layers, for l from 0 to all, for one kind of device, one
+/// tensor degree and one number of samples.
+struct LayerSums {
+  std::vector<LayerTimes> first;
+
+  [[nodiscard]] LayerTimes of(LayerRange range) const {
+    const LayerTimes& to = first[static_cast<std::size_t>(range.last)];
+    const LayerTimes& from = first[static_cast<std::size_t>(range.first)];
+    return {to.forward - from.forward, to.backward_input - from.backward_input,
+            to.backward_weight - from.backward_weight, to.update - from.update};
+  }
+  [[nodiscard]] const LayerTimes& all() const { return first.back(); }
+};
+
+/// The LayerSums of a problem, each computed when it is first needed.
+class LayerTable {
+ public:
+  explicit LayerTable(const PlanProblem& problem) : m_problem(&problem) {
+    const Machine& machine = problem.machine();
+    const auto kinds = device_kinds(machine);
+    m_kind = site_by_rank(kinds, machine.ranks());
+  }
+
+  [[nodiscard]] const PlanProblem& problem() const noexcept { return *m_problem; }
+  /// Returns the kind of a rank's device; kinds are in the order of device_kinds().
+  [[nodiscard]] std::size_t kind(Rank rank) const noexcept { return m_kind[+rank]; }
+
+  [[nodiscard]] const LayerSums& sums(Rank rank, int tensor, std::int64_t samples) {
+    LayerSums& sums = m_sums[{kind(rank), tensor, samples}];
+    if (!sums.first.empty()) return sums;
+    LayerTimes sum;
+    sums.first.push_back(sum);
+    for (int l = 0; l < m_problem->layers(); ++l) {
+      sum += m_problem->profile().times(l, m_problem->machine().device(rank), tensor,
+                                        static_cast<double>(samples));
+      sums.first.push_back(sum);
+    }
+    return sums;
+  }
+
+  /// Returns whether the profile has this degree for the kind of the rank.
+  [[nodiscard]] bool has_degree(Rank rank, int tensor) {
+    const auto [place, inserted] = m_degrees.try_emplace(kind(rank));
+    if (inserted)
+      place->second = m_problem->profile().tensor_degrees(m_problem->machine().device(rank));
+    return std::ranges::find(place->second, tensor) != place->second.end();
+  }
+
+ private:
+  const PlanProblem* m_problem;
+  std::vector<std::size_t> m_kind;  ///< by rank
+  std::map<std::tuple<std::size_t, int, std::int64_t>, LayerSums> m_sums;
+  std::map<std::size_t, std::vector<int>> m_degrees;  ///< by kind
+};
+
+/// What the stages of a schedule keep: microbatches between F and B, and between I and W, by stage.
+struct KeptByStage {
+  std::vector<std::int64_t> live, split;
+};
+
+/// Returns what the stages of the schedule called `name` keep, or nothing if it does not have one
+/// stage on each of `stages` ranks for so many microbatches.
+[[nodiscard]] inline std::optional<KeptByStage> kept_by_stage(const std::string& name, int stages,
+                                                              int microbatches) {
+  const schedule::NamedSchedule& named = schedule::find_schedule(name);
+  if (named.branches) return {};
+  Orders orders;
+  try {
+    orders = named.orders({.ranks = stages, .microbatches = microbatches, .stages_per_rank = 1});
+  } catch (const infeasible&) {
+    return {};
+  } catch (const contract_error&) {
+    return {};
+  }
+  if (orders.ranks.size() != static_cast<std::size_t>(stages)) return {};
+  KeptByStage kept{live_activations(orders), {}};
+  for (std::size_t s = 0; s < orders.ranks.size(); ++s) {
+    std::int64_t now = 0, most = 0;
+    for (const Order& order : orders.ranks[s]) {
+      if (+order.stage != s) return {};
+      if (order.kind == Kind::backward_input) most = std::max(most, ++now);
+      if (order.kind == Kind::backward_weight) --now;
+    }
+    kept.split.push_back(most);
+  }
+  return kept;
+}
+
+/// The ranks and samples of a stage, without its layers.
+class StageShape {
+ public:
+  StageShape(LayerTable& table, std::vector<Rank> ranks, std::vector<std::int64_t> samples,
+             int tensor)
+      : m_problem(&table.problem()),
+        m_ranks(std::move(ranks)),
+        m_samples(std::move(samples)),
+        m_tensor(tensor) {
+    for (std::size_t i = 0; i < m_ranks.size(); ++i) {
+      const LayerSums* const sums = &table.sums(m_ranks[i], tensor, m_samples[group_of(i)]);
+      if (std::ranges::find(m_sums, sums) == m_sums.end()) m_sums.push_back(sums);
+    }
+  }
+
+  [[nodiscard]] const std::vector<Rank>& ranks() const noexcept { return m_ranks; }
+  [[nodiscard]] const std::vector<std::int64_t>& samples() const noexcept { return m_samples; }
+  [[nodiscard]] int tensor() const noexcept { return m_tensor; }
+  /// Returns the times of the rank that takes longest for all layers.
+  [[nodiscard]] const LayerSums& slowest() const {
+    return **std::ranges::max_element(m_sums, {}, [](const LayerSums* sums) {
+      return sums->all().forward + sums->all().backward();
+    });
+  }
+
+  /// Returns the time of a forward and a backward of the slowest ranks.
+  [[nodiscard]] Seconds time(LayerRange range, bool recompute = false) const {
+    Seconds forward = 0, backward = 0;
+    for (const LayerSums* sums : m_sums) {
+      const LayerTimes times = sums->of(range);
+      forward = std::max(forward, times.forward);
+      backward = std::max(backward, times.backward() + (recompute ? times.forward : 0));
+    }
+    return forward + backward;
+  }
+
+  /// Returns the time of the sum of gradients over the groups.
+  [[nodiscard]] Seconds gradient_sum(LayerRange range) const {
+    if (m_samples.size() < 2) return 0;
+    const auto bytes = static_cast<double>(m_problem->profile().parameters(range, m_tensor));
+    Seconds longest = 0;
+    std::vector<Rank> ring;
+    for (std::size_t t = 0; t < static_cast<std::size_t>(m_tensor); ++t) {
+      ring.clear();
+      for (std::size_t i = t; i < m_ranks.size(); i += static_cast<std::size_t>(m_tensor))
+        ring.push_back(m_ranks[i]);
+      longest = std::max(longest, ring_all_reduce_time(m_problem->machine(), ring, bytes));
+    }
+    return longest;
+  }
+
+  /// Returns the most bytes that a rank needs whose capacity is smaller; 0 if all ranks fit.
+  [[nodiscard]] Bytes lacking(LayerRange range, std::int64_t live, std::int64_t split,
+                              bool recompute = false) const {
+    Bytes most = 0;
+    for (std::size_t i = 0; i < m_ranks.size(); ++i) {
+      const Bytes capacity = capacity_of(m_problem->machine().device(m_ranks[i]));
+      if (capacity == 0) continue;
+      const Bytes needed = bytes(range, m_samples[group_of(i)], live, split, recompute);
+      if (needed > capacity) most = std::max(most, needed);
+    }
+    return most;
+  }
+
+  /// Returns the least bytes that a rank has left; ranks of unknown capacity have none to begin
+  /// with.
+  [[nodiscard]] double headroom(LayerRange range, std::int64_t live, std::int64_t split) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < m_ranks.size(); ++i)
+      least = std::min(
+          least, static_cast<double>(capacity_of(m_problem->machine().device(m_ranks[i]))) -
+                     static_cast<double>(bytes(range, m_samples[group_of(i)], live, split, false)));
+    return least;
+  }
+
+ private:
+  [[nodiscard]] std::size_t group_of(std::size_t rank) const noexcept {
+    return rank / static_cast<std::size_t>(m_tensor);
+  }
+
+  [[nodiscard]] Bytes bytes(LayerRange range, std::int64_t samples, std::int64_t live,
+                            std::int64_t split, bool recompute) const {
+    const Profile& profile = m_problem->profile();
+    const double state = m_problem->options().state_per_parameter *
+                         static_cast<double>(profile.parameters(range, m_tensor));
+    const auto alive = static_cast<double>(live);
+    const auto saved = static_cast<double>(profile.saved(range, m_tensor));
+    double kept = alive * saved;
+    if (recompute)
+      kept = alive * static_cast<double>(profile.input_of(range.first)) + (live > 0 ? saved : 0);
+    double delta = 0;
+    for (int l = range.first; split > 0 && l < range.last; ++l)
+      delta += std::ceil(static_cast<double>(profile.layers[static_cast<std::size_t>(l)].delta) /
+                         m_tensor);
+    const double all =
+        state + (kept + static_cast<double>(split) * delta) * static_cast<double>(samples);
+    return static_cast<Bytes>(std::ceil(std::min(all, 0x1p63)));
+  }
+
+  const PlanProblem* m_problem;
+  std::vector<Rank> m_ranks;
+  std::vector<std::int64_t> m_samples;
+  int m_tensor;
+  std::vector<const LayerSums*> m_sums;  ///< the different ones of the ranks
+};
+
+/// Returns the samples of the groups of a stage, in proportion to their speed with all layers, or
+/// nothing if there are fewer samples than groups.
+[[nodiscard]] inline std::optional<std::vector<std::int64_t>> balanced_samples(
+    LayerTable& table, std::span<const Rank> ranks, int tensor, std::int64_t samples) {
+  const auto degree = static_cast<std::size_t>(tensor);
+  const auto groups = static_cast<std::int64_t>(ranks.size() / degree);
+  if (groups > samples) return {};
+  std::vector<Seconds> times(static_cast<std::size_t>(groups), 0);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const LayerTimes& all = table.sums(ranks[i], tensor, samples / groups).all();
+    times[i / degree] = std::max(times[i / degree], all.forward + all.backward());
+  }
+  return sample_shares(times, samples);
+}
+
+/// The times of the messages at a cut, for one microbatch.
+struct CutTimes {
+  Seconds forward = 0;   ///< activations to the next stage
+  Seconds backward = 0;  ///< gradients from the next stage
+
+  [[nodiscard]] Seconds longer() const { return std::max(forward, backward); }
+  [[nodiscard]] Seconds both() const { return forward + backward; }
+};
+
+/// Prices the messages from one stage to the next.
+class CutPricer {
+ public:
+  explicit CutPricer(const PlanProblem& problem) : m_problem(&problem) {
+    for (Traffic& traffic : m_traffic) {
+      const auto ranks = static_cast<std::size_t>(problem.machine().ranks());
+      traffic.busy.resize(2 * ranks + problem.machine().shared().size());
+    }
+  }
+
+  /// Returns the times of the messages in front of layer `layer`, in a format or uncompressed.
+  [[nodiscard]] CutTimes times(const StageShape& from, const StageShape& to, int layer,
+                               const std::optional<Codec>& codec) {
+    const Bytes output = m_problem->profile().input_of(layer);
+    const auto here = static_cast<Bytes>(from.tensor()), there = static_cast<Bytes>(to.tensor());
+    const Bytes unit = here * there;  // the ranges below are in units of 1 / unit of a sample
+    Bytes sent = 0, received = 0;     // the ends of the ranges of ranks i and j
+    Bytes begin = 0;
+    std::size_t i = 0, j = 0;
+    const auto grow = [](Bytes& end, const StageShape& stage, std::size_t rank, Bytes other) {
+      const auto degree = static_cast<std::size_t>(stage.tensor());
+      end += static_cast<Bytes>(stage.samples()[rank / degree]) * other;
+    };
+    grow(sent, from, i, there);
+    grow(received, to, j, here);
+    for (Traffic& traffic : m_traffic) traffic.clear();
+    while (true) {
+      const Bytes end = std::min(sent, received);
+      const Bytes part = end - begin;
+      Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
+      if (codec) {
+        const Bytes element = size_of(m_problem->options().activation);
+        bytes = encoded_bytes(codec->type, codec->block, (bytes + element - 1) / element);
+      }
+      add(m_traffic[0], from.ranks()[i], to.ranks()[j], bytes);
+      add(m_traffic[1], to.ranks()[j], from.ranks()[i], bytes);
+      begin = end;
+      const bool next = sent == end, next_there = received == end;
+      if (next && ++i == from.ranks().size()) break;
+      if (next_there && ++j == to.ranks().size()) break;
+      if (next) grow(sent, from, i, there);
+      if (next_there) grow(received, to, j, here);
+    }
+    return {m_traffic[0].longest(), m_traffic[1].longest()};
+  }
+
+ private:
+  struct Busy {
+    Seconds occupied = 0, latency = 0;
+  };
+  /// The ranks that send, those that receive, and the shared resources.
+  struct Traffic {
+    std::vector<Busy> busy;
+    std::vector<std::size_t> used;
+
+    void add(std::size_t place, Seconds occupancy, Seconds latency) {
+      Busy& at = busy[place];
+      if (at.occupied == 0 && at.latency == 0) used.push_back(place);
+      at.occupied += occupancy;
+      at.latency = std::max(at.latency, latency);
+    }
+    void clear() {
+      for (const std::size_t place : used) busy[place] = {};
+      used.clear();
+    }
+    [[nodiscard]] Seconds longest() const {
+      Seconds most = 0;
+      for (const std::size_t place : used)
+        most = std::max(most, busy[place].occupied + busy[place].latency);
+      return most;
+    }
+  };
+
+  void add(Traffic& traffic, Rank from, Rank to, Bytes bytes) const {
+    const Machine& machine = m_problem->machine();
+    const auto ranks = static_cast<std::size_t>(machine.ranks());
+    const Link& link = machine.link(from, to);
+    traffic.add(+from, link.occupancy(bytes), link.latency);
+    traffic.add(ranks + +to, link.occupancy(bytes), link.latency);
+    if (machine.shared().empty()) return;
+    const Route route = machine.route(from, to, Lane{0});
+    for (const auto* way : {&route.out, &route.in})
+      for (const SharedId id : *way)
+        traffic.add(2 * ranks + +id, machine.shared()[+id].occupancy(bytes), link.latency);
+  }
+
+  const PlanProblem* m_problem;
+  Traffic m_traffic[2];
+};
+
+}  // namespace heddle::inline v0::plan::impl

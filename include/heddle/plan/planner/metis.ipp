@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of metis.hpp.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/impl/layer_balance.hpp>
+#include <heddle/plan/impl/least_shortage.hpp>
+#include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/impl/stage_shape.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/metis.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+/// Appends the non-descending lists of `stages` numbers of `sizes`, from place `least` on, that sum
+/// to `devices`.
+inline void add_lists(int devices, int stages, const std::vector<int>& sizes, std::size_t least,
+                      std::vector<int>& list, std::vector<std::vector<int>>& all) {
+  if (stages == 0) {
+    if (devices == 0) all.push_back(list);
+    return;
+  }
+  for (std::size_t i = least; i < sizes.size() && sizes[i] <= devices / stages; ++i) {
+    list.push_back(sizes[i]);
+    add_lists(devices - sizes[i], stages - 1, sizes, i, list, all);
+    list.pop_back();
+  }
+}
+
+/// Returns the blocks of equal groups that are permuted, in ascending order.
+[[nodiscard]] inline std::vector<std::vector<int>> permuted_blocks(const std::vector<int>& sizes,
+                                                                   std::size_t longest) {
+  std::vector<std::vector<int>> blocks;
+  for (const int size : sizes) blocks.push_back({size});
+  while (blocks.size() > longest) {
+    auto place = std::ranges::adjacent_find(blocks);  // the smallest, because blocks are sorted
+    if (place == blocks.end()) place = blocks.begin();
+    place->insert(place->end(), (place + 1)->begin(), (place + 1)->end());
+    blocks.erase(place + 1);
+    std::ranges::sort(blocks, {}, [](const std::vector<int>& block) {
+      return std::pair(std::accumulate(block.begin(), block.end(), 0), block);
+    });
+  }
+  std::ranges::sort(blocks);
+  return blocks;
+}
+
+/// One Metis::search().
+class MetisSearch {
+ public:
+  MetisSearch(const Metis& metis, const PlanProblem& problem)
+      : m_metis(metis), m_problem(problem), m_table(problem) {
+    m_found.planner = Metis::name;
+  }
+
+  [[nodiscard]] FoundPlan run() {
+    const auto orders = rank_orders();
+    for (int used = m_problem.machine().ranks(); used >= 1 && !m_found.plan; --used)
+      for (const std::vector<Rank>& order : orders) try_ranks({order.begin(), order.begin() + used});
+    if (!m_found.plan)
+      m_found.infeasible =
+          m_shortage.any()
+              ? m_shortage.reason()
+              : text("the schedule '", m_problem.options().schedule, "' has no plan for a batch of ",
+                     m_problem.options().batch, " samples on ", m_problem.machine().ranks(),
+                     " ranks");
+    return std::move(m_found);
+  }
+
+ private:
+  /// Returns the ranks by every order of kinds; by speed alone if there are very many kinds.
+  [[nodiscard]] std::vector<std::vector<Rank>> rank_orders() {
+    const auto kinds = device_kinds(m_problem.machine());
+    std::vector<std::size_t> order(kinds.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::vector<Rank>> all;
+    const auto add = [&] {
+      std::vector<Rank>& ranks = all.emplace_back();
+      for (const std::size_t kind : order)
+        ranks.insert(ranks.end(), kinds[kind].begin(), kinds[kind].end());
+    };
+    if (std::cmp_greater(kinds.size(), m_metis.longest_permutation)) {
+      const int degree = m_problem.options().tensor_degrees.front();
+      std::ranges::stable_sort(order, {}, [&](std::size_t kind) {
+        const LayerTimes& all_layers = m_table.sums(kinds[kind][0], degree, 1).all();
+        return all_layers.forward + all_layers.backward();
+      });
+      add();
+      std::ranges::reverse(order);
+      add();
+      return all;
+    }
+    do add();
+    while (std::ranges::next_permutation(order).found);
+    return all;
+  }
+
+  void try_ranks(const std::vector<Rank>& ranks) {
+    const int used = static_cast<int>(ranks.size());
+    for (int stages = 1; stages <= std::min(used, m_problem.layers()); ++stages)
+      for (const std::vector<int>& sizes :
+           device_group_lists(used, stages, m_metis.longest_permutation, m_metis.variance)) {
+        std::vector<std::vector<Rank>> groups;
+        auto next = ranks.begin();
+        for (const int size : sizes) {
+          groups.emplace_back(next, next + size);
+          next += size;
+        }
+        for (const int microbatches : m_problem.options().microbatches)
+          if (const KeptByStage* kept = kept_of(stages, microbatches))
+            try_degrees(groups, microbatches, *kept);
+      }
+  }
+
+  [[nodiscard]] const KeptByStage* kept_of(int stages, int microbatches) {
+    const auto [place, inserted] = m_kept.try_emplace({stages, microbatches});
+    if (inserted)
+      place->second = kept_by_stage(m_problem.options().schedule, stages, microbatches);
+    return place->second ? &*place->second : nullptr;
+  }
+
+  /// From data parallelism to tensor parallelism, one stage after another.
+  void try_degrees(const std::vector<std::vector<Rank>>& groups, int microbatches,
+                   const KeptByStage& kept) {
+    const std::int64_t samples = m_problem.options().batch / microbatches;
+    std::vector<int> degrees(groups.size(), 1);
+    for (std::size_t s = 0; s < groups.size(); ++s)
+      if (!allowed(groups[s], 1) && !raise(groups[s], degrees[s])) return;
+    while (true) {
+      std::vector<StageShape> shapes;
+      std::vector<double> headroom(groups.size(), -std::numeric_limits<double>::infinity());
+      for (std::size_t s = 0; s < groups.size(); ++s)
+        if (auto shares = balanced_samples(m_table, groups[s], degrees[s], samples)) {
+          shapes.emplace_back(m_table, groups[s], std::move(*shares), degrees[s]);
+          headroom[s] = 0;
+        }
+      if (shapes.size() == groups.size()) {
+        const LayerBalance balance(shapes, kept, m_problem.layers());
+        const std::vector<int> ends = balance.ends();
+        if (balance.fits(ends))
+          consider(shapes, ends, microbatches, balance);
+        else
+          note_shortage(shapes, balance.least_memory_ends(), microbatches);
+        for (std::size_t s = 0; s < shapes.size(); ++s) headroom[s] = balance.headroom(ends, s);
+      }
+      std::vector<std::size_t> order(groups.size());
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::ranges::stable_sort(order, {}, [&](std::size_t s) { return headroom[s]; });
+      // A stage with fewer samples than groups must be raised; none of the others helps.
+      const auto tried = shapes.size() == groups.size() ? order.end() : order.begin() + 1;
+      if (std::none_of(order.begin(), tried,
+                       [&](std::size_t s) { return raise(groups[s], degrees[s]); }))
+        return;
+    }
+  }
+
+  [[nodiscard]] bool allowed(const std::vector<Rank>& ranks, int degree) {
+    return std::cmp_less_equal(degree, ranks.size()) &&
+           ranks.size() % static_cast<std::size_t>(degree) == 0 &&
+           std::ranges::find(m_problem.options().tensor_degrees, degree) !=
+               m_problem.options().tensor_degrees.end() &&
+           std::ranges::all_of(ranks,
+                               [&](Rank rank) { return m_table.has_degree(rank, degree); });
+  }
+
+  /// Doubles a stage's degree until it is allowed. Returns false if there is no such degree.
+  [[nodiscard]] bool raise(const std::vector<Rank>& ranks, int& degree) {
+    for (int next = 2 * degree; std::cmp_less_equal(next, ranks.size()); next *= 2)
+      if (allowed(ranks, next)) {
+        degree = next;
+        return true;
+      }
+    return false;
+  }
+
+  [[nodiscard]] Plan plan_of(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
+                             int microbatches) const {
+    Plan plan;
+    plan.microbatches = microbatches;
+    plan.schedule = m_problem.options().schedule;
+    for (std::size_t s = 0; s < shapes.size(); ++s)
+      plan.stages.push_back({.layers = {s == 0 ? 0 : ends[s - 1], ends[s]},
+                             .ranks = shapes[s].ranks(),
+                             .samples = shapes[s].samples(),
+                             .tensor = shapes[s].tensor()});
+    return plan;
+  }
+
+  /// Prices a plan that fits, and its neighbours while they are better.
+  void consider(const std::vector<StageShape>& shapes, std::vector<int> ends, int microbatches,
+                const LayerBalance& balance) {
+    Seconds time = price(shapes, ends, microbatches);
+    if (!(time <= m_metis.refined * m_found.formula)) return;
+    for (bool better = true; better;) {
+      better = false;
+      for (std::size_t s = 0; s + 1 < ends.size(); ++s)
+        for (const int step : {-1, 1}) {
+          std::vector<int> moved = ends;
+          moved[s] += step;
+          if (moved[s] <= (s == 0 ? 0 : moved[s - 1]) || moved[s] >= moved[s + 1]) continue;
+          if (!balance.shortens(ends, moved, s) || !balance.fits(moved)) continue;
+          const Seconds other = price(shapes, moved, microbatches);
+          if (other >= time) continue;
+          time = other;
+          ends = std::move(moved);
+          better = true;
+        }
+    }
+  }
+
+  Seconds price(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
+                int microbatches) {
+    Plan plan = plan_of(shapes, ends, microbatches);
+    const Seconds time = m_metis.formula(plan, m_problem);
+    ++m_found.candidates;
+    if (!m_found.plan || time < m_found.formula) {
+      m_found.plan = std::move(plan);
+      m_found.formula = time;
+    }
+    return time;
+  }
+
+  void note_shortage(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
+                     int microbatches) {
+    ++m_found.candidates;
+    static_cast<void>(m_shortage.note(
+        plan_memory(plan_of(shapes, ends, microbatches), m_problem), m_problem.machine()));
+  }
+
+  const Metis& m_metis;
+  const PlanProblem& m_problem;
+  LayerTable m_table;
+  LeastShortage m_shortage;
+  std::map<std::pair<int, int>, std::optional<KeptByStage>> m_kept;
+  FoundPlan m_found;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE FoundPlan Metis::search(const PlanProblem& problem) const {
+  return impl::MetisSearch(*this, problem).run();
+}
+
+HEDDLE_INLINE Seconds Metis::formula(const Plan& plan, const PlanProblem& problem) const {
+  Seconds slowest = 0, sum = 0, update = 0, gradient_sum = 0, messages = 0;
+  for (const StagePrice& price : stage_prices(plan, problem)) {
+    const Seconds time = price.forward + price.backward;
+    slowest = std::max(slowest, time);
+    sum += time;
+    update = std::max(update, price.update);
+    gradient_sum = std::max(gradient_sum, price.gradient_sum);
+    messages += price.send_forward + price.send_backward;
+  }
+  return (plan.microbatches - 1) * slowest + sum + update + gradient_sum + messages;
+}
+
+HEDDLE_INLINE std::vector<std::vector<int>> device_group_lists(int devices, int stages,
+                                                               int longest_permutation,
+                                                               double variance) {
+  expects(devices >= 1 && stages >= 1 && longest_permutation >= 1, [&] {
+    return ErrorInfo{"heddle::plan::device_group_lists", "a number is below 1",
+                     text("devices = ", devices, ", stages = ", stages,
+                          ", longest_permutation = ", longest_permutation)};
+  });
+  const double smallest = variance * std::max(devices / stages, stages / devices);
+  int odd = devices;
+  while (odd % 2 == 0) odd /= 2;
+  std::vector<int> sizes;
+  for (int size = 1; size <= devices; ++size) {
+    const int part = size % odd == 0 ? size / odd : size;
+    if (size >= smallest &&
+        (std::has_single_bit(static_cast<unsigned>(size)) ||
+         std::has_single_bit(static_cast<unsigned>(part))))
+      sizes.push_back(size);
+  }
+  std::vector<std::vector<int>> sorted, lists;
+  std::vector<int> list;
+  impl::add_lists(devices, stages, sizes, 0, list, sorted);
+  for (const std::vector<int>& each : sorted) {
+    auto blocks = impl::permuted_blocks(each, static_cast<std::size_t>(longest_permutation));
+    do {
+      std::vector<int>& groups = lists.emplace_back();
+      for (const std::vector<int>& block : blocks)
+        groups.insert(groups.end(), block.begin(), block.end());
+    } while (std::ranges::next_permutation(blocks).found);
+  }
+  std::ranges::sort(lists);
+  const auto repeated = std::ranges::unique(lists);
+  lists.erase(repeated.begin(), repeated.end());
+  return lists;
+}
+
+}  // namespace heddle::inline v0::plan
