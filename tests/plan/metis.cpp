@@ -116,7 +116,8 @@ struct SmallCase {
 
 /// Every plan of a SmallCase: all orders of the kinds of device, all groups of consecutive devices,
 /// all layers, tensor degrees and numbers of microbatches. Samples are dealt one after another to
-/// the group that then ends first. Partial plans are dropped when even their computation takes
+/// the group that then ends first. The ranks of a tensor group are in one node, because tensor
+/// degrees are measured there. Partial plans are dropped when even their computation takes
 /// longer than the best plan.
 class Exhaustive {
  public:
@@ -132,6 +133,7 @@ class Exhaustive {
         m_plan = {};
         m_plan.microbatches = microbatches;
         m_samples = problem.options().batch / microbatches;
+        m_count += plans();
         add_stages(0, 0, 0, 0);
       }
     }
@@ -139,31 +141,35 @@ class Exhaustive {
 
   [[nodiscard]] Seconds best() const { return m_best; }
   /// Returns the number of plans that a search without bounds prices.
-  [[nodiscard]] double count() const {
-    const auto ranks = static_cast<std::size_t>(m_problem.machine().ranks());
-    const auto layers = static_cast<std::size_t>(m_problem.layers());
-    double all = 0;
-    for (const int microbatches : m_problem.options().microbatches) {
-      const auto samples = static_cast<std::size_t>(m_problem.options().batch / microbatches);
-      // plans[r][l]: ways for the first r ranks and l layers.
-      std::vector<std::vector<double>> plans(ranks + 1, std::vector<double>(layers + 1, 0));
-      plans[0][0] = 1;
-      for (std::size_t r = 0; r <= ranks; ++r)
-        for (std::size_t l = 0; l < layers; ++l)
-          for (std::size_t size = 1; r + size <= ranks; ++size)
-            for (const int tensor : m_problem.options().tensor_degrees)
-              if (size % static_cast<std::size_t>(tensor) == 0 &&
-                  size / static_cast<std::size_t>(tensor) <= samples)
-                for (std::size_t end = l + 1; end <= layers; ++end)
-                  plans[r + size][end] += plans[r][l];
-      all += plans[ranks][layers];
-    }
-    for (std::size_t i = 0; i < ranks / 2; ++i)  // orders of the kinds
-      all = all * static_cast<double>(ranks - i) / static_cast<double>(i + 1);
-    return all;
-  }
+  [[nodiscard]] double count() const { return m_count; }
 
  private:
+  /// Returns the number of plans for an order of the devices and a number of microbatches.
+  [[nodiscard]] double plans() const {
+    const std::size_t ranks = m_order.size();
+    const auto layers = static_cast<std::size_t>(m_problem.layers());
+    // ways[r][l]: of the first r ranks and l layers.
+    std::vector<std::vector<double>> ways(ranks + 1, std::vector<double>(layers + 1, 0));
+    ways[0][0] = 1;
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (std::size_t size = 1; r + size <= ranks; ++size)
+        for (const int tensor : m_problem.options().tensor_degrees)
+          if (possible(r, size, tensor))
+            for (std::size_t l = 0; l < layers; ++l)
+              for (std::size_t end = l + 1; end <= layers; ++end) ways[r + size][end] += ways[r][l];
+    return ways[ranks][layers];
+  }
+
+  [[nodiscard]] bool possible(std::size_t first, std::size_t size, int tensor) const {
+    const auto degree = static_cast<std::size_t>(tensor);
+    if (size % degree != 0 || std::cmp_greater(size / degree, m_samples)) return false;
+    for (std::size_t i = 0; i < size; ++i)
+      if (m_problem.machine().group(0, m_order[first + i]) !=
+          m_problem.machine().group(0, m_order[first + i / degree * degree]))
+        return false;
+    return true;
+  }
+
   Seconds time_of(LayerRange range, const Device& device, int tensor, std::int64_t samples) const {
     const LayerTimes times =
         m_problem.profile().times(range, device, tensor, static_cast<double>(samples));
@@ -179,8 +185,8 @@ class Exhaustive {
     for (std::size_t size = 1; rank + size <= m_order.size(); ++size) {
       const bool last = rank + size == m_order.size();
       for (const int tensor : m_problem.options().tensor_degrees) {
+        if (!possible(rank, size, tensor)) continue;
         const auto degree = static_cast<std::size_t>(tensor);
-        if (size % degree != 0 || std::cmp_greater(size / degree, m_samples)) continue;
         for (int end = last ? layers : layer + 1; end <= layers; ++end) {
           if (!last && end == layers) break;
           PlanStage stage{.layers = {layer, end},
@@ -230,6 +236,7 @@ class Exhaustive {
   Seconds m_best;
   std::vector<Rank> m_order;
   std::int64_t m_samples = 0;
+  double m_count = 0;
   Plan m_plan;
 };
 

@@ -230,19 +230,41 @@ class StageShape {
   std::vector<const LayerSums*> m_sums;  ///< the different ones of the ranks
 };
 
-/// Returns the samples of the groups of a stage, in proportion to their speed with all layers, or
-/// nothing if there are fewer samples than groups.
+/// Returns the samples of the groups of a stage, or nothing if there are fewer samples than groups.
+/// They are in proportion to the groups' speed with all layers, by sample_shares(). Then samples of
+/// the slowest group go to other groups while all of these remain faster than it was.
 [[nodiscard]] inline std::optional<std::vector<std::int64_t>> balanced_samples(
     LayerTable& table, std::span<const Rank> ranks, int tensor, std::int64_t samples) {
   const auto degree = static_cast<std::size_t>(tensor);
-  const auto groups = static_cast<std::int64_t>(ranks.size() / degree);
-  if (groups > samples) return {};
-  std::vector<Seconds> times(static_cast<std::size_t>(groups), 0);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const LayerTimes& all = table.sums(ranks[i], tensor, samples / groups).all();
-    times[i / degree] = std::max(times[i / degree], all.forward + all.backward());
+  const std::size_t groups = ranks.size() / degree;
+  if (std::cmp_greater(groups, samples)) return {};
+  const auto time_of = [&](std::size_t g, std::int64_t share) {
+    Seconds longest = 0;
+    for (const Rank rank : ranks.subspan(g * degree, degree)) {
+      const LayerTimes& all = table.sums(rank, tensor, share).all();
+      longest = std::max(longest, all.forward + all.backward());
+    }
+    return longest;
+  };
+  std::vector<Seconds> times;
+  for (std::size_t g = 0; g < groups; ++g)
+    times.push_back(time_of(g, samples / static_cast<std::int64_t>(groups)));
+  std::vector<std::int64_t> shares = sample_shares(times, samples);
+  for (std::size_t g = 0; g < groups; ++g) times[g] = time_of(g, shares[g]);
+  while (true) {
+    const auto slowest =
+        static_cast<std::size_t>(std::ranges::max_element(times) - times.begin());
+    std::size_t best = slowest;
+    Seconds least = times[slowest];
+    for (std::size_t g = 0; g < groups && shares[slowest] > 1; ++g)
+      if (const Seconds more = g == slowest ? least : time_of(g, shares[g] + 1); more < least) {
+        least = more;
+        best = g;
+      }
+    if (best == slowest) return shares;
+    times[best] = time_of(best, ++shares[best]);
+    times[slowest] = time_of(slowest, --shares[slowest]);
   }
-  return sample_shares(times, samples);
 }
 
 /// The times of the messages at a cut, for one microbatch.

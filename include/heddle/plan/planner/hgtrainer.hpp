@@ -25,7 +25,7 @@ namespace heddle::inline v0::plan {
 /// stages, their ranks and tensor degrees, and whether a stage recomputes because it does not fit
 /// otherwise. It keeps every partial plan that no other one dominates. Ranks of a site are used
 /// fastest first; some at the end may be left out. In a stage of unequal ranks, samples are divided
-/// in proportion to speed. At every cut between sites, the format of PlanOptions::codecs with the
+/// as Metis does. At every cut between sites, the format of PlanOptions::codecs with the
 /// shortest messages is used.
 ///
 /// Partial plans whose lower bound is not below the best plan are dropped. The bound has the work of

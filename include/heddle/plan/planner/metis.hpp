@@ -22,7 +22,7 @@ namespace heddle::inline v0::plan {
 /// group sizes from device_group_lists() and every number of microbatches. Inside, every stage
 /// begins with data parallelism only. Then the stage with the least memory left halves its groups
 /// and doubles its tensor degree, until no stage can. In a stage of unequal devices, samples are
-/// divided in proportion to speed by largest remainder.
+/// divided in proportion to speed by largest remainder, and then moved one by one while this helps.
 ///
 /// Layers are balanced by time: each is split into 7 sublayers, which fill the stages from the
 /// front and the last stage from the back. The sublayers between go to the neighbour with the most
