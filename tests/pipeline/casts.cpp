@@ -78,6 +78,24 @@ TEST_CASE("with fp8 between stages training ends within 2% of the loss it has wi
   CHECK(std::abs(half - reference) <= 0.02 * reference);
 }
 
+TEST_CASE("8 bits at the cut between two sites train within 2% of the loss of 32 bits") {
+  const hd::Schedule plain = pipeline(world_size());
+  const auto with_cut = [&](const hd::Codec& codec) {
+    const int half = world_size() / 2;  // the ranks of the first site
+    return loss_after(
+        hd::cast_at_cut(plain, codec,
+                        [&](hd::Rank a, hd::Rank b) { return (a < half) != (b < half); }),
+        {});
+  };
+  const double reference = with_cut({Scalar::f32});
+  for (const Scalar type : {Scalar::f8e4m3, Scalar::f8e5m2, Scalar::i8}) {
+    const double narrow = with_cut({.type = type, .block = 6});
+    INFO(type << ": " << narrow << ", 32 bits: " << reference);
+    CHECK(std::abs(narrow - reference) <= 0.02 * reference);
+    CHECK(narrow != reference);
+  }
+}
+
 TEST_CASE("replicas that sum gradients as int8 with feedback train as far, and stay equal") {
   const hd::Schedule plain = pipeline(world_size() / 2);
   const double reference = loss_after(plain, {});

@@ -23,13 +23,16 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/planner/hgtrainer.hpp>
 #include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
 
+#include "plan/planner_battery.hpp"
 #include "support/cases.hpp"
+#include "support/least_capacity.hpp"
 #include "support/two_sites.hpp"
 
 namespace test_hgtrainer {
@@ -68,15 +71,20 @@ struct ExactCase {
     };
     const int layers = static_cast<int>(to(form == Form::kinds ? 6 : 4));
     const bool tensor = to(2) == 1;
-    const bool heavy = to(form == Form::limited ? 8 : 2) == 1;  // parameters, so that gradients are rather not summed
+    const bool heavy = to(form == Form::limited ? 8 : 2) ==
+                       1;  // parameters, so that gradients are rather not summed
     profile.input = 64;
     for (int l = 0; l < layers; ++l) {
-      ProfiledLayer layer{.name = "layer", .output = 64 * to(64), .saved = 64 * to(32),
+      ProfiledLayer layer{.name = "layer",
+                          .output = 64 * to(64),
+                          .saved = 64 * to(32),
                           .parameters = 64 * to(heavy ? 1024 : 16)};
       for (const char* const kind : {"fast", "slow"})
         for (const int degree : {1, 2})
           if (degree == 1 || tensor) {
-            const auto time = [&] { return static_cast<Seconds>(to(kind[0] == 'f' ? 8 : 20)) / 16; };
+            const auto time = [&] {
+              return static_cast<Seconds>(to(kind[0] == 'f' ? 8 : 20)) / 16;
+            };
             layer.measured.push_back({kind, degree, 1, {time(), time(), time(), 0}});
           }
       profile.layers.push_back(std::move(layer));
@@ -93,7 +101,8 @@ struct ExactCase {
           std::move(devices), {{.name = "node", .ranks = 2, .link = {0x1p-6, 0x1p14}},
                                {.name = "world", .ranks = 2 * nodes, .link = {0x1p-4, line}}});
     } else {
-      const int ranks = form == Form::limited ? 1 + static_cast<int>(to(2)) : static_cast<int>(to(4));
+      const int ranks =
+          form == Form::limited ? 1 + static_cast<int>(to(2)) : static_cast<int>(to(4));
       const int slow_ranks = static_cast<int>(to(static_cast<std::uint64_t>(ranks)) - 1);
       std::vector<Device> devices(static_cast<std::size_t>(ranks - slow_ranks), Device{"fast"});
       devices.resize(static_cast<std::size_t>(ranks), Device{"slow"});
@@ -122,8 +131,9 @@ struct ExactCase {
 class BruteForce {
  public:
   BruteForce(const PlanProblem& problem, const std::vector<std::vector<Rank>>& sites)
-      : m_problem(problem), m_all_sites(sites) {
-    m_limited = !problem.machine().device(Rank{0}).memories.empty();
+      : m_problem(problem), m_table(problem), m_all_sites(sites) {
+    const std::vector<Memory>& memories = problem.machine().device(Rank{0}).memories;
+    m_limited = !memories.empty() && memories[0].capacity > 0;
     for (const int microbatches : problem.options().microbatches) {
       m_plan = {};
       m_plan.microbatches = microbatches;
@@ -167,8 +177,7 @@ class BruteForce {
             PlanStage stage{.layers = {layer, end}, .tensor = tensor, .recompute = recompute};
             for (std::size_t r = rank; r < rank + size; ++r)
               stage.ranks.push_back(m_sites[site][r]);
-            for (std::int64_t g = 0; g < groups; ++g)
-              stage.samples.push_back(m_samples / groups + (g < m_samples % groups ? 1 : 0));
+            stage.samples = shares(stage, groups);
             const bool first = m_plan.stages.empty();
             m_plan.stages.push_back(std::move(stage));
             if (!first) m_plan.casts.push_back(cast);
@@ -176,6 +185,18 @@ class BruteForce {
             m_plan.stages.pop_back();
             if (!first) m_plan.casts.pop_back();
           }
+  }
+
+  /// Groups of one kind have equal shares. The division between unequal ones is not what is tested.
+  std::vector<std::int64_t> shares(const PlanStage& stage, std::int64_t groups) {
+    const auto kind = [&](Rank rank) { return m_problem.machine().device(rank).name; };
+    if (std::ranges::any_of(stage.ranks,
+                            [&](Rank rank) { return kind(rank) != kind(stage.ranks[0]); }))
+      return *plan::impl::balanced_samples(m_table, stage.ranks, stage.tensor, m_samples);
+    std::vector<std::int64_t> samples;
+    for (std::int64_t g = 0; g < groups; ++g)
+      samples.push_back(m_samples / groups + (g < m_samples % groups ? 1 : 0));
+    return samples;
   }
 
   /// Begins the next site, with each format at the cut.
@@ -195,19 +216,13 @@ class BruteForce {
   }
 
   const PlanProblem& m_problem;
+  plan::impl::LayerTable m_table;
   const std::vector<std::vector<Rank>>& m_all_sites;
   std::vector<std::vector<Rank>> m_sites;
   std::int64_t m_samples = 0;
   bool m_limited = false;
   Plan m_plan;
 };
-
-Bytes named_capacity(const std::string& reason) {
-  const std::string words = "that would do is ";
-  const std::size_t place = reason.find(words);
-  REQUIRE(place != std::string::npos);
-  return std::stoull(reason.substr(place + words.size()));
-}
 
 /// Returns whether a plan has ranks of one site only.
 bool one_site(const Plan& plan) {
@@ -264,11 +279,31 @@ TEST_CASE("with limited memory HGTrainer's search equals brute force, or names w
     } else {
       ++infeasible;
       CHECK_THAT(found.infeasible, ContainsSubstring("rank ") && ContainsSubstring(" lacks "));
-      CHECK(named_capacity(found.infeasible) == brute.least_memory);
+      CHECK(test::named_capacity(found.infeasible) == brute.least_memory);
     }
   }
   CHECK(infeasible >= 10);
   CHECK(recompute >= 10);
+}
+
+TEST_CASE("HGTrainer holds what every planner must") {
+  // The nodes of the machine, or its kinds if it has none; "fast" ranks before "slow" ones.
+  const auto least = [](const PlanProblem& problem) -> std::optional<Seconds> {
+    const Machine& machine = problem.machine();
+    const bool nodes = machine.levels().size() == 2 && machine.ranks() > 1;
+    std::vector<std::vector<Rank>> sites(2);
+    for (const char* const kind : {"fast", "slow"})
+      for (int r = 0; r < machine.ranks(); ++r)
+        if (machine.device(Rank{r}).name == kind)
+          sites[nodes ? machine.group(0, Rank{r}) : kind[0] == 's' ? 1 : 0].push_back(Rank{r});
+    std::erase_if(sites, [](const std::vector<Rank>& site) { return site.empty(); });
+    const BruteForce brute(problem, sites);
+    return std::isfinite(brute.best) ? std::optional(brute.best) : std::nullopt;
+  };
+  test::planner_battery(HGTrainer{.window = 6}, least, {.cases = test::cases(200, 2000)});
+  const auto unknown = [](const PlanProblem&) { return std::optional<Seconds>(); };
+  test::planner_battery(HGTrainer{}, unknown, {.cases = test::cases(200, 2000), .exact = false});
+  test::check_named_capacities(HGTrainer{}, test::cases(100, 2000));
 }
 
 TEST_CASE("halving the bytes between sites gains what the formula and the simulator say") {
@@ -295,6 +330,21 @@ TEST_CASE("halving the bytes between sites gains what the formula and the simula
                 << " layers, 16 over 8 bits: formula " << by_formula << ", 1F1B " << by_1f1b
                 << ", policy B " << by_b << '\n';
       INFO(gigabits[i] << " Gbit/s, " << layers << " layers");
+      // Every price equals a closed form or a recurrence of two stages.
+      const double part = static_cast<double>(cut) / layers;
+      const Seconds first = TwoSites::stage_time(part, TwoSites::fast);
+      const Seconds second = TwoSites::stage_time(1 - part, TwoSites::slow);
+      for (const bool eight : {false, true}) {
+        const Seconds line = TwoSites::line_time(gigabits[i], eight ? 8 : 16);
+        const auto near = [](Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * b; };
+        const auto plan_of = [&, cut = cut, layers = layers](const char* schedule) {
+          return TwoSites::plan(layers, cut, schedule, eight);
+        };
+        CHECK(near(HGTrainer{}.formula(plan_of("1f1b"), problem),
+                   TwoSites::closed_form(first, second, line)));
+        CHECK(near(simulated(plan_of("1f1b")), TwoSites::two_stages(first, second, line, 2)));
+        CHECK(near(simulated(plan_of("dapple")), TwoSites::two_stages(first, second, line, 3)));
+      }
       if (layers != 437) continue;
       CHECK(std::abs(by_formula - formula[i]) < 0.01);
       CHECK(std::abs(by_1f1b - one_f_one_b[i]) < 0.01);
@@ -354,8 +404,7 @@ TEST_CASE("both sites at 1 Gbit/s take 2.83 s by HGTrainer's formula") {
   const PlanProblem problem(profile, machine, TwoSites::options("1f1b", true));
   Seconds best = std::numeric_limits<Seconds>::infinity();
   for (int cut = 1; cut < 24; ++cut)
-    best = std::min(best,
-                    HGTrainer{}.formula(TwoSites::plan(24, cut, "1f1b", true), problem));
+    best = std::min(best, HGTrainer{}.formula(TwoSites::plan(24, cut, "1f1b", true), problem));
   CHECK(std::abs(best - 2.83) < 0.005);
 }
 

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,9 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
 
+#include "plan/planner_battery.hpp"
 #include "support/cases.hpp"
+#include "support/least_capacity.hpp"
 #include "support/two_speeds.hpp"
 
 namespace test_metis {
@@ -107,9 +110,9 @@ struct SmallCase {
     }
     std::vector<Device> devices(static_cast<std::size_t>(ranks / 2), Device{.name = "fast"});
     devices.resize(static_cast<std::size_t>(ranks), Device{.name = "slow", .speed = slow});
-    machine = Machine::hierarchical(
-        std::move(devices), {{.name = "node", .ranks = ranks / 2, .link = {1e-6, 10e9}},
-                             {.name = "all", .ranks = ranks, .link = {1e-5, 1e9}}});
+    machine = Machine::hierarchical(std::move(devices),
+                                    {{.name = "node", .ranks = ranks / 2, .link = {1e-6, 10e9}},
+                                     {.name = "all", .ranks = ranks, .link = {1e-5, 1e9}}});
     options.batch = one_of({8, 16});
   }
 };
@@ -257,8 +260,13 @@ TEST_CASE("groups of devices are all lists of sizes that the prunings leave") {
   for (const auto& list : few) CHECK(std::ranges::binary_search(all, list));
   CHECK(std::ranges::adjacent_find(few) == few.end());
   CHECK(plan::device_group_lists(2, 3).empty());
-  CHECK(plan::device_group_lists(6, 2) ==
-        std::vector<std::vector<int>>{{2, 4}, {3, 3}, {4, 2}});
+  CHECK(plan::device_group_lists(6, 2) == std::vector<std::vector<int>>{{2, 4}, {3, 3}, {4, 2}});
+}
+
+TEST_CASE("Metis holds what every planner must") {
+  const auto unknown = [](const PlanProblem&) { return std::optional<Seconds>(); };
+  test::planner_battery(Metis{}, unknown, {.cases = test::cases(200, 2000), .exact = false});
+  test::check_named_capacities(Metis{}, test::cases(100, 2000));
 }
 
 TEST_CASE("on nodes of two speeds Metis' plans are faster than uniform plans") {
@@ -305,8 +313,9 @@ TEST_CASE("Metis comes within 5% of an exhaustive search with a tenth of its can
       ++good;
     } else {
       std::cout << "Metis, case " << seed << " (" << problem.machine().ranks() << " ranks, "
-                << problem.layers() << " layers): " << 100 * gap << "% above the best of all plans, "
-                << found.candidates << " of " << exhaustive.count() << " candidates\n";
+                << problem.layers() << " layers): " << 100 * gap
+                << "% above the best of all plans, " << found.candidates << " of "
+                << exhaustive.count() << " candidates\n";
     }
   }
   std::cout << "Metis: " << good << " of " << count << " cases within 5%\n";
@@ -334,9 +343,7 @@ TEST_CASE("without enough memory Metis names the rank, its bytes and a capacity 
   REQUIRE_FALSE(found.plan);
   CHECK_THAT(found.infeasible, ContainsSubstring("rank ") && ContainsSubstring(" lacks ") &&
                                    ContainsSubstring("capacity of 1048576 bytes"));
-  const std::string words = "that would do is ";
-  const Bytes enough =
-      std::stoull(found.infeasible.substr(found.infeasible.find(words) + words.size()));
+  const Bytes enough = test::named_capacity(found.infeasible);
   CHECK(search(enough).plan);
   CHECK_FALSE(search(enough - 1).plan);
   // Four ranks have 24 layers of 50 MiB with 4 bytes of state for each of their weights.

@@ -6,9 +6,11 @@
 /// A model of 2.7 billion parameters on two sites of 8 unequal accelerators each, which one slow
 /// line joins: the setting in which HGTrainer's casts are compared.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -38,8 +40,8 @@ struct TwoSites {
                         .parameters = static_cast<Bytes>(2 * parameters / layers)};
     for (const int degree : degrees)
       for (const bool quick : {true, false}) {
-        const Seconds forward = 2 * parameters / layers * tokens /
-                                ((quick ? fast : slow) * 1e12 * efficiency) / degree;
+        const Seconds forward =
+            2 * parameters / layers * tokens / ((quick ? fast : slow) * 1e12 * efficiency) / degree;
         layer.measured.push_back({.device = quick ? "a100" : "v100",
                                   .tensor = degree,
                                   .samples = 1,
@@ -85,6 +87,45 @@ struct TwoSites {
     }
     if (eight_bits) plan.casts = {narrow};
     return plan;
+  }
+
+  // --- The same prices without a planner or a schedule: references.
+
+  /// Returns the time of a microbatch on a site that has `part` of the model.
+  static Seconds stage_time(double part, double teraflops) {
+    return part * 6 * 2.7e9 * 1024 * samples / (8 * teraflops * 1e12 * 0.45);
+  }
+  /// Returns the time of a microbatch's activations on the line.
+  static Seconds line_time(double gigabits, int bits) {
+    return samples * 1024 * 2560 * bits / (gigabits * 1e9);
+  }
+  /// Returns (M - 1) max(t, x) + sum t + 2 x.
+  static Seconds closed_form(Seconds first, Seconds second, Seconds line) {
+    return (microbatches - 1) * std::max({first, second, line}) + first + second + 2 * line;
+  }
+  /// Returns the time of a step of two stages, whose backwards take twice their forwards. Stage 0
+  /// computes `warm_up` forwards first, then a backward and a forward in turn; stage 1 computes the
+  /// backward of a microbatch after its forward. Each direction of the line has one message at a
+  /// time.
+  static Seconds two_stages(Seconds first, Seconds second, Seconds line, int warm_up) {
+    Seconds time = 0, time_behind = 0;       // the ends of the last actions of the stages
+    Seconds forwards = 0, backwards = 0;     // the ends of the last messages
+    std::vector<Seconds> arrivals, returns;  // of activations and gradients, by microbatch
+    const auto send = [&](Seconds& last, Seconds ready) {
+      return last = std::max(last, ready) + line;
+    };
+    const auto forward = [&] {
+      time += first / 3;
+      arrivals.push_back(send(forwards, time));
+      time_behind = std::max(time_behind, arrivals.back()) + second / 3 + second * 2 / 3;
+      returns.push_back(send(backwards, time_behind));
+    };
+    while (static_cast<int>(arrivals.size()) < std::min(warm_up, microbatches)) forward();
+    for (std::size_t m = 0; m < microbatches; ++m) {
+      time = std::max(time, returns[m]) + first * 2 / 3;
+      if (arrivals.size() < microbatches) forward();
+    }
+    return std::max(time, time_behind);
   }
 };
 

@@ -31,8 +31,8 @@ struct TwoSpeeds {
 
   static Profile profile() {
     Profile profile{.model = "transformer", .input = 1 << 12, .layers = {}, .reference = "fast"};
-    ProfiledLayer layer{.name = "block", .output = 1 << 20, .saved = 8 << 20,
-                        .parameters = Bytes{50} << 20};
+    ProfiledLayer layer{
+        .name = "block", .output = 1 << 20, .saved = 8 << 20, .parameters = Bytes{50} << 20};
     for (const int degree : {1, 2}) {
       const Seconds forward = degree == 1 ? 2e-3 : 1.1e-3;  // tensor parallelism costs 10%
       layer.measured.push_back({.device = "fast",

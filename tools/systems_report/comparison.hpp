@@ -31,6 +31,8 @@ std::vector<Comparison> chimera();
 std::vector<Comparison> dapple_runtime();
 std::vector<Comparison> energon();
 std::vector<Comparison> flexpipe();
+std::vector<Comparison> hgtrainer();
+std::vector<Comparison> metis();
 std::vector<Comparison> ada_grouper();
 std::vector<Comparison> pipedream_runtime();
 std::vector<Comparison> zero_bubble();

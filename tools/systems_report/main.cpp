@@ -32,6 +32,8 @@ struct System {
 constexpr System systems[] = {
     {"FlexPipe", report::flexpipe},
     {"Chimera", report::chimera},
+    {"HGTrainer", report::hgtrainer},
+    {"Metis", report::metis},
     {"DAPPLE runtime", report::dapple_runtime},
     {"PipeDream runtime", report::pipedream_runtime},
     {"GPipe", report::gpipe},

@@ -37,8 +37,8 @@ class LayerBalance {
     for (double& capacity : m_capacity) capacity /= sum;
   }
 
-  /// Returns the ends of the stages by Metis' balancer. If that does not fit after all retries, they
-  /// are the ends of the fastest division that fits, or of the balancer if there is none.
+  /// Returns the ends of the stages by Metis' balancer. If that does not fit after all retries,
+  /// they are the ends of the fastest division that fits, or of the balancer if there is none.
   [[nodiscard]] std::vector<int> ends() const {
     std::vector<double> capacity = m_capacity;
     std::vector<int> first, now;
@@ -166,7 +166,8 @@ class LayerBalance {
         continue;
       }
       const double left = headroom(ends, s);  // below 0
-      const double factor = 0.9 * (static_cast<double>(needed) + left) / static_cast<double>(needed);
+      const double factor =
+          0.9 * (static_cast<double>(needed) + left) / static_cast<double>(needed);
       taken += capacity[s] * (1 - factor);
       capacity[s] *= factor;
     }
@@ -210,7 +211,7 @@ class LayerBalance {
   const std::vector<StageShape>& m_shapes;
   const KeptByStage& m_kept;
   int m_layers;
-  std::vector<double> m_capacity;  ///< of the stages, by time; their sum is 1
+  std::vector<double> m_capacity;  ///< by stage, from times; the sum is 1
 };
 
 }  // namespace heddle::inline v0::plan::impl

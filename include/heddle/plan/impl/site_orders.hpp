@@ -106,8 +106,8 @@ class SiteOrders {
   void find_classes(const Machine& machine) {
     for (std::size_t s = 0; s < m_sites.size(); ++s) {
       std::size_t same = 0;
-      while (same < s && (m_class[same] != same ||
-                          !interchangeable(machine, m_sites[same], m_sites[s])))
+      while (same < s &&
+             (m_class[same] != same || !interchangeable(machine, m_sites[same], m_sites[s])))
         ++same;
       m_class.push_back(same);
     }

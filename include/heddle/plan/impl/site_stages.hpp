@@ -96,7 +96,7 @@ class SiteStages {
   /// A stage and the partial plan behind it.
   struct Node {
     Seconds slowest = 0;  ///< the longest stage or message; if least_memory, the bytes that lack
-    Seconds sum = 0;      ///< of all stages and messages
+    Seconds sum = 0;      ///< all stages and messages
     Seconds gradient_sum = 0;
     int stages = 0;
     PricedShape* shape = nullptr;
@@ -109,7 +109,7 @@ class SiteStages {
   /// By first stage and its first layer: the partial plans that begin there.
   using Fronts = std::vector<std::pair<PricedShape*, std::vector<Front>>>;
 
-  /// What a stage keeps by the number of stages behind it, at most.
+  /// Finds the most that a stage keeps, by the number of stages behind it.
   void find_kept() {
     const int most = std::min(m_problem.machine().ranks(), m_layers);
     for (int stages = 1; stages <= most; ++stages) {
@@ -238,8 +238,8 @@ class SiteStages {
     return sum;
   }
 
-  /// Returns the partial plans that begin with the first rank of the site at place `p`. `behind` are
-  /// those of the site behind it.
+  /// Returns the partial plans that begin with the first rank of the site at place `p`. `behind`
+  /// are those of the site behind it.
   [[nodiscard]] Fronts fronts_of_site(std::size_t p, const Fronts& behind) {
     const std::size_t site = m_order[p];
     const std::size_t count = m_sites.sites()[site].size();
@@ -375,7 +375,7 @@ class SiteStages {
   CutPricer m_pricer;
   std::vector<std::optional<Codec>> m_codecs;
   int m_microbatches;
-  std::int64_t m_samples;  ///< of a microbatch
+  std::int64_t m_samples;  ///< samples of a microbatch
   int m_window;
   int m_layers;
   bool m_least_memory;
@@ -387,7 +387,7 @@ class SiteStages {
 
   std::vector<std::size_t> m_order;
   Seconds m_below = 0;
-  double m_speed = 0, m_site_speed = 0;  ///< of all sites of the order, and of its fastest one
+  double m_speed = 0, m_site_speed = 0;  ///< the sum over the order's sites, and the fastest one
   Seconds m_longest_cut = 0, m_cuts = 0;
   std::vector<int> m_cut_low, m_cut_high;  ///< by place in the order
 

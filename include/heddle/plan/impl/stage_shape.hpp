@@ -91,7 +91,8 @@ class LayerTable {
   std::map<std::size_t, std::vector<int>> m_degrees;  ///< by kind
 };
 
-/// What the stages of a schedule keep: microbatches between F and B, and between I and W, by stage.
+/// The numbers that the stages of a schedule keep: microbatches between F and B, and between I and
+/// W, by stage.
 struct KeptByStage {
   std::vector<std::int64_t> live, split;
 };
@@ -252,8 +253,7 @@ class StageShape {
   std::vector<std::int64_t> shares = sample_shares(times, samples);
   for (std::size_t g = 0; g < groups; ++g) times[g] = time_of(g, shares[g]);
   while (true) {
-    const auto slowest =
-        static_cast<std::size_t>(std::ranges::max_element(times) - times.begin());
+    const auto slowest = static_cast<std::size_t>(std::ranges::max_element(times) - times.begin());
     std::size_t best = slowest;
     Seconds least = times[slowest];
     for (std::size_t g = 0; g < groups && shares[slowest] > 1; ++g)

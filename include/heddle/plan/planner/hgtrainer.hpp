@@ -28,8 +28,8 @@ namespace heddle::inline v0::plan {
 /// as Metis does. At every cut between sites, the format of PlanOptions::codecs with the
 /// shortest messages is used.
 ///
-/// Partial plans whose lower bound is not below the best plan are dropped. The bound has the work of
-/// the remaining layers over all speeds, and the narrowest cut between sites.
+/// Partial plans whose lower bound is not below the best plan are dropped. The bound has the work
+/// of the remaining layers over all speeds, and the narrowest cut between sites.
 struct HGTrainer {
   static constexpr std::string_view name = "HGTrainer";  ///< the name that users write
 
@@ -39,9 +39,9 @@ struct HGTrainer {
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max(t, x) + sum t + sum of both x + max gradient sum,
-  /// with t the forward and backward of a stage and x the messages of a microbatch at a cut. The two
-  /// directions of a cut are used at the same time, so the longer one counts in the maximum. The
-  /// update is not counted.
+  /// with t the forward and backward of a stage and x the messages of a microbatch at a cut. The
+  /// two directions of a cut are used at the same time, so the longer one counts in the maximum.
+  /// The update is not counted.
   [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
 };
 static_assert(Planner<HGTrainer>);

@@ -53,11 +53,10 @@ HEDDLE_INLINE FoundPlan HGTrainer::search(const PlanProblem& problem) const {
   if (found.plan)
     static_cast<void>(shortage.note(plan_memory(*found.plan, problem), problem.machine()));
   found.plan.reset();
-  found.infeasible =
-      shortage.any() ? shortage.reason()
-                     : text("the schedule '", problem.options().schedule,
-                            "' has no plan for a batch of ", problem.options().batch,
-                            " samples on ", problem.machine().ranks(), " ranks");
+  found.infeasible = shortage.any() ? shortage.reason()
+                                    : text("the schedule '", problem.options().schedule,
+                                           "' has no plan for a batch of ", problem.options().batch,
+                                           " samples on ", problem.machine().ranks(), " ranks");
   return found;
 }
 

@@ -30,10 +30,10 @@ namespace heddle::inline v0::plan {
 /// memory, its share is reduced, up to 3 times; after that, an exact division is taken.
 ///
 /// Differences to the paper's program: if the number of devices is not a power of two, groups may
-/// also be power-of-two multiples of its odd part, such as 3 and 6 of 6. Times between measured numbers of samples are those of
-/// Profile, not sums over powers of two. If no plan uses all ranks, the planner tries to leave out
-/// ranks at the end of the order. Boundaries of good plans are moved by single layers while this
-/// shortens the step (`refined`). Casts and recomputation are not used.
+/// also be power-of-two multiples of its odd part, such as 3 and 6 of 6. Times between measured
+/// numbers of samples are those of Profile, not sums over powers of two. If no plan uses all ranks,
+/// the planner tries to leave out ranks at the end of the order. Boundaries of good plans are moved
+/// by single layers while this shortens the step (`refined`). Casts and recomputation are not used.
 struct Metis {
   static constexpr std::string_view name = "Metis";  ///< the name that users write
 
@@ -56,9 +56,10 @@ struct Metis {
 static_assert(Planner<Metis>);
 
 /// Returns the lists of group sizes that Metis tries for `devices` devices and `stages` stages, in
-/// ascending order. Sizes are powers of two, or such multiples of the odd part of `devices`, and not
-/// smaller than `variance` * max(devices div stages, stages div devices). A list is a permutation of blocks of equal groups. There are at
-/// most `longest_permutation` blocks: while there are more, the two smallest equal ones are merged.
+/// ascending order. Sizes are powers of two, or such multiples of the odd part of `devices`, and
+/// not smaller than `variance` * max(devices div stages, stages div devices). A list is a
+/// permutation of blocks of equal groups. There are at most `longest_permutation` blocks: while
+/// there are more, the two smallest equal ones are merged.
 /// @throws contract_error if a number is below 1.
 [[nodiscard]] std::vector<std::vector<int>> device_group_lists(int devices, int stages,
                                                                int longest_permutation = 6,

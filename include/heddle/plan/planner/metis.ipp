@@ -81,14 +81,14 @@ class MetisSearch {
   [[nodiscard]] FoundPlan run() {
     const auto orders = rank_orders();
     for (int used = m_problem.machine().ranks(); used >= 1 && !m_found.plan; --used)
-      for (const std::vector<Rank>& order : orders) try_ranks({order.begin(), order.begin() + used});
+      for (const std::vector<Rank>& order : orders)
+        try_ranks({order.begin(), order.begin() + used});
     if (!m_found.plan)
-      m_found.infeasible =
-          m_shortage.any()
-              ? m_shortage.reason()
-              : text("the schedule '", m_problem.options().schedule, "' has no plan for a batch of ",
-                     m_problem.options().batch, " samples on ", m_problem.machine().ranks(),
-                     " ranks");
+      m_found.infeasible = m_shortage.any()
+                               ? m_shortage.reason()
+                               : text("the schedule '", m_problem.options().schedule,
+                                      "' has no plan for a batch of ", m_problem.options().batch,
+                                      " samples on ", m_problem.machine().ranks(), " ranks");
     return std::move(m_found);
   }
 
@@ -139,8 +139,7 @@ class MetisSearch {
 
   [[nodiscard]] const KeptByStage* kept_of(int stages, int microbatches) {
     const auto [place, inserted] = m_kept.try_emplace({stages, microbatches});
-    if (inserted)
-      place->second = kept_by_stage(m_problem.options().schedule, stages, microbatches);
+    if (inserted) place->second = kept_by_stage(m_problem.options().schedule, stages, microbatches);
     return place->second ? &*place->second : nullptr;
   }
 
@@ -184,8 +183,7 @@ class MetisSearch {
            ranks.size() % static_cast<std::size_t>(degree) == 0 &&
            std::ranges::find(m_problem.options().tensor_degrees, degree) !=
                m_problem.options().tensor_degrees.end() &&
-           std::ranges::all_of(ranks,
-                               [&](Rank rank) { return m_table.has_degree(rank, degree); });
+           std::ranges::all_of(ranks, [&](Rank rank) { return m_table.has_degree(rank, degree); });
   }
 
   /// Doubles a stage's degree until it is allowed. Returns false if there is no such degree.
@@ -248,8 +246,8 @@ class MetisSearch {
   void note_shortage(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
                      int microbatches) {
     ++m_found.candidates;
-    static_cast<void>(m_shortage.note(
-        plan_memory(plan_of(shapes, ends, microbatches), m_problem), m_problem.machine()));
+    static_cast<void>(m_shortage.note(plan_memory(plan_of(shapes, ends, microbatches), m_problem),
+                                      m_problem.machine()));
   }
 
   const Metis& m_metis;
@@ -293,9 +291,8 @@ HEDDLE_INLINE std::vector<std::vector<int>> device_group_lists(int devices, int 
   std::vector<int> sizes;
   for (int size = 1; size <= devices; ++size) {
     const int part = size % odd == 0 ? size / odd : size;
-    if (size >= smallest &&
-        (std::has_single_bit(static_cast<unsigned>(size)) ||
-         std::has_single_bit(static_cast<unsigned>(part))))
+    if (size >= smallest && (std::has_single_bit(static_cast<unsigned>(size)) ||
+                             std::has_single_bit(static_cast<unsigned>(part))))
       sizes.push_back(size);
   }
   std::vector<std::vector<int>> sorted, lists;
