@@ -34,7 +34,7 @@ refuses "the mesh does not fit the ranks" --pipe 2 --data 2
 refuses "the mesh does not fit the ranks" --pipe 1
 refuses "an axis needs at least one rank" --pipe 0
 refuses "there are more stages than layers" "${pipe[@]}" --layers 1
-refuses "a step has at least one microbatch" "${pipe[@]}" --microbatches 0
+refuses "a step needs at least one microbatch" "${pipe[@]}" --microbatches 0
 refuses "8 samples do not divide into 3 microbatches; use 2 or 4 microbatches, or 6 or 9 samples" \
         "${pipe[@]}" --batch 8 --microbatches 3
 refuses "there are fewer samples than microbatches" "${pipe[@]}" --batch 2 --microbatches 4
@@ -43,7 +43,7 @@ refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag
 refuses "schedule 'pipedream' is not synchronous" "${pipe[@]}" --schedule pipedream
 refuses "schedule 'flexpipe' is for models of several branches" "${pipe[@]}" --schedule flexpipe
 refuses "the nearest valid number is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
-refuses "a group has at least one microbatch" "${pipe[@]}" --schedule kfkb --group 0
+refuses "a group needs at least one microbatch" "${pipe[@]}" --schedule kfkb --group 0
 refuses "does not divide" "${pipe[@]}" --width 10 --heads 4
 refuses "no option '--stepz'; did you mean '--steps'? try --help" "${pipe[@]}" --stepz 3
 refuses "--save: the option lacks its value ('--check' is an option)" "${pipe[@]}" --save --check

@@ -49,7 +49,7 @@ inline void validate(const GptConfig& config) {
   positive("sequences", config.sequences);
   positive("vocabulary", config.vocabulary);
   heddle::expects(config.width % config.heads == 0, [&] {
-    return heddle::ErrorInfo{"GptConfig", "the width does not divide into the heads",
+    return heddle::ErrorInfo{"GptConfig", "the width must be a multiple of the number of heads",
                              heddle::text("width ", config.width, ", heads ", config.heads),
                              "choose a width that is a multiple of the heads"};
   });

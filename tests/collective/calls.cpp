@@ -372,10 +372,12 @@ TEST_CASE("calls that do not fit are refused") {
                        MessageMatches(ContainsSubstring("the output has the wrong size (longer")));
   CHECK_THROWS_MATCHES(
       hd::all_gather(Exec{}, view, view, comm, {.counts = std::vector<std::size_t>(p, 3)}),
-      hd::contract_error, MessageMatches(ContainsSubstring("the counts do not fit")));
-  CHECK_THROWS_MATCHES(hd::all_reduce(Exec{}, view, hd::Sum{}, comm, {.counts = {p}}),
-                       hd::contract_error,
-                       MessageMatches(ContainsSubstring("it has no blocks to count")));
+      hd::contract_error,
+      MessageMatches(ContainsSubstring("CallOptions::counts do not fit the ranks or the View")));
+  CHECK_THROWS_MATCHES(
+      hd::all_reduce(Exec{}, view, hd::Sum{}, comm, {.counts = {p}}), hd::contract_error,
+      MessageMatches(
+          ContainsSubstring("this call has no blocks, so CallOptions::counts must be empty")));
   CHECK_THROWS_AS(hd::barrier(comm, {.algorithm = Algorithm::ring}), hd::infeasible);
 }
 

@@ -233,8 +233,8 @@ TEST_CASE("domains of a codec are of all ranks, or there are none") {
   const auto ranks = static_cast<std::size_t>(comm.size());
   for (const auto& codec : {std::optional<hd::Codec>(), std::optional(hd::Codec{Scalar::f16})})
     CHECK(refused(ranks + 1, codec)
-              .find("heddle::collective::all_reduce: every rank has a domain of the codec, or none "
-                    "has (" +
+              .find("heddle::collective::all_reduce: CallOptions::codec_domains must be empty or "
+                    "have one number per rank (" +
                     hd::text(ranks + 1, " domains, ", ranks, " ranks")) != std::string::npos);
 }
 
@@ -250,15 +250,15 @@ TEST_CASE("codecs that a call has no place for are refused") {
             [&](const hd::CallOptions& options) {
               hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options);
             })
-            .find("only a prepared call keeps what error feedback adds to the next one (codec i8 "
-                  "with feedback); prepare the call") != std::string::npos);
-  CHECK(
-      why({.type = Scalar::i8, .block = 32, .agree = true},
-          [&](const hd::CallOptions& options) {
-            hd::all_to_all(Exec{}, view, other, comm, options);
-          })
-          .find("senders do not agree with receivers by their inputs (codec i8/32 in agreement)") !=
-      std::string::npos);
+            .find("error feedback needs a prepared call, which keeps the rounding errors between "
+                  "calls (codec i8 "
+                  "with feedback); call prepare_...()") != std::string::npos);
+  CHECK(why({.type = Scalar::i8, .block = 32, .agree = true},
+            [&](const hd::CallOptions& options) {
+              hd::all_to_all(Exec{}, view, other, comm, options);
+            })
+            .find("Codec::agree would change the input of this call, which may only be read (codec "
+                  "i8/32 in agreement)") != std::string::npos);
   if (comm.size() == 1) return;
   const Kokkos::View<std::int32_t*, Kokkos::HostSpace> whole("whole", 8);
   CHECK(why({Scalar::i8}, [&](const hd::CallOptions& options) {

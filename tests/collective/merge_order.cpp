@@ -222,7 +222,7 @@ TEST_CASE("an algorithm that merges in another order is refused by its name") {
     CHECK_THAT(hd::test::message_of<hd::infeasible>(
                    [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
                ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
-                   ContainsSubstring("name star, binomial_tree, levels of these"));
+                   ContainsSubstring("choose star, binomial_tree or levels of these"));
   }
 }
 
@@ -241,7 +241,7 @@ TEST_CASE(
     CHECK_THAT(hd::test::message_of<hd::infeasible>(
                    [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
                ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
-                   ContainsSubstring("name star, binomial_tree, levels of these"));
+                   ContainsSubstring("choose star, binomial_tree or levels of these"));
     hd::all_reduce(Exec{}, view, KeepsOwn{}, comm, options);  // may be in any order
   };
   using hd::schedule::level_of;

@@ -243,7 +243,7 @@ TEST_CASE("a cost table chooses for each size, the library's call or one of ours
   const hd::CostTable others(hd::Machine::uniform(comm.size() + 1, {"rank"}, {1e-6, 1e9}));
   CHECK_THROWS_MATCHES(
       hd::all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = &others}), hd::contract_error,
-      MessageMatches(ContainsSubstring("the cost table is not one of these ranks")));
+      MessageMatches(ContainsSubstring("the cost table was measured for another number of ranks")));
 }
 
 TEST_CASE("levels of the hierarchical algorithm") {

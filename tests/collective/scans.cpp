@@ -148,7 +148,8 @@ TEST_CASE("an algorithm that does not scan is refused") {
              ContainsSubstring("inclusive_scan"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>(
                  [&] { hd::exclusive_scan(Exec{}, view, hd::Sum{}, comm, {.counts = {5}}); }),
-             ContainsSubstring("heddle::collective::exclusive_scan: it has no blocks to count"));
+             ContainsSubstring("heddle::collective::exclusive_scan: this call has no blocks, so "
+                               "CallOptions::counts must be empty"));
 }
 
 }  // namespace test_scans

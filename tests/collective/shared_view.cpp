@@ -239,10 +239,11 @@ TEST_CASE("ranks that give other parts of SharedViews are found before they touc
       } catch (const hd::contract_error& error) {
         found = true;
         said = error.what();
-        CHECK_THAT(said, ContainsSubstring("ranks give a call different parts of SharedViews") &&
-                             ContainsSubstring("number 0 from byte 0") &&
-                             ContainsSubstring(other_view ? "number 1 from byte 0"
-                                                          : "number 0 from byte 800"));
+        CHECK_THAT(
+            said,
+            ContainsSubstring("the ranks pass different parts of SharedViews to one call") &&
+                ContainsSubstring("number 0 from byte 0") &&
+                ContainsSubstring(other_view ? "number 1 from byte 0" : "number 0 from byte 800"));
       } catch (const hd::communication_error& error) {
         said = error.what();
         CHECK_THAT(said, ContainsSubstring("failed at") &&

@@ -3,7 +3,7 @@
 // ranks: 2 3 4
 // space: its own
 
-// Calls that another rank does not come to end by the watchdog, and say so.
+// The watchdog ends calls that another rank does not make, and the error says so.
 
 #include <cstddef>
 #include <functional>
@@ -43,9 +43,10 @@ void ends(const std::function<void(const hd::Communicator&, hd::CallOptions)>& c
   if (polled) hd::start_barrier(comm, {.algorithm = Algorithm::bruck}).wait();
   options.execute.watchdog = 0.2;
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
-    CHECK_THROWS_MATCHES(call(comm, options), hd::communication_error,
-                         MessageMatches(ContainsSubstring("stuck: another rank does not come") &&
-                                        ContainsSubstring("watchdog after 0.2 s")));
+    CHECK_THROWS_MATCHES(
+        call(comm, options), hd::communication_error,
+        MessageMatches(ContainsSubstring("stuck: another rank does not make the call") &&
+                       ContainsSubstring("watchdog after 0.2 s")));
   MPI_Barrier(MPI_COMM_WORLD);
   // Not freed: a collective of MPI's is begun on it for good.
   static_cast<void>(comm.release());
@@ -122,7 +123,7 @@ TEST_CASE("a rank that leaves before memory is shared for a call") {
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size())) {
     CHECK_THROWS_MATCHES(sum(30011, 0.2), hd::communication_error,
                          MessageMatches((ContainsSubstring("SharedTransport::share") &&
-                                         ContainsSubstring("another rank does not come") &&
+                                         ContainsSubstring("another rank does not take part") &&
                                          ContainsSubstring("watchdog after 0.2 s")) ||
                                         ContainsSubstring("failed at what ranks share")));
   } else {
@@ -150,7 +151,7 @@ TEST_CASE("a rank that does not come to make a SharedView, however long the call
   MPI_Barrier(MPI_COMM_WORLD);
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
     CHECK_THROWS_MATCHES(make(), hd::communication_error,
-                         MessageMatches((ContainsSubstring("another rank does not come") &&
+                         MessageMatches((ContainsSubstring("another rank does not take part") &&
                                          ContainsSubstring("watchdog after 0.2 s")) ||
                                         told));
   MPI_Barrier(MPI_COMM_WORLD);

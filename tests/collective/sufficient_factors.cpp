@@ -128,7 +128,7 @@ TEST_CASE("factors that do not fit are refused") {
   CHECK_THAT(why(x, dy, Matrix<double>("gradient", 2, 3), {}),
              ContainsSubstring("the gradient has the wrong shape (it is 2 x 3, expected 3 x 2)"));
   CHECK_THAT(why(x, dy, gradient, {.counts = {1, 1, 1, 1, 1}}),
-             ContainsSubstring("the counts do not fit"));
+             ContainsSubstring("CallOptions::counts do not fit the ranks or the View"));
 }
 
 }  // namespace test_sufficient_factors

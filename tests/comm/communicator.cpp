@@ -72,9 +72,9 @@ TEST_CASE("split orders by key and separates by color") {
   const heddle::Communicator parity = all.split(world_rank() % 2, 0);
   CHECK(parity.size() == (world_size() + 1 - world_rank() % 2) / 2);
   CHECK(parity.rank() == heddle::Rank{world_rank() / 2});
-  CHECK_THROWS_MATCHES(
-      all.split(-1, 0), heddle::contract_error,
-      MessageMatches(ContainsSubstring("a color is at least 0") && ContainsSubstring("gave -1")));
+  CHECK_THROWS_MATCHES(all.split(-1, 0), heddle::contract_error,
+                       MessageMatches(ContainsSubstring("a color must be at least 0") &&
+                                      ContainsSubstring("gave -1")));
 }
 
 TEST_CASE("a null or inter-communicator is refused") {

@@ -34,7 +34,7 @@ TEST_CASE("what a host has, but not with what MPI wants beside it, is refused on
   for (const int domain : {0, 1, 2}) {  // the domains of a host together want as much
     SharedTransport transport(MPI_COMM_WORLD, {.domain = domain});
     CHECK_THAT(test::message_of<out_of_memory>([&] { static_cast<void>(transport.share(each)); }),
-               Catch::Matchers::ContainsSubstring("a host has not so much to share"));
+               Catch::Matchers::ContainsSubstring("the host cannot provide so much shared memory"));
     const SharedBlocks after = transport.share(8);
     CHECK(*after.of[+transport.rank()] == std::byte{0});
   }

@@ -118,7 +118,7 @@ TEST_CASE("what a host has not is refused on all ranks, which go on") {
     const SharedBlocks before = transport.share(8);
     CHECK_THAT(test::message_of<out_of_memory>(
                    [&] { static_cast<void>(transport.share(last ? Bytes{1} << 46 : 8)); }),
-               ContainsSubstring("a host has not so much to share") &&
+               ContainsSubstring("the host cannot provide so much shared memory") &&
                    ContainsSubstring("bytes of this rank"));
     const SharedBlocks after = transport.share(8);
     CHECK(after.of[+transport.rank()] != before.of[+transport.rank()]);
@@ -183,7 +183,7 @@ TEST_CASE("a rank that does not come is named by the watchdog") {
         static_cast<void>(transport.share(1));
         FAIL("rank 0 did not come");
       } catch (const communication_error& error) {
-        CHECK_THAT(error.what(), ContainsSubstring("another rank does not come") ||
+        CHECK_THAT(error.what(), ContainsSubstring("another rank does not take part") ||
                                      ContainsSubstring("failed at"));
         if (!transport.aborted()) transport.abort({transport.rank(), "share", error.what()});
       }

@@ -223,7 +223,8 @@ TEST_CASE("what cannot be moved is refused") {
              ContainsSubstring(text("heddle::StridedExchange: no such rank (rank ", comm.size(),
                                     " of ", comm.size(), ")")));
   CHECK_THAT(refusal({{comm.rank(), block}}, {}),
-             ContainsSubstring("what this rank sends to itself is not what it receives (sends "
+             ContainsSubstring("the boxes that this rank sends to itself differ in size from those "
+                               "that it receives (sends "
                                "24 B, receives nothing)"));
   CHECK_THAT(refusal({{comm.rank(), block}, {comm.rank(), StridedBlock(5)}},
                      {{comm.rank(), block}, {comm.rank(), StridedBlock(6)}}),
@@ -234,7 +235,7 @@ TEST_CASE("what cannot be moved is refused") {
   StridedExchange<Exec> exchange(comm, {}, {});
   exchange.start(Exec{}, nullptr, nullptr);
   CHECK_THAT(message_of<contract_error>([&] { exchange.start(Exec{}, nullptr, nullptr); }),
-             ContainsSubstring("it is under way already (start() was called twice)"));
+             ContainsSubstring("the exchange is already in flight (start() was called twice)"));
   exchange.wait();
 
   // Of memory that MPI cannot read; a host's it always can. Whatever is sent: all ranks find it.
@@ -284,14 +285,16 @@ TEST_CASE("paths are those that the memory and MPI allow") {
 
 TEST_CASE("a datatype that MPI cannot count is refused, here and by the transport") {
   CHECK_THAT(message_of<contract_error>([] { BlockDatatype(StridedBlock(Bytes{1} << 31)); }),
-             ContainsSubstring("heddle::BlockDatatype: MPI counts in int (the block is 2147483648 "
+             ContainsSubstring("heddle::BlockDatatype: the block does not fit MPI's counts of type "
+                               "int (the block is 2147483648 "
                                "B)"));
   MpiTransport transport(MPI_COMM_SELF, {.max_message = 16});
   const BlockDatatype type(StridedBlock(8).repeated(2, 16));
   std::array<std::byte, 32> memory{};
   CHECK_THAT(message_of<contract_error>(
                  [&] { (void)transport.send(Rank{0}, Lane{0}, memory.data(), 16, type.get()); }),
-             ContainsSubstring("a datatype's message is sent in one piece (16 bytes, pieces have "
+             ContainsSubstring("a message of an MPI datatype must be shorter than "
+                               "MpiOptions::max_message (16 bytes, max_message "
                                "16)"));
 }
 
@@ -466,7 +469,7 @@ TEMPLATE_TEST_CASE("paths are measured, and all ranks have the same table", "",
   CHECK_THAT(message_of<contract_error>([&] {
                (void)measure_paths<TestType>(comm, {.sizes = {1}, .runs = {1}, .rounds = 0});
              }),
-             ContainsSubstring("there is at least one round (0 rounds)"));
+             ContainsSubstring("the number of rounds must be at least 1 (0 rounds)"));
   CHECK_THAT(message_of<contract_error>([&] {
                (void)measure_paths<TestType>(comm, {.sizes = {8, 4}, .runs = {1}});
              }),

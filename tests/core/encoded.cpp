@@ -250,9 +250,10 @@ TEST_CASE("a codec that cannot be is refused") {
   const auto why = [](Codec codec) {
     return test::message_of<contract_error>([&] { check(codec); });
   };
-  CHECK(why({Scalar::byte}).find("bytes have no values to encode") != std::string::npos);
+  CHECK(why({Scalar::byte}).find("elements of Scalar::byte have no numeric value to encode") !=
+        std::string::npos);
   CHECK(why({.type = Scalar::f16, .block = 8})
-            .find("only types of one byte have scales (type f16, "
+            .find("only one-byte types can have a scale per block of elements (type f16, "
                   "blocks of 8)") != std::string::npos);
   for (const Scalar type : {Scalar::i8, Scalar::f8e4m3, Scalar::f8e5m2}) check({type, 64});
   check({});

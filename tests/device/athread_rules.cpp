@@ -124,8 +124,8 @@ TEST_CASE("a scratch of 82192 bytes is refused by 64 KB of local memory and acce
       run(64 * 1024),
       ContainsSubstring("heddle::Athread: the team scratch of level 0 is too large "
                         "in kernel test_athread_rules::athread_test::FillScratch") &&
-          ContainsSubstring("it is 82192 B, the most is ") &&
-          ContainsSubstring("ask the policy for scratch_size_max"));
+          ContainsSubstring("asked for 82192 B, at most ") &&
+          ContainsSubstring("use tiles that fit the policy's scratch_size_max()"));
 }
 
 TEST_CASE("the most scratch that a policy names can be had, and one byte more cannot") {
@@ -182,9 +182,10 @@ TEST_CASE("a copy of staging that nobody waits for breaks a rule, and hides no o
 }
 
 TEST_CASE("teams of more than a thread are refused") {
-  REQUIRE_THROWS_WITH(Kokkos::TeamPolicy<Athread>(3, 2),
-                      ContainsSubstring("heddle::Athread: a team has one thread (asked for 3 teams "
-                                        "of 2 threads); pass Kokkos::AUTO"));
+  REQUIRE_THROWS_WITH(
+      Kokkos::TeamPolicy<Athread>(3, 2),
+      ContainsSubstring("heddle::Athread: a team can only have one thread (asked for 3 teams "
+                        "of 2 threads); pass Kokkos::AUTO"));
   REQUIRE_THROWS_AS(Kokkos::TeamPolicy<Athread>(Athread(), 3, 64, 2), heddle::contract_error);
 }
 
@@ -201,7 +202,7 @@ TEST_CASE("the environment sets the options of the default core group, or is ref
                         ContainsSubstring("the environment variable HEDDLE_ATHREAD_LOCAL_KIB is "
                                           "wrong") &&
                             ContainsSubstring("'" + std::string(wrong) + "'") &&
-                            ContainsSubstring("set it to a positive number or not at all"));
+                            ContainsSubstring("set it to a positive number, or unset it"));
   }
   ::unsetenv("HEDDLE_ATHREAD_LOCAL_KIB");
   ::unsetenv("HEDDLE_ATHREAD_HOST_THREADS");

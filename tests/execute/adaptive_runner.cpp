@@ -198,8 +198,8 @@ TEST_CASE("an adaptive runner that never looks is refused") {
   CHECK_THAT(test::message_of<contract_error>([&] {
                AdaptiveRunner run(model, ScheduleChoice(candidates(1, 2)), transport, {.every = 0});
              }),
-             ContainsSubstring("heddle::AdaptiveRunner: there is at least one step between two "
-                               "looks") &&
+             ContainsSubstring(
+                 "heddle::AdaptiveRunner: AdaptiveOptions::every must be at least 1 step") &&
                  ContainsSubstring("every = 0"));
 }
 

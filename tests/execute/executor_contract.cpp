@@ -205,7 +205,7 @@ TEST_CASE("ranks that disagree about the size of a message are told both sizes")
                      [](const Task&) {}, transport);
                });
              }),
-             ContainsSubstring("another size than its receive") &&
+             ContainsSubstring("the sizes of a message and its receive differ") &&
                  ContainsSubstring("from rank 0, lane 0: sent 16 bytes, expected 24"));
 }
 

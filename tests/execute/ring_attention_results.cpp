@@ -338,9 +338,9 @@ TEST_CASE("combine_records joins record by record, and rejects what are none") {
                        CHECK_FALSE(combines_records(task));
                        combine_records<Number>(task, nothing);
                      }),
-             ContainsSubstring("not records of one kind"));
+             ContainsSubstring("do not hold records of the same type and size"));
   CHECK_THAT(test::message_of<contract_error>([&] { (void)list(3, 5, Scalar::i64); }),
-             ContainsSubstring("parts hold whole records") &&
+             ContainsSubstring("a buffer of records needs parts of whole records") &&
                  ContainsSubstring("records of 5 i64, 96 bytes in 2 parts"));
 }
 

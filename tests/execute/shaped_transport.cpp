@@ -526,10 +526,11 @@ TEST_CASE("a Machine that shares more than ports of ranks has no shape") {
   const auto message = [](const Machine& machine) {
     return test::message_of<contract_error>([&] { (void)shape_of(machine); });
   };
-  CHECK_THAT(message(Machine::hierarchical(four, {{.name = "node", .ranks = 2, .ports = {.out = 8}},
-                                                  {.name = "all", .ranks = 4}})),
-             ContainsSubstring("heddle::shape_of: a shape has links and ports of ranks only") &&
-                 ContainsSubstring("'node 0 out'"));
+  CHECK_THAT(
+      message(Machine::hierarchical(
+          four, {{.name = "node", .ranks = 2, .ports = {.out = 8}}, {.name = "all", .ranks = 4}})),
+      ContainsSubstring("heddle::shape_of: only links and ports of single ranks can be emulated") &&
+          ContainsSubstring("'node 0 out'"));
   CHECK_THAT(message(Machine::hierarchical(four, {{.name = "rank", .ports = {8, 8}},
                                                   {.name = "node", .ranks = 2, .ports = {.in = 8}},
                                                   {.name = "all", .ranks = 4}})),
@@ -545,7 +546,7 @@ TEST_CASE("a Machine that shares more than ports of ranks has no shape") {
 TEST_CASE("ports that are none are refused, naming the rank") {
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
   const std::string says =
-      "heddle::ShapedTransport: there is at least one port, with a bandwidth above 0";
+      "heddle::ShapedTransport: a rank needs at least one port, with bandwidths above 0";
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Ports bad :
        {Ports{.out = 0}, Ports{.out = -1}, Ports{.out = nan}, Ports{.in = 0}, Ports{.in = -1},
@@ -567,19 +568,19 @@ TEST_CASE("a shape that is none is refused") {
   ThreadTransport inner(hub, Rank{0});
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
   CHECK_THAT(message([&] { Shaped transport(inner, {}); }),
-             ContainsSubstring("a shape has a link and a clock"));
+             ContainsSubstring("a shape needs the functions link and clock"));
   CHECK_THAT(message([&] {
                Shaped transport(
                    inner, {.link = [](Rank, Rank, Seconds) { return Link{}; }, .now = nullptr});
              }),
-             ContainsSubstring("a shape has a link and a clock"));
+             ContainsSubstring("a shape needs the functions link and clock"));
   std::byte memory{};
   for (const Link link : {Link{.latency = -1}, Link{.bandwidth = 0}, Link{.bandwidth = -5},
                           Link{.latency = std::numeric_limits<double>::infinity()},
                           Link{.bandwidth = std::numeric_limits<double>::quiet_NaN()}}) {
     Shaped transport(inner, {.link = [&](Rank, Rank, Seconds) { return link; }});
     CHECK_THAT(message([&] { (void)transport.send(Rank{1}, lane, &memory, 1); }),
-               ContainsSubstring("a link has a latency of at least 0 and a bandwidth above 0") &&
+               ContainsSubstring("a link needs a latency of at least 0 and a bandwidth above 0") &&
                    ContainsSubstring("from rank 0 to 1"));
   }
   Shaped transport(inner, {.link = [](Rank, Rank, Seconds) { return Link{}; }});

@@ -118,7 +118,7 @@ TEST_CASE("segments are of collectives in place") {
                                                         {.ranks = 2, .bytes = 64});
                }),
                ContainsSubstring(text("no ", collective, " in segments")) &&
-                   ContainsSubstring("only collectives in place have segments"));
+                   ContainsSubstring("only collectives that work in place can"));
 }
 
 TEST_CASE("levels are found in the domains of memory") {
@@ -220,7 +220,7 @@ TEST_CASE("a model keeps what only its rank touches, and is refused what others 
                  Runner run(model, shared, transport);
                });
              }),
-             ContainsSubstring("another rank touches a buffer that the model holds") &&
+             ContainsSubstring("another rank accesses a buffer whose memory the model provides") &&
                  ContainsSubstring("'output' of stage 0"));
 }
 

@@ -241,7 +241,7 @@ TEST_CASE("a stream that makes no pipeline is refused") {
     return test::message_of<contract_error>([&] { stream(options, numbers(1), [](int) {}); });
   };
   CHECK_THAT(refusal({.threads = 0}),
-             ContainsSubstring("threads, batch and waiting are at least") &&
+             ContainsSubstring("threads, batch and waiting must be at least") &&
                  ContainsSubstring("threads = 0"));
   CHECK_THAT(refusal({.batch = 0}), ContainsSubstring("batch = 0"));
   CHECK_THAT(refusal({.waiting = 0}), ContainsSubstring("waiting = 0"));

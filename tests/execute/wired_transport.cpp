@@ -99,10 +99,9 @@ TEST_CASE("sizes that differ are found before a byte is written") {
       static_cast<void>(ranks.second.test(awaited));
     }
   };
-  CHECK_THAT(
-      test::message_of<communication_error>(wait),
-      ContainsSubstring("heddle::WiredTransport, rank 1: a message has another size than its "
-                        "receive (from rank 0, lane 2: sent 5 bytes, expected 3)"));
+  CHECK_THAT(test::message_of<communication_error>(wait),
+             ContainsSubstring("heddle::WiredTransport, rank 1: the sizes of a message and its "
+                               "receive differ (from rank 0, lane 2: sent 5 bytes, expected 3)"));
   CHECK(to == std::vector<std::byte>(3));
 }
 

@@ -529,14 +529,16 @@ TEST_CASE("block attention: rejects what does not fit") {
     hk::block_attention_forward(Exec{}, of, visible, {q.view(), keys.view(), kv.view()},
                                 room.view(), state_of(q, log_sum));
   };
-  CHECK_THROWS_WITH(forward({2, 3, 3}, kv, scratch),
-                    ContainsSubstring("the K,V heads do not divide the heads"));
+  CHECK_THROWS_WITH(
+      forward({2, 3, 3}, kv, scratch),
+      ContainsSubstring("the number of heads must be a multiple of the number of K,V heads"));
   CHECK_THROWS_WITH(forward({2, 0, 3}, kv, scratch), ContainsSubstring("kv_heads 0"));
   CHECK_THROWS_WITH(forward(heads, q, scratch),
                     ContainsSubstring("keys has the wrong shape") &&
                         ContainsSubstring("it is 4 x 6, expected 5 x 3"));
-  CHECK_THROWS_WITH(forward(heads, kv, narrow), ContainsSubstring("the scratch holds no tile") &&
-                                                    ContainsSubstring("it is 1 x 1"));
+  CHECK_THROWS_WITH(
+      forward(heads, kv, narrow),
+      ContainsSubstring("the scratch is too small for a tile") && ContainsSubstring("it is 1 x 1"));
   CHECK_THROWS_WITH(hk::VisibleKeys<Exec>(IndexSet(4), IndexSet(4), {.segments = {2, 2}}),
                     ContainsSubstring("the segments do not ascend") &&
                         ContainsSubstring("segment 1 begins at position 2; expected at least 3"));

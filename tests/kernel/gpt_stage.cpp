@@ -336,7 +336,7 @@ TEST_CASE("GPT stage: bad sizes, ranges and tokens are refused by name") {
   };
   CHECK_THROWS_WITH(
       make({.width = 10, .heads = 4}, 0, 4),
-      ContainsSubstring("the width does not divide into the heads (width 10, heads 4)"));
+      ContainsSubstring("the width must be a multiple of the number of heads (width 10, heads 4)"));
   CHECK_THROWS_WITH(make({.layers = 0}, 0, 0), ContainsSubstring("layers must be positive"));
   CHECK_THROWS_WITH(make({.width = -1}, 0, 4), ContainsSubstring("width is -1"));
   CHECK_THROWS_WITH(make({.heads = 0}, 0, 4), ContainsSubstring("heads must be positive"));

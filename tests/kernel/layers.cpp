@@ -398,7 +398,7 @@ TEST_CASE("layers refuse shapes that do not fit, naming the argument and both sh
       ContainsSubstring("scale"));
   CHECK_THROWS_WITH(
       hk::attention_forward(Exec{}, {1, 2, 2, 3}, a.view(), a.view(), a.view()),
-      ContainsSubstring("the width does not divide into the heads (width 3, heads 2)"));
+      ContainsSubstring("the width must be a multiple of the number of heads (width 3, heads 2)"));
   CHECK_THROWS_WITH(hk::attention_forward(Exec{}, {1, 2, 1, 3}, a.view(), a.view(), a.view()),
                     ContainsSubstring("qkv has the wrong shape (it is 2 x 3, expected 2 x 9)"));
   const Tensor<std::uint8_t> token = tokens(1, 3, 2);

@@ -68,9 +68,10 @@ TEST_CASE("stencil refuses a tile that does not fit into the scratch", "[stencil
           "heddle::kernel::stencil: the tile does not fit into level-0 scratch (with its "
           "neighbourhood it takes 640016 bytes of ") &&
           ContainsSubstring("; choose a smaller tile"));
-  REQUIRE_THROWS_WITH(hk::stencil(Exec{}, 1, Right{}, out, in, {.tile = {4, 0}}),
-                      ContainsSubstring("heddle::kernel::stencil: the tile has no points along an "
-                                        "axis; give its points along every axis, or along none"));
+  REQUIRE_THROWS_WITH(
+      hk::stencil(Exec{}, 1, Right{}, out, in, {.tile = {4, 0}}),
+      ContainsSubstring("heddle::kernel::stencil: the tile has 0 points along an axis; give the "
+                        "number of points along every axis, or along none"));
 }
 
 TEST_CASE("stencil of a radius larger than the grid writes nothing", "[stencil]") {
@@ -91,7 +92,8 @@ TEST_CASE("stencil refuses a radius that is no distance, and one that no scratch
     REQUIRE_THROWS_WITH(
         hk::stencil(Exec{}, radius, Right{}, out, in, {.boundary = hk::Boundary::periodic}),
         ContainsSubstring("heddle::kernel::stencil: the radius is too large (it is ") &&
-            ContainsSubstring("); give the largest distance at which the function looks"));
+            ContainsSubstring(
+                "); pass the largest distance of a neighbour that the function reads"));
   // The bytes of such tiles are more than a number holds.
   for (int power = 30; power <= 60; ++power)
     REQUIRE_THROWS_WITH(hk::stencil(Exec{}, std::size_t{1} << power, Right{}, out, in,

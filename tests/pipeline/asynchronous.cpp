@@ -322,7 +322,7 @@ TEST_CASE("stages that keep one version of their parameters refuse a schedule of
     CHECK_THAT(hd::test::message_of<hd::contract_error>(start),
                ContainsSubstring("the stages keep one version of their parameters") &&
                    ContainsSubstring(hd::text("needs ", stages, " of stage 0")) &&
-                   ContainsSubstring("give them use_parameters(pointer)"));
+                   ContainsSubstring("add the member use_parameters(pointer) to the stage"));
 }
 
 }  // namespace test_asynchronous

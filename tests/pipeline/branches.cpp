@@ -478,7 +478,7 @@ TEST_CASE("a buffer of a role that stages do not know is refused on every rank")
   hd::Stages<ProductStage> model(1,
                                  [](int first, int last) { return ProductStage(first, last, 1); });
   CHECK(hd::test::message_of<hd::contract_error>([&] { hd::Runner run(model, schedule, mesh); }) ==
-        "heddle::Stages: stages have no storage of this role ('notes' of stage 0)");
+        "heddle::Stages: stages have no storage with this label ('notes' of stage 0)");
 }
 
 TEST_CASE(

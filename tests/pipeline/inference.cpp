@@ -155,8 +155,10 @@ TEST_CASE("an output that is not kept is refused") {
     return hd::test::message_of<hd::contract_error>(
         [&] { static_cast<void>(model.output(hd::Stage{stage}, hd::Item{item})); });
   };
-  CHECK_THAT(refusal(ranks, 0), ContainsSubstring("this output is not kept here") &&
-                                    ContainsSubstring(hd::text("microbatch 0 of stage ", ranks)));
+  CHECK_THAT(
+      refusal(ranks, 0),
+      ContainsSubstring("the output of this stage and microbatch was not kept on this rank") &&
+          ContainsSubstring(hd::text("microbatch 0 of stage ", ranks)));
   const int rank = static_cast<int>(+mesh.rank());
   if (rank + 1 < ranks)
     CHECK_THAT(refusal(rank, 0),

@@ -163,7 +163,7 @@ TEST_CASE("heads that do not divide are refused with the remedy, on every rank a
   auto model = make_gpt<double>(training, {}, line);
   const auto schedule = hd::schedule::one_f_one_b({.stages = 1, .microbatches = 1});
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Runner(model, schedule, mesh); }),
-             ContainsSubstring("the heads do not divide among the ranks of the line") &&
+             ContainsSubstring("the number of heads must be a multiple of the ranks of the line") &&
                  ContainsSubstring("use a number of ranks that divides the heads"));
 }
 

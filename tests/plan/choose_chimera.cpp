@@ -125,7 +125,7 @@ TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasi
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = -1}, costs);
              }),
-             ContainsSubstring("memory is for a number of microbatches") &&
+             ContainsSubstring("most_live must be at least 1 microbatch") &&
                  ContainsSubstring("most live = -1"));
 }
 

@@ -82,8 +82,8 @@ TEST_CASE("no links, and fewer than no flows, are refused") {
     return test::message_of<contract_error>(
         [&] { (void)plan::split_flows(flows, links, SplitRule::equal_pieces); });
   };
-  CHECK_THAT(refusal(1, 0), ContainsSubstring("heddle::plan::split_flows: there is at least one "
-                                              "link (1 flows over 0 links)"));
+  CHECK_THAT(refusal(1, 0), ContainsSubstring("heddle::plan::split_flows: flows must be at least 0 "
+                                              "and links at least 1 (1 flows over 0 links)"));
   CHECK_THAT(refusal(1, -3), ContainsSubstring("1 flows over -3 links"));
   CHECK_THAT(refusal(-1, 1), ContainsSubstring("-1 flows over 1 links"));
 }
@@ -152,8 +152,8 @@ TEST_CASE("flows of unequal size, groups without ranks or links are refused") {
         [&] { (void)plan::over_uplinks(unequal, {.ranks = ranks, .links = links}); });
   };
   CHECK_THAT(refusal(1, 2), ContainsSubstring("heddle::plan::over_uplinks: the flows of a group "
-                                              "have one size (16 and 8 bytes)"));
-  CHECK_THAT(refusal(0, 2), ContainsSubstring("a group has at least one rank and one link (0 "
+                                              "must have equal sizes (16 and 8 bytes)"));
+  CHECK_THAT(refusal(0, 2), ContainsSubstring("a group needs at least one rank and one link (0 "
                                               "ranks, 2 links)"));
   CHECK_THAT(refusal(1, 0), ContainsSubstring("(1 ranks, 0 links)"));
 }

@@ -357,13 +357,14 @@ TEST_CASE("what cannot be list scheduled is refused") {
         [&] { (void)plan::list_schedule(orders, {.forward = 1, .backward = 2}, options); });
   };
   Orders orders = schedule::gpipe_orders(1, 2);
-  CHECK_THAT(refusal(orders, {.cap = -1}), ContainsSubstring("a cap is a number of activations") &&
-                                               ContainsSubstring("cap = -1"));
+  CHECK_THAT(refusal(orders, {.cap = -1}),
+             ContainsSubstring("the cap on activations must be at least 0") &&
+                 ContainsSubstring("cap = -1"));
   CHECK_THAT(refusal(orders, {.activations = {1, 1}}),
-             ContainsSubstring("every stage keeps a number of activations") &&
+             ContainsSubstring("every stage needs a number of kept activations") &&
                  ContainsSubstring("2 numbers for 1 stages"));
   CHECK_THAT(refusal(orders, {.activations = {-1}}),
-             ContainsSubstring("every stage keeps a number of activations"));
+             ContainsSubstring("every stage needs a number of kept activations"));
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)plan::coordinate(orders, {.forward = 1, .backward = 2}, {.cap = -1});
              }),
@@ -373,11 +374,12 @@ TEST_CASE("what cannot be list scheduled is refused") {
                (void)plan::coordinate(schedule::gpipe_orders(2, 1), {.forward = 1, .backward = 2},
                                       {.cap = 1, .activations = {1}});
              }),
-             ContainsSubstring("every stage keeps a number of activations") &&
+             ContainsSubstring("every stage needs a number of kept activations") &&
                  ContainsSubstring("1 numbers, none for 1F0"));
   orders.ranks[0][1].fused = true;
-  CHECK_THAT(refusal(orders), ContainsSubstring("updates and fused pairs are not moved about") &&
-                                  ContainsSubstring("found 0F1, fused"));
+  CHECK_THAT(refusal(orders),
+             ContainsSubstring("orders with updates or fused pairs cannot be rescheduled") &&
+                 ContainsSubstring("found 0F1, fused"));
   orders = schedule::gpipe_orders(1, 1);
   orders.ranks[0].push_back({Kind::update, Stage{0}, Item{0}});
   CHECK_THAT(refusal(orders), ContainsSubstring("found 0UPDATE0"));
@@ -395,9 +397,9 @@ TEST_CASE("levels of stages, and a circle") {
   CHECK(stage_levels({}).empty());
   StageGraph circle = StageGraph::chain(4);
   circle.edges.push_back({Stage{2}, Stage{1}});
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)stage_levels(circle); }),
-             ContainsSubstring("stages wait for each other in a circle") &&
-                 ContainsSubstring("stages 1, 2, 3"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] { (void)stage_levels(circle); }),
+      ContainsSubstring("the stage graph has a cycle") && ContainsSubstring("stages 1, 2, 3"));
   circle.edges.push_back({Stage{9}, Stage{1}});
   CHECK_THAT(test::message_of<contract_error>([&] { (void)stage_levels(circle); }),
              ContainsSubstring("9 -> 1, stages 0 to 3"));

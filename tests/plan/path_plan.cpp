@@ -161,21 +161,25 @@ TEST_CASE(
 }
 
 TEST_CASE("plans without spines are refused") {
-  CHECK_THAT(test::message_of<contract_error>([] {
-               (void)PathPlan({{0, 1}}, 0);
-             }),
-             ContainsSubstring("heddle::plan::PathPlan: flows between leaves need a spine (0 "
-                               "spines)"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)plan::hash_paths(1, 0, 1); }),
-             ContainsSubstring("heddle::plan::hash_paths: flows between leaves need a spine"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] {
+        (void)PathPlan({{0, 1}}, 0);
+      }),
+      ContainsSubstring(
+          "heddle::plan::PathPlan: flows between leaf switches need at least one spine switch (0 "
+          "spines)"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] { (void)plan::hash_paths(1, 0, 1); }),
+      ContainsSubstring(
+          "heddle::plan::hash_paths: flows between leaf switches need at least one spine switch"));
   PathPlan plan({{0, 1}}, 2);
   CHECK_THAT(test::message_of<contract_error>([&] { (void)plan.lose(2); }),
-             ContainsSubstring("heddle::plan::PathPlan::lose: no such spine (spine 2 of 2)"));
+             ContainsSubstring("heddle::plan::PathPlan::lose: no such live spine (spine 2 of 2)"));
   (void)plan.lose(0);
   CHECK_THAT(test::message_of<contract_error>([&] { (void)plan.lose(0); }),
-             ContainsSubstring("no such spine (spine 0 of 2)"));
+             ContainsSubstring("no such live spine (spine 0 of 2)"));
   CHECK_THAT(test::message_of<infeasible>([&] { (void)plan.lose(1); }),
-             ContainsSubstring("no spine is left for the flows (spine 1)"));
+             ContainsSubstring("the only live spine cannot be removed (spine 1)"));
 }
 
 }  // namespace test_path_plan

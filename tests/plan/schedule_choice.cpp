@@ -257,12 +257,13 @@ TEST_CASE("candidates whose sizes others know need what they need as they run") 
              }),
              ContainsSubstring("no candidate fits the memory"));
   CHECK(message_of<hd::contract_error>([&] { choice.as_run(as_run); }) ==
-        "heddle::ScheduleChoice: every candidate has its need (3 schedules, 2 candidates)");
+        "heddle::ScheduleChoice: every candidate needs one schedule to size it (3 schedules, 2 "
+        "candidates)");
 }
 
 TEST_CASE("candidates that are none are refused") {
   CHECK_THAT(message_of<hd::contract_error>([] { hd::ScheduleChoice({}); }),
-             ContainsSubstring("heddle::ScheduleChoice: there is nothing to choose"));
+             ContainsSubstring("heddle::ScheduleChoice: there is no candidate to choose from"));
   CHECK_THAT(message_of<hd::contract_error>([] {
                hd::ScheduleChoice({grouped(3, 4, 1), grouped(2, 4, 2)});
              }),

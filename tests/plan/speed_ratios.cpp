@@ -192,10 +192,11 @@ TEST_CASE("what is no measurement is refused, and nothing is learned from it") {
   CHECK_THAT(message_of<hd::contract_error>([] { hd::SpeedRatios ratios(0); }),
              ContainsSubstring("at least one worker") && ContainsSubstring("workers = 0"));
   CHECK_THAT(message_of<hd::contract_error>([] { hd::SpeedRatios ratios(1, 0); }),
-             ContainsSubstring("one item a tile") && ContainsSubstring("tile = 0"));
+             ContainsSubstring("one item per tile") && ContainsSubstring("tile = 0"));
   hd::SpeedRatios ratios(2);
   CHECK_THAT(message_of<hd::contract_error>([&] { (void)ratios.split(-1); }),
-             ContainsSubstring("no negative number of items") && ContainsSubstring("items = -1"));
+             ContainsSubstring("the number of items must be at least 0") &&
+                 ContainsSubstring("items = -1"));
 
   const Ranges ranges{{0, 5}, {5, 10}};
   constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -204,12 +205,12 @@ TEST_CASE("what is no measurement is refused, and nothing is learned from it") {
     CHECK_THAT(message_of<hd::contract_error>([&] {
                  ratios.observe(ranges, Times{1, bad});
                }),
-               ContainsSubstring("a time is positive and finite") &&
+               ContainsSubstring("times must be positive and finite") &&
                    ContainsSubstring("worker 1 took") && ContainsSubstring("for 5 items"));
   CHECK_THAT(message_of<hd::contract_error>([&] {
                ratios.observe(Ranges{{0, 5}, {5, 4}}, Times{1, 1});
              }),
-             ContainsSubstring("a range does not end before it begins"));
+             ContainsSubstring("ranges must not end before they begin"));
   CHECK_THAT(message_of<hd::contract_error>([&] { ratios.observe(ranges, Times{1}); }),
              ContainsSubstring("2 ranges and 1 times for 2 workers"));
   CHECK(ratios.values() == std::vector<double>{0.5, 0.5});

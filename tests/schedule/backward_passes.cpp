@@ -198,7 +198,7 @@ TEST_CASE("what cannot be filled is refused") {
   }
   CHECK_THAT(said(split, {.cap = -1}), ContainsSubstring("cap = -1"));
   CHECK_THAT(said(split, {.activations = {1, 1}}),
-             ContainsSubstring("every stage keeps a number of activations") &&
+             ContainsSubstring("every stage needs a number of kept activations") &&
                  ContainsSubstring("2 numbers for 3 stages"));
   CHECK_THAT(said(split, {.share = 1.5}),
              ContainsSubstring("a share is between 0 and 1") && ContainsSubstring("share = 1.5"));

@@ -463,7 +463,7 @@ TEST_CASE("what cannot be is refused, and says why") {
       "heddle::schedule::collective: options.element must be whole elements of the type (9 bytes, "
       "elements of 8)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .blocks = {8}})) ==
-        "heddle::schedule::collective: the number of blocks does not fit the number of ranks "
+        "heddle::schedule::collective: CollectiveOptions::blocks has the wrong length "
         "(expected 2 blocks, got 1)");
   CHECK(message_of<contract_error>(all_reduce({.ranks = 2, .chunks = 0})) ==
         "heddle::schedule::CollectiveForm: a block needs at least one chunk (chunks = 0)");

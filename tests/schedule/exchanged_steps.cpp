@@ -120,7 +120,8 @@ TEST_CASE("an age below 0 is refused, as are steps") {
   schedule::BlockExchange merging = exchange;
   merging.steps.front().deliveries.front().parts = 2;
   CHECK(message_of<contract_error>([&] { (void)exchanged_steps(merging, 3); }) ==
-        "heddle::schedule::exchanged_steps: the exchange must not merge (got 2 parts)");
+        "heddle::schedule::exchanged_steps: the exchange must not merge data of several ranks (a "
+        "delivery merges 2 parts, expected 1)");
 }
 
 }  // namespace test_exchanged_steps

@@ -239,7 +239,7 @@ TEST_CASE("a codec takes numbers that it knows") {
   CHECK(why(Scalar::i64, {.type = Scalar::i32, .agree = true})
             .find("has elements of i64, the cut of i32") != std::string::npos);
   CHECK(why(Scalar::f16, {Scalar::i8}).find("a codec takes elements") != std::string::npos);
-  CHECK(why(Scalar::f32, {.type = Scalar::f16, .block = 2}).find("only types of one byte") !=
+  CHECK(why(Scalar::f32, {.type = Scalar::f16, .block = 2}).find("only one-byte types") !=
         std::string::npos);
 }
 

@@ -269,7 +269,8 @@ TEST_CASE("two layers are overlapped one after another, and each keeps to its co
   CollectiveForm{.collective = Collective::reduce_scatter}(builder, z, Stage{0});
   const Schedule layers = std::move(builder).build();
   CHECK_THAT(test::message_of<contract_error>([&] { (void)overlap(layers); }),
-             ContainsSubstring("heddle::schedule::overlap: pieces depend on one another") &&
+             ContainsSubstring(
+                 "heddle::schedule::overlap: pieces of different actions depend on each other") &&
                  ContainsSubstring("a part of buffer 1 in actions 6 and 9") &&
                  ContainsSubstring("choose independent actions"));
   Schedule list = layers;
@@ -403,8 +404,10 @@ TEST_CASE("what cannot be done in parts is refused") {
   CHECK_THAT(refusal(2), ContainsSubstring(local + "2 is MOVE, writes 2 parts)"));
   CHECK_THAT(refusal(3), ContainsSubstring(local + "3 is F, fused, writes 2 parts)"));
   CHECK_THAT(refusal(4), ContainsSubstring(local + "4 is B, fused, writes 3 parts)"));
-  CHECK_THAT(refusal(5), ContainsSubstring("pieces depend on one another (a part of buffer 1 in "
-                                           "actions 5 and 5)"));
+  CHECK_THAT(
+      refusal(5),
+      ContainsSubstring("pieces of different actions depend on each other (a part of buffer 1 in "
+                        "actions 5 and 5)"));
 }
 
 TEST_CASE("a product goes with what is merged, gathered or exchanged only") {
@@ -414,10 +417,11 @@ TEST_CASE("a product goes with what is merged, gathered or exchanged only") {
   };
   for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::gather,
                                       Collective::scatter, Collective::barrier})
-    CHECK_THAT(refusal(collective, 8),
-               ContainsSubstring(
-                   text("heddle::schedule::with_product: no product goes with a ", collective)) &&
-                   ContainsSubstring("use reduce_scatter, all_reduce, all_gather or all_to_all"));
+    CHECK_THAT(
+        refusal(collective, 8),
+        ContainsSubstring(text("heddle::schedule::with_product: no product can be combined with a ",
+                               collective)) &&
+            ContainsSubstring("use reduce_scatter, all_reduce, all_gather or all_to_all"));
   for (const Bytes bytes : {0, 4, 12})
     CHECK_THAT(refusal(Collective::all_gather, bytes),
                ContainsSubstring(text("a row must be whole elements (", bytes, " bytes")));

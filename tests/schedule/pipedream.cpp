@@ -146,10 +146,10 @@ TEST_CASE("an update after every backward pass costs no bubble but its own time"
 
 TEST_CASE("a PipeDream without stages or microbatches is refused") {
   CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::pipedream({.stages = 0}); }),
-             ContainsSubstring("a pipeline has at least one stage"));
+             ContainsSubstring("a pipeline needs at least one stage"));
   CHECK_THAT(
       test::message_of<contract_error>([] { (void)schedule::pipedream({.microbatches = 0}); }),
-      ContainsSubstring("a step has at least one microbatch"));
+      ContainsSubstring("a step needs at least one microbatch"));
 }
 
 }  // namespace test_pipedream

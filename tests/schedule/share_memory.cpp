@@ -217,14 +217,14 @@ TEST_CASE("shared memory that cannot be is refused") {
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)share_memory(stream, {0, 0});
              }),
-             ContainsSubstring("every rank is in one domain") &&
+             ContainsSubstring("every rank needs one memory domain") &&
                  ContainsSubstring("2 domains for 3 ranks"));
   const Schedule shared = share_memory(stream, {0, 0, 0});
-  CHECK_THAT(test::message_of<contract_error>([&] {
-               (void)slice(shared, Rank{0},
-                           [](BufferId, const Buffer&) -> std::byte* { return nullptr; });
-             }),
-             ContainsSubstring("see each other's progress"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] {
+        (void)slice(shared, Rank{0}, [](BufferId, const Buffer&) -> std::byte* { return nullptr; });
+      }),
+      ContainsSubstring("the program of ranks that share memory needs their progress counters"));
   Builder groups("groups", 2);
   groups.share_memory({0, 0});
   const BufferId mine = groups.add_buffer({.rank = Rank{0}, .transient = false});
@@ -238,7 +238,8 @@ TEST_CASE("shared memory that cannot be is refused") {
                    grouped, Rank{0}, [](BufferId, const Buffer&) -> std::byte* { return nullptr; },
                    [&](Rank rank) { return &progress[+rank]; });
              }),
-             ContainsSubstring("how far a group is") && ContainsSubstring("expand() the group"));
+             ContainsSubstring("cannot see the progress of a group action") &&
+                 ContainsSubstring("replace the group by its moves with expand()"));
   Builder builder("domains", 2);
   CHECK_THAT(test::message_of<contract_error>([&] {
                builder.share_memory({1, 2, 3});

@@ -74,8 +74,9 @@ TEST_CASE("pieces that leave a gap, overlap or do not cover a message are refuse
     return test::message_of<contract_error>(
         [&] { (void)split_moves(ring, units, [&](ActionId) { return pieces; }); });
   };
-  CHECK_THAT(refusal(0, {}), ContainsSubstring("heddle::schedule::split_moves: a message has at "
-                                               "least one unit"));
+  CHECK_THAT(refusal(0, {}),
+             ContainsSubstring("heddle::schedule::split_moves: a message must have at "
+                               "least one unit"));
   CHECK_THAT(refusal(3, {{Lane{0}, 0, 1}, {Lane{1}, 2, 1}}),
              ContainsSubstring(
                  "the pieces of a move must be consecutive (a piece of 1 units at 2 after 1 in "

@@ -231,10 +231,9 @@ TEST_CASE("transfers that weave would not insert are refused at their cell") {
         "1.1: a transfer is missing (line 1, cell 1: '0F0', no 0SEND_F0 after 0F0)");
   CHECK(said("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0") ==
         "1.3: a transfer is missing (line 1, cell 3: '0B0', no 0RECV_B0 before 0B0)");
-  CHECK(
-      said("0F0,0F1,0SEND_F0,0SEND_F1\n1RECV_F1,1RECV_F0,1F0,1F1") ==
-      "2.1: two ranks order their messages differently (line 2, cell 1: '1RECV_F1', "
-      "message 1 from rank 0 is 0SEND_F0, but the receive is 1RECV_F1)");
+  CHECK(said("0F0,0F1,0SEND_F0,0SEND_F1\n1RECV_F1,1RECV_F0,1F0,1F1") ==
+        "2.1: two ranks order their messages differently (line 2, cell 1: '1RECV_F1', "
+        "message 1 from rank 0 is 0SEND_F0, but the receive is 1RECV_F1)");
   // Receives may stand anywhere before what needs them.
   CHECK(said("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1").empty());
 }
@@ -297,7 +296,8 @@ TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
         "0F0,0B0\n");
   CHECK(test::message_of<contract_error>(
             [&] { (void)to_csv(simulate(woven, {.forward = 1, .backward = 1})); }) ==
-        "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
+        "heddle::schedule::to_csv: an action does not begin at the start of a time slot (0F1 on "
+        "rank 0); "
         "simulate with costs that are whole numbers of slots");
 }
 
@@ -316,7 +316,8 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
         "0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1\n");
   CHECK(test::message_of<contract_error>(
             [&] { (void)to_csv(simulate(schedule, {.forward = 1, .backward = 1}), 2.0); }) ==
-        "heddle::schedule::to_csv: an action does not begin at a slot of its own (0F1 on rank 0); "
+        "heddle::schedule::to_csv: an action does not begin at the start of a time slot (0F1 on "
+        "rank 0); "
         "simulate with costs that are whole numbers of slots");
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
         "heddle::schedule::to_csv: the duration of a slot is not positive");

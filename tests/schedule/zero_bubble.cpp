@@ -152,9 +152,9 @@ TEST_CASE("no ranks and no microbatches are refused") {
         &schedule::v_half_orders, &schedule::v_min_orders, &schedule::dualpipe_orders,
         &schedule::dualpipe_v_orders}) {
     CHECK_THAT(message_of<contract_error>([&] { (void)orders(0, 4); }),
-               ContainsSubstring("a pipeline has at least one stage"));
+               ContainsSubstring("a pipeline needs at least one stage"));
     CHECK_THAT(message_of<contract_error>([&] { (void)orders(2, 0); }),
-               ContainsSubstring("a step has at least one microbatch"));
+               ContainsSubstring("a step needs at least one microbatch"));
   }
 }
 

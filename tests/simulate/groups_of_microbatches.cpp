@@ -140,7 +140,7 @@ TEST_CASE("microbatches that do not divide into groups are infeasible, and the n
                  ContainsSubstring("nearest valid number is 8"));
   CHECK_THAT(
       test::message_of<contract_error>([] { (void)schedule::kfkb_orders(4, 8, 0); }),
-      ContainsSubstring("a group has at least one microbatch") && ContainsSubstring("group = 0"));
+      ContainsSubstring("a group needs at least one microbatch") && ContainsSubstring("group = 0"));
   CHECK_THAT(test::message_of<contract_error>(
                  [] { (void)schedule::group(schedule::gpipe_orders(2, 2), 0); }),
              ContainsSubstring("heddle::schedule::group") && ContainsSubstring("size = 0"));

@@ -225,7 +225,8 @@ TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") 
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.exchange(Space{}, turned); }),
              ContainsSubstring("heddle::Halo::exchange: the tensor is among the ranks of another "
                                "communicator (") &&
-                 ContainsSubstring("make it on that of the tensor of the constructor"));
+                 ContainsSubstring(
+                     "use the communicator of the tensor that the Halo was constructed with"));
 }
 
 }  // namespace test_halo

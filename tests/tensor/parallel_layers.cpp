@@ -298,7 +298,7 @@ TEST_CASE("what a line refuses it refuses with the remedy") {
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
                static_cast<void>(line.own_heads({2, 8, ranks + 1, 4 * (ranks + 1)}));
              }),
-             ContainsSubstring("the heads do not divide among the ranks of the line") &&
+             ContainsSubstring("the number of heads must be a multiple of the ranks of the line") &&
                  ContainsSubstring("use a number of ranks that divides the heads"));
   const Exec exec;
   const Real2 room("room", 4 * ranks, 3), wrong("wrong", 3, 3);

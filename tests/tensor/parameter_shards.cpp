@@ -319,17 +319,19 @@ TEST_CASE("what does not divide, or by the wrong order, is refused with the reme
   const hd::Communicator world(MPI_COMM_WORLD);
   CHECK_THAT(
       hd::test::message_of<hd::contract_error>([&] { hd::ShardGroup(world, world.size() + 1, 1); }),
-      ContainsSubstring("pairs do not make whole nodes, or nodes not all ranks") &&
-          ContainsSubstring("choose a node that divides the ranks"));
+      ContainsSubstring("the pairs must divide the node, and the nodes must divide all ranks") &&
+          ContainsSubstring("choose a node size that divides the ranks"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::ShardGroup(world, 1, 2); }),
              ContainsSubstring("pairs of 2, nodes of 1"));
   const auto room = std::make_shared<Shards::Room>();
   room->sharding = {.weights = ShardLevel::world, .gradients = ShardLevel::node};
-  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { Shards(3, Exec{}, room); }),
-             ContainsSubstring("something is divided less than what it is made from") &&
-                 ContainsSubstring("divide gradients at least as far as weights"));
+  CHECK_THAT(
+      hd::test::message_of<hd::contract_error>([&] { Shards(3, Exec{}, room); }),
+      ContainsSubstring(
+          "the shards of the gradients or of the second copy do not fit those of the weights") &&
+          ContainsSubstring("divide gradients at least as finely as weights"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::zero_sharding(4); }),
-             ContainsSubstring("ZeRO has the stages 1, 2 and 3"));
+             ContainsSubstring("the ZeRO stage must be 1, 2 or 3"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::find_sharding("zero4"); }),
              ContainsSubstring("no sharding 'zero4'") && ContainsSubstring("three-level"));
 }

@@ -188,12 +188,12 @@ TEST_CASE("parts are summed, and are not values before") {
   const hd::Sharded<double*, Space> parts(mesh, {11}, {Partial{}});
   Kokkos::deep_copy(parts.parts(), static_cast<double>(1 + +world.rank()));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { (void)parts.view(); }),
-             ContainsSubstring("heddle::Sharded::view: these are parts of elements, not their "
-                               "values") &&
+             ContainsSubstring("heddle::Sharded::view: the layout has a Partial axis, so the "
+                               "elements are not summed yet") &&
                  ContainsSubstring("redistribute to Shard or Replicate, or ask for the parts()"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { (void)parts.owned(); }),
-             ContainsSubstring("heddle::Sharded::owned: these are parts of elements, not their "
-                               "values") &&
+             ContainsSubstring("heddle::Sharded::owned: the layout has a Partial axis, so the "
+                               "elements are not summed yet") &&
                  ContainsSubstring("or ask for the owned_parts()"));
   CHECK(parts.owned_parts().extent(0) == 11);
   const auto sum = hd::redistribute(parts, {Replicate{}});
@@ -239,7 +239,7 @@ TEST_CASE("narrow and complex numbers are merged, too") {
   using Complex = hd::Sharded<Kokkos::complex<float>*, Space>;
   CHECK_THAT(hd::test::message_of<hd::contract_error>(
                  [&] { Complex(mesh, {10}, {Partial{hd::Merge::min}}); }),
-             ContainsSubstring("elements of this type cannot be merged"));
+             ContainsSubstring("a Partial placement needs elements that can be added"));
 }
 
 TEST_CASE("NaNs and zeros of both signs are merged in one order, to the same bits on every rank") {
@@ -409,11 +409,11 @@ TEST_CASE("tensors that no common communicator has, or not as one, are refused o
   const hd::Layout alone(hd::MeshShape{{"self", 1}}, {10}, {Replicate{}});
   const auto refusal = [](auto&& call) { return hd::test::message_of<hd::contract_error>(call); };
   CHECK_THAT(refusal([&] { (void)hd::among(world, std::optional<Tensor>()); }),
-             ContainsSubstring("heddle::among: no rank has the tensor"));
+             ContainsSubstring("heddle::among: no rank passes the tensor"));
   if (world.size() == 1) return;
   // Each rank has one of its own.
   CHECK_THAT(refusal([&] { (void)hd::among(world, std::optional<Tensor>(Tensor(self, alone))); }),
-             ContainsSubstring("the ranks do not give one tensor (rank 1 does not give that of "
+             ContainsSubstring("the ranks pass different tensors (rank 1 does not give that of "
                                "rank 0)") &&
                  ContainsSubstring("give it on every rank of its communicator"));
   // One that has a part gives none.
@@ -424,8 +424,8 @@ TEST_CASE("tensors that no common communicator has, or not as one, are refused o
              ContainsSubstring("rank 1 does not give that of rank 0"));
   const Tensor whole(world, hd::Layout(hd::MeshShape{{"all", world.size()}}, {10}, {Shard{0}}));
   CHECK_THAT(refusal([&] { (void)hd::among(self, whole); }),
-             ContainsSubstring("the tensor is on a rank that the communicator has not") &&
-                 ContainsSubstring("take a communicator that has the ranks of both"));
+             ContainsSubstring("the communicator lacks a rank of the tensor") &&
+                 ContainsSubstring("use a communicator with the ranks of both"));
 }
 
 TEST_CASE("a tensor may lie in a View that is there already") {
@@ -443,14 +443,14 @@ TEST_CASE("a tensor may lie in a View that is there already") {
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
                Tensor(world, layout, Tensor::View("other", mine.extent(0), mine.extent(1) + 1));
              }),
-             ContainsSubstring("the View does not have the extents of this rank's elements "
+             ContainsSubstring("the View has other extents than this rank's part of the tensor "
                                "(dimension 1: 5, expected 4"));
   // What has gaps is not what messages are packed from.
   const Tensor::View wide("wide", mine.extent(0), mine.extent(1) + 2);
   const auto part = Kokkos::subview(wide, Kokkos::ALL, Kokkos::make_pair(1, 5));
   if constexpr (std::same_as<typename decltype(part)::array_layout, Kokkos::LayoutRight>)
     CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { Tensor(world, layout, part); }),
-               ContainsSubstring("the elements of the View are not dense"));
+               ContainsSubstring("the View has gaps between its elements"));
   // Nor can it lie where it comes from, or in a part of that.
   const Tensor::View both("both", mine.extent(0) + 1, mine.extent(1));
   const Tensor::View lower(both.data(), mine.extent(0), mine.extent(1));
@@ -460,11 +460,11 @@ TEST_CASE("a tensor may lie in a View that is there already") {
   };
   if (mine.extent(0) > 1)
     CHECK_THAT(hd::test::message_of<hd::contract_error>(onto_itself),
-               ContainsSubstring("the source is the target"));
+               ContainsSubstring("the source and the target are the same memory"));
   const Tensor again(world, layout, mine);
   CHECK_FALSE(a.shares(again));
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::redistribute(Space{}, a, again); }),
-             ContainsSubstring("the source is the target"));
+             ContainsSubstring("the source and the target are the same memory"));
 }
 
 TEST_CASE("meshes of one communicator's ranks may differ, and others are refused") {
@@ -477,23 +477,25 @@ TEST_CASE("meshes of one communicator's ranks may differ, and others are refused
   hd::redistribute(Space{}, a, b);
   CHECK(wrong(b, {a.layout(), b.layout()}, 9) == 0);
   const auto refusal = [](auto&& call) { return hd::test::message_of<hd::contract_error>(call); };
-  CHECK_THAT(refusal([&] { hd::redistribute(Space{}, a, a); }),
-             ContainsSubstring("heddle::redistribute: the source is the target (10 on all="));
+  CHECK_THAT(
+      refusal([&] { hd::redistribute(Space{}, a, a); }),
+      ContainsSubstring(
+          "heddle::redistribute: the source and the target are the same memory (10 on all="));
   // On all ranks, also where there are no elements whose address would tell.
   const hd::Sharded<double*, Space> single(line, {1}, {Shard{0}});
   const auto copy = single;
   CHECK_THAT(refusal([&] { hd::redistribute(Space{}, single, copy); }),
-             ContainsSubstring("the source is the target (1 on all="));
+             ContainsSubstring("the source and the target are the same memory (1 on all="));
   const hd::Communicator self(MPI_COMM_SELF);
   if (world.size() > 1) {
     const hd::Layout alone(hd::MeshShape{{"self", 1}}, {10}, {Replicate{}});
     const hd::Sharded<double*, Space> c(self, alone);
     CHECK_THAT(refusal([&] { hd::redistribute(Space{}, a, c); }),
-               ContainsSubstring("the two tensors are among the ranks of two communicators") &&
-                   ContainsSubstring("that has the ranks of both by among()"));
+               ContainsSubstring("the two tensors belong to different communicators") &&
+                   ContainsSubstring("with the ranks of both by among()"));
     CHECK_THAT(refusal([&] { hd::Sharded<double*, Space>(self, a.layout()); }),
-               ContainsSubstring("heddle::Sharded: the layout has a rank that the communicator has "
-                                 "not (rank 1 of 1"));
+               ContainsSubstring(
+                   "heddle::Sharded: the communicator lacks a rank of the layout (rank 1 of 1"));
   }
   CHECK_THAT(refusal([&] { hd::Sharded<double**, Space>(world, a.layout()); }),
              ContainsSubstring("the layout has another number of dimensions (10 on all="));
@@ -501,7 +503,7 @@ TEST_CASE("meshes of one communicator's ranks may differ, and others are refused
     float a, b;
   };
   CHECK_THAT(refusal([&] { hd::Sharded<Pair*, Space>(line, {10}, {Partial{}}); }),
-             ContainsSubstring("elements of this type cannot be merged"));
+             ContainsSubstring("a Partial placement needs elements that can be added"));
   CHECK_THAT(refusal([&] { (void)hd::redistribute(a, {Partial{}}); }),
              ContainsSubstring("an axis cannot become Partial"));
 }

@@ -235,8 +235,8 @@ TEST_CASE("a stale sum refuses other sizes, and ages below 0") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   hd::StaleSum<double, Space> sum(comm, 3, {.age = 1});
   CHECK(hd::test::message_of<hd::contract_error>([&] { sum(Space{}, Values("values", 2)); }) ==
-        "heddle::StaleSum: another number of values (2, expected 3); make a StaleSum for each "
-        "number of values");
+        "heddle::StaleSum: the number of values has changed (2, expected 3); use one StaleSum for "
+        "each number of values");
   CHECK(hd::test::message_of<hd::contract_error>([&] {
           hd::StaleSum<double, Space>(comm, 3, {.age = -1});
         }) == "heddle::StaleSum: an age must be at least 0 (age = -1); use 0 to wait for new data");

@@ -56,7 +56,8 @@ TEST_CASE("the memory report has what is held, predicted and measured, and what 
 
   const std::string why = test::message_of<contract_error>(
       [&] { (void)trace::memory_report(simulated, measured, {1}); });
-  CHECK(why.find("every rank has allocated a number of bytes") != std::string::npos);
+  CHECK(why.find("`allocated` must be empty or have one number of bytes per rank") !=
+        std::string::npos);
   CHECK(why.find("1 numbers, 2 ranks") != std::string::npos);
 }
 

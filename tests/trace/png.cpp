@@ -98,8 +98,9 @@ TEST_CASE("what is no picture is refused") {
   const std::vector<Pixel> pixels(6);
   for (const std::size_t width : {0, 4})
     CHECK_THAT(test::message_of<contract_error>([&] { (void)to_png(width, pixels); }),
-               ContainsSubstring("heddle::to_png: a picture has whole rows of pixels, one at least "
-                                 "(6 pixels, "));
+               ContainsSubstring(
+                   "heddle::to_png: a picture needs at least one row, and whole rows of pixels "
+                   "(6 pixels, "));
   CHECK_THAT(test::message_of<contract_error>([] { (void)to_png(1, {}); }),
              ContainsSubstring("(0 pixels, 1 in a row)"));
 }

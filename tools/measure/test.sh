@@ -52,7 +52,7 @@ misused "no collective 'zigzag'; there are " costs zigzag
 misused "one rank has no links to measure" costs
 misused "one rank has no links to measure" - all_reduce 64
 misused "start it by mpiexec -n RANKS measure" paths.txt paths
-refused "a size is whole floats" "${two[@]}" odd 7
+refused "a size must be a multiple of 4 bytes" "${two[@]}" odd 7
 
 "${two[@]}" costs all_reduce barrier > out
 grep -q '^heddle-costs 1 ' costs || fail "the file is not a table of costs"

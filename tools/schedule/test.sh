@@ -86,7 +86,7 @@ expect 0 "makespan 16.5," show 1f1b --F 0.5 --I 0.5 --W 0.5
 expect 0 "makespan 39," show gpipe --latency 1
 expect 0 "makespan 28.5," show interleaved
 expect 0 "rank 0  simulated" show 1f1b --saved 1000
-expect 1 "a pipeline has at least one stage" show gpipe --ranks 0
+expect 1 "a pipeline needs at least one stage" show gpipe --ranks 0
 expect 1 "the nearest valid number is 8" show interleaved --microbatches 9
 expect 2 "times and bandwidths are numbers of at least 0 (one is -1)" show gpipe --F -1
 expect 2 "times and bandwidths are numbers of at least 0 (one is nan)" compare gpipe --latency nan
@@ -218,7 +218,7 @@ if ! grep -q makespan checked || diff -q shown checked > all; then
   echo "FAILED: a file of pipedream-vertical is read as one without --vertical-sync"
 fi
 expect 2 "--vertical-sync is about updates among the orders, and there are none" check a.csv --vertical-sync
-expect 1 "a model has at least one branch" check a.csv --branches 0
+expect 1 "a model needs at least one branch" check a.csv --branches 0
 expect 0 "most bytes kept" compare 1f1b chimera --parameters 1000
 
 "$program" gallery gallery

@@ -87,7 +87,8 @@ template <class Exec = Kokkos::DefaultHostExecutionSpace>
   for (const Bytes bytes : options.sizes)
     expects(bytes % sizeof(float) == 0 && impl::fits_int(bytes + ranks * sizeof(float)), [&] {
       return ErrorInfo{"heddle::measure_collectives",
-                       "a size is whole floats, fewer than 2^31 bytes", text(bytes, " bytes")};
+                       "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
+                       text(bytes, " bytes")};
     });
   // What it keeps for the calls refers to the table, and ends with it.
   const Communicator own(comm.get());

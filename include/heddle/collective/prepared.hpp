@@ -37,7 +37,8 @@ class Prepared {
   /// @throws contract_error if the MPI library performs the call.
   [[nodiscard]] Schedule schedule() const {
     expects(!by_library(), [] {
-      return ErrorInfo{"heddle::Prepared::schedule", "the MPI library's own call is no schedule"};
+      return ErrorInfo{"heddle::Prepared::schedule",
+                       "the MPI library performs this call, so it has no Schedule"};
     });
     if (const impl::Performer* shared = impl::in_shared_memory(m_call, m_key))
       return shared->schedule();

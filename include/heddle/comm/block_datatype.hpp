@@ -36,8 +36,9 @@ class BlockDatatype {
     constexpr const char* where = "heddle::BlockDatatype";
     const auto count_of = [&](std::uint64_t count) {
       expects(count <= std::numeric_limits<int>::max(), [&] {
-        return ErrorInfo{where, "MPI counts in int", text("the block is ", block),
-                         "send it in parts, or packed"};
+        return ErrorInfo{where, "the block does not fit MPI's counts of type int",
+                         text("the block is ", block),
+                         "send the block in several messages, or pack it"};
       });
       return static_cast<int>(count);
     };

@@ -45,7 +45,8 @@ class Communicator {
   explicit Communicator(MPI_Comm original) {
     constexpr const char* where = "heddle::Communicator";
     expects(impl::mpi_is_up(), [&] {
-      return ErrorInfo{where, "MPI is not up", "it was not initialized, or is finalized already",
+      return ErrorInfo{where, "MPI is not running",
+                       "MPI is not initialized yet, or already finalized",
                        "construct a heddle::Environment first"};
     });
     expects(original != MPI_COMM_NULL, [&] {
@@ -91,7 +92,7 @@ class Communicator {
   [[nodiscard]] Communicator split(int color, int key) const {
     constexpr const char* where = "heddle::Communicator::split";
     expects(color >= 0, [&] {
-      return ErrorInfo{where, "a color is at least 0", text("rank ", m_rank, " gave ", color)};
+      return ErrorInfo{where, "a color must be at least 0", text("rank ", m_rank, " gave ", color)};
     });
     Communicator part;
     MPI_Comm made = MPI_COMM_NULL;

@@ -100,7 +100,7 @@ class Prober {
             return ErrorInfo{
                 where, text("no message was exchanged with rank ", peer),
                 text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport->rank()),
-                "call it on every rank, with no other user of the transport"};
+                "call the measurement on every rank, while nothing else uses the transport"};
           });
     } catch (const std::exception& error) {
       if (!m_transport->aborted()) m_transport->abort({m_transport->rank(), where, error.what()});
@@ -127,7 +127,8 @@ class Prober {
 template <Transport T>
 [[nodiscard]] Machine measure_machine(T& transport, const MeasureOptions& options = {}) {
   expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
-    return ErrorInfo{"heddle::measure_machine", "rounds and pairs are at least 1",
+    return ErrorInfo{"heddle::measure_machine",
+                     "the numbers of rounds and pairs must be at least 1",
                      text("short_rounds ", options.short_rounds, ", long_rounds ",
                           options.long_rounds, ", pairs ", options.pairs)};
   });

@@ -183,7 +183,7 @@ template <Transport T>
               options.largest >= options.piece,
           [&] {
             return ErrorInfo{"heddle::measure_links",
-                             "there is at least one burst, of pieces of at least 8 bytes",
+                             "LinkOptions needs at least one burst, and pieces of at least 8 bytes",
                              text("bursts ", options.bursts, ", piece ", options.piece,
                                   ", largest ", options.largest)};
           });

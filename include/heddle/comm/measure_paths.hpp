@@ -105,7 +105,8 @@ template <kernel::ExecutionSpace Exec>
     return ErrorInfo{where, "two ranks are needed", text("there is ", comm.size())};
   });
   expects(options.rounds >= 1, [&] {
-    return ErrorInfo{where, "there is at least one round", text(options.rounds, " rounds")};
+    return ErrorInfo{where, "the number of rounds must be at least 1",
+                     text(options.rounds, " rounds")};
   });
   const std::size_t shapes = options.sizes.size() * options.runs.size();
   static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));

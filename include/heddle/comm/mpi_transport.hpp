@@ -236,8 +236,9 @@ class MpiTransport {
                        text("lane ", lane, ", this MPI's tags end at ", m_lanes)};
     });
     expects(type == MPI_BYTE || bytes < m_options.max_message, [&] {
-      return ErrorInfo{where, "a datatype's message is sent in one piece",
-                       text(bytes, " bytes, pieces have ", m_options.max_message), "pack it"};
+      return ErrorInfo{
+          where, "a message of an MPI datatype must be shorter than MpiOptions::max_message",
+          text(bytes, " bytes, max_message ", m_options.max_message), "pack the message"};
     });
     if (m_control.over()) [[unlikely]]
       throw spent(where);
@@ -300,7 +301,8 @@ class MpiTransport {
     const bool cut = came == expected;
     const bool more = cut || static_cast<Bytes>(came) == m_options.max_message;
     return communication_error(
-        {text("heddle::MpiTransport, rank ", rank()), "a message has another size than its receive",
+        {text("heddle::MpiTransport, rank ", rank()),
+         "the sizes of a message and its receive differ",
          text("from rank ", operation.peer, ", lane ", operation.lane, ": sent ",
               more ? "at least " : "", before + static_cast<Bytes>(came) + (cut ? 1 : 0),
               " bytes, expected ", operation.bytes)});

@@ -191,8 +191,8 @@ class SharedTransport {
   /// Returns the ranks of `host` that share memory with this one.
   static Communicator domain_of(const Communicator& host, const SharedOptions& options) {
     expects(options.domain >= 0, [&] {
-      return ErrorInfo{where, "a domain has at least one rank", text("domain = ", options.domain),
-                       "give 0 for all ranks of a host"};
+      return ErrorInfo{where, "a memory domain needs at least one rank",
+                       text("domain = ", options.domain), "use 0 for all ranks of a host"};
     });
     const auto place = static_cast<int>(host.rank().value);
     return host.split(options.domain == 0 ? 0 : place / options.domain, place);
@@ -226,9 +226,10 @@ class SharedTransport {
   }
 
   [[noreturn]] void refuse(Bytes bytes) const {
-    throw out_of_memory({text(where, "::share, rank ", rank()), "a host has not so much to share",
+    throw out_of_memory({text(where, "::share, rank ", rank()),
+                         "the host cannot provide so much shared memory",
                          text(bytes, " bytes of this rank, ", room(), " left"),
-                         "share less, or make /dev/shm larger"});
+                         "share fewer bytes, or make /dev/shm larger"});
   }
 
   /// Whether all ranks of the group say so.
@@ -251,7 +252,7 @@ class SharedTransport {
       };
       const auto place = [&] { return text("heddle::SharedTransport::share, rank ", rank()); };
       await(*this, come, Idle::yield, m_watchdog, place, [&] {
-        return ErrorInfo{place(), "another rank does not come",
+        return ErrorInfo{place(), "another rank does not take part",
                          text("watchdog after ", m_watchdog, " s"),
                          "all ranks share memory in the same order"};
       });

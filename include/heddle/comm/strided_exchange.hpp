@@ -96,13 +96,15 @@ class StridedExchange {
     const PathTable paths = impl::paths_of(m_options, impl::box_memory<Exec>());
     sort(std::move(sends), m_sends, m_own_sends, paths);
     sort(std::move(receives), m_receives, m_own_receives, paths);
-    expects(std::ranges::equal(m_own_sends, m_own_receives, {}, &StridedBlock::bytes,
-                               &StridedBlock::bytes),
-            [&] {
-              return ErrorInfo{
-                  where, "what this rank sends to itself is not what it receives",
-                  text("sends ", listed(m_own_sends), ", receives ", listed(m_own_receives))};
-            });
+    expects(
+        std::ranges::equal(m_own_sends, m_own_receives, {}, &StridedBlock::bytes,
+                           &StridedBlock::bytes),
+        [&] {
+          return ErrorInfo{
+              where,
+              "the boxes that this rank sends to itself differ in size from those that it receives",
+              text("sends ", listed(m_own_sends), ", receives ", listed(m_own_receives))};
+        });
     Bytes most = 0;
     for (const StridedBlock& block : m_own_sends) most = std::max(most, block.bytes());
     if (most > 0) m_own = memory::message_buffer<Memory>("heddle::comm::strided_own", most);
@@ -127,8 +129,8 @@ class StridedExchange {
   /// is received must not be touched. @throws contract_error where it is under way already.
   void start(const Exec& exec, const std::byte* from, std::byte* to) {
     expects(!m_under_way, [] {
-      return ErrorInfo{where, "it is under way already", "start() was called twice",
-                       "wait() before the next"};
+      return ErrorInfo{where, "the exchange is already in flight", "start() was called twice",
+                       "call wait() before the next start()"};
     });
     exec.fence("heddle::comm::strided_exchange_begin");
     m_exec.emplace(exec);

@@ -109,8 +109,9 @@ HEDDLE_INLINE Checkpoint Checkpoint::load(const std::string& file) {
     in.read(content.data(), static_cast<std::streamsize>(content.size()));
   }
   if (!regular || failed || !in)
-    throw format_error({"heddle::Checkpoint", text("cannot load '", file, "'"),
-                        failed ? failed.message() : std::string("it is no file to be read")});
+    throw format_error(
+        {"heddle::Checkpoint", text("cannot load '", file, "'"),
+         failed ? failed.message() : std::string("it is not a readable regular file")});
   return parse(content, file);
 }
 
@@ -215,7 +216,7 @@ HEDDLE_INLINE void Checkpoint::refuse_size(std::string_view name, std::size_t si
 
 HEDDLE_INLINE void Checkpoint::refuse(std::string_view name, const char* what, std::string why) {
   throw format_error({"heddle::Checkpoint", text("field '", name, "' ", what), std::move(why),
-                      "it may be a checkpoint of something else"});
+                      "load a checkpoint that was written with the same fields"});
 }
 
 }  // namespace heddle::inline v0

@@ -22,14 +22,18 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Codec& codec) {
 
 HEDDLE_INLINE void check(const Codec& codec) {
   expects(codec.type != Scalar::byte, [] {
-    return ErrorInfo{"heddle::Codec", "bytes have no values to encode", {}, "name a number type"};
+    return ErrorInfo{"heddle::Codec",
+                     "elements of Scalar::byte have no numeric value to encode",
+                     {},
+                     "set Codec::type to a number type, such as Scalar::bf16"};
   });
   expects(codec.block == 0 || codec.type == Scalar::i8 || codec.type == Scalar::f8e4m3 ||
               codec.type == Scalar::f8e5m2,
           [&] {
-            return ErrorInfo{"heddle::Codec", "only types of one byte have scales",
+            return ErrorInfo{"heddle::Codec",
+                             "only one-byte types can have a scale per block of elements",
                              text("type ", codec.type, ", blocks of ", codec.block),
-                             "use i8, f8e4m3 or f8e5m2, or no blocks"};
+                             "use i8, f8e4m3 or f8e5m2, or set Codec::block to 0"};
           });
 }
 

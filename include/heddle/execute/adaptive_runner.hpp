@@ -51,7 +51,7 @@ class AdaptiveRunner {
         m_options(std::move(options)),
         m_choice(std::move(choice)) {
     expects(m_options.every >= 1, [&] {
-      return ErrorInfo{"heddle::AdaptiveRunner", "there is at least one step between two looks",
+      return ErrorInfo{"heddle::AdaptiveRunner", "AdaptiveOptions::every must be at least 1 step",
                        text("every = ", m_options.every)};
     });
     m_options.run.execute.record = true;

@@ -32,7 +32,7 @@ void combine(const Task& task, Add&& add) {
   const BoundUse& into = task.uses()[1 - merged_use(task)];
   expects(task.schedule()[into.buffer].record == 0, [&] {
     return ErrorInfo{text("heddle::combine, ", task.stage(), task.kind(), task.item()),
-                     "the values are records, which are not added number by number",
+                     "records cannot be added number by number",
                      text("records of ", task.schedule()[into.buffer].record, " elements"),
                      "call combine_records() in the handler"};
   });
@@ -78,7 +78,7 @@ void combine_records(const Task& task, Join&& join) {
           [&] {
             return ErrorInfo{
                 text("heddle::combine_records, ", task.stage(), task.kind(), task.item()),
-                "the two ranges are not records of one kind",
+                "the two ranges do not hold records of the same type and size",
                 text(from.bytes, " bytes in records of ", source.record, ' ', source.type, ", ",
                      into.bytes, " bytes in records of ", target.record, ' ', target.type,
                      "; expected elements of ", scalar_of<T>)};

@@ -155,7 +155,8 @@ class Executor {
   /// @throws contract_error between begin() and the end of its pass.
   void drain() {
     expects(!unfinished(), [&] {
-      return ErrorInfo{place(), "the pass that begin() began is not over", {}, "finish() it first"};
+      return ErrorInfo{
+          place(), "the pass that begin() started is not complete", {}, "call finish() first"};
     });
     m_at = m_program.size();
     reported([&] { complete_all<true>(); });

@@ -293,7 +293,7 @@ class Runner {
     else
       throw contract_error({"heddle::Runner", "the place does not share memory between its ranks",
                             text("'", schedule.name(), "' has domains of memory"),
-                            "run it without share_memory()"});
+                            "run the schedule without share_memory()"});
   }
 
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
@@ -301,9 +301,10 @@ class Runner {
       if (buffer.rank != transport().rank()) return m_shared.begin(id, buffer);
       if constexpr (impl::HasMemory<ModelType>)
         expects(m_model.memory(schedule, id) == nullptr, [&] {
-          return ErrorInfo{"heddle::Runner", "another rank touches a buffer that the model holds",
-                           text("'", schedule[buffer.label], "' of stage ", buffer.stage),
-                           "run it without share_memory(), or let the Runner hold it"};
+          return ErrorInfo{
+              "heddle::Runner", "another rank accesses a buffer whose memory the model provides",
+              text("'", schedule[buffer.label], "' of stage ", buffer.stage),
+              "run the schedule without share_memory(), or let the Runner allocate the buffer"};
         });
       m_allocated += buffer.bytes;
       return m_shared.begin(id, buffer);

@@ -162,7 +162,7 @@ class ShapedTransport {
         m_shape(std::move(shape)),
         m_roads(static_cast<std::size_t>(inner.size())) {
     expects(m_shape.link != nullptr && m_shape.now != nullptr, [] {
-      return ErrorInfo{where, "a shape has a link and a clock"};
+      return ErrorInfo{where, "a shape needs the functions link and clock"};
     });
   }
   ShapedTransport(const ShapedTransport&) = delete;
@@ -255,7 +255,7 @@ class ShapedTransport {
     const Seconds now = m_shape.now();
     const Link link = m_shape.link(rank(), peer, now);
     expects(link.latency >= 0 && std::isfinite(link.latency) && link.bandwidth > 0, [&] {
-      return ErrorInfo{where, "a link has a latency of at least 0 and a bandwidth above 0",
+      return ErrorInfo{where, "a link needs a latency of at least 0 and a bandwidth above 0",
                        text("latency ", link.latency, " s, bandwidth ", link.bandwidth,
                             " B/s from rank ", rank(), " to ", peer)};
     });
@@ -298,7 +298,7 @@ class ShapedTransport {
   [[nodiscard]] Ports ports_at(Seconds time) const {
     const Ports ports = m_shape.ports(rank(), time);
     expects(ports.out > 0 && ports.in > 0 && ports.count >= 1, [&] {
-      return ErrorInfo{where, "there is at least one port, with a bandwidth above 0",
+      return ErrorInfo{where, "a rank needs at least one port, with bandwidths above 0",
                        text(ports.count, " ports of ", ports.out, " B/s out, ", ports.in,
                             " B/s in at rank ", rank())};
     });

@@ -34,7 +34,7 @@ HEDDLE_INLINE Shape shape_of(Machine machine) {
       std::vector<SharedId> more(route.out.begin() + out, route.out.end());
       more.insert(more.end(), route.in.begin(), route.in.end() - in);
       expects(more.empty(), [&] {
-        return ErrorInfo{"heddle::shape_of", "a shape has links and ports of ranks only",
+        return ErrorInfo{"heddle::shape_of", "only links and ports of single ranks can be emulated",
                          text("messages from rank ", from, " to ", to, " share '",
                               all->shared()[+more[0]].name, "'")};
       });

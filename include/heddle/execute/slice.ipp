@@ -27,10 +27,10 @@ HEDDLE_INLINE std::vector<bool> impl::touched_by(const Schedule& schedule, Rank 
                      text("rank ", rank, " of ", schedule.ranks())};
   });
   expects(schedule.domains().empty() || has_progress, [&] {
-    return ErrorInfo{
-        "heddle::slice", "ranks that share memory see each other's progress",
-        text("'", schedule.name(), "' has domains of memory"),
-        "run it over a transport that shares memory, or say where progress is counted"};
+    return ErrorInfo{"heddle::slice",
+                     "the program of ranks that share memory needs their progress counters",
+                     text("'", schedule.name(), "' has domains of memory"),
+                     "use a transport that shares memory, or pass the progress counters"};
   });
   std::vector<bool> touched(schedule.buffers().size(), false);
   for (std::size_t b = 0; b < touched.size(); ++b) touched[b] = schedule[BufferId{b}].rank == rank;

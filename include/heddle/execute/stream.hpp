@@ -62,7 +62,8 @@ requires(sizeof...(Functions) >= 1) std::uint64_t
       [&] {
         return ErrorInfo{
             "heddle::stream",
-            text("threads, batch and waiting are at least one, threads and waiting at most ", most),
+            text("threads, batch and waiting must be at least 1, and threads and waiting at most ",
+                 most),
             text("threads = ", options.threads, ", batch = ", options.batch,
                  ", waiting = ", options.waiting)};
       });

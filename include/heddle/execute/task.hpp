@@ -63,7 +63,7 @@ class Task {
     expects(use != nullptr && use->bytes % sizeof(T) == 0, [&] {
       return ErrorInfo{text("heddle::Task ", stage(), kind(), item()),
                        use ? text("'", label, "' does not hold whole elements")
-                           : text("it has no '", label, "'"),
+                           : text("the action uses no buffer '", label, "'"),
                        use ? text(use->bytes, " bytes, elements of ", sizeof(T)) : std::string{}};
     });
     return {reinterpret_cast<T*>(use->data), static_cast<std::size_t>(use->bytes / sizeof(T))};

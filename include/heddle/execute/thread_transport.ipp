@@ -128,7 +128,7 @@ HEDDLE_INLINE void ThreadTransport::pull(End& end) {
     const auto [target, bytes] = end.posted.front();
     if (sent_bytes != bytes)
       throw communication_error({text("heddle::ThreadTransport, rank ", m_rank),
-                                 "a message has another size than its receive",
+                                 "the sizes of a message and its receive differ",
                                  text("from rank ", end.peer, ", lane ", end.lane, ": sent ",
                                       sent_bytes, " bytes, expected ", bytes)});
     channel.copying.store(true);
@@ -141,8 +141,7 @@ HEDDLE_INLINE void ThreadTransport::pull(End& end) {
   }
 }
 
-HEDDLE_INLINE void impl::run_threads(int ranks,
-                                     const std::function<void(ThreadTransport&)>& body) {
+HEDDLE_INLINE void impl::run_threads(int ranks, const std::function<void(ThreadTransport&)>& body) {
   ThreadHub hub(ranks);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::atomic<int> first{-1};

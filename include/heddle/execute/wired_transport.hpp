@@ -208,7 +208,7 @@ class WiredTransport {
     if (message.announced != message.bytes)
       throw communication_error(
           {text("heddle::WiredTransport, rank ", rank()),
-           "a message has another size than its receive",
+           "the sizes of a message and its receive differ",
            text("from rank ", message.peer, ", lane ", message.lane, ": sent ", message.announced,
                 " bytes, expected ", message.bytes)});
     message.moves = true;

@@ -60,7 +60,7 @@ void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t ste
   expect_shape(where, "mean", mean, size);
   expect_shape(where, "square", square, size);
   expects(step > 0, [&] {
-    return ErrorInfo{where, "there is no step 0", {}, "count the steps from 1"};
+    return ErrorInfo{where, "steps must be at least 1, got 0", {}, "count the steps from 1"};
   });
   const auto steps = static_cast<double>(step);
   const double mean_correction = 1 / (1 - std::pow(options.beta1, steps));

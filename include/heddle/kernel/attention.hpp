@@ -120,7 +120,7 @@ void for_each_head_block(const AttentionShape& shape, const Visit& visit) {
 
 inline void expect_attention_shape(const char* where, const AttentionShape& shape) {
   expects(shape.heads > 0 && shape.width % shape.heads == 0, [&] {
-    return ErrorInfo{where, "the width does not divide into the heads",
+    return ErrorInfo{where, "the width must be a multiple of the number of heads",
                      text("width ", shape.width, ", heads ", shape.heads)};
   });
 }

@@ -52,7 +52,7 @@ inline void expect_attention_heads(const char* where, const AttentionHeads& head
               heads.heads % heads.kv_heads == 0,
           [&] {
             return ErrorInfo{
-                where, "the K,V heads do not divide the heads",
+                where, "the number of heads must be a multiple of the number of K,V heads",
                 text("heads ", heads.heads, ", kv_heads ", heads.kv_heads, ", head_width ",
                      heads.head_width, "; expected positive numbers")};
           });

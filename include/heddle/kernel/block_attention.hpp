@@ -219,7 +219,7 @@ template <class Scratch>
 [[nodiscard]] AttentionTile scratch_tile(const char* where, const Scratch& scratch) {
   const AttentionTile tile{scratch.extent(0) / 2, scratch.extent(1)};
   expects(tile.queries > 0 && tile.keys > 0, [&] {
-    return ErrorInfo{where, "the scratch holds no tile",
+    return ErrorInfo{where, "the scratch is too small for a tile",
                      text("it is ", shape_text(scratch), ", expected at least 2 x 1"),
                      "use attention_tile<Exec>: scratch_rows() x keys"};
   });

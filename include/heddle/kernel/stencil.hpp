@@ -197,8 +197,8 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   if (shape.empty()) return;
   expects(radius <= impl::most_radius, [&] {
     return ErrorInfo{impl::stencil_where, "the radius is too large",
-                     text("it is ", radius, ", the most is ", impl::most_radius),
-                     "give the largest distance at which the function looks"};
+                     text("radius ", radius, ", at most ", impl::most_radius),
+                     "pass the largest distance of a neighbour that the function reads"};
   });
 
   bool chosen = false, complete = true;
@@ -206,9 +206,9 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
     chosen = chosen || length > 0, complete = complete && length > 0;
   expects(chosen == complete, [] {
     return ErrorInfo{impl::stencil_where,
-                     "the tile has no points along an axis",
+                     "the tile has 0 points along an axis",
                      {},
-                     "give its points along every axis, or along none"};
+                     "give the number of points along every axis, or along none"};
   });
   const auto tile = impl::by_axis<Count>(in, 1, [&](Count a) { return options.tile[a]; });
 
@@ -253,7 +253,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   const auto plan =
       impl::fitting_plan(shape, tile, chosen, bytes > spare ? bytes - spare : 0, cores, line);
   expects(plan.tiles() <= static_cast<std::size_t>(std::numeric_limits<int>::max()), [&] {
-    return ErrorInfo{impl::stencil_where, "more tiles than a league has teams",
+    return ErrorInfo{impl::stencil_where, "the call needs more tiles than a league can have teams",
                      text(plan.tiles(), " tiles"), "choose larger tiles"};
   });
   const std::size_t ring = impl::ring_bytes(shape, plan.tile);

@@ -37,7 +37,7 @@ class Shared {
   /// Shares an existing resource. @throws contract_error if `resource` is null.
   explicit Shared(std::shared_ptr<R> resource) : m_resource(std::move(resource)) {
     expects(m_resource != nullptr, [] {
-      return ErrorInfo{"heddle::memory::Shared", "there is no resource to share"};
+      return ErrorInfo{"heddle::memory::Shared", "the pointer to the resource is null"};
     });
   }
 

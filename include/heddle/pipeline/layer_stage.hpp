@@ -48,9 +48,8 @@ struct LayerBackward {
 /// A layer whose backward pass is split, so that schedules can put its halves in different places.
 /// `backward_weight` finds in `delta` what `backward_input` has stored there.
 template <class L>
-concept SplitLayer =
-    requires(L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>&
-                           backward) {
+concept SplitLayer = requires(
+    L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>& backward) {
   layer.backward_input(backward);
   layer.backward_weight(backward);
 };
@@ -74,8 +73,10 @@ concept Layer = std::movable<L> &&
   std::tuple_size<decltype(layer.parameters())>::value;
   layer.forward(forward);
 } &&(SplitLayer<L> ||
-     requires(L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>&
-                            backward) { layer.backward(backward); });
+     requires(L & layer,
+              const LayerBackward<typename L::scalar_type, typename L::execution_space>& backward) {
+       layer.backward(backward);
+     });
 
 /// The position of a LayerStage in its model, and the number of samples that it gets.
 struct LayerPlace {
@@ -112,7 +113,7 @@ class LayerStage {
   using Elements = Kokkos::View<T*, typename Exec::memory_space>;
 
  public:
-  using scalar_type = T;                              ///< the type of parameters and activations
+  using scalar_type = T;                             ///< the type of parameters and activations
   using memory_space = typename Exec::memory_space;  ///< the memory that holds them
 
   /// A stage of these layers, whose parameters it moves into its own memory.
@@ -275,7 +276,7 @@ class LayerStage {
   void check() const {
     constexpr const char* where = "heddle::LayerStage";
     expects(!m_layers.empty() && m_place.rows > 0 && m_place.microbatches > 0, [&] {
-      return ErrorInfo{where, "a stage has at least one layer, and one row in one microbatch",
+      return ErrorInfo{where, "a stage needs at least one layer, one row and one microbatch",
                        text(m_layers.size(), " layers, ", m_place.rows, " rows, ",
                             m_place.microbatches, " microbatches")};
     });
@@ -343,12 +344,12 @@ class LayerStage {
   /// Calls `visit(layer, arguments)` from the last layer to the first one.
   template <class Visit>
   void descend(const BackwardCall<T>& call, Visit&& visit) {
-    Input output_grad = m_place.computes_loss ? Input(loss_grad(call.saved))
-                                              : Input(call.output_grad, m_place.rows,
-                                                      m_layers.back().outputs());
+    Input output_grad = m_place.computes_loss
+                            ? Input(loss_grad(call.saved))
+                            : Input(call.output_grad, m_place.rows, m_layers.back().outputs());
     for (std::size_t l = m_layers.size(); l-- > 0;) {
-      T* const into = l == 0 && call.input_grad != nullptr ? call.input_grad
-                                                           : m_scratch[l % 2].data();
+      T* const into =
+          l == 0 && call.input_grad != nullptr ? call.input_grad : m_scratch[l % 2].data();
       const Matrix input_grad(into, m_place.rows, m_layers[l].inputs());
       const Matrix delta = SplitLayer<L> ? output_of(l, call.delta) : Matrix();
       visit(m_layers[l], LayerBackward<T, Exec>{m_exec, input_of(l, call), output_of(l, call.saved),

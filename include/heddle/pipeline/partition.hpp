@@ -24,7 +24,7 @@ namespace heddle::inline v0 {
                                                               std::vector<int> counts = {}) {
   constexpr const char* where = "heddle::partition_layers";
   expects(layers >= 1 && stages >= 1, [&] {
-    return ErrorInfo{where, "a model has layers and stages",
+    return ErrorInfo{where, "a model needs at least one layer and one stage",
                      text("layers = ", layers, ", stages = ", stages)};
   });
   if (stages > layers)

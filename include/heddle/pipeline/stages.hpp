@@ -155,7 +155,7 @@ class Stages {
                     action_text(task.schedule(), task.id()));
       };
       look_up(transport, since, watchdog, where, [&] {
-        return ErrorInfo{where(), "stuck: another rank does not come to the sum of gradients",
+        return ErrorInfo{where(), "stuck: another rank does not take part in the sum of gradients",
                          text("watchdog after ", watchdog, " s"),
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
@@ -230,7 +230,7 @@ class Stages {
     if (kind == Kind::cast) return cast_in<memory_space>(task);
     if (kind == Kind::group) return sum_group(task);
     expects(kind <= Kind::backward || kind == Kind::update, [&] {
-      return ErrorInfo{"heddle::Stages", "stages do not know this kind of action",
+      return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
                        action_text(task.schedule(), task.id())};
     });
     if (kind == Kind::update) return update(at(task.stage()), task.uses());
@@ -262,11 +262,13 @@ class Stages {
       const auto kept = std::ranges::count_if(made, [&](const auto& each) {
         return each.first.first == number && !each.second.empty();
       });
-      return ErrorInfo{"heddle::Stages::output", "this output is not kept here",
-                       text("microbatch ", item, " of stage ", number, ", of which the last step ",
-                            "kept ", kept, " microbatches on this rank"),
-                       "ask for that of a last stage, after a step of forwards alone, on the rank "
-                       "that ran it"};
+      return ErrorInfo{
+          "heddle::Stages::output",
+          "the output of this stage and microbatch was not kept on this rank",
+          text("microbatch ", item, " of stage ", number, ", of which the last step ", "kept ",
+               kept, " microbatches on this rank"),
+          "ask for the output of a last stage, after a step of forward passes only, on the rank "
+          "that ran it"};
     });
     return found->second;
   }
@@ -302,7 +304,8 @@ class Stages {
     for (const Action& action : schedule.actions())
       if (action.kind == Kind::group && m_options.gradient_sum == GradientSum::library)
         throw infeasible(
-            {"heddle::Stages", "the library sums gradients over an axis of the mesh only",
+            {"heddle::Stages",
+             "GradientSum::library cannot sum gradients of replicas within the pipeline",
              text("'", schedule.name(), "' has replicas of stages within the pipeline"),
              "use GradientSum::ring"});
     if constexpr (!impl::UsesParameters<S>)
@@ -311,7 +314,7 @@ class Stages {
           return ErrorInfo{
               "heddle::Stages", "the stages keep one version of their parameters",
               text("'", schedule.name(), "' needs ", buffer.parts, " of stage ", buffer.stage),
-              "give them use_parameters(pointer), see PipelineStage"};
+              "add the member use_parameters(pointer) to the stage; see PipelineStage"};
         });
   }
 

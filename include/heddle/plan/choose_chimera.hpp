@@ -71,7 +71,7 @@ template <Costs C>
   using Time = typename C::Time;
   static_assert(!std::integral<Time>, "halves of microbatches need a Time that can be halved");
   expects(wanted.most_live >= 0, [&] {
-    return ErrorInfo{"heddle::plan::choose_chimera", "memory is for a number of microbatches",
+    return ErrorInfo{"heddle::plan::choose_chimera", "most_live must be at least 1 microbatch",
                      text("most live = ", wanted.most_live)};
   });
   ChimeraChoice<Time> best;

@@ -92,7 +92,7 @@ inline constexpr Bytes piece_sizes[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 // Checks that `domains` has one number per rank.
 inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks) {
   expects(domains.size() == static_cast<std::size_t>(ranks), [&] {
-    return ErrorInfo{"heddle::CollectiveChoice", "every rank has a domain of memory",
+    return ErrorInfo{"heddle::CollectiveChoice", "every rank needs one memory domain",
                      text(domains.size(), " domains, ", ranks, " ranks")};
   });
 }
@@ -214,7 +214,8 @@ HEDDLE_INLINE Schedule to_schedule(const CollectiveChoice& choice, schedule::Col
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains) {
   expects(!choice.library, [] {
-    return ErrorInfo{"heddle::to_schedule", "the MPI library's own call is no schedule", {}};
+    return ErrorInfo{
+        "heddle::to_schedule", "the MPI library performs this call, so it has no Schedule", {}};
   });
   if (choice.shared) {
     const Schedule schedule = impl::in_domains(collective, choice, options, domains);
@@ -289,7 +290,7 @@ HEDDLE_INLINE std::vector<CollectivePrediction> predict(schedule::Collective col
     found.push_back({choice, timeline.makespan()});
   }
   if (found.empty())
-    throw infeasible({"heddle::predict", text("no algorithm performs ", collective),
+    throw infeasible({"heddle::predict", text("no algorithm can perform ", collective),
                       text(options.ranks, " ranks")});
   std::ranges::stable_sort(found, {}, &CollectivePrediction::time);
   return found;

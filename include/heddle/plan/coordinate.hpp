@@ -79,7 +79,7 @@ template <Costs C>
   using Time = typename C::Time;
   expects(options.cap >= 0, [&] {
     return ErrorInfo{text("heddle::plan::coordinate(", orders.name, ")"),
-                     "a cap is a number of activations", text("cap = ", options.cap),
+                     "the cap on activations must be at least 0", text("cap = ", options.cap),
                      "0 means no limit"};
   });
   const ListScheduler<C> scheduler(orders, costs, options.sizes);

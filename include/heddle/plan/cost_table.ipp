@@ -43,7 +43,8 @@ inline constexpr std::string_view cost_table_head = "heddle-costs ";
 inline constexpr int cost_table_version = 1;
 
 [[noreturn]] inline void refuse_table(std::string what, std::string why) {
-  throw format_error({cost_table, std::move(what), std::move(why), "measure it anew"});
+  throw format_error(
+      {cost_table, std::move(what), std::move(why), "measure the table again with tools/measure"});
 }
 
 [[nodiscard]] inline std::string cost_table_checksum(std::string_view lines) {
@@ -77,7 +78,8 @@ HEDDLE_INLINE void CostTable::set(schedule::Collective collective, Bytes bytes,
                                   const CollectiveChoice& choice, Seconds time) {
   expects(is_possible(collective, choice, time), [&] {
     return ErrorInfo{
-        "heddle::CostTable::set", "a choice that these ranks have takes some time",
+        "heddle::CostTable::set",
+        "the choice must exist for these ranks, and its time must be above 0 and finite",
         text(collective, ", ", choice, ", ", time, " s, ", m_machine.ranks(), " ranks")};
   });
   auto& rows = m_rows[static_cast<std::size_t>(collective)];
@@ -194,8 +196,10 @@ HEDDLE_INLINE CostTable CostTable::read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (!file || !(content << file.rdbuf()))
-    throw format_error(
-        {impl::cost_table, text("cannot read '", path, "'"), {}, "write one by tools/measure"});
+    throw format_error({impl::cost_table,
+                        text("cannot read '", path, "'"),
+                        {},
+                        "write the table with tools/measure"});
   return parse(std::move(content).str());
 }
 

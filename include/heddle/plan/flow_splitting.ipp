@@ -21,7 +21,7 @@ namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE std::vector<FlowPiece> split_flows(int flows, int links, SplitRule rule) {
   expects(flows >= 0 && links >= 1, [&] {
-    return ErrorInfo{"heddle::plan::split_flows", "there is at least one link",
+    return ErrorInfo{"heddle::plan::split_flows", "flows must be at least 0 and links at least 1",
                      text(flows, " flows over ", links, " links")};
   });
   const auto r = static_cast<std::uint32_t>(flows);
@@ -55,7 +55,7 @@ HEDDLE_INLINE std::vector<FlowPiece> split_flows(int flows, int links, SplitRule
 HEDDLE_INLINE Schedule over_uplinks(const Schedule& schedule, const UplinkOptions& options) {
   constexpr const char* where = "heddle::plan::over_uplinks";
   expects(options.ranks >= 1 && options.links >= 1, [&] {
-    return ErrorInfo{where, "a group has at least one rank and one link",
+    return ErrorInfo{where, "a group needs at least one rank and one link",
                      text(options.ranks, " ranks, ", options.links, " links")};
   });
   const auto size = static_cast<std::size_t>(options.ranks);
@@ -80,7 +80,7 @@ HEDDLE_INLINE Schedule over_uplinks(const Schedule& schedule, const UplinkOption
     const auto bytes_of = [&](ActionId id) { return schedule.bytes(schedule.uses(id)[0]); };
     for (const Leaving& flow : leaving)
       expects(bytes_of(flow.id) == bytes_of(leaving[0].id), [&] {
-        return ErrorInfo{where, "the flows of a group have one size",
+        return ErrorInfo{where, "the flows of a group must have equal sizes",
                          text(bytes_of(flow.id), " and ", bytes_of(leaving[0].id), " bytes")};
       });
     for (const FlowPiece& piece :

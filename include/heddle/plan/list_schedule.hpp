@@ -44,7 +44,7 @@ class ListScheduler {
   ///         cap is negative.
   [[nodiscard]] Orders run(const ListOptions& options) const {
     expects(options.cap >= 0, [&] {
-      return ErrorInfo{where(m_orders), "a cap is a number of activations",
+      return ErrorInfo{where(m_orders), "the cap on activations must be at least 0",
                        text("cap = ", options.cap), "0 means no limit"};
     });
     const auto& activations = options.activations;
@@ -53,7 +53,7 @@ class ListScheduler {
                             [](std::int64_t each) { return each >= 0; }),
             [&] {
               return ErrorInfo{
-                  where(m_orders), "every stage keeps a number of activations",
+                  where(m_orders), "every stage needs a number of kept activations",
                   text(activations.size(), " numbers for ", m_problem.stages, " stages")};
             });
     Orders orders = m_orders;
@@ -70,7 +70,8 @@ class ListScheduler {
     for (const auto& list : orders.ranks)
       for (const Order& order : list)
         expects(order.kind <= Kind::backward && !order.fused, [&] {
-          return ErrorInfo{where(orders), "updates and fused pairs are not moved about",
+          return ErrorInfo{where(orders),
+                           "orders with updates or fused pairs cannot be rescheduled",
                            text("found ", order, order.fused ? ", fused" : "")};
         });
     return orders;

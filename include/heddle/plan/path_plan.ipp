@@ -22,7 +22,8 @@ namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE PathPlan::PathPlan(std::vector<Flow> flows, int spines) : m_flows(std::move(flows)) {
   expects(spines >= 1, [&] {
-    return ErrorInfo{"heddle::plan::PathPlan", "flows between leaves need a spine",
+    return ErrorInfo{"heddle::plan::PathPlan",
+                     "flows between leaf switches need at least one spine switch",
                      text(spines, " spines")};
   });
   for (const Flow& flow : m_flows) m_leaves = std::max({m_leaves, flow.from + 1, flow.to + 1});
@@ -42,10 +43,10 @@ HEDDLE_INLINE std::uint32_t PathPlan::max_load() const noexcept {
 HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::lose(std::uint32_t spine) {
   constexpr const char* where = "heddle::plan::PathPlan::lose";
   expects(spine < m_alive.size() && m_alive[spine], [&] {
-    return ErrorInfo{where, "no such spine", text("spine ", spine, " of ", m_alive.size())};
+    return ErrorInfo{where, "no such live spine", text("spine ", spine, " of ", m_alive.size())};
   });
   if (std::ranges::count(m_alive, true) == 1)
-    throw infeasible({where, "no spine is left for the flows", text("spine ", spine)});
+    throw infeasible({where, "the only live spine cannot be removed", text("spine ", spine)});
   const std::vector<std::uint32_t> before = m_spine;
   m_alive[spine] = false;
   std::vector<std::uint32_t> homeless;
@@ -124,7 +125,8 @@ HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::exchange(std::uint32_t flow, 
 HEDDLE_INLINE std::vector<std::uint32_t> hash_paths(std::size_t flows, int spines,
                                                     std::uint64_t seed) {
   expects(spines >= 1, [&] {
-    return ErrorInfo{"heddle::plan::hash_paths", "flows between leaves need a spine",
+    return ErrorInfo{"heddle::plan::hash_paths",
+                     "flows between leaf switches need at least one spine switch",
                      text(spines, " spines")};
   });
   const Random random(seed, "heddle::plan::hash_paths");

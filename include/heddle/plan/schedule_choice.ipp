@@ -27,7 +27,9 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE ScheduleChoice::ScheduleChoice(std::vector<Schedule> candidates, Bytes memory)
     : m_candidates(std::move(candidates)), m_memory(memory) {
-  expects(!m_candidates.empty(), [] { return ErrorInfo{where, "there is nothing to choose"}; });
+  expects(!m_candidates.empty(), [] {
+    return ErrorInfo{where, "there is no candidate to choose from"};
+  });
   for (const Schedule& candidate : m_candidates) {
     expects(candidate.ranks() == m_candidates.front().ranks(), [&] {
       return ErrorInfo{
@@ -52,7 +54,7 @@ HEDDLE_INLINE bool ScheduleChoice::observe(const Timeline& step) {
 
 HEDDLE_INLINE bool ScheduleChoice::as_run(std::span<const Schedule> candidates) {
   expects(candidates.size() == m_candidates.size(), [&] {
-    return ErrorInfo{where, "every candidate has its need",
+    return ErrorInfo{where, "every candidate needs one schedule to size it",
                      text(candidates.size(), " schedules, ", m_candidates.size(), " candidates")};
   });
   for (std::size_t c = 0; c < candidates.size(); ++c) m_needs[c] = need(candidates[c]);
@@ -87,7 +89,7 @@ HEDDLE_INLINE bool ScheduleChoice::choose() {
     throw infeasible({where, "no candidate fits the memory",
                       text("a rank has ", m_memory, " bytes, the least need is ",
                            *std::min_element(m_needs.begin(), m_needs.end())),
-                      "give a candidate that keeps less, or raise the limit"});
+                      "add a candidate that needs less memory, or raise the limit"});
   const bool changes =
       !fits(m_current) || wanted < m_current || m_times[m_current] > (1 + gain) * m_times[wanted];
   return changes && std::exchange(m_current, wanted) != wanted;

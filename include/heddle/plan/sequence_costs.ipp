@@ -58,7 +58,7 @@ inline bool solve(std::array<std::array<double, 4>, 3> system,
 HEDDLE_INLINE const DegreeCost& SequenceCosts::of(int degree) const {
   const auto found = std::ranges::find(degrees, degree, &DegreeCost::degree);
   expects(found != degrees.end(), [&] {
-    return ErrorInfo{"heddle::plan::SequenceCosts::of", "the costs do not have this degree",
+    return ErrorInfo{"heddle::plan::SequenceCosts::of", "the costs have no entry for this degree",
                      text("degree ", degree)};
   });
   return *found;
@@ -78,13 +78,14 @@ HEDDLE_INLINE DegreeCost fit_degree_cost(int degree, std::span<const DegreeSampl
     std::array<double, 3> row{1, 0, 0};
     for (const std::int64_t length : sample.lengths) {
       expects(length >= 1, [&] {
-        return ErrorInfo{where, "a sequence has at least one token", text("length ", length)};
+        return ErrorInfo{where, "a sequence needs at least one token", text("length ", length)};
       });
       row[1] += static_cast<double>(length);
       row[2] += static_cast<double>(length) * static_cast<double>(length);
     }
     expects(sample.time > 0 && std::isfinite(sample.time), [&] {
-      return ErrorInfo{where, "a time is positive and finite", text("time ", sample.time, " s")};
+      return ErrorInfo{where, "a sample's time must be positive and finite",
+                       text("time ", sample.time, " s")};
     });
     for (std::size_t c = 0; c < 3; ++c) {
       row[c] /= sample.time;
@@ -128,15 +129,15 @@ HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, do
                                          std::span<const double> bandwidths) {
   constexpr const char* where = "heddle::plan::flexsp_costs";
   expects(ranks >= 1 && !bandwidths.empty(), [&] {
-    return ErrorInfo{where, "at least one rank and one bandwidth are needed",
+    return ErrorInfo{where, "the costs need at least one rank and one bandwidth",
                      text(ranks, " ranks, ", bandwidths.size(), " bandwidths")};
   });
   SequenceCosts costs;
   costs.ranks = ranks;
   const double tokens = (memory * 1024 - 16 * model.parameters * 1024 / ranks) / model.activation;
   expects(tokens >= 1 && tokens < 9e18, [&] {
-    return ErrorInfo{where, "the memory of a device has room for at least one token",
-                     text(memory, " GB, ", tokens, " tokens"),
+    return ErrorInfo{where, "the memory of a device must hold at least one token",
+                     text(memory, " GB hold ", tokens, " tokens"),
                      "shard the parameters over more ranks"};
   });
   costs.tokens_per_rank = static_cast<std::int64_t>(tokens);

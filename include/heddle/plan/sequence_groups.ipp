@@ -36,7 +36,7 @@ inline void expect_degrees(const char* where, std::span<const int> degrees) {
     expects(degrees[i] >= 1 && std::has_single_bit(static_cast<unsigned>(degrees[i])) &&
                 (i == 0 || degrees[i - 1] < degrees[i]),
             [&] {
-              return ErrorInfo{where, "degrees are powers of two in ascending order",
+              return ErrorInfo{where, "degrees must be powers of two in ascending order",
                                text("degree ", degrees[i], " at place ", i)};
             });
 }
@@ -67,7 +67,7 @@ class SequencePlanner {
     double tokens = 0;
     for (std::size_t i = 0; i < m_plan.lengths.size(); ++i) {
       expects(m_plan.lengths[i] >= 1, [&] {
-        return ErrorInfo{groups_where, "a sequence has at least one token",
+        return ErrorInfo{groups_where, "a sequence needs at least one token",
                          text("sequence ", i, " has ", m_plan.lengths[i])};
       });
       tokens += static_cast<double>(m_plan.lengths[i]);
@@ -80,10 +80,10 @@ class SequencePlanner {
         degrees.push_back(cost.degree);
     m_compositions = group_compositions(m_costs.ranks, degrees);
     if (m_compositions.empty())
-      throw infeasible({groups_where, "no groups of these degrees have all ranks",
+      throw infeasible({groups_where, "no groups of these degrees add up to all ranks",
                         text(m_costs.ranks, " ranks, ", degrees.size(), " degrees",
                              m_options.degree == 0 ? "" : text(", static ", m_options.degree)),
-                        "add smaller degrees, or take another number of ranks"});
+                        "add smaller degrees, or use another number of ranks"});
     for (const std::vector<int>& sizes : m_compositions) {
       m_widest = std::max(m_widest, sizes[0]);
       std::vector<std::size_t> places;
@@ -127,11 +127,11 @@ class SequencePlanner {
     expect_countable("tokens of all ranks", static_cast<double>(m_costs.ranks) *
                                                 static_cast<double>(m_costs.tokens_per_rank));
     expects(m_options.counts >= 1, [&] {
-      return ErrorInfo{groups_where, "at least one number of microbatches is tried",
+      return ErrorInfo{groups_where, "at least one number of microbatches must be tried",
                        text("counts = ", m_options.counts)};
     });
     expects(m_options.nodes >= 0, [&] {
-      return ErrorInfo{groups_where, "a search visits no negative number of nodes",
+      return ErrorInfo{groups_where, "the number of search nodes must be at least 0",
                        text("nodes = ", m_options.nodes)};
     });
     std::vector<int> degrees;
@@ -139,13 +139,13 @@ class SequencePlanner {
       degrees.push_back(cost.degree);
       for (const double part : {cost.fixed, cost.per_token, cost.per_square})
         expects(part >= 0 && std::isfinite(part), [&] {
-          return ErrorInfo{groups_where, "a cost is neither negative nor infinite",
+          return ErrorInfo{groups_where, "a cost must be finite and at least 0",
                            text("degree ", cost.degree, ": ", part)};
         });
     }
     expect_degrees(groups_where, degrees);
     expects(m_options.degree == 0 || std::ranges::count(degrees, m_options.degree) == 1, [&] {
-      return ErrorInfo{groups_where, "the costs do not have the static degree",
+      return ErrorInfo{groups_where, "the costs have no entry for SequenceGroupOptions::degree",
                        text("degree ", m_options.degree)};
     });
   }
@@ -265,8 +265,8 @@ HEDDLE_INLINE std::vector<std::vector<int>> group_compositions(int ranks,
 HEDDLE_INLINE std::vector<std::size_t> divide_evenly(std::span<const std::int64_t> lengths,
                                                      std::size_t count) {
   expects(count >= 1, [] {
-    return ErrorInfo{"heddle::plan::divide_evenly", "lengths are divided into at least one range",
-                     "0 ranges"};
+    return ErrorInfo{"heddle::plan::divide_evenly",
+                     "lengths must be divided into at least one range", "0 ranges"};
   });
   // The least bound for which filling one range after the other needs no more ranges.
   const auto ends_at = [&](std::int64_t bound) {

@@ -23,7 +23,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE SpeedRatios::SpeedRatios(int workers, std::int64_t tile) : m_tile(tile) {
   expects(workers >= 1 && tile >= 1, [&] {
-    return ErrorInfo{"heddle::SpeedRatios", "at least one worker and one item a tile are needed",
+    return ErrorInfo{"heddle::SpeedRatios", "at least one worker and one item per tile are needed",
                      text("workers = ", workers, ", tile = ", tile)};
   });
   m_ratios.assign(static_cast<std::size_t>(workers), 1.0 / workers);
@@ -31,7 +31,7 @@ HEDDLE_INLINE SpeedRatios::SpeedRatios(int workers, std::int64_t tile) : m_tile(
 
 HEDDLE_INLINE std::vector<ItemRange> SpeedRatios::split(std::int64_t items) const {
   expects(items >= 0, [&] {
-    return ErrorInfo{"heddle::SpeedRatios::split", "a range has no negative number of items",
+    return ErrorInfo{"heddle::SpeedRatios::split", "the number of items must be at least 0",
                      text("items = ", items)};
   });
   const std::vector<std::int64_t> tiles = apportion(items / m_tile + (items % m_tile != 0));
@@ -112,17 +112,18 @@ HEDDLE_INLINE void SpeedRatios::check(std::span<const ItemRange> ranges,
   const std::size_t workers = m_ratios.size();
   expects(ranges.size() == workers && times.size() == workers, [&] {
     return ErrorInfo{
-        "heddle::SpeedRatios::observe", "each worker has one range and one time",
+        "heddle::SpeedRatios::observe", "each worker needs one range and one time",
         text(ranges.size(), " ranges and ", times.size(), " times for ", workers, " workers")};
   });
   for (std::size_t w = 0; w < workers; ++w) {
     const std::int64_t items = ranges[w].size();
     const double speed = static_cast<double>(items) / times[w];
     expects(items == 0 || (items > 0 && std::isfinite(speed) && speed > 0), [&] {
-      return ErrorInfo{"heddle::SpeedRatios::observe",
-                       "a time is positive and finite, a range does not end before it begins",
-                       text("worker ", w, " took ", times[w], " s for ", items, " items"),
-                       "a clock that is too coarse wants longer rounds"};
+      return ErrorInfo{
+          "heddle::SpeedRatios::observe",
+          "times must be positive and finite, and ranges must not end before they begin",
+          text("worker ", w, " took ", times[w], " s for ", items, " items"),
+          "make rounds longer if the clock is too coarse"};
     });
   }
 }

@@ -59,33 +59,34 @@ class SwitchPlanner {
   void check() const {
     expects(!m_dimensions.empty(), [] {
       return ErrorInfo{switches_where,
-                       "one of several dimensions is sharded; expected at least one",
+                       "the list of dimensions that can be sharded must not be empty",
                        "0 dimensions"};
     });
     for (std::size_t i = 0; i < m_dimensions.size(); ++i)
       expects(std::find(m_dimensions.begin(), m_dimensions.begin() + static_cast<std::ptrdiff_t>(i),
                         m_dimensions[i]) == m_dimensions.begin() + static_cast<std::ptrdiff_t>(i),
               [&] {
-                return ErrorInfo{switches_where, "a dimension is named twice",
+                return ErrorInfo{switches_where, "a dimension appears twice in the list",
                                  text("dimension ", m_dimensions[i])};
               });
     expects(!m_options.cyclic || (!m_options.first && !m_options.last), [] {
-      return ErrorInfo{switches_where, "a cycle has neither a first nor a last dimension", "",
+      return ErrorInfo{switches_where, "a cyclic plan cannot have a first or a last dimension", "",
                        "leave out `cyclic`, or `first` and `last`"};
     });
     for (const Place& end : {m_options.first, m_options.last})
       expects(!end || std::ranges::count(m_dimensions, *end) == 1, [&] {
-        return ErrorInfo{switches_where, "the first or last sharded dimension is none of the list",
+        return ErrorInfo{switches_where,
+                         "the first or last sharded dimension is not in the list of dimensions",
                          text("dimension ", *end)};
       });
     const std::size_t wanted = m_dimensions.size() * m_dimensions.size();
     expects(m_options.costs.empty() || m_options.costs.size() == wanted, [&] {
-      return ErrorInfo{switches_where, "there is one cost for each pair of dimensions",
+      return ErrorInfo{switches_where, "every pair of dimensions needs one cost",
                        text(m_options.costs.size(), " costs, expected ", wanted)};
     });
     for (const double cost : m_options.costs)
       expects(cost >= 0, [&] {
-        return ErrorInfo{switches_where, "the cost of a switch is neither negative nor NaN",
+        return ErrorInfo{switches_where, "the cost of a switch must be at least 0 and not NaN",
                          text("cost ", cost)};
       });
   }
@@ -181,12 +182,13 @@ class SwitchPlanner {
       if (std::ranges::find(reached, true) == reached.end()) break;
     }
     const bool end = stage == m_mixed.size();
-    throw infeasible({switches_where,
-                      end ? "no switches lead to the last dimension, or back to the first"
-                          : text("stage ", stage, " has no dimension that can be sharded"),
-                      text(m_dimensions.size(), " dimensions",
-                           end ? "" : text(", the stage mixes dimension ", m_mixed[stage])),
-                      "add a dimension that the stage does not mix, or allow more switches"});
+    throw infeasible(
+        {switches_where,
+         end ? "no switches lead to the last dimension, or back to the first one of a cycle"
+             : text("stage ", stage, " has no dimension that can be sharded"),
+         text(m_dimensions.size(), " dimensions",
+              end ? "" : text(", the stage mixes dimension ", m_mixed[stage])),
+         "add a dimension that the stage does not mix, or allow more switches"});
   }
 
   const std::vector<std::size_t>& m_dimensions;

@@ -36,7 +36,7 @@ HEDDLE_INLINE Builder::Builder(std::string name, int ranks) {
 
 HEDDLE_INLINE void Builder::share_memory(std::vector<std::uint32_t> domains) {
   expects(domains.size() == static_cast<std::size_t>(m_body.ranks), [&] {
-    return ErrorInfo{"heddle::Builder::share_memory", "every rank is in one domain",
+    return ErrorInfo{"heddle::Builder::share_memory", "every rank needs one memory domain",
                      text(domains.size(), " domains for ", m_body.ranks, " ranks")};
   });
   m_body.domains = std::move(domains);
@@ -148,7 +148,8 @@ HEDDLE_INLINE void Builder::check_records(const Buffer& buffer) {
     for (const Bytes end : *buffer.ends) whole = whole && end % record == 0;
   expects(whole, [&] {
     return ErrorInfo{
-        "heddle::Builder::add_buffer", "parts hold whole records, without scales",
+        "heddle::Builder::add_buffer",
+        "a buffer of records needs parts of whole records and no scales",
         text("records of ", buffer.record, ' ', buffer.type, ", ", buffer.bytes, " bytes in ",
              buffer.parts, " parts, scales for blocks of ", buffer.block)};
   });

@@ -72,7 +72,7 @@ HEDDLE_INLINE Schedule with_message_sizes(const Schedule& schedule) {
       return;
     }
     expects(from->bytes == 0 || size_of(buffer.type) < size_of(from->type), [&] {
-      return ErrorInfo{"heddle::with_message_sizes", "a cast at a cut makes elements smaller",
+      return ErrorInfo{"heddle::with_message_sizes", "a cast at a cut must make elements smaller",
                        text("elements of ", from->type, ", the cut of ", buffer.type)};
     });
     impl::size_message(buffer, *from);

@@ -75,13 +75,13 @@ template <class Data, class Space>
   const auto ranks = tensor ? impl::ranks_in(all, tensor->comm()) : std::vector<int>();
   const int outside = lowest(std::ranges::find(ranks, -1) != ranks.end());
   expects(outside == all.size(), [&] {
-    return ErrorInfo{where, "the tensor is on a rank that the communicator has not",
+    return ErrorInfo{where, "the communicator lacks a rank of the tensor",
                      text("rank ", outside, " of ", all.size(), " shares one with it"),
-                     "take a communicator that has the ranks of both"};
+                     "use a communicator with the ranks of both"};
   });
   const int first = lowest(tensor.has_value());
   expects(first < all.size(), [&] {
-    return ErrorInfo{where, "no rank has the tensor", text(all.size(), " ranks gave none"),
+    return ErrorInfo{where, "no rank passes the tensor", text(all.size(), " ranks gave none"),
                      "give it on the ranks of its communicator, and none on the others"};
   });
   // Which ranks share it, and how.
@@ -100,7 +100,7 @@ template <class Data, class Space>
   const bool shares = std::find(told.begin() + 1, layout, me) != layout;
   const int other = lowest(tensor ? mine != told : shares);
   expects(other == all.size(), [&] {
-    return ErrorInfo{where, "the ranks do not give one tensor",
+    return ErrorInfo{where, "the ranks pass different tensors",
                      text("rank ", other, " does not give that of rank ", first),
                      "give it on every rank of its communicator, and none on the others"};
   });

@@ -114,7 +114,8 @@ class Halo {
     });
     expects(impl::same_ranks(tensor.comm(), *m_comm), [&] {
       return ErrorInfo{call, "the tensor is among the ranks of another communicator",
-                       text(tensor.layout()), "make it on that of the tensor of the constructor"};
+                       text(tensor.layout()),
+                       "use the communicator of the tensor that the Halo was constructed with"};
     });
     space.fence("heddle::tensor::halo");
     guarded([&] { perform(space, tensor, options); });

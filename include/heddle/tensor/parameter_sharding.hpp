@@ -57,7 +57,7 @@ struct ParameterSharding {
 /// for another stage.
 [[nodiscard]] inline ParameterSharding zero_sharding(int stage) {
   expects(1 <= stage && stage <= 3, [&] {
-    return ErrorInfo{"heddle::zero_sharding", "ZeRO has the stages 1, 2 and 3", text(stage)};
+    return ErrorInfo{"heddle::zero_sharding", "the ZeRO stage must be 1, 2 or 3", text(stage)};
   });
   using enum ShardLevel;
   return {.weights = stage == 3 ? world : rank, .gradients = stage >= 2 ? world : rank};

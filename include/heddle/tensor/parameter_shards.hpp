@@ -66,14 +66,17 @@ class ParameterShards {
       : m_count(count), m_room(room ? std::move(room) : std::make_shared<Room>()) {
     using enum ShardLevel;
     const ParameterSharding& sharding = m_room->sharding;
-    expects(sharding.weights <= sharding.gradients &&
-                (!sharding.backward || *sharding.backward <= sharding.weights),
-            [&] {
-              return ErrorInfo{
-                  "heddle::ParameterShards", "something is divided less than what it is made from",
-                  text("weights by ", sharding.weights, ", gradients by ", sharding.gradients),
-                  "divide gradients at least as far as weights, a second copy at most as far"};
-            });
+    expects(
+        sharding.weights <= sharding.gradients &&
+            (!sharding.backward || *sharding.backward <= sharding.weights),
+        [&] {
+          return ErrorInfo{
+              "heddle::ParameterShards",
+              "the shards of the gradients or of the second copy do not fit those of the weights",
+              text("weights by ", sharding.weights, ", gradients by ", sharding.gradients),
+              "divide gradients at least as finely as weights, and a second copy at most as "
+              "finely"};
+        });
     m_masters = make("heddle::tensor::masters", exec, world);
     m_mean = make("heddle::tensor::mean", exec, world);
     m_square = make("heddle::tensor::square", exec, world);

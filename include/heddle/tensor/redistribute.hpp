@@ -153,9 +153,9 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
                 "heddle::redistribute: kernels of the execution space cannot reach the tensors");
   constexpr const char* where = "heddle::redistribute";
   expects(impl::same_ranks(source.comm(), target.comm()), [&] {
-    return ErrorInfo{where, "the two tensors are among the ranks of two communicators",
+    return ErrorInfo{where, "the two tensors belong to different communicators",
                      text(source.layout(), "; ", target.layout()),
-                     "make each one of a communicator that has the ranks of both by among()"};
+                     "put both on a communicator with the ranks of both by among()"};
   });
   // Views that were given may lie in one memory, too, which only ranks that have elements see.
   const bool one_memory = source.shares(target) || impl::overlap(source.parts(), target.parts());
@@ -167,8 +167,8 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
                            {"memory", one_memory ? "one for both" : "apart"}}};
   });
   expects(!one_memory, [&] {
-    return ErrorInfo{where, "the source is the target", text(source.layout()),
-                     "make another Sharded for the result"};
+    return ErrorInfo{where, "the source and the target are the same memory", text(source.layout()),
+                     "use another Sharded for the result"};
   });
   space.fence("heddle::tensor::redistribute");
   const impl::ExchangeMemory memory{impl::begin_of(source.parts()), impl::begin_of(target.parts())};

@@ -60,10 +60,11 @@ class ShardPlace {
                        text("rank ", rank, " of ", ranks)};
     });
     expects(pair >= 1 && node >= 1 && node % pair == 0 && ranks % node == 0, [&] {
-      return ErrorInfo{"heddle::ShardPlace",
-                       "pairs do not make whole nodes, or nodes not all ranks",
-                       text("pairs of ", pair, ", nodes of ", node, ", ", ranks, " ranks"),
-                       "choose a node that divides the ranks, and a pair that divides the node"};
+      return ErrorInfo{
+          "heddle::ShardPlace",
+          "the pairs must divide the node, and the nodes must divide all ranks",
+          text("pairs of ", pair, ", nodes of ", node, ", ", ranks, " ranks"),
+          "choose a node size that divides the ranks, and a pair size that divides the node"};
     });
     const auto in_pair = static_cast<std::size_t>(pair), in_node = static_cast<std::size_t>(node);
     m_sizes = {in_pair, in_node / in_pair, static_cast<std::size_t>(ranks) / in_node};

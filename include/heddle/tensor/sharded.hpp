@@ -90,14 +90,14 @@ class Sharded {
     const auto extents = extents_here();
     for (std::size_t dim = 0; dim < dims; ++dim)
       expects(m_view.extent(dim) == extents[dim], [&] {
-        return ErrorInfo{where, "the View does not have the extents of this rank's elements",
+        return ErrorInfo{where, "the View has other extents than this rank's part of the tensor",
                          text("dimension ", dim, ": ", m_view.extent(dim), ", expected ",
                               extents[dim], ", ", m_layout),
                          "ask the layout for the extents() of its rank_here(); elsewhere they "
                          "are 0"};
       });
     expects(m_view.span_is_contiguous(), [&] {
-      return ErrorInfo{where, "the elements of the View are not dense",
+      return ErrorInfo{where, "the View has gaps between its elements",
                        text(m_view.span(), " places for ", m_view.size(), " elements"),
                        "copy them into a View of their own"};
     });
@@ -148,13 +148,14 @@ class Sharded {
     });
     for (const Rank rank : m_layout.ranks())
       expects(+rank < static_cast<std::size_t>(m_comm->size()), [&] {
-        return ErrorInfo{where, "the layout has a rank that the communicator has not",
-                         text("rank ", rank, " of ", m_comm->size(), ", ", m_layout),
-                         "take a communicator that has all of them, or give Layout other ranks"};
+        return ErrorInfo{
+            where, "the communicator lacks a rank of the layout",
+            text("rank ", rank, " of ", m_comm->size(), ", ", m_layout),
+            "use a communicator with all of the layout's ranks, or a Layout on other ranks"};
       });
     expects(!m_layout.partial() || impl::can_merge<Element>(*m_layout.partial()), [&] {
-      return ErrorInfo{where, "elements of this type cannot be merged", text(m_layout),
-                       "place it as Shard or Replicate"};
+      return ErrorInfo{where, "a Partial placement needs elements that can be added",
+                       text(m_layout), "use Shard or Replicate"};
     });
   }
   [[nodiscard]] std::array<std::size_t, dims> extents_here() const {
@@ -167,7 +168,8 @@ class Sharded {
 
   void expect_values(const char* asked, const char* of_parts) const {
     expects(!m_layout.partial(), [&] {
-      return ErrorInfo{asked, "these are parts of elements, not their values", text(m_layout),
+      return ErrorInfo{asked, "the layout has a Partial axis, so the elements are not summed yet",
+                       text(m_layout),
                        text("redistribute to Shard or Replicate, or ask for the ", of_parts)};
     });
   }

@@ -80,9 +80,9 @@ class StaleSum {
   requires Kokkos::is_execution_space_v<Exec>
   void operator()(const Exec& space, const View& values, const CallOptions& options = {}) {
     expects(values.size() == m_slots.front().own.size(), [&] {
-      return ErrorInfo{where, "another number of values",
+      return ErrorInfo{where, "the number of values has changed",
                        text(values.size(), ", expected ", m_slots.front().own.size()),
-                       "make a StaleSum for each number of values"};
+                       "use one StaleSum for each number of values"};
     });
     const std::int64_t call = ++m_calls;
     Slot& now = slot_of(call);

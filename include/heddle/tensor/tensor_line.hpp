@@ -86,9 +86,10 @@ class TensorLine {
   /// @throws contract_error where the ranks do not divide the heads.
   [[nodiscard]] kernel::AttentionShape own_heads(kernel::AttentionShape shape) const {
     expects(shape.heads % size() == 0, [&] {
-      return ErrorInfo{"heddle::TensorLine", "the heads do not divide among the ranks of the line",
+      return ErrorInfo{"heddle::TensorLine",
+                       "the number of heads must be a multiple of the ranks of the line",
                        text(shape.heads, " heads, ", size(), " ranks"),
-                       "use a number of ranks that divides the heads, or as many heads"};
+                       "use a number of ranks that divides the heads"};
     });
     shape.width = shape.width / shape.heads * (shape.heads / size());
     shape.heads /= size();

@@ -28,8 +28,8 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::string to_grid(const Schedule& schedule, int columns) {
   expects(columns >= 0, [&] {
-    return ErrorInfo{"heddle::to_grid", "a width is a number of columns",
-                     text("columns = ", columns), "0 is any width"};
+    return ErrorInfo{"heddle::to_grid", "the width must be at least 0 columns",
+                     text("columns = ", columns), "use 0 for no limit"};
   });
   using Slots = std::int64_t;
   const auto timeline = simulate(

@@ -45,7 +45,8 @@ HEDDLE_INLINE MemoryReport memory_report(const Timeline& simulated, const Timeli
                                          std::vector<Bytes> allocated) {
   const auto ranks = static_cast<std::size_t>(measured.schedule().ranks());
   expects(allocated.empty() || allocated.size() == ranks, [&] {
-    return ErrorInfo{"heddle::trace::memory_report", "every rank has allocated a number of bytes",
+    return ErrorInfo{"heddle::trace::memory_report",
+                     "`allocated` must be empty or have one number of bytes per rank",
                      text(allocated.size(), " numbers, ", ranks, " ranks")};
   });
   return {measured.schedule().name(), memory_peaks(simulated), memory_peaks(measured),

@@ -69,7 +69,8 @@ HEDDLE_INLINE std::string to_png(std::size_t width, std::span<const Pixel> pixel
   expects(width > 0 && width <= most && !pixels.empty() && pixels.size() % width == 0 &&
               pixels.size() / width <= most,
           [&] {
-            return ErrorInfo{"heddle::to_png", "a picture has whole rows of pixels, one at least",
+            return ErrorInfo{"heddle::to_png",
+                             "a picture needs at least one row, and whole rows of pixels",
                              text(pixels.size(), " pixels, ", width, " in a row")};
           });
   std::string rows;

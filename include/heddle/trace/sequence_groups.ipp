@@ -147,11 +147,11 @@ HEDDLE_INLINE std::string to_svg(const plan::SequencePlan& plan,
                                  const SequenceSvgOptions& options) {
   constexpr const char* where = "heddle::trace::to_svg";
   expects(options.width >= 240, [&] {
-    return ErrorInfo{where, "a picture is at least 240 pixels wide",
+    return ErrorInfo{where, "the picture must be at least 240 pixels wide",
                      text("width = ", options.width)};
   });
   expects(plan.ranks >= 1, [&] {
-    return ErrorInfo{where, "a plan has at least one rank", text(plan.ranks, " ranks")};
+    return ErrorInfo{where, "the plan needs at least one rank", text(plan.ranks, " ranks")};
   });
   return impl::SequencePicture(plan, options).draw();
 }

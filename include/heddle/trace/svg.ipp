@@ -378,7 +378,7 @@ class SvgPicture {
 inline void check_svg(const Timeline& timeline, const SvgOptions& options) {
   expects(options.width >= 240, [&] {
     return ErrorInfo{"heddle::trace::to_svg", "the picture is too narrow for its labels",
-                     text("width = ", options.width), "at least 240"};
+                     text("width = ", options.width), "use a width of at least 240 pixels"};
   });
   check("heddle::trace::to_svg", timeline);
 }

@@ -33,7 +33,7 @@ class BlockCounts {
     m_counts = counts;
     const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
     expects(counts.size() == ranks && sum == total, [&] {
-      return ErrorInfo{where, "the counts do not fit",
+      return ErrorInfo{where, "CallOptions::counts do not fit the ranks or the View",
                        text(counts.size(), " counts, ", sum, " elements in all; ", ranks,
                             " ranks, the view has ", total, " elements")};
     });

@@ -110,7 +110,8 @@ struct CallBase {
 
   void expect_no_counts(const char* where) const {
     expects(options.counts.empty(), [&] {
-      return ErrorInfo{where, "it has no blocks to count", text(options.counts.size(), " counts")};
+      return ErrorInfo{where, "this call has no blocks, so CallOptions::counts must be empty",
+                       text(options.counts.size(), " counts")};
     });
   }
   void expect_root(const char* where, Rank root) const {

@@ -96,7 +96,7 @@ class CallView {
     m_use = use;
     m_as_it_lies = true;
     expects(m_view.size() == 0 || m_view.span_is_contiguous(), [&] {
-      return ErrorInfo{where, "a View with gaps does not travel as it lies", m_view.label(),
+      return ErrorInfo{where, "same_layout needs a View without gaps", m_view.label(),
                        "leave CallOptions::same_layout out"};
     });
   }

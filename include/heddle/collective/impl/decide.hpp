@@ -51,17 +51,20 @@ inline void check_codec(const char* where, const CallOptions& options, std::size
   const std::optional<Codec>& codec = options.codec;
   const std::size_t domains = options.codec_domains.size();
   expects(domains == 0 || domains == ranks, [&] {
-    return ErrorInfo{where, "every rank has a domain of the codec, or none has",
+    return ErrorInfo{where, "CallOptions::codec_domains must be empty or have one number per rank",
                      text(domains, " domains, ", ranks, " ranks")};
   });
   if (!codec) return;
   expects(!codec->feedback || keeps, [&] {
-    return ErrorInfo{where, "only a prepared call keeps what error feedback adds to the next one",
-                     text("codec ", *codec), "prepare the call"};
+    return ErrorInfo{
+        where,
+        "error feedback needs a prepared call, which keeps the rounding errors between calls",
+        text("codec ", *codec), "call prepare_...(), or leave out Codec::feedback"};
   });
   expects(!codec->agree || !reads_only, [&] {
-    return ErrorInfo{where, "senders do not agree with receivers by their inputs",
-                     text("codec ", *codec), "leave Codec::agree out"};
+    return ErrorInfo{where,
+                     "Codec::agree would change the input of this call, which may only be read",
+                     text("codec ", *codec), "leave out Codec::agree"};
   });
 }
 
@@ -177,17 +180,19 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
   if (options.algorithm) {
     if (in_order && !keeps_order(*options.algorithm, options.levels))
       throw infeasible(
-          {Call::where, "the merge does not commute, and the algorithm does not keep its order",
-           text(*options.algorithm), "name star, binomial_tree, levels of these, or none"});
+          {Call::where,
+           "the reduction is not commutative, and the algorithm does not keep its order",
+           text(*options.algorithm),
+           "choose star, binomial_tree or levels of these, or no algorithm"});
     key.choice.algorithm = *options.algorithm;
     key.chunks = options.chunks;
     if (*options.algorithm == schedule::Algorithm::hierarchical) key.choice.levels = options.levels;
     return;
   }
   expects(options.costs == nullptr || options.costs->machine().ranks() == call.comm->size(), [&] {
-    return ErrorInfo{Call::where, "the cost table is not one of these ranks",
-                     text("of ", options.costs->machine().ranks(), " ranks, the communicator has ",
-                          call.comm->size())};
+    return ErrorInfo{Call::where, "the cost table was measured for another number of ranks",
+                     text("the table has ", options.costs->machine().ranks(),
+                          " ranks, the communicator ", call.comm->size())};
   });
   if (in_order)
     key.choice.algorithm = schedule::Algorithm::binomial_tree;

@@ -45,7 +45,7 @@ void complete(const Call& call, MPI_Request& request) {
     waiting();
     if (options.watchdog > 0 && steady_seconds() - since > options.watchdog)
       throw communication_error({text(Call::where, ", rank ", call.comm->rank()),
-                                 "stuck: another rank does not come to the call",
+                                 "stuck: another rank does not make the call",
                                  text("watchdog after ", options.watchdog, " s")});
   }
 }

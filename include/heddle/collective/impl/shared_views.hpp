@@ -63,9 +63,9 @@ class SharedViews {
   void expect_same_place(Rank rank) const {
     expects(told(rank) == told(m_self), [&] {
       return ErrorInfo{text("heddle::SharedView, rank ", m_self),
-                       "ranks give a call different parts of SharedViews",
+                       "the ranks pass different parts of SharedViews to one call",
                        text("this one ", told(m_self), ", rank ", rank, " ", told(rank)),
-                       "give the same part of the same one on all ranks"};
+                       "pass the same part of the same SharedView on all ranks"};
     });
   }
   /// The same place in the block of `rank`, in this rank's addresses.

@@ -103,7 +103,7 @@ class Agreement {
     if (verdict.front() == missing)
       throw communication_error({m_call, verdict.substr(1),
                                  text("watchdog after ", m_watchdog, " s"),
-                                 "see what that rank is doing"});
+                                 "find out what that rank does instead"});
   }
 
   Agreement(const Agreement&) = delete;

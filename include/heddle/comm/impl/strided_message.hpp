@@ -51,7 +51,7 @@ inline void expect_usable(const PathTable& paths, const BoxMemory& memory, const
     const StridedPath path = entry.path;
     const auto refused = [&](const char* what) {
       return ErrorInfo{where, what, text("the table has ", path),
-                       "measure a table where it shall be used"};
+                       "measure the table with the MPI library and memory of this program"};
     };
     expects(memory.mpi_takes_it || (path != StridedPath::datatype && path != StridedPath::direct),
             [&] { return refused("this MPI does not take pointers to the memory of the boxes"); });

@@ -111,8 +111,9 @@ class CoreGroup {
 
   static CoreGroupOptions with_threads(CoreGroupOptions options) {
     expects(options.host_threads >= 0, [&] {
-      return ErrorInfo{"heddle::CoreGroup", "a negative number of host threads",
-                       text("host_threads = ", options.host_threads), "give 0 for all of them"};
+      return ErrorInfo{"heddle::CoreGroup", "the number of host threads must be at least 0",
+                       text("host_threads = ", options.host_threads),
+                       "use 0 for all hardware threads"};
     });
     const auto available = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     if (options.host_threads == 0) options.host_threads = available;

@@ -177,8 +177,8 @@ class Loop<Kokkos::TeamPolicy<Properties...>, Functor, Update> {
       return ErrorInfo{"heddle::Athread",
                        text("the team scratch of level ", level, " is too large in kernel ",
                             kernel_name<Functor>),
-                       text("it is ", bytes, " B, the most is ", most, " B"),
-                       "ask the policy for scratch_size_max and take smaller tiles"};
+                       text("asked for ", bytes, " B, at most ", most, " B"),
+                       "use tiles that fit the policy's scratch_size_max()"};
     });
   }
 
@@ -303,7 +303,7 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
       : m_space(space), m_league_size(league_size) {
     heddle::expects(team_size <= 1, [&] {
       return heddle::ErrorInfo{
-          "heddle::Athread", "a team has one thread",
+          "heddle::Athread", "a team can only have one thread",
           heddle::text("asked for ", league_size, " teams of ", team_size, " threads"),
           "pass Kokkos::AUTO, and use nested ranges: they adapt"};
     });

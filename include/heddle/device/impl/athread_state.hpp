@@ -49,7 +49,7 @@ class GroupNumber {
       expects(m_value < max_core_groups, [] {
         return ErrorInfo{"heddle::Athread", "too many core groups",
                          text("there are ", max_core_groups, " already"),
-                         "let instances share one, or end some"};
+                         "copy an instance to share its core group, or destroy unused instances"};
       });
     } while (!taken().compare_exchange_weak(seen, seen | bit()));
   }
@@ -99,7 +99,7 @@ template <class Integer>
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   expects(error == std::errc() && end == value.data() + value.size() && number > 0, [&] {
     return ErrorInfo{"heddle::Athread", text("the environment variable ", name, " is wrong"),
-                     text("it is '", value, "'"), "set it to a positive number or not at all"};
+                     text("it is '", value, "'"), "set it to a positive number, or unset it"};
   });
   return number;
 }

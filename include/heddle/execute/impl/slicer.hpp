@@ -203,8 +203,9 @@ class Slicer {
   /// A group has no one place in the list of each member, and none where it ends for the others.
   static void refuse_group(const Schedule& schedule, ActionId id) {
     expects(schedule[id].kind != Kind::group, [&] {
-      return ErrorInfo{"heddle::slice", "ranks that share memory do not see how far a group is",
-                       action_text(schedule, id), "expand() the group"};
+      return ErrorInfo{"heddle::slice",
+                       "ranks that share memory cannot see the progress of a group action",
+                       action_text(schedule, id), "replace the group by its moves with expand()"};
     });
   }
 

@@ -58,7 +58,7 @@ template <ExecutionSpace Exec>
 [[nodiscard]] Kokkos::TeamPolicy<Exec> teams_of_one(const char* where, const Exec& exec,
                                                     std::size_t count) {
   expects(count <= static_cast<std::size_t>(std::numeric_limits<int>::max()), [&] {
-    return ErrorInfo{where, "the Views are cut into more tiles than a league has teams",
+    return ErrorInfo{where, "the call needs more tiles than a league can have teams",
                      text(count, " tiles"), "split the call, or use Views with longer rows"};
   });
   return Kokkos::TeamPolicy<Exec>(exec, static_cast<int>(count), 1);

@@ -52,7 +52,8 @@ class Trace {
   std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
                      std::string_view label = {}) {
     expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
-      return ErrorInfo{"heddle::memory::Trace", "it already has 2^32 - 1 blocks"};
+      return ErrorInfo{"heddle::memory::Trace",
+                       "the trace already has the maximum of 2^32 - 1 blocks"};
     });
     // Reserve room for the deallocations of all live blocks.
     if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)

@@ -36,7 +36,7 @@ class ViewRecorder {
   ViewRecorder() {
     ViewRecorder* none = nullptr;
     expects(active.compare_exchange_strong(none, this), [] {
-      return ErrorInfo{"heddle::memory::ViewRecorder", "another ViewRecorder exists"};
+      return ErrorInfo{"heddle::memory::ViewRecorder", "only one ViewRecorder may exist at a time"};
     });
     m_before = Kokkos::Tools::Experimental::get_callbacks();
     Kokkos::Tools::Experimental::set_allocate_data_callback(allocated);

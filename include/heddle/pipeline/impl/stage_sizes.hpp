@@ -158,7 +158,7 @@ using SizeOfRole = std::uint64_t StageElements::*;
     const bool is_input = label == role::input || label == role::input_grad;
     const auto size = size_of_role(label);
     expects(is_input || size != nullptr, [&] {
-      return ErrorInfo{"heddle::Stages", "stages have no storage of this role",
+      return ErrorInfo{"heddle::Stages", "stages have no storage with this label",
                        text("'", label, "' of stage ", buffer.stage)};
     });
     const std::uint64_t elements = is_input ? input : sizes.of(buffer.rank, buffer.stage).*size;

@@ -65,8 +65,8 @@ inline std::int64_t visible_pairs(const AttentionMask& mask, const IndexSet& que
   std::int64_t pairs = 0;
   std::int64_t begin = 0;
   for (std::size_t s = 0; s <= mask.segments.size(); ++s) {
-    const std::int64_t end = s < mask.segments.size() ? mask.segments[s]
-                                                      : std::numeric_limits<std::int64_t>::max();
+    const std::int64_t end =
+        s < mask.segments.size() ? mask.segments[s] : std::numeric_limits<std::int64_t>::max();
     const Interval segment{std::exchange(begin, end), end};
     const std::vector<Interval> q = within(queries, segment), k = within(keys, segment);
     const auto size = [](const std::vector<Interval>& all) {
@@ -117,19 +117,19 @@ HEDDLE_INLINE void AttentionForm::expect_valid(const char* where) const {
     return ErrorInfo{where, "an attention needs at least one rank", text("ranks = ", ranks)};
   });
   expects(ways == 1 || ways == 2, [&] {
-    return ErrorInfo{where, "K,V blocks go around a ring in one way or in two",
+    return ErrorInfo{where, "K,V blocks must travel around the ring in one direction or in two",
                      text("expected 1 or 2, got ways = ", ways)};
   });
   expects(tokens >= 0 && heads >= 1 && head_width >= 1, [&] {
-    return ErrorInfo{where, "a number is out of range",
+    return ErrorInfo{where, "tokens, heads and head_width are out of range",
                      text("tokens = ", tokens, ", heads = ", heads, ", head_width = ", head_width)};
   });
   expects(kv_heads >= 0 && (kv_heads == 0 || heads % kv_heads == 0), [&] {
-    return ErrorInfo{where, "the K,V heads do not divide the heads",
+    return ErrorInfo{where, "the number of heads must be a multiple of the number of K,V heads",
                      text("heads = ", heads, ", kv_heads = ", kv_heads)};
   });
   expects(order.fits(static_cast<std::size_t>(ranks)), [&] {
-    return ErrorInfo{where, "the order has weights for another number of ranks",
+    return ErrorInfo{where, "the weights of the order must be as many as the ranks",
                      text(order, ", ", ranks, " ranks")};
   });
   mask.expect_valid(where);

@@ -22,12 +22,11 @@ namespace impl {
 
 class TwoPassRing {
  public:
-  explicit TwoPassRing(const AttentionForm& form)
-      : m_w("rsa", form), m_written(m_w.p, false) {
+  explicit TwoPassRing(const AttentionForm& form) : m_w("rsa", form), m_written(m_w.p, false) {
     const Bytes queries = m_w.block_bytes(form.query_bytes());
     const Bytes keys = m_w.block_bytes(form.key_bytes());
-    const Bytes scores = m_w.block_bytes(m_w.block_bytes(
-        static_cast<Bytes>(form.heads) * size_of(form.type)));
+    const Bytes scores =
+        m_w.block_bytes(m_w.block_bytes(static_cast<Bytes>(form.heads) * size_of(form.type)));
     m_queries = m_w.add("queries", 1, queries);
     m_keys = m_w.add("keys", 1, keys);
     m_values = m_w.add("values", 1, keys);
@@ -45,8 +44,7 @@ class TwoPassRing {
   Schedule run() && {
     if (m_w.form.backward) return std::move(*this).backward();
     go_round(m_keys, 0, [&](std::uint32_t r, std::uint32_t k, Use block) {
-      m_w.work(Kind::forward, r, r, k,
-               {read(m_queries[r]), block, write(m_scores[r], k)});
+      m_w.work(Kind::forward, r, r, k, {read(m_queries[r]), block, write(m_scores[r], k)});
     });
     for (std::uint32_t r = 0; r < m_w.p; ++r) {
       std::vector<Use> uses = runs(r, true, Access::update, m_scores[r]);
@@ -74,8 +72,8 @@ class TwoPassRing {
     });
     go_round(m_keys, m_w.p - 1, [&](std::uint32_t r, std::uint32_t k, Use block) {
       m_w.work(Kind::backward, r, r, k,
-               {read(m_score_grads[r], k), block, read(m_queries[r]),
-                next_use(m_query_grads[r], r), write(m_key_grads[r], k)});
+               {read(m_score_grads[r], k), block, read(m_queries[r]), next_use(m_query_grads[r], r),
+                write(m_key_grads[r], k)});
     });
     for (const OnRanks& grads : {m_value_grads, m_key_grads}) {
       std::vector<Use> members;
@@ -137,7 +135,7 @@ HEDDLE_INLINE Schedule rsa(const AttentionForm& form) {
   constexpr const char* where = "heddle::schedule::rsa";
   form.expect_valid(where);
   expects(form.ways == 1, [&] {
-    return ErrorInfo{where, "blocks of ring self-attention go around in one way",
+    return ErrorInfo{where, "the blocks of ring self-attention travel in one direction only",
                      text("expected 1, got ways = ", form.ways),
                      "use ring_attention() for two ways"};
   });

@@ -81,10 +81,10 @@ class TokenRing {
     if (block.query_count == 0) return;
     const PartRange of = queries(r, s, block.first_query, block.query_count);
     const std::uint32_t part = s == 0 ? block.first_query : (s - 1) * m_w.h + block.first_query;
-    m_w.work(Kind::forward, r, owner, r,
-             {read(of.buffer, of.first, of.count),
-              read(m_keys[r], block.first_key, block.key_count),
-              write(s == 0 ? m_state[r] : m_partial[r], part, block.query_count)});
+    m_w.work(
+        Kind::forward, r, owner, r,
+        {read(of.buffer, of.first, of.count), read(m_keys[r], block.first_key, block.key_count),
+         write(s == 0 ? m_state[r] : m_partial[r], part, block.query_count)});
     if (s > 0) returned.push_back({r, owner, block.first_query, part, block.query_count});
   }
 
@@ -109,9 +109,9 @@ HEDDLE_INLINE Schedule token_ring(const AttentionForm& form) {
                      "train with ring_attention(), which may have two ways"};
   });
   expects(form.ways == 1, [&] {
-    return ErrorInfo{where, "queries go around in one way, because the other way is that of states",
-                     text("expected 1, got ways = ", form.ways),
-                     "use ring_attention() for two ways"};
+    return ErrorInfo{
+        where, "queries travel in one direction only, because states use the other direction",
+        text("expected 1, got ways = ", form.ways), "use ring_attention() for two ways"};
   });
   return impl::TokenRing(form).run();
 }

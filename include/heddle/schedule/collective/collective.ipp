@@ -87,7 +87,7 @@ HEDDLE_INLINE Schedule collective(Collective collective, Algorithm algorithm,
   const impl::BlockCut cut(options);
   const std::size_t wanted = pairs ? p * p : p;
   expects(options.blocks.empty() || options.blocks.size() == wanted, [&] {
-    return ErrorInfo{impl::BlockCut::where, "the number of blocks does not fit the number of ranks",
+    return ErrorInfo{impl::BlockCut::where, "CollectiveOptions::blocks has the wrong length",
                      text("expected ", wanted, " blocks, got ", options.blocks.size())};
   });
   std::vector<Bytes> blocks = options.blocks;

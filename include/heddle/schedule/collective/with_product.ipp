@@ -26,11 +26,12 @@ HEDDLE_INLINE Schedule with_product(Collective collective, Algorithm algorithm,
       collective == Collective::reduce_scatter || collective == Collective::all_reduce;
   const bool exchanges = collective == Collective::all_to_all;
   if (!merges && !exchanges && collective != Collective::all_gather)
-    throw infeasible({where, text("no product goes with a ", collective),
-                      "it does not bring data of other ranks to every rank",
+    throw infeasible({where, text("no product can be combined with a ", collective),
+                      "it does not move data of all ranks to every rank",
                       "use reduce_scatter, all_reduce, all_gather or all_to_all"});
   expects(!options.apart, [&] {
-    return ErrorInfo{where, "a product needs an all_gather in place", "apart is set"};
+    return ErrorInfo{where, "an all_gather with a product must work in place",
+                     "CollectiveOptions::apart is set", "leave out CollectiveOptions::apart"};
   });
   const Bytes element = options.element == 0 ? size_of(options.type) : options.element;
   expects(row > 0 && row % size_of(options.type) == 0, [&] {

@@ -22,7 +22,7 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
                                       const std::vector<Interaction>& interactions) {
   constexpr const char* where = "heddle::schedule::branch_graph";
   expects(ranks >= 1 && branches >= 1, [&] {
-    return ErrorInfo{where, "a model has at least one branch of at least one stage",
+    return ErrorInfo{where, "a model needs at least one branch with at least one stage",
                      text("ranks = ", ranks, ", branches = ", branches)};
   });
   StageGraph graph{ranks * branches};
@@ -51,7 +51,7 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
 HEDDLE_INLINE Orders flexpipe_orders(int ranks, int microbatches, int branches,
                                      const std::vector<Interaction>& interactions) {
   expects(microbatches >= 1, [&] {
-    return ErrorInfo{"heddle::schedule::flexpipe", "a step has at least one microbatch",
+    return ErrorInfo{"heddle::schedule::flexpipe", "a step needs at least one microbatch",
                      text("microbatches = ", microbatches)};
   });
   Orders orders{text("FlexPipe P=", ranks, " M=", microbatches),

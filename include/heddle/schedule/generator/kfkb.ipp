@@ -20,11 +20,11 @@ HEDDLE_INLINE Orders kfkb_orders(int stages, int microbatches, int group) {
   constexpr const char* where = "heddle::schedule::kfkb";
   impl::check(where, stages, 1, microbatches);
   expects(group >= 1, [&] {
-    return ErrorInfo{where, "a group has at least one microbatch", text("group = ", group)};
+    return ErrorInfo{where, "a group needs at least one microbatch", text("group = ", group)};
   });
   if (const int rest = microbatches % group; rest != 0) {
     const int below = microbatches - rest;
-    throw infeasible({where, "the microbatches do not divide into equal groups",
+    throw infeasible({where, "the microbatches cannot be divided into equal groups",
                       text("microbatches = ", microbatches, ", group = ", group),
                       text("the nearest valid number is ",
                            below > 0 && 2 * rest <= group ? below : below + group)});

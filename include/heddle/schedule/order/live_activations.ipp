@@ -25,7 +25,8 @@ HEDDLE_INLINE std::vector<std::int64_t> live_activations(
     std::int64_t peak = 0;
     for (const Order& order : list) {
       expects(activations.empty() || +order.stage < activations.size(), [&] {
-        return ErrorInfo{"heddle::live_activations", "every stage keeps a number of activations",
+        return ErrorInfo{"heddle::live_activations",
+                         "every stage needs a number of kept activations",
                          text(activations.size(), " numbers, none for ", order)};
       });
       const std::int64_t each = activations.empty() ? 1 : activations[+order.stage];

@@ -23,7 +23,7 @@ HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatche
     return text("samples = ", samples, ", microbatches = ", microbatches);
   };
   expects(samples >= 1 && microbatches >= 1, [&] {
-    return ErrorInfo{where, "a step has at least one sample and one microbatch", numbers()};
+    return ErrorInfo{where, "a step needs at least one sample and one microbatch", numbers()};
   });
   if (samples < microbatches)
     throw infeasible({where, "there are fewer samples than microbatches", numbers(),

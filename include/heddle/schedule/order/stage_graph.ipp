@@ -14,7 +14,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE StageGraph StageGraph::chain(int stages) {
   expects(stages >= 1, [&] {
-    return ErrorInfo{"heddle::StageGraph::chain", "a model has at least one stage",
+    return ErrorInfo{"heddle::StageGraph::chain", "a model needs at least one stage",
                      text("stages = ", stages)};
   });
   StageGraph graph{stages};

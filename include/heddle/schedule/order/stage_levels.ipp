@@ -43,8 +43,8 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
     std::string waiting;
     for (std::size_t s = 0; s < stages; ++s)
       if (inputs[s] > 0) waiting += text(waiting.empty() ? "" : ", ", s);
-    return ErrorInfo{"heddle::stage_levels", "stages wait for each other in a circle",
-                     text("stages ", waiting), "take out an edge between them"};
+    return ErrorInfo{"heddle::stage_levels", "the stage graph has a cycle",
+                     text("stages ", waiting), "remove an edge between them"};
   });
   return levels;
 }

@@ -137,7 +137,8 @@ template <class Time>
     const auto comma = [&] { line += std::exchange(written, written + 1) > 0 ? "," : ""; };
     while (at() < timeline[id].start) comma();
     expects(!(timeline[id].start < at()), [&] {
-      return ErrorInfo{"heddle::schedule::to_csv", "an action does not begin at a slot of its own",
+      return ErrorInfo{"heddle::schedule::to_csv",
+                       "an action does not begin at the start of a time slot",
                        text(action_text(schedule, id), " on rank ", rank),
                        "simulate with costs that are whole numbers of slots"};
     });

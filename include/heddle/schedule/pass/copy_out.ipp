@@ -154,7 +154,7 @@ class CopierOut {
 HEDDLE_INLINE Schedule copy_out(const Schedule& schedule,
                                 const std::vector<std::uint32_t>& domains) {
   expects(domains.size() == static_cast<std::size_t>(schedule.ranks()), [&] {
-    return ErrorInfo{"heddle::copy_out", "every rank is in one domain",
+    return ErrorInfo{"heddle::copy_out", "every rank needs one memory domain",
                      text(domains.size(), " domains for ", schedule.ranks(), " ranks")};
   });
   return impl::CopierOut(schedule, domains).run();

@@ -41,7 +41,7 @@ class WeightFiller {
         m_ranks(orders.ranks.size()),
         m_items(heddle::impl::items_of(orders)) {
     expects(options.cap >= 0, [&] {
-      return fail("a cap is a number of activations", text("cap = ", options.cap),
+      return fail("the cap on activations must be at least 0", text("cap = ", options.cap),
                   "0 means no limit");
     });
     expects(0 <= options.share && options.share <= 1,
@@ -54,7 +54,7 @@ class WeightFiller {
                                             std::ranges::min(options.activations) >= 0),
             [&] {
               return fail(
-                  "every stage keeps a number of activations",
+                  "every stage needs a number of kept activations",
                   text(options.activations.size(), " numbers for ", m_before.size(), " stages"));
             });
     read_orders();

@@ -16,7 +16,7 @@ namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE Orders group(const Orders& orders, int size) {
   expects(size >= 1, [&] {
-    return ErrorInfo{"heddle::schedule::group", "a group has at least one microbatch",
+    return ErrorInfo{"heddle::schedule::group", "a group needs at least one microbatch",
                      text("size = ", size)};
   });
   if (size == 1) return orders;

@@ -134,7 +134,7 @@ class Overlapper {
         if (use.writes() != writes) return;
         expects(writer[part] == none || writer[part] == piece, [&] {
           return ErrorInfo{
-              where, "pieces depend on one another",
+              where, "pieces of different actions depend on each other",
               text("a part of buffer ", use.buffer, " in actions ", m_pieces[writer[part]].action,
                    " and ", m_pieces[piece].action),
               "choose independent actions, and divide dependent ones by separate calls"};

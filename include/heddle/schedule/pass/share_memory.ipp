@@ -183,7 +183,7 @@ class MemorySharer {
 HEDDLE_INLINE Schedule share_memory(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains, CopiedBy copier) {
   expects(domains.size() == static_cast<std::size_t>(schedule.ranks()), [&] {
-    return ErrorInfo{"heddle::share_memory", "every rank is in one domain",
+    return ErrorInfo{"heddle::share_memory", "every rank needs one memory domain",
                      text(domains.size(), " domains for ", schedule.ranks(), " ranks")};
   });
   return impl::MemorySharer(schedule, domains, copier).run();

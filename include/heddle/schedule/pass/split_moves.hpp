@@ -45,7 +45,7 @@ namespace impl {
 template <std::invocable<ActionId> Pieces>
 [[nodiscard]] Schedule split_moves(const Schedule& schedule, std::uint32_t units, Pieces&& pieces) {
   expects(units >= 1, [] {
-    return ErrorInfo{"heddle::schedule::split_moves", "a message has at least one unit", {}};
+    return ErrorInfo{"heddle::schedule::split_moves", "a message must have at least one unit", {}};
   });
   std::vector<std::vector<MovePiece>> of(schedule.size());
   for (std::size_t i = 0; i < schedule.size(); ++i) {

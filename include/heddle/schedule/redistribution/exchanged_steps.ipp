@@ -34,8 +34,8 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
   for (const ExchangeStep& only : exchange.steps)
     for (const Delivery& delivery : only.deliveries)
       expects(delivery.parts == 1, [&] {
-        return ErrorInfo{where, "the exchange must not merge",
-                         text("got ", delivery.parts, " parts")};
+        return ErrorInfo{where, "the exchange must not merge data of several ranks",
+                         text("a delivery merges ", delivery.parts, " parts, expected 1")};
       });
   struct Message {
     Rank from, to;

@@ -26,7 +26,7 @@ inline void check(const char* where, const Timeline& timeline) {
     const Span& span = spans[i];
     expects(std::isfinite(span.start) && std::isfinite(span.end) && std::isfinite(span.arrival),
             [&] {
-              return ErrorInfo{where, "a time is not a number",
+              return ErrorInfo{where, "a time is infinite or not a number",
                                text("action ", i, ": start ", span.start, ", end ", span.end,
                                     ", arrival ", span.arrival)};
             });

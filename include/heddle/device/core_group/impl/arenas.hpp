@@ -80,7 +80,8 @@ class Arenas {
 
  private:
   [[nodiscard]] out_of_memory no_memory() const {
-    return out_of_memory({"heddle::CoreGroup", "the host cannot give the local memories",
+    return out_of_memory({"heddle::CoreGroup",
+                          "the host cannot allocate the local memories of the cores",
                           text(m_bytes, " bytes of address space: ", std::strerror(errno))});
   }
 

@@ -88,7 +88,7 @@ class Fibres {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m_stacks == MAP_FAILED)
       throw out_of_memory({"heddle::CoreGroup",
-                           "the host cannot give stacks for a cooperative launch",
+                           "the host cannot allocate stacks for a cooperative launch",
                            text(m_bytes, " bytes of address space")});
     for (std::size_t i = 0; i < m_fibres.size(); ++i) {
       std::byte* const low = static_cast<std::byte*>(m_stacks) + i * (stack + guard);

@@ -15,11 +15,11 @@ namespace heddle::inline v0::schedule::impl {
 /// Throws contract_error if a pipeline or a step of these numbers is empty.
 inline void check(const char* where, int ranks, int stages_per_rank, int microbatches) {
   expects(ranks >= 1 && stages_per_rank >= 1, [&] {
-    return ErrorInfo{where, "a pipeline has at least one stage",
+    return ErrorInfo{where, "a pipeline needs at least one stage",
                      text("ranks = ", ranks, ", stages per rank = ", stages_per_rank)};
   });
   expects(microbatches >= 1, [&] {
-    return ErrorInfo{where, "a step has at least one microbatch",
+    return ErrorInfo{where, "a step needs at least one microbatch",
                      text("microbatches = ", microbatches)};
   });
 }
@@ -34,7 +34,7 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
     int step = 1;
     while (!valid(microbatches - step) && !valid(microbatches + step)) ++step;
     const int nearest = valid(microbatches - step) ? microbatches - step : microbatches + step;
-    throw infeasible({where, "the microbatches do not divide into equal rounds",
+    throw infeasible({where, "the microbatches cannot be divided into equal rounds",
                       text("microbatches = ", microbatches, ", ranks = ", ranks,
                            ", rounds = ", rounds_of(microbatches)),
                       text("the nearest valid number is ", nearest)});

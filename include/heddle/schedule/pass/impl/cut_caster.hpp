@@ -105,7 +105,7 @@ class CutCaster {
       expects(buffer.record == 0, [&] { return refuse("records are not numbers to be cast"); });
       const bool bound = is_bound(buffer);
       expects(!bound || size_of(m_codec.type) < size_of(buffer.type),
-              [&] { return refuse("a cast at a cut makes elements smaller"); });
+              [&] { return refuse("a cast at a cut must make elements smaller"); });
       const bool plain = m_codec.type < Scalar::f16 && !m_codec.feedback && !m_codec.agree;
       expects(!bound || plain || buffer.type == Scalar::f32 || buffer.type == Scalar::f64,
               [&] { return refuse("a codec takes elements of f32 or f64"); });
