@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// all_gather: every rank ends with the blocks of all ranks.
+/// all_gather(): concatenates the Views of all ranks on every rank.
 
 #include <cstddef>
 #include <functional>
@@ -26,7 +26,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that all_gather() makes; see CallBase.
 template <class Exec, class In, class Out>
 struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   using Base = CallBase<Exec, In, NoReduction>;
@@ -89,7 +89,7 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     return output.data() + blocks.first(this->rank()) * sizeof(Element);
   }
   [[nodiscard]] bool in_place() const { return input.data() == own(); }
-  /// Whether the input is no part of the output.
+  /// Returns true if the input is not part of the output.
   [[nodiscard]] bool disjoint() const {
     const std::less_equal<const std::byte*> before;  // of any two addresses
     const std::byte *const in = input.data(), *const out = output.data();
@@ -106,13 +106,17 @@ template <class Held, class Exec, class In, class Out>
 
 }  // namespace impl
 
-/// Leaves in `output` the `input` of every rank of `comm`, one after another along the first index
-/// (see CallOptions for the order of elements, and what other layouts cost): blocks of
-/// CallOptions::counts, or of an even division of the output. `input` may be this rank's block of
-/// `output`, which then is not copied: on all ranks or on none, as MPI libraries want it. Waits for
-/// the work of `space` first, and returns when all are there. All ranks call it, with outputs of
-/// one size.
-/// @throws contract_error for a View whose size does not fit; what CallOptions says.
+/// Concatenates the `input` Views of all ranks of `comm` in `output`, on every rank. Rank 0's
+/// elements come first, along the first index. See CallOptions for the order of elements and for
+/// the cost of other layouts.
+///
+/// The sizes of the inputs are CallOptions::counts. Without counts, the output is divided evenly.
+/// `input` may be this rank's block of `output`, which saves a copy. In this case it must be so on
+/// all ranks, because MPI libraries require it.
+///
+/// The call waits for the work of `space` first, and returns when all elements have arrived. All
+/// ranks must call it with outputs of the same size.
+/// @throws contract_error if the size of a View does not fit. See CallOptions for all other errors.
 template <class Exec, TransferableView In, TransferableView Out>
 void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -120,16 +124,17 @@ void all_gather(const Exec& space, const In& input, const Out& output, const Com
       [&](auto held) { return impl::all_gather_call(held, space, input, output, comm, options); });
 }
 
-/// Begins an all_gather(). The work of `space` is waited for here.
-/// @throws as all_gather() does.
+/// Starts an all_gather() and returns a Request for it. Waits for the work of `space` before it
+/// starts.
+/// @throws the errors of all_gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::all_gather_call(impl::Kept{}, space, input, output, comm, options));
 }
 
-/// An all_gather() that is performed again and again.
-/// @throws as all_gather() does.
+/// Returns an all_gather() that can be performed repeatedly.
+/// @throws the errors of all_gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_all_gather(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {

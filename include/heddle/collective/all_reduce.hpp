@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// all_reduce: every rank ends with the merge of all ranks' Views.
+/// all_reduce(): merges the Views of all ranks, and leaves the result on every rank.
 
 #include <cstddef>
 #include <tuple>
@@ -29,7 +29,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that all_reduce() makes; see CallBase.
 template <class Exec, class View, class R>
 struct AllReduceCall : CallBase<Exec, View, R> {
   using Base = CallBase<Exec, View, R>;
@@ -70,11 +70,13 @@ template <class Held, class Exec, class View, class R>
 
 }  // namespace impl
 
-/// Merges `view` over all ranks of `comm`, element by element and in place: every rank ends with
-/// the same values. Elements of the same index are merged, whatever the layouts: see CallOptions
-/// for their order, and what it costs. Waits for the work of `space` first, and returns when they
-/// are there; kernels that merge run in `space`. All ranks call it, with Views of one size.
-/// @throws what CallOptions says.
+/// Merges `view` over all ranks of `comm`, element by element and in place. Afterwards every rank
+/// has the same values. Elements with the same index are merged, whatever the layouts of the Views
+/// are. See CallOptions for the order of elements and for the cost of other layouts.
+///
+/// The call waits for the work of `space` first, and returns when the result has arrived. Kernels
+/// that merge run in `space`. All ranks must call it with Views of the same size.
+/// @throws the errors of CallOptions.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -83,17 +85,18 @@ void all_reduce(const Exec& space, const View& view, const R& reduction, const C
   });
 }
 
-/// Begins an all_reduce(). The work of `space` is waited for here; kernels that merge run in it
-/// while the Request is furthered, so give it an instance that the caller's own kernels are not in.
-/// @throws as all_reduce() does.
+/// Starts an all_reduce() and returns a Request for it. Waits for the work of `space` before it
+/// starts. Kernels that merge run in `space` while the Request makes progress, so `space` should be
+/// an instance that the caller's own kernels do not use.
+/// @throws the errors of all_reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
                                        const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::all_reduce_call(impl::Kept{}, space, view, reduction, comm, options));
 }
 
-/// An all_reduce() of `view` that is performed again and again.
-/// @throws as all_reduce() does.
+/// Returns an all_reduce() of `view` that can be performed repeatedly.
+/// @throws the errors of all_reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
                                       const Communicator& comm, const CallOptions& options = {}) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// all_to_all: every rank sends a block to every rank.
+/// all_to_all(): sends a block from every rank to every rank.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,7 +33,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that all_to_all() makes; see CallBase.
 template <class Exec, class In, class Out>
 struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   using Base = CallBase<Exec, In, NoReduction>;
@@ -65,7 +65,7 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
     }
     expect_size(where, "output", output.view(), received.total());
   }
-  /// The same on all ranks: what one sends on average.
+  /// Returns the average bytes that a rank sends, which is the same number on all ranks.
   [[nodiscard]] CallSize size() const {
     const Bytes elements =
         table.empty() ? sent.total()
@@ -80,7 +80,7 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   [[nodiscard]] auto views() { return std::tie(input, output); }
   [[nodiscard]] CallMemory memory() const { return {input.data(), output.data()}; }
 
-  /// The same on all ranks, whatever they send.
+  /// Returns true if MPI's int counts suffice. The answer is the same on all ranks.
   [[nodiscard]] bool knows() const {
     Bytes most = 0;
     for (std::size_t r = 0; r < this->ranks(); ++r) {
@@ -115,7 +115,7 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   }
 
  private:
-  /// Fills the table.
+  /// Fills `table` with the counts of all ranks.
   void exchange_counts() {
     const std::size_t p = this->ranks();
     struct Told {
@@ -147,13 +147,17 @@ template <class Held, class Exec, class In, class Out>
 
 }  // namespace impl
 
-/// Sends block q of `input` to rank q of `comm`, for all q, and leaves in `output` what comes from
-/// ranks 0, 1, ..., one after another. Blocks cut the first index: see CallOptions for the order of
-/// elements, and what other layouts cost. The blocks are those of CallOptions::counts, what this
-/// rank sends to each, which the ranks then tell each other first; or of an even division of the
-/// input, which has one size on all ranks. Waits for the work of `space` first, and returns when
-/// all blocks are there. All ranks call it, either all with counts or none.
-/// @throws contract_error for a View whose size does not fit; what CallOptions says.
+/// Sends block q of `input` to rank q of `comm`, for every q. `output` receives the blocks of ranks
+/// 0, 1, ..., one after another. Blocks divide the first index. See CallOptions for the order of
+/// elements and for the cost of other layouts.
+///
+/// CallOptions::counts has the number of elements that this rank sends to each rank. The ranks
+/// exchange these numbers first. Without counts, the input is divided evenly and must have the same
+/// size on all ranks.
+///
+/// The call waits for the work of `space` first, and returns when all blocks have arrived. All
+/// ranks must call it, and either all of them give counts or none.
+/// @throws contract_error if the size of a View does not fit. See CallOptions for all other errors.
 template <class Exec, TransferableView In, TransferableView Out>
 void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -161,16 +165,17 @@ void all_to_all(const Exec& space, const In& input, const Out& output, const Com
       [&](auto held) { return impl::all_to_all_call(held, space, input, output, comm, options); });
 }
 
-/// Begins an all_to_all(). The work of `space` is waited for here.
-/// @throws as all_to_all() does.
+/// Starts an all_to_all() and returns a Request for it. Waits for the work of `space` before it
+/// starts.
+/// @throws the errors of all_to_all().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::all_to_all_call(impl::Kept{}, space, input, output, comm, options));
 }
 
-/// An all_to_all() that is performed again and again; counts are told once.
-/// @throws as all_to_all() does.
+/// Returns an all_to_all() that can be performed repeatedly. The ranks exchange their counts once.
+/// @throws the errors of all_to_all().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_all_to_all(const Exec& space, const In& input, const Out& output,
                                       const Communicator& comm, const CallOptions& options = {}) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// barrier: no rank goes on before all have come.
+/// barrier(): no rank continues before all ranks have called it.
 
 #include <cstddef>
 #include <tuple>
@@ -22,7 +22,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase. It has no View.
+/// The call that barrier() makes; see CallBase. It has no View.
 struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
                               Kokkos::View<std::byte*, Kokkos::HostSpace>, NoReduction> {
   static constexpr const char* where = "heddle::collective::barrier";
@@ -40,22 +40,22 @@ struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
 
 }  // namespace impl
 
-/// Returns when all ranks of `comm` have called it. Waits for no kernels: fence what the others
-/// shall find done.
-/// @throws what CallOptions says.
+/// Returns when all ranks of `comm` have called it. It does not wait for kernels, so fence before
+/// the call if other ranks need their results.
+/// @throws the errors of CallOptions.
 inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
   impl::perform([&](auto) { return impl::BarrierCall{{{}, {}, &comm, options}}; });
 }
 
-/// Begins a barrier(): the Request is done when all ranks have begun theirs.
-/// @throws as barrier() does.
+/// Starts a barrier(). The Request is complete when all ranks have started theirs.
+/// @throws the errors of barrier().
 [[nodiscard]] inline Request start_barrier(const Communicator& comm,
                                            const CallOptions& options = {}) {
   return impl::start(impl::BarrierCall{{{}, {}, &comm, options}});
 }
 
-/// A barrier() that is performed again and again.
-/// @throws as barrier() does.
+/// Returns a barrier() that can be performed repeatedly.
+/// @throws the errors of barrier().
 [[nodiscard]] inline auto prepare_barrier(const Communicator& comm,
                                           const CallOptions& options = {}) {
   return Prepared(impl::BarrierCall{{{}, {}, &comm, options}});

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// broadcast: every rank ends with the View of one.
+/// broadcast(): copies the View of one rank to every rank.
 
 #include <cstddef>
 #include <tuple>
@@ -26,7 +26,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that broadcast() makes; see CallBase.
 template <class Exec, class View>
 struct BroadcastCall : CallBase<Exec, View, NoReduction> {
   using Base = CallBase<Exec, View, NoReduction>;
@@ -68,10 +68,12 @@ template <class Held, class Exec, class View>
 
 }  // namespace impl
 
-/// Leaves in `view` what it is on rank `root` of `comm`, index by index, whatever the layouts: see
-/// CallOptions for the order of elements, and what it costs. Waits for the work of `space` first,
-/// and returns when it is there. All ranks call it, with Views of one size.
-/// @throws contract_error for a root that is not there; what CallOptions says.
+/// Copies `view` of rank `root` into `view` of all ranks of `comm`, index by index, whatever the
+/// layouts are. See CallOptions for the order of elements and for the cost of other layouts.
+///
+/// The call waits for the work of `space` first, and returns when the elements have arrived. All
+/// ranks must call it with Views of the same size.
+/// @throws contract_error if `root` is not a rank of `comm`. See CallOptions for all other errors.
 template <class Exec, TransferableView View>
 void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {
@@ -79,16 +81,17 @@ void broadcast(const Exec& space, const View& view, Rank root, const Communicato
       [&](auto held) { return impl::broadcast_call(held, space, view, root, comm, options); });
 }
 
-/// Begins a broadcast(). The work of `space` is waited for here.
-/// @throws as broadcast() does.
+/// Starts a broadcast() and returns a Request for it. Waits for the work of `space` before it
+/// starts.
+/// @throws the errors of broadcast().
 template <class Exec, TransferableView View>
 [[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
                                       const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));
 }
 
-/// A broadcast() that is performed again and again.
-/// @throws as broadcast() does.
+/// Returns a broadcast() that can be performed repeatedly.
+/// @throws the errors of broadcast().
 template <class Exec, TransferableView View>
 [[nodiscard]] auto prepare_broadcast(const Exec& space, const View& view, Rank root,
                                      const Communicator& comm, const CallOptions& options = {}) {

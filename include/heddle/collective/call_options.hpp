@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// How a collective call is performed. For calls that want something else than the defaults.
+/// CallOptions: the algorithm, encoding, memory and waiting of a collective call.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,56 +48,62 @@ namespace heddle::inline v0 {
 /// If the call is a Request, the Request throws the errors that occur after it has begun. If the
 /// call is prepared, its performance throws them.
 struct CallOptions {
-  /// One of ours, as a Schedule. None: what `costs` say, or without them the MPI library's own call
-  /// where it knows the reduction and the elements, else one of ours. Merges that do not commute
-  /// go along a binomial tree, whatever the costs; to another root than 0 by way of an all-reduce.
-  /// Scans keep the order by any algorithm.
+  /// The algorithm, which Heddle runs as a Schedule. If it is not set, `costs` decides. Without
+  /// `costs`, the MPI library's own call is used if the library supports the reduction and the
+  /// element type; otherwise Heddle chooses an algorithm. Reductions that are not commutative use a
+  /// binomial tree, whatever the costs; if the root is not rank 0, an all-reduce is used. Scans
+  /// keep the order with any algorithm.
   std::optional<schedule::Algorithm> algorithm = {};
-  /// Messages that a block travels in, one behind the other, by the algorithm above.
+  /// The number of messages into which `algorithm` divides a block, to send them as a pipeline.
   int chunks = 1;
   /// The groups of the hierarchical algorithm, innermost first; see schedule::level_of().
   std::vector<schedule::GroupLevel> levels = {};
-  /// Chooses the fastest for each size, the library's own call included. A table of as many ranks,
-  /// measured by tools/measure or by the caller; it stays as it is for as long as the communicator
-  /// lives, which remembers what was chosen.
+  /// The table with which the fastest algorithm for each size is chosen, including the library's
+  /// own call. It must be measured for as many ranks as the communicator has, by tools/measure or
+  /// by the caller. It must not change during the life of the communicator, which caches the
+  /// choices.
   const CostTable* costs = nullptr;
-  /// Elements of each rank's block, where they are not even: n rows of m columns are n m elements;
-  /// of all_to_all: of the block that this rank sends to each. Empty: n elements in P blocks, the
-  /// first n % P of which have one more.
+  /// The number of elements in each rank's block, if the blocks are not even. n rows of m columns
+  /// are n m elements. For all_to_all: the elements that this rank sends to each rank. If empty, n
+  /// elements are divided into P blocks, and the first n % P blocks have one element more.
   std::vector<std::size_t> counts = {};
-  /// Whether all ranks give Views of equal extents and strides, without gaps: in any order, such as
-  /// LayoutLeft. The elements of an all_reduce, reduce, broadcast or scan then travel as they lie,
-  /// and no View is packed. Compared at the contract level "communication"; below it, the values
-  /// are wrong if layouts differ. The other calls cut Views, and do as without it.
+  /// States that the Views of all ranks have equal extents and strides and no gaps; the order of
+  /// elements may be any, such as LayoutLeft. An all_reduce, reduce, broadcast or scan then sends
+  /// the elements in memory order and packs no View. The contract level "communication" checks
+  /// this. Below that level, results are wrong if the layouts differ. Other calls ignore the
+  /// option, because they divide Views by the first index.
   bool same_layout = false;
-  /// The form in which messages between ranks travel, of elements of float or double, by an
-  /// algorithm of ours: see cast_at_cut(). A sum is decoded and merged in one pass. With error
-  /// feedback only of calls that are prepared, which keep what it adds to the next one.
+  /// The compressed format of messages between ranks, see cast_at_cut(). The elements must be float
+  /// or double, and the algorithm must be one of Heddle's. A received message is decoded and added
+  /// in one pass. Error feedback needs a prepared call, because it keeps rounding errors from one
+  /// call to the next.
   std::optional<Codec> codec = {};
-  /// A number for each rank, such as its host's: only messages between ranks of different numbers
-  /// are encoded. Empty: all are. With Codec::agree a sum is then the same on all ranks over levels
-  /// whose innermost groups have a number each, but for what cast_at_cut() excepts; by other
-  /// algorithms it may differ between any two.
+  /// A number for each rank, for example the number of its host. Only messages between ranks with
+  /// different numbers are encoded. If empty, all messages are encoded. With Codec::agree, a sum is
+  /// the same on all ranks if the algorithm is hierarchical and each innermost group has one
+  /// number, except in the cases that cast_at_cut() names. With other algorithms the ranks may have
+  /// different sums.
   std::vector<std::uint32_t> codec_domains = {};
-  /// Whether ranks of one host read each other's memory in place, in calls that block, of 32 KiB
-  /// and more of host memory, by an algorithm of ours without a codec. Messages otherwise. On a
-  /// SharedView they all do, where no algorithm is named straight from each rank to each.
+  /// If true, ranks of the same host read each other's memory directly instead of sending messages.
+  /// This holds for blocking calls of at least 32 KiB in host memory, with an algorithm of Heddle's
+  /// and without a codec. On a SharedView all such calls do so; if no algorithm is set, each rank
+  /// then reads directly from every other rank.
   bool shared_memory = true;
-  /// The most memory that a rank shares for the calls of a communicator. A call that needs more, or
-  /// more than the host has, uses messages.
+  /// The maximum memory that a rank shares for the calls of a communicator. A call uses messages if
+  /// it needs more, or if the host has not enough.
   Bytes shared_bytes = Bytes{256} << 20;
-  /// Whether a thread of its own furthers a Request, instead of its test() and wait(). Needs MPI at
-  /// MPI_THREAD_MULTIPLE, and an algorithm of ours.
+  /// If true, a separate thread makes the progress of a Request, instead of its test() and wait().
+  /// This needs MPI_THREAD_MULTIPLE and an algorithm of Heddle's.
   bool progress_thread = false;
   /// How messages leave the memory of a device.
   DevicePath path = DevicePath::automatic;
-  /// Whether a call that blocks and is the library's own is polled, so that the watchdog ends it;
-  /// otherwise it waits as MPI does, for as long as it takes, and is half a microsecond faster. The
-  /// same on all ranks: MPI does not match the two.
+  /// If true, a blocking call of the MPI library is polled, so that the watchdog can end it. If
+  /// false, it waits inside MPI for as long as it takes, and is half a microsecond faster. The
+  /// value must be the same on all ranks, because MPI does not match the two kinds of calls.
   bool watch_library = false;
-  /// How a call waits for other ranks, and for how long, and by algorithms of ours whom it tells of
-  /// aborts; nothing is recorded. The first call of a kind sets up what the communicator keeps for
-  /// it; MPI's own part of that knows no watchdog.
+  /// How a call waits for other ranks, and for how long. Algorithms of Heddle's also use it to
+  /// report aborts. Nothing is recorded. The first call of a kind allocates what the communicator
+  /// keeps for later calls; no watchdog covers the part of this set-up inside MPI.
   ExecuteOptions execute = {};
 };
 

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// cast_in: cast actions as kernels, for handlers whose buffers lie in a Kokkos memory space.
+/// cast_in(): performs cast actions as kernels, for handlers whose buffers are in a Kokkos memory
+/// space.
 
 #include <cstddef>
 
@@ -24,9 +25,10 @@ struct CodecKernel {
 
 }  // namespace impl
 
-/// A `run` for cast() and combine_encoded(): a kernel in an instance of an execution space, which
-/// can reach the buffers. A call of the kernel treats a block, or where there are none one element,
-/// on host cores a few thousand. Queues the kernels and does not wait for them.
+/// A launcher for cast() and combine_encoded(): it runs their body as a kernel in an instance of an
+/// execution space that can access the buffers. A call of the body handles one block of the codec.
+/// Without blocks it handles one element, or a few thousand elements on host cores. The launcher
+/// queues the kernels and does not wait for them.
 template <kernel::ExecutionSpace Exec>
 struct RunAsKernel {
   Exec exec = {};  ///< where kernels are queued
@@ -42,9 +44,9 @@ struct RunAsKernel {
   }
 };
 
-/// Performs a cast task of cast_at_cut() whose buffers lie in `MemorySpace`, in the default
-/// instance of that space's execution space, and waits for it.
-/// @throws contract_error as cast() does.
+/// Performs a cast task of cast_at_cut() whose buffers are in `MemorySpace`. The kernels run in the
+/// default instance of that space's execution space, and the function waits for them.
+/// @throws contract_error in the cases of cast().
 template <class MemorySpace>
 void cast_in(const Task& task) {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,

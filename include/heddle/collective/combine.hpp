@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// combine_in: combine actions as a kernel, for handlers whose buffers lie in a Kokkos memory
-/// space.
+/// combine_in(): performs combine actions as a kernel, for handlers whose buffers are in a Kokkos
+/// memory space.
 
 #include <cstddef>
 
@@ -17,10 +17,10 @@
 #include <heddle/execute/task.hpp>
 
 namespace heddle::inline v0 {
-/// Performs a combine task whose buffers lie in `MemorySpace`, in the default instance of that
-/// space's execution space, and waits for it. A message in the form of a Codec is decoded and added
-/// in one pass.
-/// @throws contract_error for buffers of type byte, which cannot be added.
+/// Performs a combine task whose buffers are in `MemorySpace`. The kernel runs in the default
+/// instance of that space's execution space, and the function waits for it. If a codec encodes the
+/// message, it is decoded and added in one pass.
+/// @throws contract_error if a buffer has elements of type byte, because these cannot be added.
 template <class MemorySpace>
 void combine_in(const Task& task) {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,

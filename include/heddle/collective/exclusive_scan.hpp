@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// exclusive_scan: every rank ends with the merge of the Views of the ranks before it.
+/// exclusive_scan(): every rank gets the merge of the Views of all lower ranks.
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call.hpp>
@@ -18,12 +18,13 @@
 
 namespace heddle::inline v0 {
 
-/// Merges `view` over the ranks before each, element by element and in place: rank r of `comm` ends
-/// with the merge of ranks 0, 1, ..., r - 1, in this order, and rank 0 with the reduction's
-/// identity, as its init() makes it. Waits for the work of `space` first, and returns when this
-/// rank's part is done; kernels that merge run in `space`. All ranks call it, with Views of one
-/// size; see CallOptions for the order of elements.
-/// @throws what CallOptions says.
+/// Merges `view` over all lower ranks, element by element and in place. Rank r of `comm` gets the
+/// merge of ranks 0, 1, ..., r - 1, in this order. Rank 0 gets the identity of the reduction, as
+/// its init() sets it. See CallOptions for the order of elements.
+///
+/// The call waits for the work of `space` first, and returns when this rank's result is complete.
+/// Kernels that merge run in `space`. All ranks must call it with Views of the same size.
+/// @throws the errors of CallOptions.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void exclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
@@ -33,8 +34,9 @@ void exclusive_scan(const Exec& space, const View& view, const R& reduction,
   });
 }
 
-/// Begins an exclusive_scan(). The work of `space` is waited for here; see start_all_reduce().
-/// @throws as exclusive_scan() does.
+/// Starts an exclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
+/// work of `space` before it starts.
+/// @throws the errors of exclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_exclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
@@ -43,8 +45,8 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
       impl::Kept{}, space, view, reduction, comm, options));
 }
 
-/// An exclusive_scan() of `view` that is performed again and again.
-/// @throws as exclusive_scan() does.
+/// Returns an exclusive_scan() of `view` that can be performed repeatedly.
+/// @throws the errors of exclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_exclusive_scan(const Exec& space, const View& view, const R& reduction,
                                           const Communicator& comm,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// gather: one rank ends with the blocks of all ranks.
+/// gather(): concatenates the Views of all ranks on one rank.
 
 #include <cstddef>
 #include <tuple>
@@ -26,7 +26,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that gather() makes; see CallBase.
 template <class Exec, class In, class Out>
 struct GatherCall : CallBase<Exec, In, NoReduction> {
   using Base = CallBase<Exec, In, NoReduction>;
@@ -86,13 +86,15 @@ template <class Held, class Exec, class In, class Out>
 
 }  // namespace impl
 
-/// Leaves in `output` of rank `root` the `input` of every rank of `comm`, one after another along
-/// the first index (see CallOptions for the order of elements, and what other layouts cost): blocks
-/// of one size, or of CallOptions::counts. On the other ranks `output` is not touched and may be
-/// empty. Waits for the work of `space` first, and returns when this rank's part is done. All ranks
-/// call it.
-/// @throws contract_error for a View whose size does not fit, or a root that is not there; what
-///         CallOptions says.
+/// Concatenates the `input` Views of all ranks of `comm` in `output` on rank `root`. Rank 0's
+/// elements come first, along the first index. The blocks have equal sizes, or the sizes in
+/// CallOptions::counts. See CallOptions for the order of elements and for the cost of other
+/// layouts. On other ranks, `output` is not accessed and may be empty.
+///
+/// The call waits for the work of `space` first, and returns when this rank's part is complete. All
+/// ranks must call it.
+/// @throws contract_error if the size of a View does not fit, or if `root` is not a rank of `comm`.
+///          See CallOptions for all other errors.
 template <class Exec, TransferableView In, TransferableView Out>
 void gather(const Exec& space, const In& input, const Out& output, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
@@ -101,16 +103,16 @@ void gather(const Exec& space, const In& input, const Out& output, Rank root,
   });
 }
 
-/// Begins a gather(). The work of `space` is waited for here.
-/// @throws as gather() does.
+/// Starts a gather() and returns a Request for it. Waits for the work of `space` before it starts.
+/// @throws the errors of gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {
   return impl::start(impl::gather_call(impl::Kept{}, space, input, output, root, comm, options));
 }
 
-/// A gather() that is performed again and again.
-/// @throws as gather() does.
+/// Returns a gather() that can be performed repeatedly.
+/// @throws the errors of gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                   const Communicator& comm, const CallOptions& options = {}) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// inclusive_scan: every rank ends with the merge of the Views of all ranks up to it.
+/// inclusive_scan(): every rank gets the merge of the Views of all lower ranks and its own.
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call.hpp>
@@ -18,11 +18,12 @@
 
 namespace heddle::inline v0 {
 
-/// Merges `view` over the ranks up to each, element by element and in place: rank r of `comm` ends
-/// with the merge of ranks 0, 1, ..., r, in this order. Waits for the work of `space` first, and
-/// returns when this rank's part is done; kernels that merge run in `space`. All ranks call it,
-/// with Views of one size; see CallOptions for the order of elements.
-/// @throws what CallOptions says.
+/// Merges `view` over all ranks up to this one, element by element and in place. Rank r of `comm`
+/// gets the merge of ranks 0, 1, ..., r, in this order. See CallOptions for the order of elements.
+///
+/// The call waits for the work of `space` first, and returns when this rank's result is complete.
+/// Kernels that merge run in `space`. All ranks must call it with Views of the same size.
+/// @throws the errors of CallOptions.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void inclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
@@ -32,8 +33,9 @@ void inclusive_scan(const Exec& space, const View& view, const R& reduction,
   });
 }
 
-/// Begins an inclusive_scan(). The work of `space` is waited for here; see start_all_reduce().
-/// @throws as inclusive_scan() does.
+/// Starts an inclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
+/// work of `space` before it starts.
+/// @throws the errors of inclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_inclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
@@ -42,8 +44,8 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
       impl::Kept{}, space, view, reduction, comm, options));
 }
 
-/// An inclusive_scan() of `view` that is performed again and again.
-/// @throws as inclusive_scan() does.
+/// Returns an inclusive_scan() of `view` that can be performed repeatedly.
+/// @throws the errors of inclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_inclusive_scan(const Exec& space, const View& view, const R& reduction,
                                           const Communicator& comm,

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// measure_collectives: a CostTable of the ranks that call it. For whoever wants collectives that
-/// suit the network; tools/measure writes the table to a file.
+/// measure_collectives(): measures a CostTable for the ranks that call it. The table lets
+/// collective calls choose the fastest algorithm on this network. tools/measure writes it to a
+/// file.
 
 #include <algorithm>
 #include <cstddef>
@@ -29,18 +30,21 @@ namespace heddle::inline v0 {
 
 /// The options of measure_collectives(), the same on all ranks.
 struct CollectiveMeasureOptions {
-  std::vector<schedule::Collective> collectives = {schedule::Collective::all_reduce};  ///< which
-  /// How large, as schedule::CollectiveOptions::bytes says, in whole floats.
+  std::vector<schedule::Collective> collectives = {
+      schedule::Collective::all_reduce};  ///< the collectives to measure
+  /// The message sizes in bytes, with the meaning of schedule::CollectiveOptions::bytes. Each must
+  /// be a multiple of 4, the size of a float.
   std::vector<Bytes> sizes = {8, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 8 << 20};
-  /// How many candidates are timed for a size, beside the library's own call: those with the least
-  /// simulated times, at most two of one algorithm; and the best two over shared memory and the
-  /// best two over levels, if any.
+  /// The number of candidates that are timed for each size, beside the library's own call. They
+  /// have the least simulated times, and at most two use the same algorithm. In addition, up to two
+  /// candidates over shared memory and up to two hierarchical ones are timed.
   std::size_t candidates = 4;
-  /// For the rounds of a size, of which there are at most 50; and at least 7, which may take
-  /// longer. The first one counts only where it takes all of this; a size at which the fastest
-  /// candidate alone is expected to is left out, but for the first.
+  /// The time in seconds for the rounds of one size. There are at least 7 rounds, even if they take
+  /// longer, and at most 50. The first round counts only if it takes all of the budget. A size
+  /// (other than the first) is left out if its fastest candidate alone is expected to exceed the
+  /// budget.
   Seconds budget = 2;
-  LinkOptions links = {};  ///< how the links are measured first
+  LinkOptions links = {};  ///< how the links are measured before the collectives
 };
 
 namespace impl {
@@ -68,16 +72,19 @@ namespace impl {
 
 }  // namespace impl
 
-/// Measures the links between all ranks of `comm`, then for every collective and size the library's
-/// own call and the candidates that are expected to be the fastest: the very calls that the table
-/// will lead to, of floats in the memory of `space`, from root 0 and with sums. They take turns,
-/// each sample as many calls one after another as take about a millisecond, from the end of a
-/// barrier to the end of the slowest rank. The library's time is the median; that of a candidate is
-/// what it takes at most in nine rounds of ten, beside the library: noise does not choose it.
+/// Measures the links between all ranks of `comm`. Then measures, for every collective and size,
+/// the library's own call and the candidates that are expected to be the fastest. The measured
+/// calls are those for which the table will be used: floats in the memory of `space`, root 0, sums.
 ///
-/// Collective over `comm`; the result is the same on all ranks. It takes about budget seconds for
-/// each size of each collective, or seven rounds of the candidates where that is longer.
-/// @throws contract_error for sizes that are not whole floats; what measure_links() throws.
+/// The candidates run alternately. A sample repeats a call for about a millisecond, from the end of
+/// a barrier to the end of the slowest rank. The library's time is the median of its samples. A
+/// candidate's time is the 90th percentile relative to the library's time of the same round, so
+/// that noise does not make it win.
+///
+/// The call is collective over `comm`, and the result is the same on all ranks. Each size of each
+/// collective takes about `budget` seconds, or seven rounds of the candidates if that is longer.
+/// @throws contract_error if a size is not a multiple of a float, and the errors of
+///          measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>
 [[nodiscard]] CostTable measure_collectives(const Communicator& comm,
                                             const CollectiveMeasureOptions& options = {},

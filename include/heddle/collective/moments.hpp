@@ -21,7 +21,7 @@ struct MeanPartial {
   Real mean;    ///< sum w x / sum w
 };
 
-/// Merges the means of two samples into that of both.
+/// The reduction that merges the weighted means of two samples into the mean of both.
 struct WeightedMean {
   /// mean + (other mean - mean) w' / (w + w').
   template <class Real>
@@ -31,7 +31,7 @@ struct WeightedMean {
     into.mean += (from.mean - into.mean) * share;
     into.weight = weight;
   }
-  /// The mean of no values.
+  /// Sets `value` to the mean of an empty sample.
   template <class Real>
   KOKKOS_FUNCTION void init(MeanPartial<Real>& value) const {
     value = {Real(0), Real(0)};
@@ -47,9 +47,9 @@ struct MomentsPartial {
   Real squares;  ///< sum (x - mean)^2
 };
 
-/// Merges the moments of two samples into those of both.
-/// Source: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for
-/// computing sample variances", 1979, eq. (2.1).
+/// The reduction that merges the moments of two samples into the moments of both. Source: T. F.
+/// Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
+/// sample variances", 1979, eq. (2.1).
 struct Moments {
   /// squares + other squares + (other mean - mean)^2 n n' / (n + n').
   template <class Real>
@@ -61,7 +61,7 @@ struct Moments {
     into.mean += apart * share;
     into.count = count;
   }
-  /// The moments of no values.
+  /// Sets `value` to the moments of an empty sample.
   template <class Real>
   KOKKOS_FUNCTION void init(MomentsPartial<Real>& value) const {
     value = {Real(0), Real(0), Real(0)};

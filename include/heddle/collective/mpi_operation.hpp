@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What MPI knows of element types and reductions, and how it is taught the others.
+/// MPI datatypes and operations for element types and reductions, built-in or user-defined.
 
 #include <concepts>
 #include <cstddef>
@@ -21,7 +21,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// MPI's type for numbers of type T; MPI_DATATYPE_NULL where it has none.
+/// Returns MPI's datatype for numbers of type T, or MPI_DATATYPE_NULL if MPI has none.
 template <class T>
 [[nodiscard]] MPI_Datatype mpi_number() {
   if constexpr (std::same_as<T, float>) return MPI_FLOAT;
@@ -38,14 +38,14 @@ template <class T>
   return MPI_DATATYPE_NULL;
 }
 
-/// Whether `R` is a Kokkos reducer made from `Reducer`.
+/// True if `R` is an instance of the Kokkos reducer template `Reducer`.
 template <class R, template <class, class> class Reducer>
 inline constexpr bool is_kokkos = false;
 template <template <class, class> class Reducer, class T, class Space>
 inline constexpr bool is_kokkos<Reducer<T, Space>, Reducer> = true;
 
-/// MPI's operation for a reduction of numbers; MPI_OP_NULL where it has none. Those on bits and
-/// truth are for integers.
+/// Returns MPI's built-in operation for a reduction of numbers, or MPI_OP_NULL if MPI has none.
+/// Bitwise and logical operations are for integers only.
 template <class R, class T>
 [[nodiscard]] MPI_Op mpi_operation() {
   if (mpi_number<T>() == MPI_DATATYPE_NULL) return MPI_OP_NULL;
@@ -65,13 +65,14 @@ template <class R, class T>
 
 }  // namespace impl
 
-/// A reduction without state as an operation of MPI's own, on elements of T as a type of MPI's own:
-/// for code that calls MPI itself, and to compare. Owns both; MPI must be up until it is destroyed.
+/// A reduction without state as a user-defined MPI operation, on a user-defined MPI datatype for
+/// elements of T. It is for code that calls MPI itself, and for comparisons. The object owns both
+/// handles. MPI must not be finalized before it is destroyed.
 template <class T, Reduction<T> R>
 requires std::is_empty_v<R> && std::default_initializable<R>
 class MpiOperation {
  public:
-  /// Tells MPI whether it commutes.
+  /// Creates both handles, and tells MPI whether the operation is commutative.
   MpiOperation() {
     check(MPI_Type_contiguous(sizeof(T), MPI_BYTE, &m_type), "heddle::MpiOperation");
     check(MPI_Type_commit(&m_type), "heddle::MpiOperation");
@@ -84,9 +85,9 @@ class MpiOperation {
     MPI_Type_free(&m_type);
   }
 
-  /// The elements' type.
+  /// Returns the datatype of the elements.
   [[nodiscard]] MPI_Datatype type() const noexcept { return m_type; }
-  /// The operation.
+  /// Returns the operation.
   [[nodiscard]] MPI_Op operation() const noexcept { return m_operation; }
 
  private:

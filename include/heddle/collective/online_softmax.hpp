@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// OnlineSoftmax: the normaliser of a softmax over numbers that lie on several ranks, in one pass.
+/// OnlineSoftmax: computes in one pass the normaliser of a softmax over numbers on several ranks.
 
 #include <concepts>
 
@@ -14,18 +14,20 @@
 
 namespace heddle::inline v0 {
 
-/// The contribution of some numbers x to a softmax: their maximum, and the sum of exp(x - max).
+/// The partial result of some numbers x for a softmax: their maximum, and the sum of exp(x - max).
 template <std::floating_point Real>
 struct SoftmaxPartial {
-  Real max;  ///< the greatest x, minus infinity of none
-  Real sum;  ///< sum exp(x - max), 0 of none
+  Real max;  ///< the largest x; minus infinity if there is none
+  Real sum;  ///< sum exp(x - max); 0 if there is none
 };
 
-/// Merges the partials of two sets of numbers into that of their union: the softmax of x is then
-/// exp(x - max) / sum. No exponent is positive, so nothing overflows. A NaN stays.
-/// Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018, eq. (4).
+/// The reduction that merges the partial results of two sets of numbers into that of their union.
+/// Afterwards the softmax of x is exp(x - max) / sum. No exponent is positive, so nothing
+/// overflows. A NaN in the input gives a NaN. Source: M. Milakov, N. Gimelshein, "Online normalizer
+/// calculation for softmax", 2018, eq. (4).
 struct OnlineSoftmax {
-  /// The partial of both sets. One exponential: that of the greater maximum is 1.
+  /// Merges `from` into `into`. This takes one exponential, because the exponential of the larger
+  /// maximum is 1.
   template <class Real>
   KOKKOS_FUNCTION void join(SoftmaxPartial<Real>& into, const SoftmaxPartial<Real>& from) const {
     const bool ours = into.max >= from.max;
@@ -36,7 +38,7 @@ struct OnlineSoftmax {
     into.sum = ours ? into.sum + weight * from.sum : weight * into.sum + from.sum;
     into.max = high;
   }
-  /// The partial of no numbers.
+  /// Sets `value` to the partial result of no numbers.
   template <class Real>
   KOKKOS_FUNCTION void init(SoftmaxPartial<Real>& value) const {
     value = {-Kokkos::Experimental::infinity_v<Real>, Real(0)};

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// The usual reductions: sum, product, extremes, bits and truth. For collectives on Views of
-/// numbers.
+/// The usual reductions (sum, product, minimum, maximum, bitwise and logical) for collective calls.
 
 #include <concepts>
 
@@ -15,142 +14,144 @@
 
 namespace heddle::inline v0 {
 
-/// a + b, of any type that adds and has Kokkos's `reduction_identity`.
+/// The reduction a + b, for types that have + and Kokkos's `reduction_identity`.
 struct Sum {
-  /// into + from.
+  /// Adds `from` to `into`.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into + from);
   }
-  /// 0.
+  /// Sets `value` to 0.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::sum();
   }
 };
 
-/// a + b of elements that are only stored narrow (f16, bf16, f8e4m3, f8e5m2): added as `Wide`, and
-/// rounded to nearest once. What is merged over P ranks is rounded P - 1 times at most.
+/// The reduction a + b of elements that are stored in a narrow format (f16, bf16, f8e4m3, f8e5m2).
+/// Each addition is computed in `Wide` and rounded to nearest once. A sum over P ranks is rounded
+/// at most P - 1 times.
 template <std::floating_point Wide = float>
 struct SumIn {
-  /// into + from.
+  /// Adds `from` to `into`.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(static_cast<Wide>(into) + static_cast<Wide>(from));
   }
-  /// 0.
+  /// Sets `value` to 0.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = static_cast<T>(Wide(0));
   }
 };
 
-/// a * b, of numbers: of what does not commute write a reduction that says so.
+/// The reduction a * b of numbers. For a product that is not commutative, write a reduction with
+/// `commutes = false`.
 struct Product {
-  /// into * from.
+  /// Multiplies `into` by `from`.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into * from);
   }
-  /// 1.
+  /// Sets `value` to 1.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::prod();
   }
 };
 
-/// The lesser one. Of a number and a NaN, whichever the order of merging prefers.
+/// The reduction min(a, b). If one operand is NaN, the result depends on the order of merging.
 struct Min {
-  /// min(into, from).
+  /// Sets `into` to min(into, from).
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = from < into ? from : into;
   }
-  /// The largest value there is.
+  /// Sets `value` to the largest value of T, infinity if T has it.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::min();
   }
 };
 
-/// The greater one. Of a number and a NaN, whichever the order of merging prefers.
+/// The reduction max(a, b). If one operand is NaN, the result depends on the order of merging.
 struct Max {
-  /// max(into, from).
+  /// Sets `into` to max(into, from).
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = into < from ? from : into;
   }
-  /// The least value there is.
+  /// Sets `value` to the least value of T, minus infinity if T has it.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::max();
   }
 };
 
-/// a & b, bit by bit, of integers.
+/// The bitwise reduction a & b of integers.
 struct BitAnd {
-  /// into & from.
+  /// Sets `into` to into & from.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into & from);
   }
-  /// All bits set.
+  /// Sets all bits of `value`.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = static_cast<T>(~T{});
   }
 };
 
-/// a | b, bit by bit, of integers.
+/// The bitwise reduction a | b of integers.
 struct BitOr {
-  /// into | from.
+  /// Sets `into` to into | from.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into | from);
   }
-  /// No bit set.
+  /// Clears all bits of `value`.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = T{};
   }
 };
 
-/// a ^ b, bit by bit, of integers.
+/// The bitwise reduction a ^ b of integers.
 struct BitXor {
-  /// into ^ from.
+  /// Sets `into` to into ^ from.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into ^ from);
   }
-  /// No bit set.
+  /// Clears all bits of `value`.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = T{};
   }
 };
 
-/// Whether both are true, that is not 0: 1 or 0.
+/// The logical reduction a && b: 1 if both are not 0, else 0.
 struct LogicalAnd {
-  /// into && from.
+  /// Sets `into` to into && from.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into != T{} && from != T{});
   }
-  /// 1.
+  /// Sets `value` to 1.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = static_cast<T>(1);
   }
 };
 
-/// Whether one is true, that is not 0: 1 or 0.
+/// The logical reduction a || b: 1 if at least one is not 0, else 0.
 struct LogicalOr {
-  /// into || from.
+  /// Sets `into` to into || from.
   template <class T>
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = static_cast<T>(into != T{} || from != T{});
   }
-  /// 0.
+  /// Sets `value` to 0.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = T{};

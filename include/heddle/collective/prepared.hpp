@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Prepared: a collective call that is made again and again.
+/// Prepared: a collective call that is performed repeatedly.
 
 #include <utility>
 
@@ -16,9 +16,10 @@
 
 namespace heddle::inline v0 {
 
-/// A collective bound to its Views, which it keeps alive: prepare_...() makes it, and it is
-/// performed again and again. All ranks of the communicator, which outlives it, do so alike. What a
-/// codec with error feedback loses in one performance, it adds in the next.
+/// A collective call bound to its Views, which it keeps alive. prepare_...() makes it, and
+/// operator() or start() performs it, any number of times. All ranks of the communicator must
+/// perform it in the same order. The communicator must outlive it. With error feedback, the
+/// rounding error of one performance is added in the next one.
 template <class Call>
 class Prepared {
  public:
@@ -27,11 +28,11 @@ class Prepared {
     if (m_key.codec && m_key.codec->feedback) m_call.keep(schedule());
   }
 
-  /// Performs it and waits for it.
+  /// Performs the call and waits for it.
   void operator()() { impl::perform(m_call, m_key); }
-  /// Begins to perform it. One at a time.
+  /// Starts the call and returns a Request. Only one performance may be in flight at a time.
   [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
-  /// Whether the MPI library performs it, instead of schedule().
+  /// Returns true if the MPI library performs the call, instead of schedule().
   [[nodiscard]] bool by_library() const { return m_key.choice.library; }
   /// Returns the Schedule that a call performs; start() sends messages. It is a collective call.
   /// @throws contract_error if the MPI library performs the call.

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// reduce: one rank ends with the merge of all ranks' Views.
+/// reduce(): merges the Views of all ranks on one rank.
 
 #include <cstddef>
 #include <tuple>
@@ -29,7 +29,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that reduce() makes; see CallBase.
 template <class Exec, class View, class R>
 struct ReduceCall : CallBase<Exec, View, R> {
   using Base = CallBase<Exec, View, R>;
@@ -76,11 +76,13 @@ template <class Held, class Exec, class View, class R>
 
 }  // namespace impl
 
-/// Merges `view` over all ranks of `comm`, element by element and in place on rank `root`; on the
-/// others it afterwards holds parts of the merge, or what it did. Waits for the work of `space`
-/// first, and returns when this rank's part is done. All ranks call it, with Views of one size, and
-/// elements of the same index are merged, whatever the layouts: see CallOptions.
-/// @throws contract_error for a root that is not there; what CallOptions says.
+/// Merges `view` over all ranks of `comm`, element by element and in place on rank `root`. Elements
+/// with the same index are merged, whatever the layouts are; see CallOptions. Afterwards, `view` on
+/// other ranks holds partial results or its old values.
+///
+/// The call waits for the work of `space` first, and returns when this rank's part is complete. All
+/// ranks must call it with Views of the same size.
+/// @throws contract_error if `root` is not a rank of `comm`. See CallOptions for all other errors.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
@@ -89,8 +91,9 @@ void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
   });
 }
 
-/// Begins a reduce(). The work of `space` is waited for here; see start_all_reduce().
-/// @throws as reduce() does.
+/// Starts a reduce() and returns a Request for it; see start_all_reduce(). Waits for the work of
+/// `space` before it starts.
+/// @throws the errors of reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
                                    Rank root, const Communicator& comm,
@@ -98,8 +101,8 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
   return impl::start(impl::reduce_call(impl::Kept{}, space, view, reduction, root, comm, options));
 }
 
-/// A reduce() that is performed again and again.
-/// @throws as reduce() does.
+/// Returns a reduce() that can be performed repeatedly.
+/// @throws the errors of reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] auto prepare_reduce(const Exec& space, const View& view, const R& reduction,
                                   Rank root, const Communicator& comm,

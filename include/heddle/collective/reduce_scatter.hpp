@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// reduce_scatter: every rank ends with its block of the merge of all ranks' Views.
+/// reduce_scatter(): merges the Views of all ranks, and leaves one block of the result on each
+/// rank.
 
 #include <cstddef>
 #include <tuple>
@@ -29,7 +30,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that reduce_scatter() makes; see CallBase.
 template <class Exec, class In, class Out, class R>
 struct ReduceScatterCall : CallBase<Exec, In, R> {
   using Base = CallBase<Exec, In, R>;
@@ -92,13 +93,17 @@ template <class Held, class Exec, class In, class Out, class R>
 
 }  // namespace impl
 
-/// Merges `input` over all ranks of `comm`, element by element, and leaves in `output` this rank's
-/// block of the result: of CallOptions::counts, or of an even division. Blocks cut the first index:
-/// see CallOptions for the order of elements, and what other layouts cost. An algorithm of ours
-/// works in `input`, which afterwards holds parts of sums, and may leave the result there: `output`
-/// is then this rank's block of it. Waits for the work of `space` first, and returns when the block
-/// is there. All ranks call it, with inputs of one size.
-/// @throws contract_error for a View whose size does not fit; what CallOptions says.
+/// Merges `input` over all ranks of `comm`, element by element, and writes this rank's block of the
+/// result to `output`. The blocks have the sizes in CallOptions::counts, or are an even division.
+/// Blocks divide the first index; see CallOptions for the order of elements and for the cost of
+/// other layouts.
+///
+/// Algorithms of Heddle's modify `input`, which afterwards holds partial sums. `output` may be this
+/// rank's block of `input`; then the result stays there without a copy.
+///
+/// The call waits for the work of `space` first, and returns when the block is complete. All ranks
+/// must call it with inputs of the same size.
+/// @throws contract_error if the size of a View does not fit. See CallOptions for all other errors.
 template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
@@ -108,8 +113,9 @@ void reduce_scatter(const Exec& space, const In& input, const Out& output, const
   });
 }
 
-/// Begins a reduce_scatter(). The work of `space` is waited for here; see start_all_reduce().
-/// @throws as reduce_scatter() does.
+/// Starts a reduce_scatter() and returns a Request for it; see start_all_reduce(). Waits for the
+/// work of `space` before it starts.
+/// @throws the errors of reduce_scatter().
 template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
@@ -119,8 +125,8 @@ template <class Exec, TransferableView In, TransferableView Out,
       impl::reduce_scatter_call(impl::Kept{}, space, input, output, reduction, comm, options));
 }
 
-/// A reduce_scatter() that is performed again and again.
-/// @throws as reduce_scatter() does.
+/// Returns a reduce_scatter() that can be performed repeatedly.
+/// @throws the errors of reduce_scatter().
 template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] auto prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,

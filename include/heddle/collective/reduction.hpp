@@ -3,23 +3,25 @@
 #pragma once
 
 /// @file
-/// Reduction: what a collective merges elements with. For whoever writes one of their own.
+/// Reduction: the concept of the operations with which collective calls merge elements.
 
 #include <concepts>
 #include <type_traits>
 
 namespace heddle::inline v0 {
 
-/// An associative merge of elements of type T with an identity: `join(into, from)` makes `into` the
-/// merge of both, `init(value)` makes `value` the identity, which leaves whatever it is joined with
-/// as it was. Both are const, and KOKKOS_FUNCTIONs where Views lie in a device's memory.
+/// An associative operation on elements of type T with an identity. `join(into, from)` sets `into`
+/// to the merge of both. `init(value)` sets `value` to the identity. Both are const members, and
+/// KOKKOS_FUNCTIONs if the Views are in device memory.
 ///
-/// Modelled by the operations of operations.hpp, by OnlineSoftmax, WeightedMean and Moments, and by
-/// Kokkos's reducers (`Kokkos::MinLoc<double, int>`, with T its value_type), whose result is not
-/// touched. Elements travel as bytes. Algorithms merge in an order of their own, which is the same
-/// on all ranks: a merge that depends on the order (by rounding, or which of equal places MinLoc
-/// finds) gives the same result everywhere, but not that of another number of ranks. One that means
-/// something else in another order must say so, see commutes.
+/// Models are the operations of operations.hpp, OnlineSoftmax, WeightedMean, Moments, and Kokkos's
+/// reducers. For example, `Kokkos::MinLoc<double, int>` models it with its value_type as T; its own
+/// result is not accessed.
+///
+/// Elements are sent as bytes. Algorithms merge in an order of their own, which is the same on all
+/// ranks. If rounding depends on the order, or which of several equal places MinLoc finds, the
+/// result is therefore the same on all ranks, but may change with the number of ranks. A reduction
+/// that is not commutative must say so, see `commutes`.
 template <class R, class T>
 concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R> &&
     requires(const R& reduction, T& into, const T& from) {
@@ -27,17 +29,18 @@ concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R
   reduction.init(into);
 };
 
-/// Whether the order of what `R` merges does not matter. A reduction of which it does (a product of
-/// matrices) has `static constexpr bool commutes = false`: calls then merge rank 0, 1, ..., P - 1
-/// in this order, by way of rank 0, and refuse an algorithm that does not.
+/// True if `R` is commutative, which is the default. A reduction that is not commutative, such as a
+/// product of matrices, declares `static constexpr bool commutes = false`. Calls then merge ranks
+/// 0, 1, ..., P - 1 in this order, by way of rank 0, and throw infeasible if the chosen algorithm
+/// does not keep the order.
 template <class R>
 inline constexpr bool commutes = true;
-/// The same for a reduction that says `commutes = false`.
+/// The specialisation for reductions that declare `commutes = false`.
 template <class R>
 requires(!R::commutes) inline constexpr bool commutes<R> = false;
 
-/// The identity of `reduction` among elements of type T: what a rank puts in that has nothing to
-/// say.
+/// Returns the identity of `reduction` for elements of type T. A rank without a contribution uses
+/// it.
 template <class T, Reduction<T> R>
 [[nodiscard]] T identity(const R& reduction) {
   T value{};

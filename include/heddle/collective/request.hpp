@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Request: a collective that is under way.
+/// Request: a collective call in flight.
 
 #include <exception>
 #include <memory>
@@ -16,52 +16,53 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The pending operation of a Request. It keeps the Views.
+/// The pending operation of a Request. It keeps the Views alive.
 class Work {
  public:
   Work() = default;
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   virtual ~Work() = default;
-  /// Furthers it; true once it is done, and from then on.
+  /// Makes progress. Returns true when the operation is complete, and in all later calls.
   virtual bool test() = 0;
-  /// Returns when it is done.
+  /// Returns when the operation is complete.
   virtual void wait() = 0;
-  /// How long the call may wait; 0: for ever.
+  /// Returns the watchdog's time in seconds; 0 means no limit.
   [[nodiscard]] virtual Seconds watchdog() const noexcept = 0;
-  /// Ends it without waiting, where that can be, and tells the other ranks.
+  /// Ends the operation without waiting, if that is possible, and tells the other ranks.
   virtual void abandon() noexcept = 0;
 };
 
 }  // namespace impl
 
-/// Stands for a collective that start_...() began, and keeps its Views alive. What it uses must not
-/// be touched, nor what it reads be written, until test() has said true or wait() has returned; the
-/// results are there then, for kernels queued afterwards in any instance. Move-only.
+/// A collective call that start_...() has started. It keeps the Views of the call alive. Until
+/// test() has returned true or wait() has returned, do not access what the call writes, and do not
+/// write what it reads. Afterwards the results are available to all kernels that are queued later,
+/// in any instance. A Request can be moved, but not copied.
 ///
-/// It makes progress in test() and in every wait() on the same communicator: call test() between
-/// kernels. With CallOptions::progress_thread a thread furthers it. All ranks start collectives on
-/// a communicator in the same order; they may wait for them in any, and the watchdog then counts
-/// twice. Where one fails that a wait() furthers, that wait() throws its error. The communicator
-/// outlives it.
+/// The call makes progress in test(), and in every wait() on the same communicator, so call test()
+/// between kernels. With CallOptions::progress_thread, a thread makes the progress. All ranks must
+/// start the calls on a communicator in the same order. They may wait for them in any order, but
+/// then the watchdog's time counts twice. If a wait() makes progress for another Request and this
+/// one fails, that wait() throws the error. The communicator must outlive the Request.
 class [[nodiscard]] Request {
  public:
-  /// None: done.
+  /// Constructs a Request without a call. It is complete.
   Request() = default;
   /// Constructed by the library.
   explicit Request(std::unique_ptr<impl::Work> work) : m_work(std::move(work)) {}
-  /// Leaves `other` with none.
+  /// Moves the call. `other` is left without a call.
   Request(Request&&) noexcept = default;
-  /// Waits for the one that it stood for.
+  /// Waits for the current call, then takes that of `other`.
   Request& operator=(Request&& other) {
     wait();
     m_work = std::move(other.m_work);
     m_in_vain_since = other.m_in_vain_since;
     return *this;
   }
-  /// Waits, as wait() does; what that would throw has been told to the other ranks, and is not
-  /// reported. Where an exception destroys it, it tells them instead; but it waits where MPI's own
-  /// call is under way, which cannot be given up, and for a thread.
+  /// Waits for the call, as wait() does. Errors are told to the other ranks but not thrown. If an
+  /// exception destroys the Request, it does not wait but tells the other ranks. It still waits for
+  /// a call of the MPI library, which cannot be cancelled, and for a progress thread.
   ~Request() {
     if (m_work != nullptr && std::uncaught_exceptions() > m_exceptions) m_work->abandon();
     try {
@@ -70,8 +71,8 @@ class [[nodiscard]] Request {
     }
   }
 
-  /// Whether it is done; furthers it. After a watchdog's time of tests in vain it waits, as wait()
-  /// does, which ends by the watchdog. @throws what wait() throws.
+  /// Makes progress, and returns true if the call is complete. If it has returned false for the
+  /// watchdog's time, it waits like wait(), which the watchdog ends. @throws the errors of wait().
   [[nodiscard]] bool test() {
     if (m_work == nullptr || guarded([&] { return m_work->test(); })) {
       m_work.reset();
@@ -84,16 +85,17 @@ class [[nodiscard]] Request {
     return true;
   }
 
-  /// Returns when it is done.
-  /// @throws communication_error where another rank failed, or does not come within the watchdog's
-  ///         time; the communicator is spent then. What the reduction throws on this rank.
+  /// Returns when the call is complete.
+  /// @throws communication_error if another rank fails or does not take part within the watchdog's
+  ///          time; the communicator cannot be used afterwards. Also throws the exceptions of the
+  ///          reduction on this rank.
   void wait() {
     if (m_work != nullptr) guarded([&] { return m_work->wait(), true; });
     m_work.reset();
   }
 
  private:
-  /// An error is the end of it: nobody waits a second time.
+  /// Ends the call after an error, so that nothing waits for it again.
   template <class Call>
   bool guarded(Call&& call) {
     try {
@@ -105,7 +107,7 @@ class [[nodiscard]] Request {
   }
 
   std::unique_ptr<impl::Work> m_work;
-  std::optional<Seconds> m_in_vain_since;  ///< when test() first said no
+  std::optional<Seconds> m_in_vain_since;  ///< when test() first returned false
   int m_exceptions = std::uncaught_exceptions();
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// scatter: every rank ends with its block of the View of one.
+/// scatter(): distributes the View of one rank over all ranks.
 
 #include <cstddef>
 #include <tuple>
@@ -26,7 +26,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// See CallBase.
+/// The call that scatter() makes; see CallBase.
 template <class Exec, class In, class Out>
 struct ScatterCall : CallBase<Exec, In, NoReduction> {
   using Base = CallBase<Exec, In, NoReduction>;
@@ -86,13 +86,15 @@ template <class Held, class Exec, class In, class Out>
 
 }  // namespace impl
 
-/// Leaves in `output` this rank's block of what `input` is on rank `root` of `comm`: blocks of one
-/// size, or of CallOptions::counts, that cut the first index (see CallOptions for the order of
-/// elements, and what other layouts cost). On the other ranks `input` is not touched and may be
-/// empty. Waits for the work of `space` first, and returns when this rank's part is done. All ranks
-/// call it.
-/// @throws contract_error for a View whose size does not fit, or a root that is not there; what
-///         CallOptions says.
+/// Copies this rank's block of `input` on rank `root` of `comm` to `output`. The blocks have equal
+/// sizes, or the sizes in CallOptions::counts, and divide the first index. See CallOptions for the
+/// order of elements and for the cost of other layouts. On other ranks, `input` is not accessed and
+/// may be empty.
+///
+/// The call waits for the work of `space` first, and returns when this rank's part is complete. All
+/// ranks must call it.
+/// @throws contract_error if the size of a View does not fit, or if `root` is not a rank of `comm`.
+///          See CallOptions for all other errors.
 template <class Exec, TransferableView In, TransferableView Out>
 void scatter(const Exec& space, const In& input, const Out& output, Rank root,
              const Communicator& comm, const CallOptions& options = {}) {
@@ -101,8 +103,8 @@ void scatter(const Exec& space, const In& input, const Out& output, Rank root,
   });
 }
 
-/// Begins a scatter(). The work of `space` is waited for here.
-/// @throws as scatter() does.
+/// Starts a scatter() and returns a Request for it. Waits for the work of `space` before it starts.
+/// @throws the errors of scatter().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_scatter(const Exec& space, const In& input, const Out& output,
                                     Rank root, const Communicator& comm,
@@ -110,8 +112,8 @@ template <class Exec, TransferableView In, TransferableView Out>
   return impl::start(impl::scatter_call(impl::Kept{}, space, input, output, root, comm, options));
 }
 
-/// A scatter() that is performed again and again.
-/// @throws as scatter() does.
+/// Returns a scatter() that can be performed repeatedly.
+/// @throws the errors of scatter().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] auto prepare_scatter(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// SharedView: a View of every rank in memory that all ranks of its host address. For data that
-/// collective calls reduce again and again.
+/// SharedView: a View on every rank, in memory that all ranks of a host can access. It is for data
+/// that collective calls reduce repeatedly.
 
 #include <cstddef>
 #include <type_traits>
@@ -22,28 +22,29 @@
 
 namespace heddle::inline v0 {
 
-/// A View of zeros in host memory, which the ranks of a communicator address together where all of
-/// them are on one host. all_reduce, reduce_scatter (its input), all_gather (its output), broadcast
-/// and reduce find out that a View lies in one, and where it has 32 KiB or more read and write the
-/// other ranks' in place, without a copy:
+/// A View of zeros in host memory. If all ranks of the communicator are on one host, they share
+/// this memory. all_reduce, reduce_scatter (for its input), all_gather (for its output), broadcast
+/// and reduce detect that a View is in a SharedView. If it has at least 32 KiB, they read and write
+/// the Views of other ranks directly, without a copy:
 ///
 ///     SharedView<double*> gradient(comm, count);
 ///     all_reduce(space, gradient.view(), Sum{}, comm);
 ///
-/// So does a part of one, which is the same part of the same one on all ranks: a rank that comes to
-/// another rank's data from another part throws contract_error, before it touches that, and the
-/// others hear of it. Other memory on some rank makes it another call, as another size does, which
-/// only the contract level "communication" finds at once. Below it ranks in place wait until the
-/// watchdog ends their call, and do not touch the data of those that are not there; those make a
-/// call of their own, which waits for as long as it takes where it is the MPI library's.
+/// A part of a SharedView works in the same way if all ranks pass the same part of the same
+/// SharedView. If a rank finds that another rank passes a different part, it throws contract_error
+/// before it accesses the data, and the other ranks are told. If some ranks pass other memory, they
+/// make a different call. Only the contract level "communication" detects this at once. Below that
+/// level, the ranks with a SharedView wait until the watchdog ends their call, and do not modify
+/// the data of the other ranks. The other ranks wait too, without a limit if their call is one of
+/// the MPI library.
 ///
-/// Requests, calls with a codec, and what CallOptions::shared_memory forbids, go as with any other
-/// View; so do parts of it with gaps. The elements of a part without gaps that is looked at in
-/// another order than that of its indices are brought in order in place, and back: two copies each
-/// way; see CallOptions.
+/// SharedViews are treated like any other View in Requests, in calls with a codec, and if
+/// CallOptions::shared_memory is false. This also holds for parts with gaps. If a part has no gaps
+/// but its index order differs from its memory order, the elements are permuted in place before and
+/// after the call, which costs two copies each way; see CallOptions.
 ///
-/// The memory stays for as long as a copy of it does on some rank, and is given back when the
-/// ranks next share any; it takes as long to make as new pages do.
+/// The memory exists as long as any rank has a copy of the SharedView. It is released when the
+/// ranks next share memory. Construction takes as long as an allocation of new pages.
 template <class DataType>
 class SharedView {
   static_assert(std::is_trivially_copyable_v<std::remove_all_extents_t<
@@ -51,14 +52,15 @@ class SharedView {
                 "heddle::SharedView: the elements travel as bytes");
 
  public:
-  /// The type of its View, which does not keep the memory.
+  /// The type of the View. It does not keep the memory alive.
   using View = Kokkos::View<DataType, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-  /// With as many elements along each dynamic axis as `extents` say. Collective over `comm`, on
-  /// which no Request may be under way; all ranks give the same extents, and wait for each other no
-  /// longer than SharedOptions::watchdog is by default.
-  /// @throws what SharedTransport::share() does; after a communication_error the communicator is
-  /// spent; contract_error at the contract level "communication" where extents differ.
+  /// Constructs a View with the given extents of its dynamic dimensions. Collective over `comm`; no
+  /// Request may be in flight on it. All ranks must give the same extents. They wait for each other
+  /// for at most the default of SharedOptions::watchdog.
+  /// @throws the errors of SharedTransport::share(). After a communication_error, the communicator
+  ///          cannot be used. At the contract level "communication", contract_error if the extents
+  ///          differ.
   template <class... Extents>
   requires(std::is_convertible_v<Extents, std::size_t>&&...) explicit SharedView(
       const Communicator& comm, Extents... extents)
@@ -66,7 +68,7 @@ class SharedView {
         m_view(reinterpret_cast<typename View::pointer_type>(m_blocks.of[+comm.rank()]),
                extents...) {}
 
-  /// This rank's.
+  /// Returns this rank's View.
   [[nodiscard]] const View& view() const noexcept { return m_view; }
 
  private:

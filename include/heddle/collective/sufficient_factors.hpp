@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// sum_by_factors: a gradient summed over ranks without being sent. plan::prefers_factors() says
-/// when that is faster.
+/// sum_by_factors(): sums a gradient x^T dy over ranks by gathering its factors x and dy.
+/// plan::prefers_factors() tells if this is faster than to sum the products.
 
 #include <cstddef>
 #include <utility>
@@ -21,7 +21,7 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Fills the rows of the other ranks.
+/// Gathers the rows of the other ranks.
 template <class Exec, class Matrix>
 void gather_rows(const Exec& space, const Matrix& matrix, const BlockCounts& rows,
                  const Communicator& comm, CallOptions options) {
@@ -37,15 +37,17 @@ void gather_rows(const Exec& space, const Matrix& matrix, const BlockCounts& row
 
 }  // namespace impl
 
-/// Leaves x^T dy in `gradient`, inputs x outputs, on every rank of `comm`: the sum over the rows of
-/// all of them. `x` (rows x inputs) and `dy` (rows x outputs) have room for the rows of all ranks,
-/// of which this rank has filled in its own: CallOptions::counts says how many rows each has; where
-/// it is empty they are divided evenly, the first ranks having one more. The others' arrive there.
+/// Computes x^T dy, a matrix of inputs x outputs, from the rows of all ranks of `comm`, and writes
+/// it to `gradient` on every rank. `x` (rows x inputs) and `dy` (rows x outputs) have room for the
+/// rows of all ranks. Each rank fills in its own rows before the call, and the call fills in the
+/// others. CallOptions::counts has the number of rows of each rank. If it is empty, the rows are
+/// divided evenly, and the first ranks have one row more if needed.
 ///
-/// Every rank sends its rows to all others, (inputs + outputs) elements each, and multiplies all of
-/// them: the result is that of gemm() on equal arguments, with its error, whatever the number of
-/// ranks. Stream order is that of all_gather() and then of gemm().
-/// @throws contract_error for shapes that do not fit each other, or the counts; as all_gather().
+/// Every rank sends its rows to all others, (inputs + outputs) elements per row, and multiplies all
+/// rows. The result has the rounding error of one gemm() with these arguments, whatever the number
+/// of ranks. The call runs all_gather() and then queues gemm() in the given instance.
+/// @throws contract_error if the shapes do not fit each other or the counts, and the errors of
+///          all_gather().
 template <kernel::ExecutionSpace Exec, kernel::MatrixOn<Exec> Factor, kernel::MatrixOn<Exec> Sum>
 void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const Sum& gradient,
                     const Communicator& comm, const CallOptions& options = {}) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Sums of plain memory over the ranks of a communicator by the MPI library, where a rank may fail
-/// instead of coming.
+/// Sums in place over the ranks of a communicator by the MPI library. A poll function can give up a
+/// sum if another rank fails.
 
 #include <algorithm>
 #include <concepts>
@@ -29,7 +29,7 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// MPI's type for elements that can be added. @throws contract_error for Scalar::byte.
+/// Returns MPI's datatype for elements that can be added. @throws contract_error for Scalar::byte.
 inline MPI_Datatype summable(Scalar type) {
   switch (type) {
     case Scalar::i32: return MPI_INT32_T;
@@ -42,7 +42,7 @@ inline MPI_Datatype summable(Scalar type) {
       {"heddle::sum_in_place", "the elements cannot be added", text("type ", type)});
 }
 
-/// Calls `sum(first, count)` for pieces of at most 2^30 elements: MPI counts are int.
+/// Calls `sum(first, count)` for pieces of at most 2^30 elements, because MPI's counts are int.
 template <class SumPiece>
 void in_pieces(std::size_t count, SumPiece&& sum) {
   constexpr std::size_t most = std::size_t{1} << 30;
@@ -52,11 +52,11 @@ void in_pieces(std::size_t count, SumPiece&& sum) {
 
 }  // namespace impl
 
-/// Adds `count` elements of `type` at `data`, host memory, over all ranks of `comm`, in place, by
-/// MPI_Allreduce. The order of the sum is the library's. Blocking; all ranks must call it with
-/// equal arguments.
+/// Adds `count` elements of `type` at `data`, in host memory, over all ranks of `comm`, in place,
+/// by MPI_Allreduce. The MPI library determines the order of the sum. The call blocks. All ranks
+/// must call it with the same count and type.
 ///
-/// @throws contract_error for Scalar::byte; communication_error where MPI reports one.
+/// @throws contract_error for Scalar::byte, communication_error if MPI reports an error.
 inline void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm) {
   const MPI_Datatype datatype = impl::summable(type);
   impl::in_pieces(count, [&](std::size_t first, int length) {
@@ -66,9 +66,9 @@ inline void sum_in_place(void* data, std::size_t count, Scalar type, const Commu
   });
 }
 
-/// The same where a rank may fail instead of coming: `poll()` is called while the sum is under way,
-/// and throws to give it up. The sum is made in memory of its own, which then is left to MPI, for a
-/// collective operation cannot be cancelled.
+/// Sums in place like the function above, and calls `poll()` repeatedly while the sum is in flight.
+/// If `poll()` throws, the sum is given up. A collective operation cannot be cancelled, so the sum
+/// is computed in a separate buffer, which is left to MPI in this case.
 template <std::invocable Poll>
 void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm,
                   Poll&& poll) {
@@ -96,11 +96,11 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
   });
 }
 
-/// Sums `view` over all ranks of `comm`, element by element, in place: every rank ends with the
-/// sum. Waits for the work of `space` first, and returns when the sum is there. MPI adds on the
-/// host: a view that lies elsewhere is copied there and back, and one whose elements do not lie in
-/// the order of their indices is packed, see CallOptions. `poll` is that of sum_in_place().
-/// @throws communication_error where MPI reports one.
+/// Sums `view` over all ranks of `comm`, element by element and in place. Afterwards every rank has
+/// the sum. Waits for the work of `space` first, and returns when the sum has arrived. MPI adds on
+/// the host, so a View in device memory is copied there and back. A View whose memory order is not
+/// its index order is packed, see CallOptions. For `poll`, see sum_in_place().
+/// @throws communication_error if MPI reports an error.
 template <class ExecutionSpace, class View, std::invocable Poll>
 requires Kokkos::is_execution_space_v<ExecutionSpace> && Kokkos::is_view_v<View>
 void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Communicator& comm,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// TransferableView: what a collective call takes.
+/// TransferableView: the concept of the Views that collective calls accept.
 
 #include <type_traits>
 
@@ -11,7 +11,7 @@
 
 namespace heddle::inline v0 {
 
-/// A View whose elements can travel as bytes.
+/// A View whose elements can be sent as bytes.
 template <class V>
 concept TransferableView =
     Kokkos::is_view_v<V> && std::is_trivially_copyable_v<typename V::non_const_value_type>;
