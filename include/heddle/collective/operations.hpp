@@ -67,7 +67,7 @@ struct Min {
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = from < into ? from : into;
   }
-  /// Sets `value` to the largest value of T, infinity if T has it.
+  /// Sets `value` to the largest finite value of T.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::min();
@@ -81,7 +81,7 @@ struct Max {
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = into < from ? from : into;
   }
-  /// Sets `value` to the least value of T, minus infinity if T has it.
+  /// Sets `value` to the least finite value of T.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
     value = Kokkos::reduction_identity<T>::max();

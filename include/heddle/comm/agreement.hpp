@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// check_agreement: do all ranks make the same call? For collective calls at the contract level
-/// "communication", where a mismatch is an error that names the rank instead of wrong data or a
-/// hang.
+/// check_agreement(): checks that all ranks make the same collective call, at the contract level
+/// "communication". A mismatch then throws an error that names the rank, instead of giving wrong
+/// data or a hang.
 
 #include <concepts>
 #include <functional>
@@ -21,10 +21,11 @@
 
 namespace heddle::inline v0 {
 
-/// A call as the ranks compare it: its name, and all that must be the same everywhere, as text.
-/// Terms are compared by place, so one call gives them in one order. No text holds a line break.
+/// A call in the form in which the ranks compare it: its name, and as text everything that must be
+/// equal on all ranks. Terms are compared by position, so a call must list them in the same order
+/// on every rank. Texts must not contain line breaks.
 struct CollectiveCall {
-  /// One of the things to agree about.
+  /// One thing that must be equal on all ranks.
   struct Term {
     std::string name;   ///< "count"
     std::string value;  ///< "17"
@@ -33,19 +34,23 @@ struct CollectiveCall {
   std::vector<Term> terms;  ///< {{"count", "17"}, {"type", "f64"}}
 };
 
-/// At ContractLevel::communication: compares the calls that `describe()` returns on the ranks of
-/// `comm`, which all take part. At any other level nothing happens, nor is `describe` called.
+/// At ContractLevel::communication, compares the calls that `describe()` returns on the ranks of
+/// `comm`. All ranks must take part. At any other level the function does nothing and does not call
+/// `describe`.
 ///
-/// `further()` is called while a rank waits, for what others may be waiting for meanwhile.
+/// `further()` is called while a rank waits, to make progress in operations for which other ranks
+/// may be waiting.
 ///
-/// Rank 0 hears of every other rank and tells it the verdict: 2 (ranks - 1) short messages, and all
-/// ranks throw the same. The call that most ranks make is taken for the one that was meant; of
-/// several, the one of the lowest rank.
-/// @throws contract_error naming the first rank whose call differs, and what differs: which
-///         function, where the orders of calls do, or each term with both values;
-///         communication_error naming a rank that makes no call within `watchdog` seconds (0: for
-///         ever), or rank 0, within twice as many. After either `comm` is spent: messages may be
-///         left in it that nobody takes, so release() it where the program goes on.
+/// Rank 0 receives the calls of all other ranks and sends them the result, in 2 (ranks - 1) short
+/// messages. All ranks throw the same error. The call that most ranks make is assumed to be the
+/// intended one; in a tie, the call of the lowest rank.
+/// @throws contract_error that names the first rank whose call differs, and the difference: the
+///          function if the order of calls differs, else each differing term with both values.
+/// @throws communication_error that names a rank which makes no call within `watchdog` seconds (0:
+///          no limit). If that rank is rank 0, the limit is twice as long.
+///
+/// After an error `comm` may contain messages that no rank receives. If the program continues, call
+/// release() on it.
 template <std::invocable Describe>
 requires std::convertible_to<std::invoke_result_t<Describe>, CollectiveCall>
 void check_agreement(const Communicator& comm, Describe&& describe,

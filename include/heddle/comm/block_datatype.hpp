@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// BlockDatatype: the MPI datatype of StridedBlocks, where the MPI library shall gather their
-/// bytes.
+/// BlockDatatype: the MPI datatype of StridedBlocks, so that the MPI library gathers their bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +22,14 @@
 
 namespace heddle::inline v0 {
 
-/// A committed datatype of MPI_BYTEs: one item of it at `base + block.start()` is the bytes of the
-/// block, in order. Move-only.
+/// A committed MPI datatype made of MPI_BYTEs. One item of it at `base + block.start()` covers the
+/// bytes of the block, in order. The object can be moved, but not copied.
 class BlockDatatype {
  public:
-  /// None.
+  /// Constructs a null datatype.
   BlockDatatype() = default;
-  /// @throws contract_error for more turns of a loop, or bytes of a run, than an int counts;
-  /// communication_error where MPI refuses.
+  /// Constructs the datatype of `block`. @throws contract_error if the iterations of a loop or the
+  /// bytes of a run do not fit in an int, communication_error if MPI reports an error.
   explicit BlockDatatype(const StridedBlock& block)
       : BlockDatatype() {  // which makes it one to be freed, whatever fails below
     constexpr const char* where = "heddle::BlockDatatype";
@@ -52,8 +51,8 @@ class BlockDatatype {
     }
     check(MPI_Type_commit(&m_type), where);
   }
-  /// The datatype of consecutive blocks, at least one. An item of it, at `base` plus the start of
-  /// the first block, is the bytes of all blocks in order. @throws as above.
+  /// Constructs the datatype of at least one consecutive block. One item of it, at `base` plus the
+  /// start of the first block, covers the bytes of all blocks in order. @throws the same errors.
   explicit BlockDatatype(const std::vector<StridedBlock>& blocks) : BlockDatatype(blocks.front()) {
     if (blocks.size() == 1) return;
     std::vector<BlockDatatype> parts;
@@ -71,10 +70,10 @@ class BlockDatatype {
     check(MPI_Type_commit(&all.m_type), "heddle::BlockDatatype");
     *this = std::move(all);
   }
-  /// Leaves `other` with none.
+  /// Moves the datatype. `other` is left null.
   BlockDatatype(BlockDatatype&& other) noexcept
       : m_type(std::exchange(other.m_type, MPI_DATATYPE_NULL)) {}
-  /// Exchanges the two.
+  /// Swaps the two datatypes.
   BlockDatatype& operator=(BlockDatatype&& other) noexcept {
     std::swap(m_type, other.m_type);
     return *this;
@@ -83,7 +82,7 @@ class BlockDatatype {
     if (m_type != MPI_DATATYPE_NULL && impl::mpi_is_up()) MPI_Type_free(&m_type);
   }
 
-  /// For calls of MPI. Still owned here.
+  /// Returns the handle for MPI calls. This object keeps ownership.
   [[nodiscard]] MPI_Datatype get() const noexcept { return m_type; }
 
  private:

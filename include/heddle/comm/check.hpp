@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// check: return codes of MPI become errors. For all code that calls MPI on a communicator of ours,
-/// whose error handler is MPI_ERRORS_RETURN.
+/// check(): turns return codes of MPI into exceptions. Heddle's communicators use the error handler
+/// MPI_ERRORS_RETURN, so every call of MPI must be checked.
 
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@
 
 namespace heddle::inline v0 {
 
-/// MPI's own sentence for an error code.
+/// Returns MPI's own text for an error code.
 [[nodiscard]] inline std::string mpi_error_text(int code) {
   char sentence[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
@@ -24,7 +24,8 @@ namespace heddle::inline v0 {
   return std::string(sentence, static_cast<std::size_t>(length));
 }
 
-/// @throws communication_error naming `where` and MPI's reason, unless `code` is MPI_SUCCESS.
+/// Throws if `code` is not MPI_SUCCESS. @throws communication_error that contains `where` and MPI's
+/// text.
 inline void check(int code, std::string_view where) {
   if (code != MPI_SUCCESS) [[unlikely]]
     throw communication_error({std::string(where), "MPI reports an error", mpi_error_text(code)});

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Communicator: an MPI communicator that we made and therefore free. The caller's own is never
-/// used for messages, only duplicated, so that no message of ours can meet one of theirs.
+/// Communicator: an MPI communicator that Heddle creates and frees. The caller's communicator is
+/// only duplicated and never used for messages, so messages of Heddle and of the caller cannot be
+/// confused.
 
 #include <memory>
 #include <ostream>
@@ -34,14 +35,17 @@ namespace impl {
 
 }  // namespace impl
 
-/// Owns a duplicate or a part of a communicator. Errors on it are thrown, not fatal.
+/// Owns a duplicate or a part of an MPI communicator. MPI errors on it are thrown and do not end
+/// the program.
 ///
-/// Making and destroying one is collective over its ranks. MPI permits MPI_Comm_free to wait for
-/// the other ranks; Open MPI's does not. After MPI_Finalize the destructor does nothing.
+/// Construction and destruction are collective over its ranks. MPI permits MPI_Comm_free to wait
+/// for the other ranks, but Open MPI's does not wait. After MPI_Finalize the destructor does
+/// nothing.
 class Communicator {
  public:
-  /// A duplicate of `original`.
-  /// @throws contract_error where MPI is not up, or `original` is null or an inter-communicator.
+  /// Duplicates `original`.
+  /// @throws contract_error if MPI is not initialized or is finalized, or if `original` is null or
+  ///          an inter-communicator.
   explicit Communicator(MPI_Comm original) {
     constexpr const char* where = "heddle::Communicator";
     expects(impl::mpi_is_up(), [&] {
@@ -68,13 +72,13 @@ class Communicator {
 
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Takes the communicator over; `other` holds none then.
+  /// Moves the communicator. `other` is left empty.
   Communicator(Communicator&& other) noexcept
       : m_comm(std::exchange(other.m_comm, MPI_COMM_NULL)),
         m_rank(other.m_rank),
         m_size(std::exchange(other.m_size, 0)),
         m_attached(std::move(other.m_attached)) {}
-  /// Exchanges the two communicators.
+  /// Swaps the two communicators.
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(m_comm, other.m_comm);
     std::swap(m_rank, other.m_rank);
@@ -87,8 +91,8 @@ class Communicator {
     if (m_comm != MPI_COMM_NULL && impl::mpi_is_up()) MPI_Comm_free(&m_comm);
   }
 
-  /// The ranks that call with the same `color` >= 0, in the order of `key`, then of rank.
-  /// Collective.
+  /// Returns a communicator of the ranks that call with the same `color` >= 0, ordered by `key`,
+  /// then by rank. Collective.
   [[nodiscard]] Communicator split(int color, int key) const {
     constexpr const char* where = "heddle::Communicator::split";
     expects(color >= 0, [&] {
@@ -101,21 +105,22 @@ class Communicator {
     return part;
   }
 
-  /// This process's number in the communicator.
+  /// Returns this process's rank.
   [[nodiscard]] Rank rank() const noexcept { return m_rank; }
-  /// Number of processes in it; 0 where it was moved from.
+  /// Returns the number of ranks; 0 for a communicator that was moved from.
   [[nodiscard]] int size() const noexcept { return m_size; }
-  /// The handle, for calls of MPI. Still owned here.
+  /// Returns the handle for MPI calls. This object keeps ownership.
   [[nodiscard]] MPI_Comm get() const noexcept { return m_comm; }
-  /// Gives up ownership: the communicator will not be freed by this object.
+  /// Returns the handle and gives up ownership, so that this object does not free the communicator.
   MPI_Comm release() noexcept {
     m_size = 0;
     return std::exchange(m_comm, MPI_COMM_NULL);
   }
 
-  /// The T that lives as long as this communicator, made as `T(handle)` when it is first asked for:
-  /// what the library keeps from one call on it to the next. Where making one is collective, all
-  /// ranks ask alike. Lives on where the communicator is moved to.
+  /// Returns the object of type T attached to this communicator. The first call constructs it as
+  /// `T(handle)`; it is destroyed with the communicator. The library uses it to keep data from one
+  /// call to the next. If the construction is collective, all ranks must call this function in the
+  /// same order. The object stays attached if the communicator is moved.
   template <class T>
   [[nodiscard]] T& attached() const {
     for (const auto& [type, object] : m_attached)

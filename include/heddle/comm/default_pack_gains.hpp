@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// default_pack_gains(): what packing gains in memory of the host, as measured once. For moves of
-/// strided boxes of which nobody has measured a table, and for the interposer.
+/// default_pack_gains(): how much packing speeds up strided messages in host memory, as measured
+/// once. It is used if nobody has measured a table on this machine, and by the interposer.
 
 #include <utility>
 #include <vector>
@@ -15,12 +15,15 @@
 
 namespace heddle::inline v0 {
 
-/// For the MPI library that this is compiled with (Open MPI 4.1, else MPICH 4.0), by
-/// messages past the interposer: two ranks on two cores of one host, blocks of doubles as far
-/// apart as they are long. The median of three runs on an EPYC of the fourth generation; for Open
-/// MPI the geometric mean of that and of a run on one of the fifth, of calls that block and of
-/// those that do not. Where no strided message is possible stands the gain of the nearest that is.
-/// Of 1 MiB and more, the machines differ by up to four times: measure where that matters.
+/// Returns the gains for the MPI library with which this is compiled (Open MPI 4.1, else MPICH
+/// 4.0). A gain is the time of the library's own strided message divided by the time with packing.
+///
+/// The messages went between two ranks on two cores of one host and bypassed the interposer. The
+/// blocks were runs of doubles with gaps as long as the runs. The values are the medians of three
+/// runs on a 4th generation EPYC. For Open MPI they are the geometric mean of that and of a run on
+/// a 5th generation EPYC, over blocking and non-blocking calls. Combinations of size and run that
+/// cannot exist have the gain of the nearest that can. For messages of 1 MiB and more, the machines
+/// differ by up to a factor of four, so measure if this matters.
 [[nodiscard]] inline PackTable default_pack_gains() {
 #ifdef OPEN_MPI
   std::vector<double> gains{1.54, 1.25, 1.12, 1.12, 1.12, 1.12,  //

@@ -31,13 +31,15 @@
 
 namespace heddle::inline v0 {
 
-/// A MeshShape laid over the ranks of a communicator: rank r of it is rank r of the mesh, last axis
-/// fastest. Making and destroying it is collective. Move-only.
+/// A MeshShape on the ranks of a communicator. Rank r of the communicator is rank r of the mesh;
+/// the last axis is the fastest. Construction and destruction are collective. A mesh can be moved,
+/// but not copied.
 class DeviceMesh {
  public:
-  /// `DeviceMesh mesh(comm, {{"pipe", 2}, {"data", 2}})`. The shape is the same on all ranks.
-  /// @throws contract_error on every rank, where the ranks do not have the same shape, or it has
-  /// not as many places as `comm` has ranks.
+  /// Constructs a mesh, for example `DeviceMesh mesh(comm, {{"pipe", 2}, {"data", 2}})`. All ranks
+  /// must give the same shape.
+  /// @throws contract_error on every rank if the shapes differ, or if their size is not the number
+  ///          of ranks of `comm`.
   DeviceMesh(MPI_Comm comm, MeshShape shape, MpiOptions options = {})
       : m_shape(std::move(shape)), m_all(comm) {
     agree();
@@ -58,11 +60,11 @@ class DeviceMesh {
     m_transport = std::make_unique<MpiTransport>(m_all.get(), options);
   }
 
-  /// The named axes and their sizes.
+  /// Returns the named axes and their sizes.
   [[nodiscard]] const MeshShape& shape() const noexcept { return m_shape; }
-  /// This process's number in the mesh.
+  /// Returns this process's rank in the mesh.
   [[nodiscard]] Rank rank() const noexcept { return m_all.rank(); }
-  /// Number of processes in the mesh.
+  /// Returns the number of ranks in the mesh.
   [[nodiscard]] int size() const noexcept { return m_all.size(); }
 
   /// Returns this rank's position on the axis `name`. @throws contract_error if there is no such
@@ -71,9 +73,9 @@ class DeviceMesh {
     return m_shape.coordinate(rank(), m_shape.axis(name));
   }
 
-  /// The ranks that differ from this one only on the axis `name`, in the order of their
-  /// coordinates.
-  /// @throws contract_error where there is no such axis.
+  /// Returns the communicator of the ranks that differ from this one only in their coordinate on
+  /// the axis `name`. They are ordered by that coordinate.
+  /// @throws contract_error if there is no such axis.
   [[nodiscard]] const Communicator& operator[](std::string_view name) const {
     return m_lines[m_shape.axis(name)];
   }
@@ -113,7 +115,8 @@ class DeviceMesh {
   /// All ranks of the mesh.
   [[nodiscard]] const Communicator& all() const noexcept { return m_all; }
 
-  /// Messages between all ranks of the mesh. One user at a time: an Executor, or measure_machine.
+  /// Returns the transport for messages between all ranks of the mesh. Only one user at a time may
+  /// use it, such as an Executor or measure_machine().
   [[nodiscard]] MpiTransport& transport() noexcept { return *m_transport; }
 
   friend std::ostream& operator<<(std::ostream& out, const DeviceMesh& mesh) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// DeviceTransport: messages from and to memory of any Kokkos memory space, over a transport that
-/// may only take the host's. For models whose buffers lie on a device.
+/// DeviceTransport: sends and receives messages in memory of any Kokkos memory space, over a
+/// transport that may accept host memory only. It is for models whose buffers are in device memory.
 
 #include <concepts>
 #include <cstddef>
@@ -30,18 +30,19 @@
 
 namespace heddle::inline v0 {
 
-/// How messages leave and reach device memory. Ranks need not choose alike.
+/// The path of messages between device memory and the transport. Ranks may use different paths.
 enum class DevicePath : std::uint8_t {
   automatic,  ///< direct if the transport takes device pointers (MPI is asked), else staged; with
               ///< HEDDLE_CHECK_COMMUNICATION, owned instead of direct
   direct,     ///< device pointers are passed to the transport
   staged,     ///< through host memory, pinned if the device has such memory
-  owned,      ///< direct from and to memory::message_memory(), where the transport takes pointers;
-              ///< staged otherwise: whoever suspects the memory of a View may compare
+  owned,      ///< direct for memory of memory::message_memory() if the transport accepts device
+          ///< pointers, else staged; for comparisons if the memory of a View may be the cause of a
+          ///< fault
 };
 
-/// The path that `path` stands for, not `automatic`, for memory that the host reaches or does not,
-/// on a transport that takes its pointers or does not.
+/// Returns the path that `path` selects, which is not `automatic`. `on_host` tells if the host can
+/// access the memory, and `takes_pointers` if the transport accepts its pointers.
 [[nodiscard]] constexpr DevicePath device_path(DevicePath path, bool on_host, bool takes_pointers,
                                                ContractLevel level = contract_level) {
   const bool chosen = path == DevicePath::automatic;
@@ -52,7 +53,7 @@ enum class DevicePath : std::uint8_t {
 
 namespace impl {
 
-/// Whether a message from or to `data` is that pointer's, by a path that is not `automatic`.
+/// Returns true if a message passes `data` itself to the transport. `path` must not be `automatic`.
 template <class MemorySpace>
 [[nodiscard]] bool handed_over(DevicePath path, const void* data) {
   return path == DevicePath::direct ||
@@ -61,12 +62,13 @@ template <class MemorySpace>
 
 }  // namespace impl
 
-/// A Transport over `inner`, which it refers to, for memory of `MemorySpace`.
+/// A Transport for memory of `MemorySpace`, over another transport `inner`, to which it refers.
 ///
-/// Staged, a send copies to a host block of its own before it returns, and a receive is copied to
-/// its place when `test` finds it complete. The copies are queued in the space's default execution
-/// space and waited for: kernels that write what is sent, or still read where is received, must be
-/// over. Host blocks are kept and used again, for pinned memory is slow to allocate.
+/// If a message is staged, a send copies the data to a host block before it returns, and a receive
+/// copies the data to its destination when `test` finds the message complete. The copies run in the
+/// default execution space of `MemorySpace`, and the transport waits for them. Kernels that write
+/// the data to send, or that still read the destination, must be complete before the call. Host
+/// blocks are kept and reused, because pinned memory is slow to allocate.
 template <Transport T, class MemorySpace>
 class DeviceTransport {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,
@@ -76,7 +78,7 @@ class DeviceTransport {
   using HostMemory = impl::HostMemoryBeside<MemorySpace>;
   using Block = Kokkos::View<std::byte*, HostMemory>;
 
-  /// The host's side of a staged message. Lives in a slot that is used again.
+  /// The host memory of a staged message. It is in a slot that is reused.
   struct Slot {
     Block block;
     Bytes bytes = 0;
@@ -84,17 +86,18 @@ class DeviceTransport {
   };
 
  public:
-  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  /// A message in flight, until `test` has returned true or `cancel` was called. It can be moved,
+  /// but not copied.
   class Request {
    public:
-    /// No message: complete.
+    /// Constructs a request without a message, which counts as complete.
     Request() = default;
-    /// A message of the inner transport, which is not staged.
+    /// Constructs a request for a message of the inner transport, which is not staged.
     explicit Request(typename T::Request inner) : m_inner(std::move(inner)) {}
-    /// Leaves `other` without a message.
+    /// Moves the request. `other` is left without a message.
     Request(Request&& other) noexcept
         : m_inner(std::move(other.m_inner)), m_slot(std::exchange(other.m_slot, nullptr)) {}
-    /// Leaves `other` without a message.
+    /// Moves the request. `other` is left without a message.
     Request& operator=(Request&& other) noexcept {
       m_inner = std::move(other.m_inner);
       m_slot = std::exchange(other.m_slot, nullptr);
@@ -105,20 +108,20 @@ class DeviceTransport {
     friend class DeviceTransport;
     Request(typename T::Request inner, Slot* slot) : m_inner(std::move(inner)), m_slot(slot) {}
     typename T::Request m_inner;
-    Slot* m_slot = nullptr;  ///< null: direct
+    Slot* m_slot = nullptr;  ///< null if the message is not staged
   };
 
-  /// Over `inner`, which outlives it.
+  /// Constructs the transport over `inner`, which must outlive it.
   explicit DeviceTransport(T& inner, DevicePath path = DevicePath::automatic)
       : m_inner(&inner), m_path(device_path(path, on_host, takes_pointers())) {}
-  /// Requests go on with it.
+  /// Moves the transport. Requests remain valid.
   DeviceTransport(DeviceTransport&&) = default;  // the addresses of slots stay
   /// Moves the transport.
   DeviceTransport& operator=(DeviceTransport&&) = default;
 
-  /// Returns the path of messages; never `automatic`.
+  /// Returns the path of messages, which is not `automatic`.
   [[nodiscard]] DevicePath path() const noexcept { return m_path; }
-  /// Host memory that staged messages have needed so far.
+  /// Returns the bytes of host memory that staged messages have allocated so far.
   [[nodiscard]] Bytes staging_bytes() const {
     Bytes bytes = 0;
     for (const Slot& slot : m_slots) bytes += slot.block.size();
@@ -127,10 +130,10 @@ class DeviceTransport {
 
   /// Returns the rank of `inner`. The members below also forward to `inner`.
   [[nodiscard]] Rank rank() const noexcept { return m_inner->rank(); }
-  /// Number of ranks.
+  /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return m_inner->size(); }
 
-  /// Starts to send; staged, the memory is free again when it returns.
+  /// Starts a send. If it is staged, `data` may be written again when the call returns.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
       return Request(m_inner->send(peer, lane, data, bytes));
@@ -140,7 +143,7 @@ class DeviceTransport {
     });
   }
 
-  /// Starts to receive; the memory is written by the time that `test` says true.
+  /// Starts a receive. The data are in place when `test` returns true.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
       return Request(m_inner->receive(peer, lane, data, bytes));
@@ -150,7 +153,7 @@ class DeviceTransport {
     });
   }
 
-  /// Whether the message is complete. Furthers all others.
+  /// Returns true if the message is complete. Makes progress in all messages.
   [[nodiscard]] bool test(Request& request) {
     if (!m_inner->test(request.m_inner)) return false;
     if (Slot* const slot = std::exchange(request.m_slot, nullptr)) {
@@ -162,18 +165,18 @@ class DeviceTransport {
     return true;
   }
 
-  /// Gives the memory of an unfinished message back, after an abort.
+  /// Releases the memory of an unfinished message, after an abort.
   void cancel(Request& request) {
     m_inner->cancel(request.m_inner);
     if (Slot* const slot = std::exchange(request.m_slot, nullptr)) m_free.push_back(slot);
   }
 
-  /// Tells every other rank that this one failed.
+  /// Tells every other rank that this one has failed.
   void abort(const Abort& abort) { m_inner->abort(abort); }
   /// Returns the abort that another rank has sent, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
 
-  /// "messages from and to CudaSpace go through host memory"
+  /// Prints the path, for example "messages from and to CudaSpace go through host memory".
   friend std::ostream& operator<<(std::ostream& out, const DeviceTransport& transport) {
     out << "messages from and to " << MemorySpace::name();
     switch (transport.m_path) {
@@ -205,9 +208,9 @@ class DeviceTransport {
     m_exec.fence("heddle::comm::staged");
   }
 
-  /// `start(slot)`'s message through a slot for `bytes`, which stays free where that throws.
-  /// Messages of a program have few sizes: any block that is large enough will do, and where there
-  /// is none a free one grows.
+  /// Calls `start(slot)` with a free host block of at least `bytes` bytes and returns the request.
+  /// The slot stays free if `start` throws. A program has messages of few sizes, so any block that
+  /// is large enough is used. If there is none, a free block grows.
   template <class Start>
   [[nodiscard]] Request through(Bytes bytes, Start&& start) {
     auto chosen = m_free.begin();
@@ -228,8 +231,8 @@ class DeviceTransport {
   T* m_inner;
   DevicePath m_path;
   typename MemorySpace::execution_space m_exec{};
-  std::deque<Slot> m_slots;   ///< every slot there is; addresses stay
-  std::vector<Slot*> m_free;  ///< slots that no message uses
+  std::deque<Slot> m_slots;   ///< all slots; their addresses do not change
+  std::vector<Slot*> m_free;  ///< slots without a message
 };
 static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
 

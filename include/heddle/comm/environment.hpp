@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Environment: MPI and Kokkos as one object of main(). For programs that do not bring their own of
-/// either; nothing else in the library initializes or finalizes them.
+/// Environment: initializes and finalizes MPI and Kokkos as one object of main(). It is for
+/// programs that do not do so themselves. Nothing else in the library initializes or finalizes
+/// them.
 
 #include <cstdint>
 #include <cstdio>
@@ -27,7 +28,7 @@ namespace heddle::inline v0 {
 /// The threads that may call MPI. Heddle calls MPI from one thread only, so it needs `funneled`.
 enum class ThreadLevel : std::uint8_t { single, funneled, serialized, multiple };
 
-/// The level's name, `funneled`.
+/// Prints the name of the level, such as `funneled`.
 inline std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
   constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
   return out << names[static_cast<int>(level)];
@@ -35,13 +36,14 @@ inline std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
 
 /// Options of an Environment.
 struct EnvironmentOptions {
-  ThreadLevel thread_level = ThreadLevel::funneled;  ///< the least that MPI must provide
+  ThreadLevel thread_level = ThreadLevel::funneled;  ///< the level that MPI must provide at least
 };
 
 namespace impl {
 
-/// Ends all ranks of the job, if this one comes to its end without MPI_Finalize.
-/// MPI_COMM_SELF does: a launcher ends a job of which one process aborts (tried with Open MPI 4.1).
+/// Ends all ranks of the job if this process exits without MPI_Finalize. A callback on
+/// MPI_COMM_SELF calls MPI_Abort, and the launcher then ends the whole job (tested with Open MPI
+/// 4.1).
 extern "C" inline void heddle_impl_end_job_at_exit() {
   int initialized = 0;
   int finalized = 0;
@@ -53,7 +55,7 @@ extern "C" inline void heddle_impl_end_job_at_exit() {
   MPI_Abort(MPI_COMM_SELF, EXIT_FAILURE);
 }
 
-/// MPI, initialized by this object or found up.
+/// MPI, which this object has initialized or found initialized.
 class MpiSession {
  public:
   MpiSession(int& argc, char** argv, ThreadLevel least) {
@@ -108,7 +110,7 @@ class MpiSession {
   int m_exceptions = std::uncaught_exceptions();
 };
 
-/// Kokkos, initialized by this object or found up.
+/// Kokkos, which this object has initialized or found initialized.
 class KokkosSession {
  public:
   KokkosSession(int& argc, char** argv) {
@@ -142,27 +144,28 @@ class KokkosSession {
 
 }  // namespace impl
 
-/// Brings MPI and Kokkos up, each only where it is not up yet, and takes down what it brought up:
-/// Kokkos first. Construct it first in main(); Views and meshes live in its scope.
+/// Initializes MPI and Kokkos if they are not initialized yet. The destructor finalizes what this
+/// object has initialized, Kokkos first. Construct it at the beginning of main(); Views and meshes
+/// must be destroyed before it.
 ///
-/// An exception that leaves the scope ends the whole job, so that the other ranks do not wait for
-/// ever: MPI is not finalized then, and when this process exits all ranks are ended by MPI_Abort
-/// with the status EXIT_FAILURE. Until it exits, a handler around the scope can still print the
-/// error. That holds where the Environment brought MPI up; otherwise it is up to whoever did. An
-/// error that says that a rank does not answer has to leave the scope: MPI_Finalize would wait for
-/// that rank.
+/// If an exception leaves its scope, the whole job ends, so that other ranks do not wait forever.
+/// In this case MPI is not finalized, and when this process exits, MPI_Abort ends all ranks with
+/// the status EXIT_FAILURE. A handler outside the scope can still print the error. This holds only
+/// if the Environment has initialized MPI; otherwise the code that did so is responsible. Do not
+/// catch inside the scope an error which says that a rank does not answer, because MPI_Finalize
+/// would wait for that rank.
 class Environment {
  public:
-  /// Takes the arguments of MPI and Kokkos out of the command line. `--help` is left to the
-  /// program; `--kokkos-help` asks Kokkos.
-  /// @throws contract_error where MPI or Kokkos is finalized already, or MPI is below the thread
-  /// level.
+  /// Removes the arguments of MPI and Kokkos from the command line. `--help` is left to the
+  /// program; use `--kokkos-help` for the options of Kokkos.
+  /// @throws contract_error if MPI or Kokkos is already finalized, or if MPI provides less than the
+  ///          required thread level.
   Environment(int& argc, char** argv, EnvironmentOptions options = {})
       : m_mpi(argc, argv, options.thread_level), m_kokkos(argc, argv) {}
 
-  /// True where this object initialized MPI, and finalizes it.
+  /// Returns true if this object has initialized MPI, and therefore finalizes it.
   [[nodiscard]] bool owns_mpi() const noexcept { return m_mpi.owned(); }
-  /// True where this object initialized Kokkos, and finalizes it.
+  /// Returns true if this object has initialized Kokkos, and therefore finalizes it.
   [[nodiscard]] bool owns_kokkos() const noexcept { return m_kokkos.owned(); }
   /// Returns the thread level that MPI provides.
   [[nodiscard]] ThreadLevel thread_level() const noexcept { return m_mpi.level(); }

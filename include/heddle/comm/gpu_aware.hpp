@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// gpu_aware: what this MPI says about pointers to a device's memory. For whoever must choose
-/// between handing one to MPI and copying to the host first.
+/// gpu_aware(): whether the MPI library accepts pointers to device memory. If it does not, messages
+/// must be copied to host memory first.
 
 #include <cstdint>
 #include <type_traits>
@@ -21,9 +21,10 @@ namespace impl {
 
 enum class Vendor : std::uint8_t { cuda, hip };
 
-/// Asks MPI, which must be up. Open MPI has a function for each vendor, with a macro where it is
-/// there; MPICH and what derives from it have one function, and a number for each vendor. Any other
-/// MPI cannot be asked: false.
+/// Asks the MPI library, which must be initialized, about device pointers. Open MPI has one
+/// function per vendor and a macro that says if the function exists. MPICH and its derivatives have
+/// one function with a number per vendor. Returns false for any other MPI, because it cannot be
+/// asked.
 [[nodiscard]] inline bool mpi_says(Vendor vendor) {
   int says = 0;
   switch (vendor) {
@@ -47,8 +48,8 @@ enum class Vendor : std::uint8_t { cuda, hip };
 
 }  // namespace impl
 
-/// True when this MPI takes pointers to memory of `MemorySpace`: always where the host reaches that
-/// memory, else where MPI says so at run time. MPI must be up.
+/// Returns true if MPI accepts pointers to memory of `MemorySpace`. It always does if the host can
+/// access that memory; otherwise MPI is asked at run time. MPI must be initialized.
 template <class MemorySpace>
 [[nodiscard]] bool gpu_aware() {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// measure_machine: the links of a Machine from messages that go back and forth. For predictions on
-/// the machine that the program runs on.
+/// measure_machine(): measures the latency and bandwidth of a Machine by round trips of messages,
+/// for predictions on the machine on which the program runs.
 
 #include <algorithm>
 #include <cstddef>
@@ -30,15 +30,15 @@ namespace heddle::inline v0 {
 struct MeasureOptions {
   int short_rounds = 200;     ///< round trips of 8 bytes per pair, for the latency
   int long_rounds = 20;       ///< round trips of 1 MiB and of 4 MiB per pair, for the bandwidth
-  int pairs = 8;              ///< at most so many pairs of neighbours are measured, one at a time
+  int pairs = 8;              ///< maximum number of pairs of neighbours, measured one after another
   std::string name = "rank";  ///< the name of the devices
-  Idle idle = Idle::yield;    ///< how the two ranks that exchange messages wait; the others nap
+  Idle idle = Idle::yield;    ///< how the two ranks of a pair wait; other ranks sleep
   Seconds watchdog = 60;      ///< longest wait for one message
 };
 
 namespace impl {
 
-/// Ping-pong of two ranks, over any transport. Owns the buffer of the messages.
+/// Measures round trips between two ranks over any transport. Owns the message buffer.
 template <Transport T>
 class Prober {
  public:
@@ -55,7 +55,7 @@ class Prober {
   void receive(Rank peer, Bytes bytes, Idle idle) {
     finish(m_transport->receive(peer, Lane{0}, m_buffer.data(), bytes), peer, idle);
   }
-  /// A Link's two numbers, as they travel.
+  /// The two numbers of a Link, in the form in which they are sent.
   [[nodiscard]] double* numbers() noexcept { return m_numbers; }
   void send_numbers(Rank peer) {
     finish(m_transport->send(peer, Lane{0}, bytes_of_numbers(), sizeof m_numbers), peer, Idle::nap);
@@ -65,8 +65,8 @@ class Prober {
            Idle::nap);
   }
 
-  /// Median time of one way, a half of the round trip. The first rounds, a tenth and one more, do
-  /// not count: buffers are touched and connections made there.
+  /// Returns the median time of one direction, which is half a round trip. The first rounds (a
+  /// tenth of them, plus one) do not count, because they touch buffers and open connections.
   [[nodiscard]] Seconds one_way(Rank peer, bool first, Bytes bytes, int rounds) {
     std::vector<Seconds> times;
     const int idle_rounds = rounds / 10 + 1;
@@ -117,13 +117,14 @@ class Prober {
 
 }  // namespace impl
 
-/// Latency and bandwidth between neighbours, as a uniform Machine: the medians over the pairs.
-/// A message of n bytes takes latency + n / bandwidth. Latency is half a round trip of 8 bytes, and
-/// bandwidth the slope between 1 MiB and 4 MiB, so that it holds no fixed cost.
+/// Measures the latency and bandwidth between neighbouring ranks. Returns a uniform Machine with
+/// the medians over the pairs. A message of n bytes takes latency + n / bandwidth. The latency is
+/// half a round trip of 8 bytes. The bandwidth is the slope between 1 MiB and 4 MiB, so that it
+/// contains no fixed cost.
 ///
-/// Collective over the transport's ranks, which have no other messages under way; the result is the
-/// same on all of them. One rank has links without cost. A result means something only on ranks
-/// that had their cores for themselves.
+/// The call is collective over the transport's ranks, and no other message may be in flight. The
+/// result is the same on all ranks. With one rank, links cost nothing. The result is only
+/// meaningful if each rank has a core of its own.
 template <Transport T>
 [[nodiscard]] Machine measure_machine(T& transport, const MeasureOptions& options = {}) {
   expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
@@ -180,7 +181,7 @@ template <Transport T>
   return Machine::uniform(size, {options.name}, {probe.numbers()[0], probe.numbers()[1]});
 }
 
-/// The same over the transport of a mesh.
+/// Measures the Machine over the transport of a mesh.
 [[nodiscard]] inline Machine measure_machine(DeviceMesh& mesh, const MeasureOptions& options = {}) {
   return measure_machine(mesh.transport(), options);
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// measure_links: what every pair of ranks has between them, in both directions. For choosing how a
-/// collective travels over a network whose links differ.
+/// measure_links(): measures the link between every pair of ranks in both directions. It helps to
+/// choose collective algorithms on a network whose links differ.
 
 #include <algorithm>
 #include <cstddef>
@@ -29,11 +29,11 @@
 
 namespace heddle::inline v0 {
 
-/// How measure_links() measures.
+/// The options of measure_links().
 struct LinkOptions {
-  Seconds budget = 0.1;        ///< for the round trips of a pair; at least 5 are made, at most 100
+  Seconds budget = 0.1;        ///< time for the round trips of a pair, 5 to 100 of them
   Bytes piece = 16 * 1024;     ///< size of the messages in a burst, which measures the bandwidth
-  Bytes largest = 4ull << 20;  ///< burst
+  Bytes largest = 4ull << 20;  ///< size of the largest burst
   int bursts = 3;              ///< bursts of each size
   Seconds watchdog = 60;       ///< longest wait for one message
   std::string name = "rank";   ///< the name of the devices
@@ -41,15 +41,15 @@ struct LinkOptions {
 
 namespace impl {
 
-/// One rank's part in measuring the links between it and a peer, over any transport. The one that
-/// probes announces every burst, the one that serves answers when all of it has come.
+/// One rank's part in the measurement of a link to a peer, over any transport. The probing rank
+/// announces every burst, and the serving rank answers when the whole burst has arrived.
 template <Transport T>
 class LinkProber {
  public:
   LinkProber(T& transport, const LinkOptions& options)
       : m_transport(&transport), m_options(&options), m_buffer(options.largest) {}
 
-  /// The link to a peer that serves.
+  /// Measures the link to a peer that serves.
   [[nodiscard]] Link probe(Rank peer) {
     std::vector<Seconds> trips;
     const Seconds begin = steady_seconds();
@@ -74,7 +74,7 @@ class LinkProber {
     return {trip / 2, static_cast<double>(bytes) / (time > trip ? time - trip : time)};
   }
 
-  /// Answers a peer that probes, until that has enough.
+  /// Answers a peer that probes, until it announces the end.
   void serve(Rank peer) {
     while (const Bytes bytes = hear(peer)) {
       auto requests = pieces(bytes, [&](std::byte* data, Bytes length) {
@@ -89,7 +89,7 @@ class LinkProber {
  private:
   using Requests = std::vector<typename T::Request>;
 
-  /// From the begin of a burst of so many bytes to the answer.
+  /// Returns the time from the start of a burst of so many bytes to its answer.
   Seconds burst(Rank peer, Bytes bytes) {
     tell(peer, bytes);
     hear(peer);
@@ -150,9 +150,9 @@ class LinkProber {
   std::uint64_t m_word = 0;
 };
 
-/// Whom `rank` meets in a round of a tournament in which each of `ranks` meets every other once;
-/// itself where it pauses. There are ranks - 1 rounds, or `ranks` of an odd number: the circle
-/// method.
+/// Returns the partner of `rank` in a round of a tournament (circle method), in which every rank
+/// meets every other rank once. A rank that pauses is its own partner. There are ranks - 1 rounds,
+/// or `ranks` rounds if their number is odd.
 [[nodiscard]] constexpr int opponent(int ranks, int rank, int round) noexcept {
   const int circle = ranks % 2 == 0 ? ranks - 1 : ranks;         // an even one's last stays outside
   if (rank == circle) return round * (circle + 1) / 2 % circle;  // where twice it is the round
@@ -162,21 +162,24 @@ class LinkProber {
 
 }  // namespace impl
 
-/// The links between all pairs of ranks, each direction by itself. A message of n bytes takes
-/// latency + n / bandwidth. Latency is half a round trip of 8 bytes: how unequal the two ways are
-/// cannot be seen from the two ends, nor does a collective that all ranks begin together show it.
-/// Bandwidth is that of bursts of messages of LinkOptions::piece, which MPIs send without asking
-/// the receiver first, beyond the time of a round trip.
+/// Measures the links between all pairs of ranks, each direction separately, and returns them as a
+/// network(), in which each rank has ports. A message of n bytes takes latency + n / bandwidth. The
+/// link of a rank to itself costs nothing.
 ///
-/// The Machine is a network(), in which each rank has ports. A rank's link to itself costs nothing.
+/// The latency is half a round trip of 8 bytes, so both directions have the same latency. A
+/// difference between them cannot be measured at the two ends. The bandwidth is measured with
+/// bursts of messages of LinkOptions::piece bytes, which MPI libraries send without first asking
+/// the receiver. The time of a round trip is subtracted.
 ///
-/// Takes ranks - 1 rounds (of an odd number one more), in which every rank has one partner. Pairs
-/// that meet at the same time share no rank; where they share cores or an uplink they are measured
-/// as busy as a collective of all ranks makes them.
+/// The measurement takes ranks - 1 rounds (one more if the number of ranks is odd). In a round
+/// every rank has one partner, so pairs that are measured at the same time have no rank in common.
+/// If they share cores or an uplink, the result shows the load that a collective of all ranks
+/// causes.
 ///
-/// Collective over the transport's ranks, which have no other messages under way; the result is the
-/// same on all of them. @throws contract_error for options that measure nothing;
-/// communication_error where a rank does not answer.
+/// The call is collective over the transport's ranks, and no other message may be in flight. The
+/// result is the same on all ranks.
+/// @throws contract_error if the options are invalid, communication_error if a rank does not
+///          answer.
 template <Transport T>
 [[nodiscard]] Machine measure_links(T& transport, const LinkOptions& options = {}) {
   expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
@@ -204,7 +207,7 @@ template <Transport T>
                  {.name = options.name});
 }
 
-/// The same over the transport of a mesh.
+/// Measures the links over the transport of a mesh.
 [[nodiscard]] inline Machine measure_links(DeviceMesh& mesh, const LinkOptions& options = {}) {
   return measure_links(mesh.transport(), options);
 }

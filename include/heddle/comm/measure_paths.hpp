@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// measure_paths(): which path strided messages between two ranks travel fastest. For the
-/// tables of StridedExchange, Halo and redistribute(), once on a machine.
+/// measure_paths(): measures the fastest path of strided messages between two ranks.
+/// StridedExchange, Halo and redistribute() use the resulting table. One measurement per machine is
+/// enough.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,17 +34,18 @@
 
 namespace heddle::inline v0 {
 
-/// Options of measure_paths().
+/// The options of measure_paths().
 struct PathOptions {
   std::vector<Bytes> sizes = {1024, 16384, 262144, 4194304};  ///< message sizes, ascending
-  std::vector<Bytes> runs = {8, 64, 512, 4096};               ///< each, as far apart as long
-  int rounds = 7;               ///< the median of so many is taken; paths alternate
+  std::vector<Bytes> runs = {
+      8, 64, 512, 4096};        ///< run lengths in bytes; gaps between runs have the same length
+  int rounds = 7;               ///< rounds, of which the median counts; paths alternate
   ExecuteOptions execute = {};  ///< how ranks wait
 };
 
 namespace impl {
 
-/// All paths that there are from and to memory of one kind.
+/// Returns all paths that exist for memory of one kind.
 [[nodiscard]] inline std::vector<StridedPath> paths_from(const BoxMemory& memory) {
   if (memory.on_host) return {StridedPath::datatype, StridedPath::direct};
   std::vector<StridedPath> paths{StridedPath::staged};
@@ -52,8 +54,8 @@ namespace impl {
   return paths;
 }
 
-/// The median time in which this rank and a peer exchange a box of `bytes` in runs of `run`, by
-/// each path.
+/// Returns, for each path, the median time in which this rank and a peer exchange a box of `bytes`
+/// bytes in runs of `run` bytes.
 template <kernel::ExecutionSpace Exec>
 [[nodiscard]] std::vector<Seconds> path_times(const Communicator& comm, Bytes bytes, Bytes run,
                                               std::span<const StridedPath> paths,
@@ -91,13 +93,13 @@ template <kernel::ExecutionSpace Exec>
 
 }  // namespace impl
 
-/// Exchanges strided boxes between ranks 0 and 1 of `comm`, in memory of `Exec`, by every path that
-/// there is, and says which is the fastest for which. The others wait. Collective; the result is
-/// the same on all ranks. What it measures is these two ranks: let them lie as those that will
-/// send.
-/// @throws contract_error for fewer than two ranks, or options that measure nothing;
-/// communication_error where a rank does not answer; the watchdog's time must be enough for all
-/// rounds of the slowest shape, for which the others wait.
+/// Measures by every available path the exchange of strided boxes in memory of `Exec` between ranks
+/// 0 and 1 of `comm`. Returns a table with the fastest path for every size and run. The other ranks
+/// wait. The call is collective, and the result is the same on all ranks. Place ranks 0 and 1 like
+/// the ranks that will send messages, because only these two are measured.
+/// @throws contract_error if there are fewer than two ranks or the options are invalid.
+/// @throws communication_error if a rank does not answer. The watchdog's time must cover all rounds
+///          of the slowest shape, because the other ranks wait for them.
 template <kernel::ExecutionSpace Exec>
 [[nodiscard]] PathTable measure_paths(const Communicator& comm, const PathOptions& options = {}) {
   constexpr const char* where = "heddle::measure_paths";

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// MpiTransport: the messages of an executor as MPI's non-blocking sends and receives. All calls of
-/// MPI come from the calling thread, so MPI_THREAD_FUNNELED is enough.
+/// MpiTransport: sends the messages of an executor with non-blocking MPI calls. All MPI calls come
+/// from the calling thread, so MPI_THREAD_FUNNELED is enough.
 
 #include <algorithm>
 #include <array>
@@ -38,36 +38,40 @@ namespace heddle::inline v0 {
 
 /// Limits of an MpiTransport.
 struct MpiOptions {
-  /// A message of so many bytes or more travels in pieces of this size, 1 <= size < 2^31. The same
-  /// on all ranks.
+  /// The size in bytes of the pieces into which longer messages are divided; 1 <= size < 2^31. It
+  /// must be the same on all ranks.
   Bytes max_message = Bytes{1} << 30;
-  /// After an abort: how long a rank waits for the others to let go of its memory.
+  /// The time in seconds that a rank waits after an abort until the other ranks no longer use its
+  /// memory.
   Seconds patience = 10;
 };
 
-/// One rank's end of a group of MPI processes; models Transport. The tag is the lane.
+/// One rank's end of a group of MPI processes; a model of Transport. The MPI tag is the lane.
 ///
-/// Pieces: a message of n bytes is n / max_message full pieces and a last one that is shorter,
-/// maybe empty. So each piece shows whether another follows, and two sides that disagree about a
-/// size find out at once: the receiving side throws communication_error with both sizes. A message
-/// shorter than max_message is one MPI message and allocates nothing.
+/// A message of n bytes is sent as n / max_message full pieces and a shorter last piece, which may
+/// be empty. Each piece therefore shows if another one follows. If the two sides disagree about the
+/// size, the receiver notices at once and throws communication_error with both sizes. A message
+/// shorter than max_message is one MPI message, and needs no allocation.
 ///
-/// After an abort, `cancel` and the destructor take back the memory of all operations of this rank:
-/// - receives are cancelled; one whose message has arrived in part is completed, with the sender's
-///   help. Then every other rank is told that this one reads nobody's memory any more.
-/// - a send is over when it is complete or its receiver has told just that.
-/// No rank can wait for another in a circle, for the first part needs no answer. A rank that does
-/// not answer within `patience` (it computes for long, or hangs) is not waited for: its own late
-/// copies from this rank's memory are then never used, but if memory of this rank is still being
-/// written the only safe end is MPI_Abort, and that is what follows, with the reason on the
-/// standard error output, for no error can be thrown with it. The communicators of an aborted
-/// transport are not freed, because that is collective.
+/// After an abort, `cancel` and the destructor end all operations of this rank and make their
+/// memory available again:
+/// - Receives are cancelled. If a part of the message has arrived, the receive is completed with
+///   the help of the sender. Then every other rank is told that this rank no longer reads memory of
+///   others.
+/// - A send ends when it is complete, or when its receiver has sent this notice.
+///
+/// This cannot deadlock, because the first part needs no answer. If a rank does not answer within
+/// `patience`, because it computes for long or hangs, this rank stops waiting. Late reads of this
+/// rank's memory are then harmless, because their results are not used. If its memory is still
+/// being written, the only safe end is MPI_Abort. The reason is printed to the standard error
+/// output, because no exception could report it. The communicators of an aborted transport are not
+/// freed, because that is collective.
 class MpiTransport {
-  /// One message under way. Lives in a slot of the transport that is used again.
+  /// One message in flight. It is in a slot of the transport that is reused.
   struct Operation {
-    MPI_Request request = MPI_REQUEST_NULL;  ///< the piece that is under way, if there is one only
-    std::vector<MPI_Request> pieces;         ///< all of them, if there are several
-    std::size_t at = 0;                      ///< pieces that are complete
+    MPI_Request request = MPI_REQUEST_NULL;  ///< the piece in flight, if there is only one
+    std::vector<MPI_Request> pieces;         ///< all pieces, if there are several
+    std::size_t at = 0;                      ///< number of complete pieces
     Bytes bytes = 0;
     Rank peer;
     Lane lane;
@@ -76,13 +80,14 @@ class MpiTransport {
   };
 
  public:
-  /// Stands for a message until `test` has said true or `cancel` was called. Move-only.
+  /// A message in flight, until `test` has returned true or `cancel` was called. It can be moved,
+  /// but not copied.
   class Request {
    public:
     Request() = default;
-    /// Takes the operation over; `other` stands for none then.
+    /// Moves the operation. `other` is left without one.
     Request(Request&& other) noexcept : m_operation(std::exchange(other.m_operation, nullptr)) {}
-    /// Likewise; the operation that it stood for goes on.
+    /// Moves the operation. An operation that this request had before stays in flight.
     Request& operator=(Request&& other) noexcept {
       m_operation = std::exchange(other.m_operation, nullptr);
       return *this;
@@ -94,8 +99,9 @@ class MpiTransport {
     Operation* m_operation = nullptr;
   };
 
-  /// Collective over `comm`, of which it makes two duplicates: for messages and for aborts.
-  /// @throws contract_error on every rank, where the options are invalid or differ between ranks.
+  /// Constructs the transport. Collective over `comm`, of which it makes two duplicates: for
+  /// messages and for aborts.
+  /// @throws contract_error on every rank if the options are invalid or differ between ranks.
   explicit MpiTransport(MPI_Comm comm, MpiOptions options = {})
       : m_comm(comm), m_control(comm), m_options(options) {
     constexpr const char* where = "heddle::MpiTransport";
@@ -123,9 +129,9 @@ class MpiTransport {
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
 
-  /// Collective, like MPI_Comm_free, unless the transport was aborted. Messages still under way, or
-  /// an exception that leaves the transport's scope, are a failure of this rank that the others are
-  /// told, so that none of them waits for it.
+  /// Destroys the transport. This is collective, like MPI_Comm_free, unless the transport was
+  /// aborted. If messages are in flight or an exception leaves the transport's scope, this rank has
+  /// failed, and the other ranks are told so that they do not wait for it.
   ~MpiTransport() {
     if (!impl::mpi_is_up()) return;
     try {
@@ -141,38 +147,40 @@ class MpiTransport {
     if (m_control.over()) static_cast<void>(m_comm.release());
   }
 
-  /// This process's number in the group.
+  /// Returns this process's rank in the group.
   [[nodiscard]] Rank rank() const noexcept { return m_comm.rank(); }
-  /// Number of processes in the group.
+  /// Returns the number of ranks in the group.
   [[nodiscard]] int size() const noexcept { return m_comm.size(); }
 
-  /// Starts a message to `peer`; see Transport. @throws contract_error for a rank that is not
-  /// there.
+  /// Starts a send to `peer`; see Transport. @throws contract_error if there is no such rank.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     return start<true>(peer, lane, const_cast<std::byte*>(data), bytes);
   }
-  /// The same of the `bytes` that one item of `type` gathers at `data`, for a receive of as many:
-  /// fewer than MpiOptions::max_message.
+  /// Starts a send of the `bytes` bytes that one item of the datatype `type` covers at `data`. The
+  /// peer must receive as many bytes. There must be fewer than MpiOptions::max_message.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes,
                              MPI_Datatype type) {
     return start<true>(peer, lane, const_cast<std::byte*>(data), bytes, type);
   }
 
-  /// Starts the receive of a message from `peer`, of exactly so many bytes; see Transport.
+  /// Starts a receive of exactly `bytes` bytes from `peer`; see Transport.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     return start<false>(peer, lane, data, bytes);
   }
-  /// The same to where one item of `type` scatters them, fewer than MpiOptions::max_message.
+  /// Starts a receive into the bytes that one item of `type` covers, fewer than
+  /// MpiOptions::max_message.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes,
                                 MPI_Datatype type) {
     return start<false>(peer, lane, data, bytes, type);
   }
 
-  /// One MPI_Test, which furthers all messages. True for a default-constructed request.
-  /// @throws communication_error where the sizes of the two sides differ, or MPI fails. Differing
-  /// sizes are a fault of the program that it cannot go on from: Open MPI 4.1 writes a longer
-  /// message of some kilobytes or more past the end of the receive's memory before it reports it,
-  /// and MPICH 4.0 ends the job where a message is longer, with a sentence of its own.
+  /// Calls MPI_Test once, which makes progress in all messages. Returns true if the message is
+  /// complete, or if the request is default-constructed.
+  /// @throws communication_error if the sizes of the two sides differ, or if MPI reports an error.
+  ///          The program cannot continue after a wrong size. If the message is longer than the
+  ///          receive and has some kilobytes or more, Open MPI 4.1 writes past the end of the
+  ///          receive's memory before it reports the error. MPICH 4.0 ends the job with a message
+  ///          of its own.
   [[nodiscard]] bool test(Request& request) {
     Operation* const operation = request.m_operation;
     if (operation == nullptr) return true;
@@ -187,8 +195,9 @@ class MpiTransport {
     return true;
   }
 
-  /// Gives the memory of all operations of this rank back, not only of this one; see above.
-  /// @throws contract_error before an abort.
+  /// Ends all operations of this rank, not only this one, and makes their memory available again;
+  /// see the class.
+  /// @throws contract_error if there was no abort.
   void cancel(Request& request) {
     if (std::exchange(request.m_operation, nullptr) == nullptr) return;
     expects(m_control.over(), [] {
@@ -200,7 +209,7 @@ class MpiTransport {
     unwind();
   }
 
-  /// Tells every other rank, once and without waiting; see Transport.
+  /// Tells every other rank of a failure, once and without waiting; see Transport.
   void abort(const Abort& abort) {
     m_control.tell(abort);
     if (!receiving()) m_control.release();
@@ -218,7 +227,7 @@ class MpiTransport {
     return operation.pieces.empty() ? operation.request : operation.pieces[number];
   }
 
-  /// Bytes of piece `number` of a message of `bytes`.
+  /// Returns the bytes of piece `number` of a message of `bytes` bytes.
   [[nodiscard]] int piece_bytes(Bytes bytes, std::size_t number) const {
     return static_cast<int>(
         std::min(bytes - number * m_options.max_message, m_options.max_message));
@@ -271,7 +280,7 @@ class MpiTransport {
     return Request(&operation);
   }
 
-  /// True when the first piece that was not complete yet is.
+  /// Returns true if the first incomplete piece is complete now.
   bool test_piece(Operation& operation) {
     MPI_Status status;
     int done = 0;
@@ -293,8 +302,8 @@ class MpiTransport {
     return true;
   }
 
-  /// The sizes differ: the piece that is being looked at has `came` bytes, as far as MPI says. Some
-  /// MPIs say only as many as fitted.
+  /// Returns the error for differing sizes. MPI reports `came` bytes for the current piece; some
+  /// MPI libraries report only the bytes that fitted.
   [[nodiscard]] communication_error mismatch(const Operation& operation, int came) const {
     const Bytes before = operation.at * m_options.max_message;
     const auto expected = piece_bytes(operation.bytes, operation.at);
@@ -322,7 +331,8 @@ class MpiTransport {
     });
   }
 
-  /// True when no piece is under way. Errors of single pieces end them, too, and are past caring.
+  /// Returns true if no piece is in flight. A piece that failed is not in flight either; its error
+  /// is ignored.
   bool settled(Operation& operation) {
     bool all = true;
     for (std::size_t i = 0; i == 0 || i < operation.pieces.size(); ++i) {
@@ -333,8 +343,8 @@ class MpiTransport {
     return all;
   }
 
-  /// Waits until `over(operation)` for every open operation that `sends` or not, and closes these.
-  /// False where patience ends first.
+  /// Waits until `over(operation)` is true for every open send (if `sends`) or receive, and closes
+  /// these. Returns false if `patience` ends first.
   template <class Over>
   bool close(bool sends, Over&& over) {
     Waiting waiting(Idle::nap);
@@ -354,7 +364,7 @@ class MpiTransport {
     }
   }
 
-  /// Ends all ranks, with what no error can tell any more: why.
+  /// Ends all ranks, and prints the reason, because no exception can report it.
   [[noreturn]] void end_job() {
     std::cerr << text(
                      "heddle::MpiTransport, rank ", rank(),
@@ -366,7 +376,8 @@ class MpiTransport {
     std::abort();  // not reached
   }
 
-  /// The end of all operations of this rank; the class comment says what it guarantees and why.
+  /// Ends all operations of this rank. The description of the class says what this guarantees and
+  /// why.
   void unwind() {
     if (std::exchange(m_unwound, true)) return;
     for (Operation& operation : m_operations) {
@@ -391,8 +402,8 @@ class MpiTransport {
   impl::AbortChannel m_control;
   MpiOptions m_options;
   int m_lanes = 0;
-  std::deque<Operation> m_operations;  ///< every slot there is; addresses stay
-  std::vector<Operation*> m_free;      ///< operations that no message uses
+  std::deque<Operation> m_operations;  ///< all slots; their addresses do not change
+  std::vector<Operation*> m_free;      ///< slots without a message
   bool m_unwound = false;
   int m_exceptions = std::uncaught_exceptions();
 };

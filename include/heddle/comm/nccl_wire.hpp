@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// NcclWire: bytes from device to device by NCCL or RCCL. With WiredTransport, a transport for
-/// memory of a device. Empty without the target heddle::nccl; in no umbrella header.
+/// NcclWire: sends bytes between devices by NCCL or RCCL. With WiredTransport it becomes a
+/// transport for device memory. The header is empty without the target heddle::nccl, and no
+/// umbrella header includes it.
 
 #if defined(HEDDLE_HAS_NCCL)
 
@@ -25,35 +26,36 @@
 
 namespace heddle::inline v0 {
 
-/// Bytes between the devices of the ranks of a communicator, each of which has a device of its own;
-/// models Wire. NCCL knows no lanes, matches by order, and lets a message that nobody receives hold
-/// up all that follows it in its communicator: so every ordered pair of ranks has a communicator of
-/// two and a stream, which costs device memory. It is meant for the ranks of a few nodes.
+/// Sends bytes between the devices of the ranks of a communicator; a model of Wire. Each rank must
+/// have a device of its own. NCCL has no lanes and matches messages by order. A message that nobody
+/// receives blocks all later messages of its communicator. Therefore every ordered pair of ranks
+/// has a communicator of two ranks and a stream. This costs device memory, so the class is meant
+/// for the ranks of a few nodes.
 ///
-/// Memory is the device's. Messages are queued in streams of the wire's own: kernels that write
-/// what is sent, or still read where is received, must be over.
+/// Messages are in device memory and are queued in streams of the wire. Kernels that write the data
+/// to send, or that still read the destination, must be complete before the call.
 class NcclWire {
-  /// From one rank to another.
+  /// The connection from one rank to another.
   struct Channel {
     ncclComm_t comm = nullptr;
     HEDDLE_GPU(Stream_t) stream = nullptr;
   };
-  /// When a message is through. Lives in a slot that is used again.
+  /// The event that marks the end of a message. It is in a slot that is reused.
   struct Mark {
     HEDDLE_GPU(Event_t) event = nullptr;
-    const Channel* channel = nullptr;  ///< null: not queued yet
+    const Channel* channel = nullptr;  ///< null if the message is not queued yet
   };
-  /// One side of a message to the own rank.
+  /// One side of a message from this rank to itself.
   struct Half {
     std::byte* data;
     Mark* mark;
   };
 
  public:
-  /// Stands for a message until `test` has said true.
+  /// A message in flight, until `test` has returned true.
   class Ticket {
    public:
-    /// No message: complete.
+    /// Constructs a request without a message, which counts as complete.
     Ticket() = default;
 
    private:
@@ -62,9 +64,9 @@ class NcclWire {
     Mark* m_mark = nullptr;
   };
 
-  /// Collective over `comm`. The device that is current in the calling thread is the rank's, and
-  /// stays so. @throws communication_error where NCCL refuses, as it does for two ranks of one
-  /// device.
+  /// Constructs the wire. Collective over `comm`. The current device of the calling thread becomes
+  /// the rank's device and must remain current. @throws communication_error if NCCL reports an
+  /// error, for example because two ranks use the same device.
   explicit NcclWire(const Communicator& comm)
       : m_rank(comm.rank()),
         m_out(static_cast<std::size_t>(comm.size())),
@@ -81,10 +83,10 @@ class NcclWire {
   }
   NcclWire(const NcclWire&) = delete;
   NcclWire& operator=(const NcclWire&) = delete;
-  /// Collective, like making one, unless it was aborted.
+  /// Destroys the wire. This is collective, like the construction, unless the wire was aborted.
   ~NcclWire() { close(true); }
 
-  /// Queues a message to `peer`.
+  /// Queues a send to `peer`.
   [[nodiscard]] Ticket send(Rank peer, const std::byte* data, Bytes bytes) {
     Mark& mark = take();
     if (peer == m_rank)
@@ -96,7 +98,7 @@ class NcclWire {
     return Ticket(&mark);
   }
 
-  /// Queues the receive of a message from `peer`.
+  /// Queues a receive from `peer`.
   [[nodiscard]] Ticket receive(Rank peer, std::byte* data, Bytes bytes) {
     Mark& mark = take();
     if (peer == m_rank)
@@ -108,7 +110,8 @@ class NcclWire {
     return Ticket(&mark);
   }
 
-  /// Whether it is complete. @throws communication_error where NCCL or the device reports an error.
+  /// Returns true if the message is complete. @throws communication_error if NCCL or the device
+  /// reports an error.
   [[nodiscard]] bool test(Ticket& ticket) {
     constexpr const char* where = "heddle::NcclWire::test";
     Mark* const mark = ticket.m_mark;
@@ -127,7 +130,7 @@ class NcclWire {
     return true;
   }
 
-  /// Ends all that is queued. The wire is spent.
+  /// Ends all queued messages. The wire cannot be used afterwards.
   void abort() {
     for (std::vector<Channel>* channels : {&m_out, &m_in})
       for (Channel& channel : *channels)
@@ -144,7 +147,8 @@ class NcclWire {
         HEDDLE_GPU(StreamCreateWithFlags)(&channel.stream, HEDDLE_GPU(StreamNonBlocking)), s_where);
   }
 
-  /// The two channels between two ranks, the lower of which is 0 in both and makes their ids.
+  /// Creates the two channels between two ranks. The lower rank is rank 0 of both and creates their
+  /// ids.
   void connect(const Communicator& comm, Rank low, Rank high) {
     if (m_rank != low && m_rank != high) return;
     const bool leads = m_rank == low;
@@ -188,7 +192,7 @@ class NcclWire {
     record(mark, channel);
   }
 
-  /// Messages to the own rank are copies, made when both sides are there.
+  /// Copies messages from this rank to itself when both sides have been queued.
   void queue_own(std::deque<Half>& side, Half half, Bytes bytes) {
     side.push_back(half);
     if (m_own_sends.empty() || m_own_receives.empty()) return;
@@ -204,7 +208,8 @@ class NcclWire {
     record(*to.mark, own);
   }
 
-  /// In the order of connect(), because to destroy a communicator may mean to wait for its peer.
+  /// Destroys the channels in the order of connect(), because destroying a communicator may wait
+  /// for its peer.
   void close(bool whole) noexcept {
     const auto end = [&](Channel& channel) {
       if (channel.comm != nullptr)
@@ -220,15 +225,15 @@ class NcclWire {
   }
 
   Rank m_rank;
-  std::vector<Channel> m_out;  ///< by peer; that to the own rank has a stream only
+  std::vector<Channel> m_out;  ///< by peer; the channel to this rank itself has only a stream
   std::vector<Channel> m_in;
-  std::deque<Mark> m_marks;  ///< every slot there is; addresses stay
+  std::deque<Mark> m_marks;  ///< all slots; their addresses do not change
   std::vector<Mark*> m_free;
-  std::deque<Half> m_own_sends, m_own_receives;  ///< halves that have not met
+  std::deque<Half> m_own_sends, m_own_receives;  ///< sides without their counterpart
 };
 static_assert(Wire<NcclWire>);
 
-/// Messages between device memory, announced over MPI.
+/// Sends messages between device memories by NCCL, and announces them over MPI:
 ///
 ///     MpiTransport words(comm.get());
 ///     NcclWire wire(comm);

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// SharedTransport: messages by MPI between all ranks, and memory that those of one host address
-/// together, in MPI's shared windows. For collectives and pipelines that read a peer in place.
+/// SharedTransport: messages by MPI between all ranks, and memory shared by the ranks of a host in
+/// MPI shared windows. Collectives and pipelines use it to read the memory of another rank
+/// directly.
 
 #include <algorithm>
 #include <cstddef>
@@ -39,28 +40,28 @@ namespace heddle::inline v0 {
 /// Options of a SharedTransport.
 struct SharedOptions {
   MpiOptions messages = {};  ///< options of the messages
-  /// Ranks of a host that share memory, at most; 0: all of them. Where a host has parts that are
-  /// far from each other, or to act as several hosts.
+  /// The maximum number of ranks of a host that share memory; 0: all ranks of the host. Use a
+  /// smaller number if parts of the host are far from each other, or to emulate several hosts.
   int domain = 0;
-  Seconds watchdog = 120;  ///< longest wait for the others in `share`; 0: for ever
+  Seconds watchdog = 120;  ///< maximum wait for other ranks in share(), in seconds; 0: no limit
 };
 
-/// One rank's end of a group of MPI processes; models SharesMemory. Messages, also those between
-/// ranks of one host, are MpiTransport's, and so are aborts.
+/// One rank's end of a group of MPI processes; a model of SharesMemory. All messages and aborts use
+/// MpiTransport, also those between ranks of one host.
 ///
-/// The domains are the hosts, as MPI_Comm_split_type finds them. Windows are freed in the `share`
-/// or the destructor that follows when every rank has let go of them; after an abort not at all,
-/// for that is collective.
+/// The memory domains are the hosts, as MPI_Comm_split_type finds them. A window is freed in the
+/// first share() or destructor after all ranks have released their blocks. After an abort windows
+/// are not freed, because that is collective.
 class SharedTransport {
   static_assert(ProgressCounter::is_always_lock_free,
                 "heddle::SharedTransport: processes see each other's progress without locks");
 
  public:
-  /// Stands for a message; see MpiTransport.
+  /// A message in flight; see MpiTransport.
   using Request = MpiTransport::Request;
 
-  /// Collective over `comm`. @throws contract_error for a negative number of ranks that share, or
-  /// what MpiTransport refuses.
+  /// Constructs the transport. Collective over `comm`. @throws contract_error if
+  /// SharedOptions::domain is negative, and the errors of MpiTransport.
   explicit SharedTransport(MPI_Comm comm, SharedOptions options = {})
       : m_messages(comm, options.messages),
         m_all(comm),
@@ -80,8 +81,8 @@ class SharedTransport {
   SharedTransport(const SharedTransport&) = delete;
   SharedTransport& operator=(const SharedTransport&) = delete;
 
-  /// Collective, as that of MpiTransport. Blocks that somebody still holds stay, until the process
-  /// ends.
+  /// Destroys the transport. This is collective, like the destructor of MpiTransport. Blocks that a
+  /// rank still uses remain until the process ends.
   ~SharedTransport() {
     if (!impl::mpi_is_up()) return;
     try {
@@ -96,24 +97,24 @@ class SharedTransport {
     static_cast<void>(m_all.release());
   }
 
-  /// This process's number in the group.
+  /// Returns this process's rank in the group.
   [[nodiscard]] Rank rank() const noexcept { return m_messages.rank(); }
-  /// Number of processes in the group.
+  /// Returns the number of ranks in the group.
   [[nodiscard]] int size() const noexcept { return m_messages.size(); }
 
-  /// Starts a message; see MpiTransport, as for the next five.
+  /// Starts a send; see MpiTransport for this function and the next five.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     return m_messages.send(peer, lane, data, bytes);
   }
-  /// Starts the receive of a message.
+  /// Starts a receive.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     return m_messages.receive(peer, lane, data, bytes);
   }
-  /// Whether a message is complete.
+  /// Returns true if a message is complete.
   [[nodiscard]] bool test(Request& request) { return m_messages.test(request); }
-  /// Gives memory back after an abort.
+  /// Ends all operations of this rank after an abort, and makes their memory available again.
   void cancel(Request& request) { m_messages.cancel(request); }
-  /// Tells every other rank, once.
+  /// Tells every other rank of a failure, once.
   void abort(const Abort& abort) {
     m_over = true;
     m_messages.abort(abort);
@@ -128,15 +129,17 @@ class SharedTransport {
   /// Returns for every rank the lowest rank of its host; see SharesMemory.
   [[nodiscard]] std::vector<std::uint32_t> domains() const { return m_domains; }
 
-  /// From now on the longest wait for the others in `share`; see SharedOptions.
+  /// Sets the maximum wait for other ranks in share(), in seconds; see SharedOptions.
   void watchdog(Seconds longest) noexcept { m_watchdog = longest; }
 
-  /// A block of memory for every rank; see SharesMemory. Share once and use it again and again: it
-  /// takes as long as an allocation of new pages. MPI's own part of it knows no watchdog.
-  /// @throws out_of_memory on all ranks, which can go on without, where a host has not what its
-  /// ranks want and a sixteenth more; communication_error where another rank fails or does not
-  /// come. Where another program takes the room between the question and the window, an MPI may
-  /// tell one rank and leave the others waiting: Open MPI 4.1 does.
+  /// Allocates a block of shared memory on every rank; see SharesMemory. Reuse the blocks, because
+  /// each call takes as long as an allocation of new pages. No watchdog covers MPI's part of the
+  /// call.
+  /// @throws out_of_memory on all ranks if the host does not have the memory that its ranks
+  ///          request, plus a sixteenth. The ranks can continue after this error.
+  /// @throws communication_error if another rank fails or does not take part. If another program
+  ///          allocates the memory between the check and the creation of the window, MPI may report
+  ///          the error to one rank only and leave the others waiting; Open MPI 4.1 does so.
   [[nodiscard]] SharedBlocks share(Bytes bytes) {
     free_unused();
     // Aligned here: MPI promises no more than that the memory is there.
@@ -177,7 +180,7 @@ class SharedTransport {
     MPI_Win handle = MPI_WIN_NULL;
   };
 
-  /// The ranks of this one's host.
+  /// Returns the ranks of this rank's host.
   static Communicator host_of(const Communicator& all) {
     const auto self = static_cast<int>(all.rank().value);
     MPI_Comm host = MPI_COMM_NULL;
@@ -205,14 +208,14 @@ class SharedTransport {
     return (bytes / page + 2) * page;
   }
 
-  /// Memory of this host that windows can be of, where that can be asked for.
+  /// Returns the bytes of shared memory that the host has left, or the maximum if that is unknown.
   static Bytes room() {
     std::error_code unknown;
     const std::filesystem::space_info space = std::filesystem::space("/dev/shm", unknown);
     return unknown ? std::numeric_limits<Bytes>::max() : space.available;
   }
 
-  /// A window of zeros; false where MPI cannot make one.
+  /// Creates a window of zeros. Returns false if MPI cannot create it.
   bool allocate(Bytes whole, Window& window) const {
     void* begin = nullptr;
     MPI_Info apart = MPI_INFO_NULL;  // each rank's pages are its own, and near to it
@@ -232,7 +235,7 @@ class SharedTransport {
                          "share fewer bytes, or make /dev/shm larger"});
   }
 
-  /// Whether all ranks of the group say so.
+  /// Returns true if the condition holds on all ranks of the group.
   bool all_have(bool mine) { return together(m_all, MPI_MIN, {mine ? Bytes{1} : 0})[0] != 0; }
 
   /// Reduces the values of all ranks of `comm`, and waits for them.
@@ -284,14 +287,14 @@ class SharedTransport {
 
   MpiTransport m_messages;
   Communicator m_all;
-  Communicator m_host;    ///< the ranks of this one's host
+  Communicator m_host;    ///< the ranks of this rank's host
   Communicator m_domain;  ///< the ranks that share memory with this one
   Seconds m_watchdog;
   Seconds m_patience;
   std::vector<std::int32_t> m_members;  ///< the ranks of the domain, in its order
   std::vector<std::uint32_t> m_domains;
   std::vector<std::shared_ptr<Window>> m_windows;
-  bool m_over = false;  ///< somebody has aborted, or has not come
+  bool m_over = false;  ///< true after an abort, or if a rank did not take part
   int m_exceptions = std::uncaught_exceptions();
 };
 static_assert(SharesMemory<SharedTransport>);

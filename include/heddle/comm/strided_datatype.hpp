@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// strided_block_of(): which bytes an MPI datatype stands for, where loops can say it. Needs MPI
-/// alone, and calls it past whatever is in front of it, so that an interposer may use this.
+/// strided_block_of(): finds the bytes that an MPI datatype covers, if nested loops can describe
+/// them. It needs only MPI, and uses MPI's PMPI functions, so that an interposer can call it.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,8 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// One level of a datatype as MPI gives it back, and the handles that it had to make for that.
+/// One level of a datatype as MPI describes it, with the handles that MPI created for the
+/// description.
 class DatatypeContents {
  public:
   explicit DatatypeContents(MPI_Datatype type) {
@@ -49,10 +50,10 @@ class DatatypeContents {
     }
   }
 
-  /// Whether it can be read at all: it is not where it was made with counts of MPI_Count.
+  /// Returns false if the datatype was created with counts of type MPI_Count, which cannot be read.
   [[nodiscard]] bool readable() const noexcept { return m_readable; }
   [[nodiscard]] int combiner() const noexcept { return m_combiner; }
-  /// All integers, those of the combiner's arguments that are no address and no type.
+  /// Returns all integers: the arguments of the combiner that are neither addresses nor types.
   [[nodiscard]] std::span<const int> integers() const noexcept { return m_integers; }
   [[nodiscard]] std::span<const MPI_Aint> addresses() const noexcept { return m_addresses; }
   [[nodiscard]] std::span<const MPI_Datatype> types() const noexcept { return m_types; }
@@ -60,7 +61,7 @@ class DatatypeContents {
   static void call(int code) { check(code, "heddle::strided_block_of"); }
 
  private:
-  /// How a datatype was made: with how many arguments of each kind.
+  /// The combiner of a datatype, and the number of its arguments of each kind.
   struct Envelope {
     MPI_Count integers = 0, addresses = 0, large = 0, types = 0;
     int combiner = MPI_COMBINER_NAMED;
@@ -76,7 +77,8 @@ class DatatypeContents {
 #endif
     }
   };
-  /// Whether it is MPI's own, which is not freed: those of Fortran's kinds are, too.
+  /// Returns true if the datatype is predefined, also by Fortran's kinds. Predefined datatypes are
+  /// not freed.
   [[nodiscard]] static bool predefined(int combiner) noexcept {
     return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
            combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
@@ -89,8 +91,9 @@ class DatatypeContents {
   std::vector<MPI_Datatype> m_types;
 };
 
-/// `blocks` of so many items each, the first one `begins(0)` bytes on: loops where all are equally
-/// long and equally far apart.
+/// Returns `blocks` blocks of so many items each, if loops can describe them: all blocks must have
+/// equal lengths and equal distances. The first block begins `begins(0)` bytes after the base
+/// address.
 template <class Lengths, class Begins>
 [[nodiscard]] std::optional<StridedBlock> evenly(const StridedBlock& item, std::int64_t extent,
                                                  std::size_t blocks, Lengths&& lengths,
@@ -107,19 +110,21 @@ template <class Lengths, class Begins>
 
 }  // namespace impl
 
-/// The bytes from one item of `type` to the next in an array of them.
+/// Returns the distance in bytes between consecutive items of `type` in an array.
 [[nodiscard]] inline std::int64_t extent_of(MPI_Datatype type) {
   MPI_Aint lower = 0, extent = 0;
   impl::DatatypeContents::call(PMPI_Type_get_extent(type, &lower, &extent));
   return extent;
 }
 
-/// The bytes of one item of `type`, in the order in which MPI packs them; `count` items are
-/// `.repeated(count, extent_of(type))`. Empty for what is not nested loops: a struct or an indexed
-/// type whose blocks are not equally long and equally far apart, a distributed array, a pair with a
-/// gap; and for one made by a call with counts of MPI_Count.
-/// @throws communication_error for a handle that is no datatype, contract_error where offsets do
-/// not fit in 64 bits.
+/// Returns the bytes of one item of `type`, in the order in which MPI packs them. For `count` items
+/// use `.repeated(count, extent_of(type))`.
+///
+/// Returns nullopt if nested loops cannot describe the datatype. Examples are a struct or an
+/// indexed type whose blocks have different lengths or distances, a distributed array, a pair with
+/// a gap, and a datatype created with counts of type MPI_Count.
+/// @throws communication_error if the handle is not a datatype, contract_error if offsets do not
+///          fit in 64 bits.
 [[nodiscard]] inline std::optional<StridedBlock> strided_block_of(MPI_Datatype type) {
   const impl::DatatypeContents contents(type);
   if (!contents.readable()) return std::nullopt;

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// StridedExchange: strided boxes of memory to other ranks and from them, each by the path that a
-/// table says is the fastest. For programs that send parts of Views themselves; halos and
-/// redistributions of tensors are Schedules, and take a table, too.
+/// StridedExchange: exchanges strided boxes of memory with other ranks, each by the path that a
+/// table gives as the fastest. It is for programs that send parts of Views themselves. The halos
+/// and redistributions of tensors are Schedules, which also accept such a table.
 
 #include <algorithm>
 #include <cstddef>
@@ -36,26 +36,28 @@
 
 namespace heddle::inline v0 {
 
-/// A box that goes to a rank, or comes from it: bytes around an address that is said later.
+/// A box to send to a rank or to receive from it. Its addresses are relative to an address that
+/// start() gets.
 struct StridedMove {
   Rank peer;           ///< the other rank, or this one
   StridedBlock block;  ///< the bytes and their order; an empty block is not sent
   friend bool operator==(const StridedMove&, const StridedMove&) = default;
 };
 
-/// Options of a StridedExchange.
+/// The options of a StridedExchange.
 struct StridedOptions {
-  /// Chooses the path of each message, as measure_paths() measures it. None: in memory of the host
-  /// as default_pack_gains() say; in a device's directly where MPI takes such pointers, else
-  /// staged.
+  /// The table that chooses the path of each message; see measure_paths(). If it is not set, host
+  /// memory uses default_pack_gains(). Device memory uses the direct path if MPI accepts device
+  /// pointers, else the staged path.
   std::optional<PathTable> paths = {};
-  /// How to wait for other ranks, and for how long; nothing is recorded.
+  /// How to wait for other ranks, and for how long. Nothing is recorded.
   ExecuteOptions execute = {};
 };
 
 namespace impl {
 
-/// The table of the options, or what holds without one. @throws contract_error as expect_usable().
+/// Returns the table of the options, or the default without one. @throws the errors of
+/// expect_usable().
 [[nodiscard]] inline PathTable paths_of(const StridedOptions& options, const BoxMemory& memory) {
   if (options.paths) {
     expect_usable(*options.paths, memory, "heddle::StridedExchange");
@@ -67,29 +69,31 @@ namespace impl {
 
 }  // namespace impl
 
-/// The moves of one rank, to be made again and again: what is chosen, allocated and told to MPI is
-/// so once. Between every two ranks the first box that one sends is the first that the other
-/// receives, and so on; they have as many bytes, in any blocks.
+/// The exchanges of boxes of one rank, which can be performed repeatedly. Paths are chosen, memory
+/// is allocated and MPI datatypes are created once, in the constructor. Between two ranks, the
+/// first box that one sends is the first that the other receives, and so on. Both boxes must have
+/// the same number of bytes, but may have different shapes.
 ///
 ///     StridedExchange<Exec> exchange(mesh.all(), sends, receives);
 ///     exchange.start(exec, kernel::bytes_of(u), kernel::bytes_of(u));  // from u, and into u
-///     ...                                               // what touches neither
+///     ...                                               // work that does not access u
 ///     exchange.wait();
 ///
-/// Boxes to this rank itself are copied without a message, in start(). The memory is that of
-/// `Exec`; packing and unpacking are kernels there, but where a path leaves them to MPI. What is
-/// received must not overlap what is sent, nor anything received. All ranks that have boxes for one
-/// another start their exchanges on a communicator in the same order; they may wait in any.
+/// Boxes from this rank to itself are copied in start(), without a message. The memory must be that
+/// of `Exec`. Kernels of `Exec` pack and unpack, unless a path leaves this to MPI. Received boxes
+/// must not overlap each other or any sent box. All ranks that exchange boxes must start their
+/// exchanges on a communicator in the same order; they may wait in any order.
 ///
-/// Made collectively over `comm` the first time that one is, which outlives it. Neither copied nor
-/// moved.
+/// The first construction over `comm` is collective. `comm` must outlive the object. The object can
+/// neither be copied nor moved.
 template <kernel::ExecutionSpace Exec>
 class StridedExchange {
   using Memory = typename Exec::memory_space;
 
  public:
-  /// @throws contract_error for a rank that is not there, boxes to this rank that are not those
-  /// from it, or a table with a path that needs pointers which MPI, or kernels, do not take.
+  /// Constructs the exchange. @throws contract_error if there is no such rank, if the boxes from
+  /// this rank to itself do not match, or if a path of the table needs pointers that MPI or kernels
+  /// do not accept.
   StridedExchange(const Communicator& comm, std::vector<StridedMove> sends,
                   std::vector<StridedMove> receives, StridedOptions options = {})
       : m_transport(&comm.template attached<MpiTransport>()), m_options(std::move(options)) {
@@ -111,8 +115,8 @@ class StridedExchange {
   }
   StridedExchange(const StridedExchange&) = delete;
   StridedExchange& operator=(const StridedExchange&) = delete;
-  /// Waits, as wait() does, and does not report what that would throw, which the other ranks are
-  /// told. Where an exception destroys it while messages are under way, it tells them instead.
+  /// Waits like wait(). Errors are told to the other ranks but not thrown. If an exception destroys
+  /// the object while messages are in flight, it does not wait, but tells the other ranks.
   ~StridedExchange() {
     if (!m_under_way) return;
     try {
@@ -124,9 +128,10 @@ class StridedExchange {
     }
   }
 
-  /// Begins all moves, after the work of `exec`: sends what lies around `from`, for places around
-  /// `to`. Until wait() returns, or test() says true, what is sent must not be written, and where
-  /// is received must not be touched. @throws contract_error where it is under way already.
+  /// Starts all exchanges after the work of `exec`. Boxes to send are relative to `from`, and boxes
+  /// to receive are relative to `to`. Until wait() has returned or test() has returned true, do not
+  /// write sent boxes and do not access received boxes. @throws contract_error if the exchange is
+  /// already in flight.
   void start(const Exec& exec, const std::byte* from, std::byte* to) {
     expects(!m_under_way, [] {
       return ErrorInfo{where, "the exchange is already in flight", "start() was called twice",
@@ -158,9 +163,10 @@ class StridedExchange {
     });
   }
 
-  /// Whether all moves are over; furthers them. True where none is under way. However long that
-  /// takes: who only tests does other things meanwhile, the watchdog is that of wait().
-  /// @throws communication_error where another rank fails, or sends a box of another size.
+  /// Returns true if all exchanges are complete, or if none was started. Makes progress. The
+  /// watchdog does not limit repeated tests, because the caller works between them; it limits
+  /// wait().
+  /// @throws communication_error if another rank fails, or sends a box of another size.
   [[nodiscard]] bool test() {
     if (!m_under_way) return true;
     const bool over = guarded([&] {
@@ -180,9 +186,11 @@ class StridedExchange {
     return over;
   }
 
-  /// Returns when all moves are over; what was received is there for kernels of any instance.
-  /// @throws communication_error where another rank fails, does not come within the watchdog's
-  /// time from now on, or sends a box of another size; the communicator's exchanges are spent then.
+  /// Returns when all exchanges are complete. The received data are available to kernels of any
+  /// instance.
+  /// @throws communication_error if another rank fails, does not take part within the watchdog's
+  ///          time from now on, or sends a box of another size. Afterwards no exchange can use the
+  ///          communicator.
   void wait() {
     if (!m_under_way) return;
     guarded([&] {
@@ -198,7 +206,7 @@ class StridedExchange {
     end();
   }
 
-  /// start() and wait().
+  /// Calls start() and wait().
   void operator()(const Exec& exec, const std::byte* from, std::byte* to) {
     start(exec, from, to);
     wait();
@@ -218,7 +226,7 @@ class StridedExchange {
  private:
   static constexpr const char* where = "heddle::StridedExchange";
 
-  /// To or from another rank.
+  /// A message to or from another rank.
   struct Message {
     Rank peer;
     impl::StridedMessage<Memory> boxes;
@@ -234,7 +242,7 @@ class StridedExchange {
     return list.empty() ? "nothing" : list;
   }
 
-  /// Messages apart from what stays here.
+  /// Separates the boxes to other ranks from those to this rank.
   void sort(std::vector<StridedMove> moves, std::vector<Message>& messages,
             std::vector<StridedBlock>& own, const PathTable& paths) {
     for (StridedMove& move : moves) {
@@ -257,7 +265,7 @@ class StridedExchange {
     message.request = message.boxes.send(*m_transport, message.peer, lane, from);
     message.open = true;
   }
-  /// It is complete: a received one goes to its place.
+  /// Finishes a complete message. A received one is unpacked to its destination.
   void arrive(Message& message) {
     message.open = false;
     if (message.receives) message.boxes.unpack(*m_exec, m_to);
@@ -269,7 +277,7 @@ class StridedExchange {
     m_under_way = false;
   }
 
-  /// An error is told to the other ranks, and is the end.
+  /// Runs `work`. If it throws, tells the other ranks and ends the exchange.
   template <class Call>
   bool guarded(Call&& call) {
     try {
