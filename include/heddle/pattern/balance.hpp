@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// balance(): a range divided among unequal workers by their measured speed, one thread for each.
-/// For hybrid CPUs, and for a host that works beside its device. Needs neither Kokkos nor MPI.
+/// balance(): divides a range among unequal workers by their measured speed, with one thread for
+/// each worker. It is for hybrid CPUs, and for a host that works beside its device. It needs
+/// neither Kokkos nor MPI.
 
 #include <algorithm>
 #include <concepts>
@@ -21,21 +22,25 @@
 
 namespace heddle::inline v0 {
 
-/// Who did what in a call of balance(), by worker. A worker without items took 0 s.
+/// The result of a call of balance(): the items and the time of each worker. A worker without items
+/// has the time 0.
 struct BalancedRound {
   std::vector<ItemRange> ranges;  ///< the items of each worker
   std::vector<Seconds> times;     ///< the time that each worker took
 };
 
-/// Runs `work(worker, range)` for every worker that `ratios` gives items of [0, items), worker 0 on
-/// the calling thread and each other on a thread of its own; waits for all, and teaches `ratios`
-/// what they took by the steady clock. A worker that drives a device fences before it returns.
+/// Divides the range [0, items) among the workers by `ratios`, and runs `work(worker, range)` for
+/// every worker that gets items. Worker 0 runs in the calling thread, and each other worker in a
+/// thread of its own. The call waits for all workers, and updates `ratios` with their times by the
+/// steady clock. A worker that uses a device must fence before it returns.
 ///
-/// Starting threads takes some tens of microseconds a worker, so let a round take milliseconds. The
-/// library binds no thread to a core: where workers are to be certain cores, `work` does that.
+/// Starting a thread takes some tens of microseconds, so each call should take milliseconds. The
+/// library does not bind threads to cores. If a worker must run on a certain core, `work` must bind
+/// its thread.
 ///
-/// @throws what `work` threw, for the first such worker, when all have ended; `ratios` are then as
-///         before. contract_error as SpeedRatios::split.
+/// @throws the exception of `work` after all workers have ended; if several threw, that of the
+///          lowest worker. `ratios` are unchanged then. Also contract_error in the cases of
+///          SpeedRatios::split().
 template <std::invocable<Worker, ItemRange> Work>
 BalancedRound balance(SpeedRatios& ratios, std::int64_t items, Work&& work) {
   BalancedRound round{ratios.split(items), {}};

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// among(): a tensor of some ranks as one of more ranks.
+/// among(): makes a tensor of some ranks known to a larger communicator.
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Returns for each rank of `some` its number in `all`; -1 if it is not there.
+/// Returns for each rank of `some` its rank in `all`, or -1 if `all` does not contain it.
 [[nodiscard]] inline std::vector<int> ranks_in(const Communicator& all, const Communicator& some) {
   constexpr const char* where = "heddle::among";
   std::vector<int> own(static_cast<std::size_t>(some.size())), there(own.size());
@@ -41,7 +41,7 @@ namespace impl {
   return there;
 }
 
-/// `layout` with ranks that are numbered otherwise: rank r is `ranks[r]` now.
+/// Returns `layout` with renumbered ranks: rank r becomes `ranks[r]`.
 [[nodiscard]] inline Layout renumbered(const Layout& layout, const std::vector<int>& ranks) {
   std::vector<Rank> there;
   for (const Rank rank : layout.ranks()) there.emplace_back(ranks[+rank]);
@@ -50,18 +50,19 @@ namespace impl {
 
 }  // namespace impl
 
-/// `tensor`, which is on another communicator, as one among the ranks of `all`: the same elements
-/// in the same Views, under the numbers that its ranks have in `all`. Tensors of communicators that
-/// overlap, nest or have no rank in common are redistributed so:
+/// Returns `tensor`, which belongs to another communicator, as a tensor of `all`. Elements and
+/// Views are the same; its ranks have the numbers that they have in `all`. This redistributes
+/// between communicators that overlap, are nested or have no rank in common:
 ///
 ///     const auto from = hd::among(world, a), to = hd::among(world, b);
 ///     hd::redistribute(exec, from, to);
 ///
-/// All ranks of `all` call it; those of the tensor's communicator give it, the others none. They
-/// tell the others its layout, which takes some short messages: keep what it returns where it is
-/// wanted again. `all` outlives it; the tensor and its communicator need not.
-/// @throws contract_error on all ranks, where no rank gives the tensor, its communicator has a rank
-///         that `all` has not, or the ranks that give one are not those of one communicator.
+/// All ranks of `all` must call it. The ranks of the tensor's communicator pass the tensor, and the
+/// others pass none. Some short messages tell all ranks the layout, so keep the result if it is
+/// needed again. `all` must outlive the result; the tensor and its communicator need not.
+/// @throws contract_error on all ranks if no rank passes the tensor, if `all` lacks a rank of its
+///          communicator, or if the ranks that pass a tensor are not exactly the ranks of one
+///          communicator.
 template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
                                          const std::optional<Sharded<Data, Space>>& tensor) {
@@ -109,7 +110,7 @@ template <class Data, class Space>
   return {all, std::move(there), tensor->parts()};
 }
 
-/// The same for a tensor that every rank of `all` holds.
+/// Returns a tensor that every rank of `all` holds as a tensor of `all`.
 template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
                                          const Sharded<Data, Space>& tensor) {

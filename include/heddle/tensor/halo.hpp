@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Halo: fills the halos of Sharded tensors with what their neighbours own, now or some steps ago.
+/// Halo: fills the halos of Sharded tensors with the elements of their neighbours, of now or of an
+/// earlier call.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,32 +39,34 @@
 
 namespace heddle::inline v0 {
 
-/// Exchanges the halos of tensors of one layout, again and again:
+/// Exchanges the halos of tensors with one layout, repeatedly:
 ///
 ///     hd::Sharded<double**, Space> u(mesh, {rows, columns}, {hd::Shard{0, {}, 1}});
 ///     hd::Halo halo(u);
 ///     halo.exchange(Space{}, u);  // then u.view() holds a row of each neighbour, too
 ///
-/// With an age of k it does not wait for the neighbours: what they own now is sent, and the halo
-/// is filled with what they sent k calls ago. The first k calls, and those of a warm-up, wait, and
-/// fill it with what is owned now: `Halo(u, {}, {.age = 1, .warmup = 4})` is what DistriFusion does
-/// with its steps (Li et al., 2024). Messages have k steps to come, in which MPI libraries may move
-/// long ones only while they are called: call advance() between the kernels of a step.
+/// With an age of k, a call does not wait for the neighbours: it sends this rank's present
+/// elements, and fills the halo with the elements that the neighbours sent k calls ago. The first k
+/// calls and the calls of a warm-up wait, and fill the halo with present elements. `Halo(u, {},
+/// {.age = 1, .warmup = 4})` is the method of DistriFusion (Li et al., 2024). Messages have k calls
+/// of time to arrive. MPI libraries may move long messages only inside MPI calls, so call advance()
+/// between the kernels of a step.
 ///
-/// Making and destroying one is collective, and all ranks call it alike. The communicator outlives
-/// it.
+/// Construction and destruction are collective, and all ranks must make the same calls. The
+/// communicator must outlive the object.
 template <class Data, class Space>
 class Halo {
  public:
-  /// The tensor whose halos this fills.
+  /// The type of the tensors whose halos this object fills.
   using Tensor = Sharded<Data, Space>;
 
-  /// For tensors of the layout of `tensor`. What is not in one run is packed, and with an age above
-  /// 0 all; with `paths`, as measure_paths() measures them, that goes by what these choose. Their
-  /// datatypes are for an age of 0: what is still under way when it may be written is packed.
-  /// @throws contract_error for an age or a warm-up below 0, what schedule::halo_exchange()
-  ///         refuses, or a table with a path that there is not from this memory; at the contract
-  ///         level "communication" where ranks make another one.
+  /// Constructs a Halo for tensors with the layout of `tensor`. Data that are not contiguous are
+  /// packed; with an age above 0 all data are packed. With `paths`, a table of measure_paths(), the
+  /// table chooses how to send data that are not contiguous. Its MPI datatypes are used only with
+  /// age 0, because otherwise the elements may be written while they are in flight.
+  /// @throws contract_error if the age or the warm-up is negative, if schedule::halo_exchange()
+  ///          rejects the layout, or if the table has a path that does not exist for this memory;
+  ///          at the contract level "communication" also if the ranks construct different Halos.
   explicit Halo(const Sharded<Data, Space>& tensor, const schedule::HaloOptions& options = {},
                 const schedule::Freshness& freshness = {},
                 const std::optional<PathTable>& paths = {})
@@ -81,7 +84,8 @@ class Halo {
   }
   Halo(const Halo&) = delete;
   Halo& operator=(const Halo&) = delete;
-  /// Waits for what is under way; where an exception destroys it, the other ranks are told instead.
+  /// Waits for exchanges in flight. If an exception destroys the object, it does not wait but tells
+  /// the other ranks.
   ~Halo() {
     if (std::uncaught_exceptions() > m_exceptions) return;
     try {
@@ -90,13 +94,13 @@ class Halo {
     }
   }
 
-  /// Fills the halo of `tensor`, and returns when it is filled and what the rank owns may be
-  /// written. Waits for the work of `space` first. What lies beyond the ends of a dimension that is
-  /// not periodic stays as it is.
-  /// @throws contract_error for a tensor of another layout, or among the ranks of another
-  ///         communicator; at the contract level "communication" where ranks call something else.
-  ///         communication_error where another rank fails, or does not come within the watchdog's
-  ///         time.
+  /// Fills the halo of `tensor`. Waits for the work of `space` first. When it returns, the halo is
+  /// filled and the rank's own elements may be written again. Halos beyond the ends of a dimension
+  /// that is not periodic keep their values.
+  /// @throws contract_error if the tensor has another layout or belongs to another communicator; at
+  ///          the contract level "communication" also if the ranks make different calls.
+  /// @throws communication_error if another rank fails or does not take part within the watchdog's
+  ///          time.
   template <class SpaceInstance>
   requires Kokkos::is_execution_space_v<SpaceInstance>
   void exchange(const SpaceInstance& space, const Tensor& tensor,
@@ -121,8 +125,9 @@ class Halo {
     guarded([&] { perform(space, tensor, options); });
   }
 
-  /// Moves on what is under way, and does not wait; whether nothing is any more. Ranks need not
-  /// call it alike. @throws communication_error where another rank fails.
+  /// Makes progress in exchanges in flight without waiting. Returns true if none is in flight any
+  /// more. Ranks may call it a different number of times. @throws communication_error if another
+  /// rank fails.
   template <class SpaceInstance>
   requires Kokkos::is_execution_space_v<SpaceInstance>
   bool advance(const SpaceInstance& space) {
@@ -171,12 +176,12 @@ class Halo {
     return tensor.comm();
   }
 
-  /// A piece that has come, where it lies until it is due.
+  /// A received piece that waits for the call that needs it.
   struct Arrived {
     std::size_t piece = 0;
     std::byte* data = nullptr;
   };
-  /// An exchange, which is under way for as many calls as its age.
+  /// An exchange, which is in flight for as many calls as its age.
   struct Slot {
     template <class... Args>
     explicit Slot(Args&&... args) : performer(std::forward<Args>(args)...) {}
@@ -193,7 +198,7 @@ class Halo {
     return impl::ExchangeHandler<SpaceInstance, MemorySpace, Element>(
         space, m_exchange, slot.performer.transport(), Merge::sum);
   }
-  /// The same, but that it leaves what has come where it is.
+  /// Returns a handler that performs an exchange but leaves the received data packed.
   template <class SpaceInstance>
   [[nodiscard]] auto keeper(const SpaceInstance& space, Slot& slot) const {
     return [performs = handler(space, slot), &slot](const Task& task) {
@@ -258,7 +263,7 @@ class Halo {
   MpiTransport m_transport;
   schedule::Freshness m_freshness;
   schedule::BlockExchange m_exchange;
-  std::vector<std::unique_ptr<Slot>> m_slots;  ///< refer to the transport
+  std::vector<std::unique_ptr<Slot>> m_slots;  ///< each refers to the transport
   std::int64_t m_calls = 0;
   int m_exceptions = std::uncaught_exceptions();
 };

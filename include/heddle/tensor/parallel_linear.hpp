@@ -3,13 +3,14 @@
 #pragma once
 
 /// @file
-/// The linear layer y = x W + b divided along a TensorLine: by the columns of W, so that each rank
-/// has some of the outputs, or by its rows, so that each has some of the inputs. One after the
-/// other they need no message in between (Shoeybi et al., "Megatron-LM", 2019, section 3).
+/// The linear layer y = x W + b divided along a TensorLine. It is divided by the columns of W, so
+/// that each rank computes some outputs, or by the rows of W, so that each rank uses some inputs. A
+/// layer divided by rows after a layer divided by columns needs no message between them (Shoeybi et
+/// al., "Megatron-LM", 2019, section 3).
 ///
-/// N is the number of all rows, n of those that this rank has between divided layers, see
-/// TensorLine::rows(). `room` is scratch for all rows, N x width, and is not touched unless rows
-/// are sharded. All kernels go to `exec`, in order.
+/// N is the number of all rows, and n is the number of rows that this rank has between divided
+/// layers, see TensorLine::rows(). `room` is scratch memory for all rows, N x width. It is not
+/// accessed unless rows are sharded. All kernels run in `exec`, in order.
 
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/linear.hpp>
@@ -18,8 +19,9 @@
 
 namespace heddle::inline v0 {
 
-/// Divided by columns: output (N x own outputs) = all rows of input (n x inputs) times weight
-/// (inputs x own outputs) + bias (own outputs). One gather(), in `room` (N x inputs).
+/// Computes the forward pass of a layer divided by columns: output (N x own outputs) = all rows of
+/// input (n x inputs) times weight (inputs x own outputs) + bias (own outputs). It needs one
+/// gather() with `room` (N x inputs).
 template <class Real, class Exec>
 void column_parallel_forward(const TensorLine<Real, Exec>& line, const Exec& exec,
                              const typename TensorLine<Real, Exec>::Input& input,
@@ -30,8 +32,9 @@ void column_parallel_forward(const TensorLine<Real, Exec>& line, const Exec& exe
   kernel::linear_forward(exec, line.gather(exec, input, room), weight, bias, output);
 }
 
-/// input_grad (n x inputs) = this rank's rows of the sum over the ranks of output_grad (N x own
-/// outputs) times weight^T. One sum(), in `room` (N x inputs).
+/// Computes the gradient of the input of a layer divided by columns: input_grad (n x inputs) = this
+/// rank's rows of the sum over ranks of output_grad (N x own outputs) times weight^T. It needs one
+/// sum() with `room` (N x inputs).
 template <class Real, class Exec>
 void column_parallel_backward_input(const TensorLine<Real, Exec>& line, const Exec& exec,
                                     const typename TensorLine<Real, Exec>::Input& weight,
@@ -42,8 +45,9 @@ void column_parallel_backward_input(const TensorLine<Real, Exec>& line, const Ex
   line.sum(exec, room, input_grad);
 }
 
-/// weight_grad += input^T output_grad and bias_grad += column sums of output_grad, over all rows.
-/// One gather() of input, which then need not have been kept since forward.
+/// Adds the gradients of a layer divided by columns, over all rows: weight_grad += input^T
+/// output_grad, and bias_grad += column sums of output_grad. It needs one gather() of input, so the
+/// forward pass does not have to keep the gathered input.
 template <class Real, class Exec>
 void column_parallel_backward_weight(const TensorLine<Real, Exec>& line, const Exec& exec,
                                      const typename TensorLine<Real, Exec>::Input& input,
@@ -55,9 +59,10 @@ void column_parallel_backward_weight(const TensorLine<Real, Exec>& line, const E
                                  bias_grad);
 }
 
-/// Divided by rows: output (n x outputs) = this rank's rows of the sum over the ranks of input
-/// (N x own inputs) times weight (own inputs x outputs), plus bias (outputs), which all ranks have
-/// and one adds. One sum(), in `room` (N x outputs).
+/// Computes the forward pass of a layer divided by rows: output (n x outputs) = this rank's rows of
+/// the sum over ranks of input (N x own inputs) times weight (own inputs x outputs), plus bias
+/// (outputs). All ranks have the bias, and one of them adds it. It needs one sum() with `room` (N x
+/// outputs).
 template <class Real, class Exec>
 void row_parallel_forward(const TensorLine<Real, Exec>& line, const Exec& exec,
                           const typename TensorLine<Real, Exec>::Input& input,
@@ -74,8 +79,9 @@ void row_parallel_forward(const TensorLine<Real, Exec>& line, const Exec& exec,
   line.sum(exec, room, output);
 }
 
-/// input_grad (N x own inputs) = all rows of output_grad (n x outputs) times weight^T. One gather()
-/// of output_grad in `room` (N x outputs), where row_parallel_backward_weight() finds it again.
+/// Computes the gradient of the input of a layer divided by rows: input_grad (N x own inputs) = all
+/// rows of output_grad (n x outputs) times weight^T. It needs one gather() of output_grad. The
+/// result of the gather() stays in `room` (N x outputs) for row_parallel_backward_weight().
 template <class Real, class Exec>
 void row_parallel_backward_input(const TensorLine<Real, Exec>& line, const Exec& exec,
                                  const typename TensorLine<Real, Exec>::Input& weight,
@@ -85,9 +91,10 @@ void row_parallel_backward_input(const TensorLine<Real, Exec>& line, const Exec&
   kernel::linear_backward_input(exec, weight, line.gather(exec, output_grad, room), input_grad);
 }
 
-/// weight_grad += input^T output_grad and bias_grad += column sums of output_grad, over all rows:
-/// those that row_parallel_backward_input() has left in `room`. Nothing travels; all ranks have the
-/// same bias_grad.
+/// Adds the gradients of a layer divided by rows, over all rows: weight_grad += input^T
+/// output_grad, and bias_grad += column sums of output_grad. It reads the gathered output_grad that
+/// row_parallel_backward_input() has left in `room`, so it sends no message. All ranks get the same
+/// bias_grad.
 template <class Real, class Exec>
 void row_parallel_backward_weight(const TensorLine<Real, Exec>& line, const Exec& exec,
                                   const typename TensorLine<Real, Exec>::Input& input,

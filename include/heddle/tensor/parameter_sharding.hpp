@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// ParameterSharding: over which replicas weights and gradients of a model are divided that all of
-/// them would otherwise keep whole. A value; ParameterShards acts by it.
+/// ParameterSharding: the groups of replicas over which the weights and gradients of a model are
+/// divided. Without it, every replica keeps all of them. It is a plain value; ParameterShards
+/// implements it.
 
 #include <cstdint>
 #include <optional>
@@ -19,14 +20,15 @@
 
 namespace heddle::inline v0 {
 
-/// Groups of replicas one after the other, each made of whole groups of the level before. How many
-/// make a pair and a node, ShardGroup is told: as many as have the fastest links between them, and
-/// as there are on a host, where ranks are numbered host by host.
+/// Nested groups of replicas. The groups of a level consist of whole groups of the level before.
+/// ShardGroup gets the sizes of a pair and of a node. A pair should have as many ranks as have the
+/// fastest links to each other, and a node as many as a host has. Ranks must be numbered host by
+/// host.
 enum class ShardLevel : std::uint8_t {
-  rank,   ///< one replica alone: not divided
-  pair,   ///< some of a node
-  node,   ///< some of all
-  world,  ///< all
+  rank,   ///< a single replica: not divided
+  pair,   ///< some replicas of a node
+  node,   ///< some of all replicas
+  world,  ///< all replicas
 };
 
 /// Prints the level's name, for example `node`.
@@ -35,26 +37,29 @@ inline std::ostream& operator<<(std::ostream& out, ShardLevel level) {
   return out << names[static_cast<int>(level)];
 }
 
-/// Among whom what is divided. What the optimiser keeps is always divided among all; gradients are
-/// divided at least as far as weights. Weights travel to where they are computed with, before every
-/// forward and every backward pass; gradients to where they are kept, after every backward pass,
-/// and from there to the optimiser's shares once a step; then its results to where weights are
-/// kept.
+/// The levels at which the weights and gradients are divided. The data of the optimiser are always
+/// divided among all replicas. Gradients are divided at least as finely as weights.
+///
+/// Weights are gathered before every forward and every backward pass. Gradients are summed to their
+/// shares after every backward pass. Once a step, the gradients are summed to the shares of the
+/// optimiser, and the new weights are sent back to the shares of the weights.
 struct ParameterSharding {
-  ShardLevel weights = ShardLevel::rank;    ///< where they are kept
+  ShardLevel weights = ShardLevel::rank;    ///< the level at which weights are stored
   ShardLevel gradients = ShardLevel::rank;  ///< the level at which gradients are summed
   /// The level of a second copy of the weights for backward passes, which the forward pass writes.
   std::optional<ShardLevel> backward = {};
-  std::optional<Codec> weight_codec = {};    ///< in which weights travel, but from a second copy
-  std::optional<Codec> gradient_codec = {};  ///< in which gradients travel
+  /// The format in which weights are sent, except from a second copy.
+  std::optional<Codec> weight_codec = {};
+  std::optional<Codec> gradient_codec = {};  ///< the format of sent gradients
 
   friend bool operator==(const ParameterSharding&, const ParameterSharding&) = default;
 };
 
-/// ZeRO stage 1, 2 or 3 (Rajbhandari et al., SC'20): the optimiser's share alone; with it the
-/// gradients; with both the weights. Where a rank has one stage, its room (ShardRoom) takes what
-/// stages 2 and 3 leave out: they save memory of ranks with several stages. @throws contract_error
-/// for another stage.
+/// Returns the sharding of ZeRO stage 1, 2 or 3 (Rajbhandari et al., SC'20). Stage 1 divides the
+/// data of the optimiser, stage 2 also the gradients, and stage 3 also the weights. If a rank has
+/// only one pipeline stage, ZeRO stages 2 and 3 save no memory, because its ShardRoom holds the
+/// complete weights and gradients anyway. They save memory on ranks with several pipeline stages.
+/// @throws contract_error if `stage` is not 1, 2 or 3.
 [[nodiscard]] inline ParameterSharding zero_sharding(int stage) {
   expects(1 <= stage && stage <= 3, [&] {
     return ErrorInfo{"heddle::zero_sharding", "the ZeRO stage must be 1, 2 or 3", text(stage)};
@@ -63,8 +68,9 @@ struct ParameterSharding {
   return {.weights = stage == 3 ? world : rank, .gradients = stage >= 2 ? world : rank};
 }
 
-/// ZeRO++ (Wang et al., ICLR'24): ZeRO-3 with weights and gradients in the form of `codec`, and a
-/// second copy of the weights in each node. Without a codec the same in full precision.
+/// Returns the sharding of ZeRO++ (Wang et al., ICLR'24): ZeRO-3 with a second copy of the weights
+/// in each node. Weights and gradients are sent in the format `codec`, or in full precision without
+/// a codec.
 [[nodiscard]] inline ParameterSharding zeropp_sharding(std::optional<Codec> codec = Codec{
                                                            .type = Scalar::i8, .block = 64}) {
   using enum ShardLevel;
@@ -75,17 +81,17 @@ struct ParameterSharding {
           .gradient_codec = codec};
 }
 
-/// Weights in pairs, gradients in nodes, the optimiser over all: hardly anything crosses nodes
-/// ("Scaling Large Language Model Training on Frontier with Low-Bandwidth Partitioning", 2025).
-/// Without a codec the same in full precision.
+/// Returns the three-level sharding: weights in pairs, gradients in nodes, and the optimiser over
+/// all replicas. Very little traffic crosses nodes ("Scaling Large Language Model Training on
+/// Frontier with Low-Bandwidth Partitioning", 2025). Without a codec, messages have full precision.
 [[nodiscard]] inline ParameterSharding three_level_sharding(std::optional<Codec> codec = Codec{
                                                                 .type = Scalar::i8, .block = 64}) {
   using enum ShardLevel;
   return {.weights = pair, .gradients = node, .weight_codec = codec, .gradient_codec = codec};
 }
 
-/// The sharding that users name: zero1, zero2, zero3, zeropp or three-level.
-/// @throws contract_error for another name, listing these.
+/// Returns the sharding with the given name: zero1, zero2, zero3, zeropp or three-level.
+/// @throws contract_error that lists the names if there is no such sharding.
 [[nodiscard]] inline ParameterSharding find_sharding(std::string_view name) {
   if (name == "zero1") return zero_sharding(1);
   if (name == "zero2") return zero_sharding(2);

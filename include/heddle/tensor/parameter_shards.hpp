@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// ParameterShards: the weights, gradients and optimiser's memory of one stage, divided over its
-/// replicas, and gathered and summed when the stage computes. For stages of models.
+/// ParameterShards: the weights, gradients and optimiser's data of one stage, divided over its
+/// replicas. They are gathered and summed when the stage computes. It is for stages of models.
 
 #include <concepts>
 #include <cstddef>
@@ -31,17 +31,17 @@
 
 namespace heddle::inline v0 {
 
-/// The memory that the stages of one rank share: the group, its division, and room for the complete
-/// weights and gradients of the one stage that computes.
+/// The memory that the stages of one rank share: the group of replicas, how they divide data, and
+/// room for the complete weights and gradients of the one stage that computes.
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 struct ShardRoom {
   std::shared_ptr<const ShardGroup> group = std::make_shared<ShardGroup>();  ///< the replicas
-  ParameterSharding sharding = {};                                           ///< who has what
-  /// All weights of the largest stage; empty where every stage has its own.
+  ParameterSharding sharding = {};  ///< the levels of the division
+  /// The complete weights of the largest stage. Empty if every stage has its own memory.
   Kokkos::View<Real*, typename Exec::memory_space> weights = {};
-  /// All gradients, likewise.
+  /// The complete gradients of the largest stage. Empty if every stage has its own memory.
   Kokkos::View<Real*, typename Exec::memory_space> gradients = {};
-  const void* holder = nullptr;  ///< the stage whose weights it holds
+  const void* holder = nullptr;  ///< the stage whose weights the room holds
 };
 
 /// The n parameters of a stage, divided among its replicas. The optimiser's share is n_w of them,
@@ -61,7 +61,8 @@ class ParameterShards {
   using Vector = Kokkos::View<Real*, typename Exec::memory_space>;  ///< a vector
   using Room = ShardRoom<Real, Exec>;                               ///< shared by the stages
 
-  /// `count` parameters of zeros. Stages of one rank are given one `room`; none: of one rank.
+  /// Constructs the shards of `count` parameters, which are 0. All stages of a rank must get the
+  /// same `room`. Without a room, the stage has one replica.
   ParameterShards(std::size_t count, const Exec& exec, std::shared_ptr<Room> room = nullptr)
       : m_count(count), m_room(room ? std::move(room) : std::make_shared<Room>()) {
     using enum ShardLevel;
@@ -88,18 +89,19 @@ class ParameterShards {
     if (travels(sharding.gradients)) grow("heddle::tensor::room_gradients", m_room->gradients);
   }
 
-  /// Takes the memory along; a copy would share it.
+  /// Moves the memory. Copies are not possible, because they would share it.
   ParameterShards(ParameterShards&&) = default;
   /// Moves the shards.
   ParameterShards& operator=(ParameterShards&&) = default;
 
-  /// Number of parameters, n.
+  /// Returns the number of parameters, n.
   [[nodiscard]] std::size_t count() const { return m_count; }
-  /// The optimiser's share of them.
+  /// Returns the optimiser's share of the parameters.
   [[nodiscard]] Share owned() const { return share(ShardLevel::world); }
-  /// Its weights, as the optimiser has them: owned().count elements.
+  /// Returns this rank's weights in the optimiser, owned().count elements.
   [[nodiscard]] Real* weights() const { return m_masters.data(); }
-  /// Its gradients: the sum over all replicas after update(), before that no more than parts of it.
+  /// Returns the gradients of the weights(). After update() they are sums over all replicas, before
+  /// it partial sums.
   [[nodiscard]] Real* gradients() const {
     return m_gradients.data() +
            m_room->group->within(m_room->sharding.gradients, ShardLevel::world, m_count).first;
@@ -110,14 +112,15 @@ class ParameterShards {
   [[nodiscard]] std::span<Real> added_gradients() const {
     return {m_gradients.data(), m_gradients.size()};
   }
-  /// Its mean and mean square of gradients, which the optimiser keeps.
+  /// Returns the mean of the gradients, which the optimiser keeps.
   [[nodiscard]] Real* mean() const { return m_mean.data(); }
-  [[nodiscard]] Real* square() const { return m_square.data(); }  ///< likewise
+  [[nodiscard]] Real* square() const { return m_square.data(); }  ///< mean square of the gradients
 
-  /// Number of steps that the optimiser has made; may be set with what it keeps.
+  /// Returns the number of steps of the optimiser. It may be set when the optimiser's data are
+  /// restored.
   [[nodiscard]] std::uint64_t& steps() { return m_steps; }
 
-  /// Memory of this stage: what is kept, without the room.
+  /// Returns the bytes that this stage stores, without the room.
   [[nodiscard]] Bytes kept() const {
     const ParameterSharding& sharding = m_room->sharding;
     return sizeof(Real) * (3 * m_masters.size() + m_gradients.size() + m_backward.size() +
@@ -128,10 +131,12 @@ class ParameterShards {
     return heddle::step_traffic(m_room->sharding, *m_room->group, m_count, sizeof(Real), passes);
   }
 
-  /// Hands weights(), which all replicas have written, each its own, to where weights are kept.
+  /// Distributes weights() to the shares of the weights, after every replica has written its own
+  /// weights().
   void started(const Exec& exec) { publish(exec); }
 
-  /// All weights, for a forward pass. Valid until another stage of the rank asks for its own.
+  /// Returns all weights for a forward pass. They are valid until another stage of the rank gathers
+  /// its own.
   [[nodiscard]] Real* forward_weights(const Exec& exec) {
     const ParameterSharding& how = m_room->sharding;
     if (!travels(how.weights)) return m_weights.data();
@@ -150,12 +155,13 @@ class ParameterShards {
       gather(exec, m_weights, how.weights, how.weight_codec);
     return m_room->weights.data();
   }
-  /// All weights where they still lie from the stage's last pass, else as for a backward pass.
+  /// Returns all weights. If the room still holds those of the stage's last pass, nothing is sent;
+  /// otherwise they are gathered as for a backward pass.
   [[nodiscard]] Real* last_weights(const Exec& exec) {
     return m_room->holder == this ? m_room->weights.data() : backward_weights(exec);
   }
 
-  /// Before the first backward pass of a step.
+  /// Prepares the gradients before the first backward pass of a step.
   void zero_gradients(const Exec& exec) { Kokkos::deep_copy(exec, m_gradients, Real(0)); }
   /// Returns the room to which a backward pass adds the gradients of all parameters; add() follows.
   [[nodiscard]] Real* begin_gradients(const Exec& exec) {
@@ -164,17 +170,19 @@ class ParameterShards {
     Kokkos::deep_copy(exec, all, Real(0));
     return all.data();
   }
-  /// Sums what a backward pass has left over the replicas that divide gradients between them.
+  /// Sums the gradients of a backward pass over the replicas that divide gradients among
+  /// themselves.
   void add(const Exec& exec);
 
-  /// One step of Adam with the sum over all replicas, and the new weights to where they are kept.
+  /// Performs one step of Adam with the gradients summed over all replicas, and sends the new
+  /// weights to the shares of the weights.
   void update(const Exec& exec, const kernel::AdamOptions& options);
 
  private:
   [[nodiscard]] Share share(ShardLevel level) const { return m_room->group->share(level, m_count); }
-  /// Whether not all of what is kept at a level is on this rank.
+  /// Returns true if the data of a level are not all on this rank.
   [[nodiscard]] bool travels(ShardLevel level) const { return m_room->group->ranks(level) > 1; }
-  /// Whether what is kept at a level is the optimiser's share.
+  /// Returns true if the share at a level is the optimiser's share.
   [[nodiscard]] bool alone(ShardLevel level) const {
     return m_room->group->ranks(level) == m_room->group->ranks(ShardLevel::world);
   }
@@ -190,11 +198,11 @@ class ParameterShards {
     return Kokkos::subview(of, std::pair(share.first, share.end()));
   }
 
-  /// All weights from shares at a level, in the room.
+  /// Gathers all weights from the shares of a level into the room.
   void gather(const Exec& exec, const Vector& shares, ShardLevel level,
               const std::optional<Codec>& codec);
 
-  /// The optimiser's weights to where weights are kept.
+  /// Sends the optimiser's weights to the shares of the weights.
   void publish(const Exec& exec);
 
   std::size_t m_count;

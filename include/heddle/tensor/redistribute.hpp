@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// redistribute(): from one layout of a tensor to another.
+/// redistribute(): moves the elements of a tensor from one layout to another.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +38,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Whether two Views have memory in common.
+/// Returns true if two Views have memory in common.
 template <class View>
 [[nodiscard]] bool overlap(const View& a, const View& b) {
   const std::less<> before;
@@ -46,13 +46,13 @@ template <class View>
          before(b.data(), a.data() + a.span());
 }
 
-/// The redistributions of a communicator, ready to be performed, kept from one call to the next.
+/// The prepared redistributions of a communicator, kept from one call to the next.
 class Redistributions {
  public:
-  /// Collective over `comm`.
+  /// Constructs an empty collection. Collective over `comm`.
   explicit Redistributions(MPI_Comm comm) : m_transport(comm) {}
 
-  /// One of tensors of T in `MemorySpace`.
+  /// A prepared redistribution of tensors of T in `MemorySpace`.
   template <class T, class MemorySpace>
   struct Known {
     Known(schedule::Redistribution planned, MpiTransport& transport, const ExchangeMemory& memory,
@@ -87,7 +87,7 @@ class Redistributions {
   }
 
  private:
-  /// Redistributions that are kept.
+  /// The number of redistributions that are kept.
   static constexpr std::size_t most = 64;
   struct Entry {
     std::type_index type;
@@ -119,29 +119,32 @@ class Redistributions {
   }
 
   MpiTransport m_transport;
-  std::vector<Entry> m_known;  ///< refer to the transport
+  std::vector<Entry> m_known;  ///< each refers to the transport
 };
 
 }  // namespace impl
 
-/// Writes the elements of `source` to where `target` has them; what `target` has as a halo stays as
-/// it is. By the plan of schedule::redistribution(), with the fewest bytes, which is made once for
-/// two layouts and kept with the communicator; what lies in one run is sent and received where it
-/// lies, and all else is packed, or with `paths`, as measure_paths() measures them, goes by what
-/// these choose, but for what comes to be merged. Parts of a Partial tensor are merged in the order
-/// of their coordinates on the mesh, the same on every rank.
+/// Copies the elements of `source` to `target`, which has another layout. The halo of `target`
+/// keeps its values. The plan is that of schedule::redistribution(), which sends the fewest bytes.
+/// It is made once for a pair of layouts and kept with the communicator.
 ///
-/// Waits for the work of `space` first, and returns when this rank has its elements and what it
-/// sent may be written again. All ranks of the communicator of `source` call it, which is that of
-/// `target` or one of the same ranks in the same order; the meshes of the two layouts may be any of
-/// them. Tensors of other communicators come to one by among(). The first call sets up what the
-/// communicator keeps.
-/// @throws contract_error for tensors of other sizes, communicators of other ranks, an axis that is
-///         to become Partial, memory that is in both (on ranks that have some), or a table with a
-///         path that there is not from this memory; at the contract level "communication" where
-///         ranks call it with other layouts, or some in one memory. communication_error where
-///         another rank fails, or does not come within the watchdog's time; the communicator is
-///         spent then.
+/// Contiguous data are sent and received without a copy, and other data are packed. With `paths`, a
+/// table of measure_paths(), the table chooses how to send data that are not contiguous, unless
+/// they are merged at the destination. Addends of a Partial tensor are merged in the order of their
+/// coordinates on the mesh, so the result is the same on every rank.
+///
+/// The call waits for the work of `space` first. When it returns, this rank has its elements of
+/// `target`, and its elements of `source` may be written again. All ranks of the communicator of
+/// `source` must call it. The communicator of `target` must be the same, or have the same ranks in
+/// the same order. The meshes of the layouts may contain any of these ranks. Use among() if the
+/// communicators differ. The first call allocates what the communicator keeps for later calls.
+/// @throws contract_error if the sizes of the tensors differ, if their communicators have different
+///          ranks, if an axis would become Partial, if the tensors overlap in memory, or if the
+///          table has a path that does not exist for this memory; at the contract level
+///          "communication" also if the ranks pass different layouts, or if only some pass
+///          overlapping tensors.
+/// @throws communication_error if another rank fails or does not take part within the watchdog's
+///          time. The communicator cannot be used afterwards.
 template <class Exec, class Data, class Space>
 requires Kokkos::is_execution_space_v<Exec>
 void redistribute(const Exec& space, const Sharded<Data, Space>& source,
@@ -182,8 +185,8 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
   known.performer.finish(handler);
 }
 
-/// A tensor of the elements of `source`, laid out as `target`, in memory of its own.
-/// @throws as above.
+/// Returns a new tensor with the elements of `source` in the layout `target`.
+/// @throws the errors of the function above.
 template <class Exec, class Data, class Space>
 requires Kokkos::is_execution_space_v<Exec>
 [[nodiscard]] Sharded<Data, Space> redistribute(const Exec& space,
@@ -195,17 +198,19 @@ requires Kokkos::is_execution_space_v<Exec>
   return result;
 }
 
-/// The same on the mesh that `source` is on, with other placements: one for each axis.
-/// `redistribute(a, {Shard{1}, Replicate{}})`. Kernels run in the default instance of `Space`.
-/// @throws as above.
+/// Returns a new tensor with the elements of `source` on the same mesh, with one placement for each
+/// axis: `redistribute(a, {Shard{1}, Replicate{}})`. Kernels run in the default instance of
+/// `Space`.
+/// @throws the errors of the function above.
 template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> redistribute(const Sharded<Data, Space>& source,
                                                 std::vector<Placement> placements) {
   return redistribute(typename Space::execution_space(), source,
                       source.layout().with(std::move(placements)));
 }
-/// The same with any layout among the ranks of its communicator.
-/// @throws as above.
+/// Returns a new tensor with the elements of `source` in any layout on the ranks of its
+/// communicator. Kernels run in the default instance of `Space`.
+/// @throws the errors of the function above.
 template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> redistribute(const Sharded<Data, Space>& source, Layout target) {
   return redistribute(typename Space::execution_space(), source, std::move(target));

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// ShardGroup: replicas in nested groups, and what travels between shares of one level and shares
-/// of another.
+/// ShardGroup: replicas in nested groups, with operations that gather and sum shares between
+/// levels.
 
 #include <cstddef>
 #include <optional>
@@ -24,14 +24,17 @@
 
 namespace heddle::inline v0 {
 
-/// The ranks of a communicator in pairs, nodes and the whole: a ShardPlace, and the lines of ranks
-/// along which it sends. Making one is collective. Move-only.
+/// The ranks of a communicator in pairs, nodes and all ranks. It combines a ShardPlace with the
+/// communicators along which it sends. Construction is collective. A group can be moved, but not
+/// copied.
 class ShardGroup : public ShardPlace {
  public:
-  /// A group of one rank, without communication: MPI is not called.
+  /// Constructs a group of one rank, which does not communicate and does not call MPI.
   ShardGroup() = default;
-  /// `pair` ranks in a pair and `node` in a node; 1 and all: no such level.
-  /// @throws contract_error where a pair does not divide a node, or a node not the ranks.
+  /// Constructs a group with `pair` ranks in a pair and `node` ranks in a node. A level with one
+  /// rank or with all ranks does not exist.
+  /// @throws contract_error if a pair does not divide a node, or if a node does not divide the
+  ///          ranks.
   ShardGroup(const Communicator& ranks, int node, int pair)
       : ShardPlace(ranks.rank(), ranks.size(), node, pair) {
     const int rank = static_cast<int>(+ranks.rank());
@@ -40,10 +43,11 @@ class ShardGroup : public ShardPlace {
     m_lines.push_back(ranks.split(rank % node, rank));
   }
 
-  /// `block`, in the memory of `Exec`, is this rank's share at level `to` of `count` elements, in
-  /// which within(to, from) is there: gathers the rest from those who have it, by rings. With a
-  /// codec every rank ends with the same numbers, its own part rounded as those of the others;
-  /// every line rounds once.
+  /// Gathers a share. `block` is this rank's share at level `to` of `count` elements, in the memory
+  /// of `Exec`. The part within(to, from) of it must be filled in, and the call receives the other
+  /// parts from the ranks that hold them. It uses ring algorithms. With a codec every rank ends
+  /// with the same numbers, because its own part is rounded like those of the others. Every line of
+  /// ranks rounds once.
   template <kernel::ExecutionSpace Exec, class Real>
   void gather(const Exec& exec, Real* block, std::size_t count, ShardLevel from, ShardLevel to,
               std::optional<Codec> codec = {}) const {
@@ -58,9 +62,10 @@ class ShardGroup : public ShardPlace {
     }
   }
 
-  /// `block` is likewise this rank's share at level `from` of `count` elements: leaves the sum over
-  /// the ranks that share its level `to` in within(from, to) of it, and parts of sums elsewhere; by
-  /// rings, or with a codec directly, so that every term is rounded once a line.
+  /// Sums shares. `block` is this rank's share at level `from` of `count` elements. Afterwards the
+  /// part within(from, to) of it holds the sum over the ranks with the same share at level `to`;
+  /// the other parts hold partial sums. It uses ring algorithms, or with a codec direct ones, so
+  /// that every addend is rounded once per line.
   template <kernel::ExecutionSpace Exec, class Real>
   void reduce(const Exec& exec, Real* block, std::size_t count, ShardLevel from, ShardLevel to,
               const std::optional<Codec>& codec = {}) const {

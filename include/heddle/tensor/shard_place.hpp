@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// ShardPlace: where a rank is in pairs, nodes and the whole, what its shares are, and the closed
-/// forms of what it sends. Arithmetic only.
+/// ShardPlace: the position of a rank in pairs, nodes and all ranks, its shares at each level, and
+/// closed forms of the bytes that it sends. It contains only arithmetic.
 
 #include <array>
 #include <cstddef>
@@ -21,20 +21,19 @@
 
 namespace heddle::inline v0 {
 
-/// Bytes that one rank sends, by the links that they take: to ranks of its pair, to others of its
-/// node, to other nodes.
+/// The bytes that one rank sends, separated by the links that they use.
 struct ShardTraffic {
   Bytes pair = 0;   ///< within the pair
   Bytes node = 0;   ///< between the pairs of a node
   Bytes world = 0;  ///< between nodes
 
-  /// Over all links.
+  /// Returns the bytes over all links.
   [[nodiscard]] Bytes all() const { return pair + node + world; }
-  /// Both.
+  /// Returns the sums of both, link by link.
   friend ShardTraffic operator+(const ShardTraffic& a, const ShardTraffic& b) {
     return {a.pair + b.pair, a.node + b.node, a.world + b.world};
   }
-  /// So many times as much.
+  /// Returns `times` times the bytes.
   friend ShardTraffic operator*(Bytes times, const ShardTraffic& a) {
     return {times * a.pair, times * a.node, times * a.world};
   }
@@ -71,14 +70,14 @@ class ShardPlace {
     m_places = {+rank % in_pair, +rank % in_node / in_pair, +rank / in_node};
   }
 
-  /// Among how many ranks something is divided at a level.
+  /// Returns the number of ranks among which data are divided at a level.
   [[nodiscard]] std::size_t ranks(ShardLevel level) const {
     std::size_t product = 1;
     for (std::size_t line = 0; line < lines(level); ++line) product *= m_sizes[line];
     return product;
   }
 
-  /// The rank's share of so many elements at a level.
+  /// Returns the rank's share of `count` elements at a level.
   [[nodiscard]] Share share(ShardLevel level, std::size_t count) const {
     Share part{0, count};
     for (std::size_t line = 0; line < lines(level); ++line) {
@@ -118,11 +117,11 @@ class ShardPlace {
     std::vector<std::size_t> counts;  ///< elements of each of its ranks
   };
 
-  /// Number of lines along which something is divided at a level.
+  /// Returns the number of lines along which data are divided at a level.
   [[nodiscard]] static std::size_t lines(ShardLevel level) {
     return static_cast<std::size_t>(level);
   }
-  /// Number of ranks of a line.
+  /// Returns the number of ranks of a line.
   [[nodiscard]] std::size_t size(std::size_t line) const { return m_sizes[line]; }
   /// Returns the steps along a line in the rank's share at level `in` of `count` elements.
   [[nodiscard]] Steps steps(std::size_t line, ShardLevel in, std::size_t count) const {
@@ -136,7 +135,8 @@ class ShardPlace {
   /// Returns the level at which the data that a line divides are shared.
   [[nodiscard]] static ShardLevel level(std::size_t line) { return static_cast<ShardLevel>(line); }
 
-  /// All blocks but that of the rank `after` this one, of every line between two levels.
+  /// Returns the bytes of all blocks except that of the rank `after` this one, of every line
+  /// between two levels.
   [[nodiscard]] ShardTraffic traffic(std::size_t count, Bytes bytes, ShardLevel outer,
                                      ShardLevel inner, const std::optional<Codec>& codec,
                                      std::size_t after) const {

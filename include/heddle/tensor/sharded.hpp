@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Sharded: a tensor whose elements lie on the ranks of a mesh, each rank's in a plain View.
+/// Sharded: a tensor whose elements are distributed over the ranks of a mesh. Each rank's elements
+/// are in a plain View.
 
 #include <algorithm>
 #include <array>
@@ -30,23 +31,24 @@
 
 namespace heddle::inline v0 {
 
-/// A tensor of 1 to 8 dimensions over the ranks of a communicator, as its Layout says: `Data` is
-/// that of a View, `double**` for two; `Space` is where it lies. Each rank has its elements in a
-/// View that it made, zero at first, or was given. Copies share it, as those of a View do.
+/// A tensor of 1 to 8 dimensions, distributed over the ranks of a communicator as its Layout says.
+/// `Data` is the data type of a View, such as `double**` for two dimensions, and `Space` is its
+/// memory space. Each rank has its elements in a View that it allocates with zeros, or that it gets
+/// from the caller. Copies share the View.
 ///
 ///     hd::Sharded<double**, Space> a(mesh, {rows, columns}, {hd::Shard{0}, hd::Replicate{}});
 ///
-/// Making one sends no message, but all ranks of the communicator make theirs alike, for they take
-/// part in what is done with it; also those that are not of the layout's mesh, and have no
-/// elements. The mesh or communicator outlives it.
+/// Construction sends no message. All ranks of the communicator must construct it with the same
+/// layout, because they take part in its operations. This includes ranks that are not in the
+/// layout's mesh; they have no elements. The mesh or communicator must outlive the tensor.
 template <class Data, class Space = Kokkos::DefaultExecutionSpace>
 class Sharded {
  public:
-  /// A rank's elements: dense, the last dimension fastest.
+  /// The View of a rank's elements, without gaps; the last dimension is the fastest.
   using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Space::memory_space>;
-  /// The type of its elements.
+  /// The type of the elements.
   using Element = typename View::value_type;
-  /// Number of dimensions.
+  /// The number of dimensions.
   static constexpr std::size_t dims = View::rank;
 
   static_assert(dims >= 1 && View::rank_dynamic == dims,
@@ -55,22 +57,22 @@ class Sharded {
   static_assert(std::is_trivially_copyable_v<Element> && !std::is_const_v<Element>,
                 "heddle::Sharded: elements travel as bytes, and are written where they arrive");
 
-  /// One of `sizes`, by one placement for each axis of `mesh`.
-  /// @throws contract_error for placements that do not fit, see Layout.
+  /// Constructs a tensor with these sizes and one placement for each axis of `mesh`.
+  /// @throws contract_error if the placements do not fit, see Layout.
   template <std::integral Size, std::size_t count>
   Sharded(const DeviceMesh& mesh, const Size (&sizes)[count], std::vector<Placement> placements)
       : Sharded(mesh.all(), Layout(mesh.shape(), std::vector<std::int64_t>(sizes, sizes + count),
                                    std::move(placements))) {
     static_assert(count == dims, "heddle::Sharded: there is one size for each dimension");
   }
-  /// The same for sizes that were counted.
+  /// Constructs a tensor with these sizes, given as a vector.
   Sharded(const DeviceMesh& mesh, std::vector<std::int64_t> sizes,
           std::vector<Placement> placements)
       : Sharded(mesh.all(), Layout(mesh.shape(), std::move(sizes), std::move(placements))) {}
-  /// One with this layout, among the ranks of `comm`.
-  /// @throws contract_error for a layout of another number of dimensions, of ranks that `comm` has
-  ///         not, or with parts of elements that cannot be merged as it says: those that do not
-  ///         add and multiply, or that have no order.
+  /// Constructs a tensor with this layout on the ranks of `comm`.
+  /// @throws contract_error if the layout has another number of dimensions, if `comm` lacks a rank
+  ///          of the layout, or if an axis is Partial and the elements cannot be merged as it says,
+  ///          because they cannot be added or multiplied, or have no order.
   Sharded(const Communicator& comm, Layout layout)
       : m_comm(&comm), m_layout(std::move(layout)), m_here(m_layout.rank_here(comm.rank())) {
     check();
@@ -78,9 +80,10 @@ class Sharded {
     std::ranges::copy(extents_here(), extents.dimension);
     m_view = View("heddle::tensor::sharded", extents);
   }
-  /// The same of elements that are there already: this rank's, with those of a halo, lie in `mine`.
-  /// @throws contract_error as above, and on a rank whose View has other extents, or elements that
-  ///         are not dense, as a subview's.
+  /// Constructs a tensor from existing elements. `mine` is the View of this rank's elements,
+  /// including halos.
+  /// @throws contract_error in the same cases, and on a rank whose View has other extents or has
+  ///          gaps, for example a subview.
   Sharded(const Communicator& comm, Layout layout, View mine)
       : m_comm(&comm),
         m_layout(std::move(layout)),
@@ -103,36 +106,36 @@ class Sharded {
     });
   }
 
-  /// Returns which rank holds which elements.
+  /// Returns the layout, which says which rank holds which elements.
   [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
-  /// The ranks that it is among.
+  /// Returns the communicator of the tensor.
   [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
-  /// This rank's place on the layout's mesh; none: it has no elements.
+  /// Returns this rank's position on the layout's mesh, or nullopt if this rank has no elements.
   [[nodiscard]] std::optional<Rank> here() const noexcept { return m_here; }
-  /// Whether the two are copies of one Sharded. All ranks say the same, also those without
-  /// elements.
+  /// Returns true if the two are copies of one Sharded. All ranks get the same answer, also ranks
+  /// without elements.
   [[nodiscard]] bool shares(const Sharded& other) const noexcept {
     return m_identity == other.m_identity;
   }
 
-  /// This rank's elements, with those of a halo. @throws contract_error where they are Partial.
+  /// Returns this rank's elements with their halos. @throws contract_error if an axis is Partial.
   [[nodiscard]] const View& view() const {
     expect_values("heddle::Sharded::view", "parts()");
     return m_view;
   }
-  /// The same without a halo. @throws likewise.
+  /// Returns this rank's elements without halos. @throws contract_error if an axis is Partial.
   [[nodiscard]] auto owned() const {
     expect_values("heddle::Sharded::owned", "owned_parts()");
     return owned_parts();
   }
-  /// This rank's parts of elements, or the elements where none is Partial, with those of a halo:
-  /// for whoever writes them, or knows.
+  /// Returns this rank's View with its halos also if an axis is Partial. It then holds this rank's
+  /// addends of the elements, not their values.
   [[nodiscard]] const View& parts() const noexcept { return m_view; }
-  /// The same without a halo.
+  /// Returns the same View as parts(), without halos.
   [[nodiscard]] auto owned_parts() const { return inner(std::make_index_sequence<dims>()); }
 
-  /// The indices of dimension `dim` that this rank has: the element at position l of owned() along
-  /// it is that at `indices(dim)[l]` of the tensor.
+  /// Returns the indices of dimension `dim` that this rank owns: position l of owned() along `dim`
+  /// is the element with index `indices(dim)[l]` of the tensor.
   [[nodiscard]] IndexSet indices(std::size_t dim) const {
     return m_here ? m_layout.indices(*m_here, dim) : IndexSet();
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// StaleSum: sums over ranks that are some calls old, corrected by what this rank knows better.
+/// StaleSum: sums over ranks that are some calls old, corrected by this rank's own changes.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,32 +23,33 @@
 
 namespace heddle::inline v0 {
 
-/// The old sum, and what has become of this rank's addend since.
+/// The function that corrects an old sum by the change of this rank's addend since then.
 struct CorrectSum {
-  /// stale + (fresh - old).
+  /// Returns stale + (fresh - old).
   template <class T>
   KOKKOS_FUNCTION T operator()(const T& stale, const T& fresh, const T& old) const {
     return stale + (fresh - old);
   }
 };
 
-/// Whether a StaleSum adds what has changed on this rank.
+/// The corrections that a StaleSum applies to an old sum.
 enum class Correction : std::uint8_t {
-  none,  ///< the sum as it was
-  own    ///< this rank's addend as it is now, those of the others as they were
+  none,  ///< none: the old sum
+  own    ///< replaces this rank's old addend by the present one
 };
 
-/// Sums over the ranks of a communicator for values that change slowly from call to call, such as
-/// the moments of an iteration that converges, without waiting for the other ranks: what a call
-/// begins is used `age` calls later. With Correction::own only what the other ranks have changed
-/// since is missing, which is DistriFusion's corrected group normalisation (Li et al., 2024); a
-/// variance of such moments may come out below 0, and then its caller takes that of its own part.
+/// Sums values over the ranks of a communicator without waiting for the other ranks. It is for
+/// values that change slowly from call to call, such as the moments of an iteration that converges.
+/// The result of a call uses the addends of `age` calls ago. With Correction::own, only the recent
+/// changes of the other ranks are missing. This is the corrected group normalisation of
+/// DistriFusion (Li et al., 2024). A variance computed from such moments may be negative; the
+/// caller should then use the variance of its own part.
 ///
 ///     hd::StaleSum<double, Exec> sums(comm, 2, {.age = 1, .warmup = 4});
-///     sums(exec, moments);  // of this rank; then of all
+///     sums(exec, moments);  // moments of this rank before the call, of all ranks after it
 ///
-/// Of age 0, and in the first calls and the warm-up, it is all_reduce(). All ranks call it alike;
-/// the communicator outlives it.
+/// With age 0, in the first calls and in the warm-up it is equal to all_reduce(). All ranks must
+/// make the same calls. The communicator must outlive the object.
 template <class T, class Space>
 class StaleSum {
  public:
@@ -74,8 +75,8 @@ class StaleSum {
   }
 
   /// Replaces this rank's `values` by the sums. Waits for the work of `space` first, and returns
-  /// when they are there.
-  /// @throws contract_error for another number of values; what all_reduce() throws.
+  /// when the sums have been written.
+  /// @throws contract_error if the number of values has changed, and the errors of all_reduce().
   template <class Exec>
   requires Kokkos::is_execution_space_v<Exec>
   void operator()(const Exec& space, const View& values, const CallOptions& options = {}) {
@@ -102,7 +103,7 @@ class StaleSum {
  private:
   static constexpr const char* where = "heddle::StaleSum";
 
-  /// A sum that is under way.
+  /// A sum in flight.
   struct Slot {
     View own;  ///< this rank's addend
     View sum;

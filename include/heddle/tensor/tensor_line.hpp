@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// TensorLine: the ranks along which the layers of one stage are divided, and the two ways in which
-/// activations travel between them. For stages whose matrices are too large, or too slow, for one
-/// rank.
+/// TensorLine: the ranks that divide the layers of one stage among themselves, and the two ways in
+/// which they exchange activations. It is for stages whose matrices are too large or too slow for
+/// one rank.
 
 #include <concepts>
 #include <cstddef>
@@ -29,61 +29,66 @@
 
 namespace heddle::inline v0 {
 
-/// How the rows of an activation lie on a TensorLine outside of the layers that it divides.
+/// How the rows of an activation are distributed over a TensorLine outside of divided layers.
 enum class RowForm : std::uint8_t {
   whole,    ///< every rank has all rows, and sums are all-reduces (Shoeybi et al., 2019)
-  sharded,  ///< every rank has a share of them, which is gathered for a divided layer and left as
-            ///< the share of a sum (Korthikanti et al., 2022): as many bytes, less memory
+  sharded,  ///< every rank has a share of the rows, gathered for a divided layer and left by a
+            ///< reduce-scatter (Korthikanti et al., 2022): the same bytes, less memory
 };
 
-/// Ranks that divide layers between them. A divided layer takes all rows of its input, and what it
-/// gives is one term of a sum over the ranks; forward and backward alike:
+/// Ranks that divide layers among themselves. A divided layer needs all rows of its input. Its
+/// output on each rank is one addend of a sum over the ranks. This holds for forward and backward
+/// passes:
 ///
 ///     forward   rows -> gather() -> layers of which each rank has a part -> sum() -> rows
 ///     backward  rows <- sum()    <- their gradients                      <- gather() <- rows
 ///
 /// Matrices are rows x width, row-major, in the memory of `Exec`. Calls wait for the work of the
-/// instance that they are given, and return when what they bring is there. All ranks of the line
-/// make the same calls in the same order. A line that is made without a communicator is of one
-/// rank: nothing travels, and no call of MPI is made.
+/// given instance and return when the result has arrived. All ranks of the line must make the same
+/// calls in the same order. A line constructed without a communicator has one rank; it sends
+/// nothing and does not call MPI.
 ///
-/// Bytes that rank t of T sends, for m bytes of all rows of which share s has m_s, by the ring of
-/// the default options: gather() m - m_(t+1), sum() m - m_t; where m divides, (T - 1) / T m each.
+/// Let m be the bytes of all rows and m_s those of share s. With the default options, which use a
+/// ring, rank t of T ranks sends m - m_(t+1) bytes in a gather() and m - m_t bytes in a sum(). If T
+/// divides the rows, each is (T - 1) / T m.
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 class TensorLine {
  public:
   using Matrix = kernel::Matrix<Real, Exec>;             ///< a matrix that is written
   using Input = kernel::Matrix<const Real, Exec>;        ///< a matrix that is read
-  using Vector = kernel::Vector<Real, Exec>;             ///< likewise, of one dimension
-  using InputVector = kernel::Vector<const Real, Exec>;  ///< likewise, to be read
+  using Vector = kernel::Vector<Real, Exec>;             ///< a vector that is written
+  using InputVector = kernel::Vector<const Real, Exec>;  ///< a vector that is read
 
-  /// A line of one rank.
+  /// Constructs a line of one rank.
   TensorLine() = default;
-  /// The ranks of `line`, which outlives this; `DeviceMesh::operator[]` has them for an axis. By an
-  /// algorithm of ours unless `options` say otherwise, so that its watchdog sees a rank that does
-  /// not come.
+  /// Constructs a line of the ranks of `line`, which must outlive this object. For an axis of a
+  /// mesh, use `DeviceMesh::operator[]`. Unless `options` say otherwise, it uses an algorithm of
+  /// Heddle's, so that the watchdog notices a rank that does not take part.
   explicit TensorLine(const Communicator& line, RowForm form = RowForm::sharded,
                       CallOptions options = {.algorithm = schedule::Algorithm::ring})
       : m_line(&line), m_form(form), m_options(std::move(options)) {}
 
-  /// Number of ranks, T.
+  /// Returns the number of ranks, T.
   [[nodiscard]] std::size_t size() const {
     return m_line == nullptr ? 1 : static_cast<std::size_t>(m_line->size());
   }
-  /// This rank's number, t.
+  /// Returns this rank's number, t.
   [[nodiscard]] std::size_t rank() const { return m_line == nullptr ? 0 : +m_line->rank(); }
-  /// Whether this is the rank that adds what must be added once, as the bias of a sum.
+  /// Returns true on the one rank that adds what must be added only once, such as the bias of a
+  /// sum.
   [[nodiscard]] bool leads() const { return rank() == 0; }
-  /// Whether rows are divided: there are several ranks, and the form says so.
+  /// Returns true if rows are sharded: there are several ranks, and the form is RowForm::sharded.
   [[nodiscard]] bool sharded() const { return size() > 1 && m_form == RowForm::sharded; }
 
-  /// This rank's share of the columns or rows of a layer, or of the classes of a vocabulary.
+  /// Returns this rank's share of the columns or rows of a layer, or of the classes of a
+  /// vocabulary.
   [[nodiscard]] Share share(std::size_t count) const { return even_share(count, size(), rank()); }
-  /// The rows of an activation that this rank has between divided layers.
+  /// Returns the rows of an activation that this rank has between divided layers.
   [[nodiscard]] Share rows(std::size_t all) const { return sharded() ? share(all) : Share{0, all}; }
 
-  /// Attention with this rank's heads alone, of which each rank has as many.
-  /// @throws contract_error where the ranks do not divide the heads.
+  /// Returns the shape of an attention with this rank's heads only. Every rank has the same number
+  /// of heads.
+  /// @throws contract_error if the number of heads is not a multiple of the ranks.
   [[nodiscard]] kernel::AttentionShape own_heads(kernel::AttentionShape shape) const {
     expects(shape.heads % size() == 0, [&] {
       return ErrorInfo{"heddle::TensorLine",
@@ -96,8 +101,8 @@ class TensorLine {
     return shape;
   }
 
-  /// All rows of an activation of which this rank has `rows`: in `room`, all rows x width, where
-  /// they are sharded, by an all-gather; else `rows` itself.
+  /// Returns all rows of an activation of which this rank has `rows`. If rows are sharded, an
+  /// all-gather writes them to `room` (all rows x width); otherwise the result is `rows` itself.
   Input gather(const Exec& exec, const Input& rows, const Matrix& room) const;
   /// Returns the result of the last gather() with the same arguments, without communication.
   [[nodiscard]] Input gathered(const Input& rows, const Matrix& room) const {
@@ -109,17 +114,17 @@ class TensorLine {
   [[nodiscard]] Matrix term(const Matrix& room, const Matrix& rows) const {
     return sharded() ? room : rows;
   }
-  /// Leaves in `rows` this rank's rows of the sum over the ranks of term(room, rows), which holds
-  /// parts of sums afterwards: a reduce-scatter, or an all-reduce in place. Every element is added
-  /// up in the order of a ring that ends where it is kept; of an all-reduce all ranks have the
-  /// same.
+  /// Writes to `rows` this rank's rows of the sum over the ranks of term(room, rows), which
+  /// afterwards holds partial sums. It is a reduce-scatter if rows are sharded, and an all-reduce
+  /// in place otherwise. Every element is summed in the order of a ring that ends at the rank that
+  /// keeps it. After an all-reduce all ranks have the same values.
   void sum(const Exec& exec, const Matrix& room, const Matrix& rows) const;
 
-  /// Sums in place what each rank has from the rows that it has: the gradients of a layer between
-  /// divided ones. Does nothing where all have all rows.
+  /// Sums in place the gradients that each rank has computed from its own rows, for layers between
+  /// divided ones. It does nothing if every rank has all rows.
   void sum_over_rows(const Exec& exec, const Vector& values) const;
 
-  /// Merges in place what the ranks' classes contribute to rows.
+  /// Merges in place the contributions of the ranks' classes to each row.
   void merge(const Exec& exec, const kernel::Vector<RowPartial<Real>, Exec>& partials) const;
 
  private:
@@ -128,7 +133,7 @@ class TensorLine {
     kernel::expect_shape(where, "rows", rows, share(room.extent(0)).count, room.extent(1));
   }
 
-  /// With blocks of whole rows.
+  /// Returns options whose blocks are whole rows.
   [[nodiscard]] CallOptions options_of(const Matrix& all) const {
     CallOptions options = m_options;
     for (std::size_t r = 0; r < size(); ++r)

@@ -28,7 +28,8 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// The partial of this rank's classes; leaves exp(x - top) of them, with the greatest as top.
+/// Computes the partial result of this rank's classes, and replaces the logits by exp(x - top),
+/// where `top` is the largest logit of this rank.
 template <kernel::ExecutionSpace Exec, class Real, class Token>
 struct VocabularyRows {
   kernel::Matrix<Real, Exec> logits;
@@ -55,7 +56,7 @@ struct VocabularyRows {
   }
 };
 
-/// Probabilities, and the loss of the row in place of its top.
+/// Computes the probabilities, and replaces `top` of each row by its loss.
 template <kernel::ExecutionSpace Exec, class Real>
 struct VocabularyProbabilities {
   kernel::Matrix<Real, Exec> logits;
@@ -86,11 +87,11 @@ struct VocabularyCrossEntropyBackward {
 
 }  // namespace impl
 
-/// Turns `logits` (N x own.count, of the classes `own`) into probabilities in place and writes the
-/// loss, weight * mean over the rows of -log softmax(logits)[target], to loss(0): the same on all
-/// ranks, 0 when there are no rows. Targets are below the number of all classes (the caller
-/// checks). `row_loss` and `partials` have one element per row and are scratch. One merge of
-/// `partials`; on a line of one rank this is kernel::cross_entropy_forward().
+/// Replaces `logits` (N x own.count, of the classes `own`) by probabilities, and writes the loss to
+/// loss(0). The loss is weight * mean over the rows of -log softmax(logits)[target]. It is the same
+/// on all ranks, and 0 if there are no rows. Targets must be below the number of all classes; the
+/// caller checks this. `row_loss` and `partials` are scratch memory with one element per row. The
+/// call needs one merge of `partials`. On a line of one rank it is kernel::cross_entropy_forward().
 template <class Real, class Exec, kernel::TokensOn<Exec> Targets>
 void vocabulary_cross_entropy_forward(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,
@@ -120,8 +121,8 @@ void vocabulary_cross_entropy_forward(
                        kernel::impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
 }
 
-/// logits_grad = weight / rows * (probabilities - one at the target), of the classes `own`. May be
-/// in place. Nothing travels.
+/// Computes logits_grad = weight / rows * (probabilities - one at the target) for the classes
+/// `own`. It may work in place, and sends no message.
 template <class Real, class Exec, kernel::TokensOn<Exec> Targets>
 void vocabulary_cross_entropy_backward_input(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,

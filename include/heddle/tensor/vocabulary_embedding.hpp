@@ -77,7 +77,8 @@ struct VocabularyEmbedding {
   }
 };
 
-/// Owns columns_per_index columns and walks all tokens in order, as the undivided one does.
+/// Computes columns_per_index columns and visits all tokens in order, like the kernel that is not
+/// divided.
 template <kernel::ExecutionSpace Exec, class Real, class Token>
 struct VocabularyEmbeddingBackward {
   kernel::Matrix<const Token, Exec> tokens;
@@ -128,9 +129,9 @@ void vocabulary_embedding_forward(
   line.sum(exec, room, output);
 }
 
-/// Adds each row of output_grad (n x width) to the rows of its token, where it is this rank's, and
-/// of its position, which all ranks have. One gather(), in `room` (N x width). Order as in
-/// kernel::embedding_backward_weight().
+/// Adds each row of output_grad (n x width) to the gradient row of its token, if this rank has it,
+/// and of its position, which every rank has. The call needs one gather() with `room` (N x width).
+/// The order of the sums is that of kernel::embedding_backward_weight().
 template <class Real, class Exec, kernel::TokensOn<Exec> Tokens>
 void vocabulary_embedding_backward_weight(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Tokens& tokens, const Share& own,
