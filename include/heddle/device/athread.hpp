@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// `heddle::Athread`: a Kokkos execution space for Sunway-style core groups, so that Kokkos code
-/// runs on 64 cores with small local memories by changing one template argument.
-/// Sunway-style, emulated; not yet run on the machine.
+/// `heddle::Athread`: a Kokkos execution space for Sunway-style core groups. Kokkos code runs on 64
+/// cores with small local memories if one template argument is changed. The core group is emulated;
+/// the code has not yet run on the machine.
 
 #include <heddle/device/athread_space.hpp>
 #include <heddle/device/impl/athread_kokkos.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The class `heddle::Athread`. Include <heddle/device/athread.hpp>, which also says to Kokkos what
-/// its patterns do there.
+/// The class `heddle::Athread`. Include <heddle/device/athread.hpp>, which also tells Kokkos how
+/// its patterns run there.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,21 +20,21 @@
 
 namespace heddle::inline v0 {
 
-/// An instance is a core group; copies share it. `RangePolicy<Athread>(0, n)` runs on the one that
-/// the process has by default, `RangePolicy<Athread>(Athread(options), 0, n)` on a new one, and
+/// A Kokkos execution space whose instances are core groups. Copies share the core group.
+/// `RangePolicy<Athread>(0, n)` uses the default core group of the process,
+/// `RangePolicy<Athread>(Athread(options), 0, n)` uses a new one, and
 /// `Kokkos::Experimental::partition_space` makes several.
 ///
-/// Work goes to the cores in contiguous blocks, whatever schedule the policy names. A functor is
-/// copied bitwise into every core's local memory. Reductions and scans join the cores' partial
-/// results in the order of the cores, so a result depends on the range alone and not on the threads
-/// of the host. Teams have one thread, and a policy that asks for more throws. Their level-0
-/// scratch is the local memory, of which `scratch_size_max(0)` of a policy says how much there is.
-/// Views lie in the host's memory.
+/// The cores get contiguous blocks of the work, whatever schedule the policy names. A functor is
+/// copied bitwise into the local memory of every core. Reductions and scans join the partial
+/// results in the order of the cores, so a result does not depend on the threads of the host. Teams
+/// have one thread; a policy that requests more throws. The level-0 scratch of a team is the local
+/// memory, and `scratch_size_max(0)` of a policy returns its size. Views are in the host's memory.
 ///
-/// Stream order: a kernel is done when its launch returns, so fences never wait. Threads that
-/// launch on one core group take turns.
-/// Errors: a kernel that breaks a rule of the core group ends in a contract_error that names the
-/// rule, the core and the functor's type.
+/// Stream order: a kernel is complete when its launch returns, so fences never wait. If several
+/// threads launch on the same core group, the launches run one after another. Errors: if a kernel
+/// breaks a rule of the core group, the launch throws contract_error, which names the rule, the
+/// core and the type of the functor.
 class Athread {
  public:
   // The types that Kokkos asks of an execution space.
@@ -46,25 +46,27 @@ class Athread {
   using index_type = std::ptrdiff_t;                          ///< the type of indices in ranges
   using scratch_memory_space = Kokkos::ScratchMemorySpace<Athread>;  ///< local memory
 
-  /// The default core group, made when it is first asked for, given up by Kokkos::finalize. The
-  /// environment may set its options: HEDDLE_ATHREAD_LOCAL_KIB (local memory of a core in KiB) and
-  /// HEDDLE_ATHREAD_HOST_THREADS (threads of the host that play the cores).
+  /// Constructs an instance of the default core group. It is created at first use, and
+  /// Kokkos::finalize destroys it. Environment variables set its options: HEDDLE_ATHREAD_LOCAL_KIB
+  /// (local memory of a core in KiB) and HEDDLE_ATHREAD_HOST_THREADS (threads of the host that
+  /// emulate the cores).
   Athread() : m_state(impl::default_athread().get()) {}
 
-  /// A core group of its own. At most 16 exist at a time.
+  /// Constructs an instance with a new core group. At most 16 core groups exist at a time.
   explicit Athread(const CoreGroupOptions& options)
       : m_state(std::make_shared<impl::AthreadState>(options)) {}
 
-  /// The core group, for its counters and for kernels in which cores talk to each other.
+  /// Returns the core group, for its counters and for kernels in which cores communicate.
   [[nodiscard]] CoreGroup& core_group() const { return m_state->group; }
 
-  /// Tells the tools, and returns: no kernel is under way after its launch.
+  /// Reports a fence to Kokkos's tools and returns at once, because kernels end before their launch
+  /// returns.
   void fence(const std::string& name = "heddle::Athread::fence") const;
-  /// Number of cores.
+  /// Returns the number of cores.
   [[nodiscard]] int concurrency() const { return CoreGrid::cores; }
-  /// The name that Kokkos prints.
+  /// Returns the name that Kokkos prints.
   [[nodiscard]] static const char* name() { return "heddle::Athread"; }
-  /// The cores, their local memory and the threads that play them, in a line.
+  /// Prints the cores, their local memory and the host threads that emulate them, in one line.
   void print_configuration(std::ostream& out, bool = false) const {
     const CoreGroupOptions options = core_group().options();
     out << "  Sunway-style core group, emulated: " << concurrency() << " cores with "
@@ -75,24 +77,24 @@ class Athread {
   friend bool operator==(const Athread&, const Athread&) = default;
 
   // What Kokkos asks of every execution space beyond its documentation.
-  /// Nothing: the default core group is made when it is first asked for.
+  /// Does nothing, because the default core group is created at first use.
   static void impl_initialize(const Kokkos::InitializationSettings&) {}
-  /// Gives the default core group up.
+  /// Destroys the default core group.
   static void impl_finalize() { impl::default_athread().reset(); }
-  /// Tells the tools, as fence().
+  /// Reports a fence to Kokkos's tools, like fence().
   static void impl_static_fence(const std::string& name);
-  /// The core group's number, from 1 on.
+  /// Returns the number of the core group, starting at 1.
   [[nodiscard]] std::uint32_t impl_instance_id() const noexcept {
     return static_cast<std::uint32_t>(m_state->number.value() + 1);
   }
-  /// Different on all cores of all core groups that run at a time.
+  /// Returns a number that differs between all cores of all core groups that run at the same time.
   [[nodiscard]] static int impl_hardware_thread_id() noexcept { return impl::hardware_thread; }
-  /// Cores of all core groups that can exist.
+  /// Returns the number of cores of the maximum number of core groups.
   [[nodiscard]] static int impl_max_hardware_threads() noexcept {
     return impl::max_core_groups * CoreGrid::cores;
   }
 
-  /// Runs `kernel(core)` on all cores; for the Kokkos patterns.
+  /// Runs `kernel(core)` on all cores. The Kokkos patterns use it.
   template <class Kernel>
   void impl_launch(std::string_view label, const Kernel& kernel) const {
     m_state->group.launch(label, impl::OnCore<Kernel>{kernel, m_state->number.value()});

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// heddle::CoreGroup and heddle::Core: 64 cores with a small local memory each, which they fill and
-/// empty themselves. For kernels that are to run on Sunway processors. Two implementations have the
-/// same interface: `emulated`, which runs on any host and enforces the machine's rules, and `crts`,
-/// written against the machine's own headers, where HEDDLE_CORE_GROUP_CRTS is defined.
+/// heddle::CoreGroup and heddle::Core: 64 cores, each with a small local memory that kernels fill
+/// and empty explicitly. It is for kernels that will run on Sunway processors. Two implementations
+/// have the same interface. `emulated` runs on any host and enforces the rules of the machine.
+/// `crts` uses the machine's own headers; it is selected by the macro HEDDLE_CORE_GROUP_CRTS.
 ///
 ///     struct Scale {
 ///       double* data;  // 64 * 1000 numbers in main memory
@@ -21,7 +21,7 @@
 ///       }
 ///     };
 ///     heddle::CoreGroup group;
-///     group.launch("scale", Scale{data});  // throws contract_error where a rule is broken
+///     group.launch("scale", Scale{data});  // throws contract_error if a rule is broken
 
 #if defined(HEDDLE_CORE_GROUP_CRTS)
 

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Views whose elements are counted when a core of a core group touches them: direct loads and
-/// stores of main memory, which a kernel for Sunway processors should not make. For tests, and for
-/// finding what to stage.
+/// Views that count the accesses of the cores of a core group to their elements. Such direct loads
+/// and stores of main memory are slow on Sunway processors, so kernels should avoid them. It is for
+/// tests, and for finding out which data to stage.
 ///
 ///     Kokkos::parallel_for(Kokkos::RangePolicy<Athread>(0, n), Kernel{counted(x), counted(y)});
 ///     Athread().core_group().last_launch().direct_loads
@@ -21,7 +21,8 @@
 
 namespace heddle::inline v0 {
 
-/// The host's memory, seen through counting Views. Nothing is allocated in it: see counted().
+/// The memory space of counting Views: the host's memory. Nothing is allocated in it; see
+/// counted().
 struct Counted {
   // The types that Kokkos asks of a memory space.
   using memory_space = Counted;                          ///< itself
@@ -29,29 +30,29 @@ struct Counted {
   using device_type = Kokkos::Device<Athread, Counted>;  ///< both
   using size_type = Kokkos::HostSpace::size_type;        ///< the type of extents
   using index_type = std::ptrdiff_t;                     ///< the type of indices
-  /// The name that Kokkos prints.
+  /// Returns the name that Kokkos prints.
   [[nodiscard]] static constexpr const char* name() { return "heddle::Counted"; }
 };
 
-/// An element of a counted View. Reading converts it to `Element`; a load or store is counted for
-/// every 8 bytes, if a core makes it and not the host. Name the type of what you read: `auto x =
-/// view(i)` is a reference, not yet a load.
+/// A reference to an element of a counted View. Reading converts it to `Element`. Every 8 bytes
+/// count as one load or store, if a core accesses them and not the host. Write the type of a value
+/// that you read: `auto x = view(i)` makes a reference and does not load.
 template <class Element>
 class CountedReference {
   using Value = std::remove_const_t<Element>;
 
  public:
-  /// Stands for `*element`.
+  /// Constructs a reference to `*element`.
   explicit CountedReference(Element* element) : m_element(element) {}
-  /// Stands for the same element.
+  /// Constructs a reference to the same element.
   CountedReference(const CountedReference&) = default;
 
-  /// Loads.
+  /// Loads the element.
   operator Value() const {  // NOLINT: stands for the element
     if (Core* const core = current_core()) core->count_direct_loads(words);
     return *m_element;
   }
-  /// Stores.
+  /// Stores the element.
   const CountedReference& operator=(const Value& value) const {
     if (Core* const core = current_core()) core->count_direct_stores(words);
     *m_element = value;
@@ -66,19 +67,19 @@ class CountedReference {
     std::as_const(*this) = static_cast<Value>(other);
     return *this;
   }
-  /// Loads, adds, stores.
+  /// Loads the element, adds `value` and stores the result.
   const CountedReference& operator+=(const Value& value) const {
     return *this = static_cast<Value>(*this) + value;
   }
-  /// Loads, subtracts, stores.
+  /// Loads the element, subtracts `value` and stores the result.
   const CountedReference& operator-=(const Value& value) const {
     return *this = static_cast<Value>(*this) - value;
   }
-  /// Loads, multiplies, stores.
+  /// Loads the element, multiplies it by `value` and stores the result.
   const CountedReference& operator*=(const Value& value) const {
     return *this = static_cast<Value>(*this) * value;
   }
-  /// Loads, divides, stores.
+  /// Loads the element, divides it by `value` and stores the result.
   const CountedReference& operator/=(const Value& value) const {
     return *this = static_cast<Value>(*this) / value;
   }
@@ -88,7 +89,7 @@ class CountedReference {
   Element* m_element;
 };
 
-/// How a counted View reaches its elements; a model of the accessors of std::mdspan.
+/// The accessor of a counted View, a model of the accessors of std::mdspan.
 template <class Element>
 struct CountedAccessor {
   // The types of an accessor.
@@ -96,25 +97,26 @@ struct CountedAccessor {
   using data_handle_type = Element*;            ///< the address of an element
   using reference = CountedReference<Element>;  ///< the type of view(i)
   using offset_policy = CountedAccessor;        ///< the accessor of subviews
-  using memory_space = Counted;                 ///< Kokkos wants to know
+  using memory_space = Counted;                 ///< the memory space, which Kokkos requires
 
   constexpr CountedAccessor() = default;
-  /// A View of constants from one that may write.
+  /// Converts the accessor of a View with mutable elements to that of a View with const elements.
   template <class Other>
   requires std::is_convertible_v<Other (*)[], Element (*)[]>
   constexpr CountedAccessor(const CountedAccessor<Other>&) {}  // NOLINT: converts as pointers do
 
-  /// Element i from `data` on.
+  /// Returns a reference to element i of `data`.
   [[nodiscard]] reference access(data_handle_type data, std::size_t i) const {
     return reference(data + i);
   }
-  /// Its place.
+  /// Returns the address of element i of `data`.
   [[nodiscard]] data_handle_type offset(data_handle_type data, std::size_t i) const {
     return data + i;
   }
 };
 
-/// `view`, a View of host memory, with its elements counted. It does not keep the memory alive.
+/// Returns a counting View of the elements of `view`, a View of host memory. It does not keep the
+/// memory alive.
 template <class View>
 requires Kokkos::is_view_v<View>
 [[nodiscard]] auto counted(const View& view) {

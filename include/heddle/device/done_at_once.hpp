@@ -3,34 +3,34 @@
 #pragma once
 
 /// @file
-/// done_at_once: which execution spaces need no fence. For what is called so often that the locks
-/// of one are felt.
+/// done_at_once: whether an execution space needs no fence. It is for code that runs so often that
+/// the locks inside a fence would cost time.
 
 #include <Kokkos_Core.hpp>
 
 namespace heddle::inline v0 {
 
-/// Whether launches of `Exec` return when their work is done, as those of some host spaces do.
+/// True if launches of `Exec` return when their work is complete. This holds for some host spaces.
 template <class Exec>
 inline constexpr bool done_at_once = false;
 #if defined(KOKKOS_ENABLE_SERIAL)
-/// They do.
+/// True: launches of Kokkos::Serial return when their work is complete.
 template <>
 inline constexpr bool done_at_once<Kokkos::Serial> = true;
 #endif
 #if defined(KOKKOS_ENABLE_OPENMP)
-/// They do.
+/// True: launches of Kokkos::OpenMP return when their work is complete.
 template <>
 inline constexpr bool done_at_once<Kokkos::OpenMP> = true;
 #endif
 #if defined(KOKKOS_ENABLE_THREADS)
-/// They do.
+/// True: launches of Kokkos::Threads return when their work is complete.
 template <>
 inline constexpr bool done_at_once<Kokkos::Threads> = true;
 #endif
 
-/// Returns when what was launched in `exec` is done; `what` is the fence's label, where it takes
-/// one.
+/// Returns when the work queued in `exec` is complete. `what` is the label of the fence, if one is
+/// needed.
 template <class Exec>
 void wait_for_work(const Exec& exec, const char* what) {
   if constexpr (!done_at_once<Exec>) exec.fence(what);

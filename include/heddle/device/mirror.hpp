@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Host mirrors of Views, for code that must run on devices whose memory the host cannot reach and
-/// is tested on machines that have none.
+/// Host mirrors of Views. They are for code that must run on devices whose memory the host cannot
+/// access, but is tested on machines without such a device.
 
 #include <cstddef>
 #include <cstring>
@@ -16,8 +16,8 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// A mirror that is never the View itself. Its bytes are 0xff at first, not a number in floating
-/// point: what was not copied neither way cannot pass for a result.
+/// Returns a mirror that is never the View itself. All its bytes are 0xff at first, which is NaN in
+/// floating point, so an element that was not copied cannot be taken for a result.
 template <class View>
 [[nodiscard]] auto distinct_mirror(const View& view) {
   using Mirror = decltype(Kokkos::create_mirror(view));
@@ -34,12 +34,13 @@ template <class View>
 
 }  // namespace impl
 
-/// A View of the same shape that the host can touch; its contents are unspecified until a
-/// `Kokkos::deep_copy` from `view`, and reach `view` by a deep_copy only.
+/// Returns a View of the same shape in memory that the host can access. Its contents are
+/// unspecified until a `Kokkos::deep_copy` from `view`. Changes reach `view` only by a
+/// `Kokkos::deep_copy` to it.
 ///
-/// Where the host reaches the memory of `view`, the mirror is `view` itself and such copies cost
-/// nothing. There a forgotten copy goes unnoticed, so programs compiled with
-/// HEDDLE_DISTINCT_MIRRORS (the CMake option of Heddle's own tests and examples) get a copy always.
+/// If the host can access the memory of `view`, the mirror is `view` itself, and such copies cost
+/// nothing. A missing copy then goes unnoticed. Programs compiled with HEDDLE_DISTINCT_MIRRORS (the
+/// CMake option of Heddle's own tests and examples) therefore always get a copy.
 template <class View>
 requires Kokkos::is_view_v<View>
 [[nodiscard]] auto host_mirror(const View& view) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// `staging` on Athread: DMA between main memory and the core's local memory.
+/// `staging` on Athread: DMA between main memory and the local memory of a core.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,36 +16,36 @@
 
 namespace heddle::inline v0 {
 
-/// See `staging`. DMA moves multiples of 4 bytes at addresses that are multiples of 4: what is left
-/// of a copy, or all of it where an address or the distance of rows is none, goes element by
-/// element by direct loads and stores, which are counted. An object takes 4 bytes of the core's
-/// local memory beside the scratch, and must be destroyed before those that were constructed
-/// earlier.
+/// The version of `staging` for Athread. DMA transfers multiples of 4 bytes at addresses that are
+/// multiples of 4. The rest of a copy uses direct loads and stores, element by element, which are
+/// counted. This also holds for a whole copy if an address or the distance of rows is not a
+/// multiple of 4. An object uses 4 bytes of local memory beside the scratch. Objects must be
+/// destroyed in the reverse order of construction.
 template <>
 class staging<Athread> {
  public:
-  /// The core's handle of its team of one.
+  /// The team handle of a core, whose team has one thread.
   using Member = typename Kokkos::TeamPolicy<Athread>::member_type;
 
   static constexpr Scratch scratch = Scratch::local;  ///< the core's local memory
 
-  /// Takes a reply word in local memory.
+  /// Allocates a reply word in local memory.
   explicit staging(const Member&)
       : m_core(*current_core()), m_mark(m_core.mark()), m_reply(m_core.reply()) {}
-  /// Gives the reply word back, but not under copies that nobody waited for: then the kernel breaks
-  /// a rule of the core group, or an error is under way already, and a destructor throws neither.
+  /// Releases the reply word. If a copy is still in flight, because the kernel breaks a rule of the
+  /// core group or an exception is active, the word is kept, because a destructor must not throw.
   ~staging() {
     if (m_reply.count >= m_begun) m_core.release(m_mark);
   }
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;
 
-  /// Brings `count` elements from global memory.
+  /// Copies `count` elements from global memory to local memory.
   template <class T>
   void get(T* local, const T* global, std::size_t count) {
     get(local, global, Rows{1, count, count});
   }
-  /// Brings rows; local[i * columns + j] is element j of row i.
+  /// Copies rows to local memory: local[i * columns + j] is element j of row i.
   template <class T>
   void get(T* local, const T* global, const Rows& rows) {
     each_request(local, global, rows, [this](T* to, const T* from, const Request& request) {
@@ -59,12 +59,12 @@ class staging<Athread> {
     });
   }
 
-  /// Takes `count` elements to global memory.
+  /// Copies `count` elements to global memory.
   template <class T>
   void put(T* global, const T* local, std::size_t count) {
     put(global, local, Rows{1, count, count});
   }
-  /// Takes rows to global memory.
+  /// Copies rows to global memory.
   template <class T>
   void put(T* global, const T* local, const Rows& rows) {
     each_request(local, global, rows, [this](const T* from, T* to, const Request& request) {
@@ -89,7 +89,7 @@ class staging<Athread> {
     [[nodiscard]] std::size_t bytes() const { return pieces * piece; }
   };
 
-  /// Calls body(local, global, request) for the requests that a copy is made of.
+  /// Calls body(local, global, request) for each DMA request of a copy.
   template <class Local, class Global, class Body>
   static void each_request(Local* local, Global* global, const Rows& rows, const Body& body) {
     static_assert(std::is_trivially_copyable_v<Local>,

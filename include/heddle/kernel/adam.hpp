@@ -17,13 +17,14 @@
 
 namespace heddle::inline v0::kernel {
 
-/// Kingma and Ba's names and defaults; weight decay is decoupled (Loshchilov and Hutter).
+/// The parameters of Adam, with the names and defaults of Kingma and Ba. Weight decay is decoupled
+/// (Loshchilov and Hutter).
 struct AdamOptions {
-  double learning_rate = 1e-3;  ///< step length, at most about so much a step for each parameter
+  double learning_rate = 1e-3;  ///< step length; a parameter changes by at most about this per step
   double beta1 = 0.9;           ///< decay of the mean of the gradients
   double beta2 = 0.999;         ///< decay of the mean of their squares
   double epsilon = 1e-8;        ///< added to the root of the mean square
-  double weight_decay = 0;      ///< share of each parameter taken off per step, times learning_rate
+  double weight_decay = 0;  ///< fraction of each parameter subtracted per step, times learning_rate
 };
 
 namespace impl {
@@ -45,8 +46,9 @@ struct AdamStep {
 
 }  // namespace impl
 
-/// One step; `step` counts from 1. `mean` and `square` are the optimizer's memory, zero before step
-/// 1. Bias corrections 1 / (1 - beta^step) are computed in double. Queued in `exec`.
+/// Performs one step of Adam. `step` counts from 1. `mean` and `square` are the data of the
+/// optimiser, and must be 0 before step 1. The bias corrections 1 / (1 - beta^step) are computed in
+/// double. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, VectorOn<Exec> Parameter>
 void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t step,
                  Vector<const std::type_identity_t<element<Parameter>>, Exec> gradient,

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Causal multi-head attention (Vaswani et al., 2017) of a batch of sequences:
-/// per sequence and head O = P V with P = softmax(Q K^T / sqrt(d)) over the positions up to one's
-/// own. Forward keeps P, which backward reads: sequences * heads * context^2 elements.
+/// Causal multi-head attention (Vaswani et al., 2017) of a batch of sequences. For each sequence
+/// and head, O = P V with P = softmax(Q K^T / sqrt(d)), over the positions up to the query's own.
+/// Forward stores P for backward: sequences * heads * context^2 elements.
 
 #include <cmath>
 #include <cstddef>
@@ -21,20 +21,21 @@
 
 namespace heddle::inline v0::kernel {
 
-/// How the rows and columns of the attention's matrices are divided. Rows of `qkv` and of the
-/// output are sequence * context + position. Columns of `qkv` are all of Q, then all of K, then all
-/// of V; inside each the heads follow one another with width / heads columns.
+/// The layout of the matrices of an attention. Rows of `qkv` and of the output are sequence *
+/// context + position. The columns of `qkv` are all columns of Q, then of K, then of V. Inside
+/// each, the heads follow one another with width / heads columns.
 struct AttentionShape {
   std::size_t sequences;  ///< sequences of a microbatch
   std::size_t context;    ///< positions in each
-  std::size_t heads;      ///< a divisor of the width
+  std::size_t heads;      ///< number of heads; must divide the width
   std::size_t width;      ///< columns of Q, of K, of V and of the output
 
-  /// Rows of `qkv` and of the output.
+  /// Returns the number of rows of `qkv` and of the output.
   [[nodiscard]] std::size_t rows() const { return sequences * context; }
-  /// Columns of one head.
+  /// Returns the number of columns of one head.
   [[nodiscard]] std::size_t head_width() const { return width / heads; }
-  /// Rows of the probabilities, of `context` columns each: sequence, then head, then position.
+  /// Returns the number of rows of the probabilities, of `context` columns each. Rows are numbered
+  /// by sequence, then head, then position.
   [[nodiscard]] std::size_t probability_rows() const { return sequences * heads * context; }
 };
 
@@ -127,9 +128,10 @@ inline void expect_attention_shape(const char* where, const AttentionShape& shap
 
 }  // namespace impl
 
-/// qkv: rows x 3 width; probabilities: probability_rows x context, kept for backward, and of no
-/// meaning beyond a row's own position; output: rows x width. Products by gemm per sequence, head
-/// and block of positions, so in `exec`'s order as gemm is.
+/// Computes the attention. `qkv` is rows x 3 width, and `output` is rows x width. `probabilities`
+/// (probability_rows x context) is stored for backward; elements after a row's own position have no
+/// meaning. It calls gemm for each sequence, head and block of positions, in the stream order of
+/// gemm.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void attention_forward(const Exec& exec, const AttentionShape& shape,
                        Matrix<const std::type_identity_t<element<Output>>, Exec> qkv,
@@ -155,8 +157,8 @@ void attention_forward(const Exec& exec, const AttentionShape& shape,
   });
 }
 
-/// Writes qkv_grad. `scratch` has the shape of the probabilities and holds nothing before or after.
-/// Attention has no weights. In `exec`'s order as gemm is.
+/// Computes `qkv_grad`. `scratch` has the shape of the probabilities; its contents have no meaning
+/// before and after. Attention has no weights. The stream order is that of gemm.
 template <ExecutionSpace Exec, MatrixOn<Exec> QkvGrad>
 void attention_backward_input(
     const Exec& exec, const AttentionShape& shape,

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// AttentionState: the attention of queries over the keys that they have met so far, and the join
-/// of two such states. States under join are a commutative monoid up to rounding. For row and head,
+/// AttentionState: the attention of queries over the keys that they have seen so far, and the join
+/// of two such states. Up to rounding, states with join form a commutative monoid. For a row and a
+/// head:
 ///
 ///     log_sum = log(exp(log_sum_a) + exp(log_sum_b))
 ///     output = exp(log_sum_a - log_sum) output_a + exp(log_sum_b - log_sum) output_b
@@ -31,11 +32,11 @@ struct AttentionHeads {
   std::size_t kv_heads;    ///< heads of K and of V; a divisor of `heads`
   std::size_t head_width;  ///< columns of one head
 
-  /// Columns of Q and of the output.
+  /// Returns the number of columns of Q and of the output.
   [[nodiscard]] std::size_t query_columns() const { return heads * head_width; }
-  /// Columns of K, and of V.
+  /// Returns the number of columns of K, which is also that of V.
   [[nodiscard]] std::size_t kv_columns() const { return kv_heads * head_width; }
-  /// The head of K and V that serves `head`.
+  /// Returns the head of K and V that serves `head`.
   [[nodiscard]] std::size_t kv_head(std::size_t head) const { return head / (heads / kv_heads); }
   /// The first column of a head, and one past its last column.
   [[nodiscard]] std::pair<std::size_t, std::size_t> columns(std::size_t head) const {
@@ -46,7 +47,8 @@ struct AttentionHeads {
 };
 
 /// Throws an error that names `where` if `heads` is not the shape of an attention.
-/// @throws contract_error if a number is 0, or the heads of K and V do not divide those of Q.
+/// @throws contract_error if a number is 0, or if the number of heads is not a multiple of the
+///          number of K,V heads.
 inline void expect_attention_heads(const char* where, const AttentionHeads& heads) {
   expects(heads.head_width > 0 && heads.heads > 0 && heads.kv_heads > 0 &&
               heads.heads % heads.kv_heads == 0,
@@ -58,14 +60,14 @@ inline void expect_attention_heads(const char* where, const AttentionHeads& head
           });
 }
 
-/// The attention of each query over the keys that it has met. A query that has seen no key has the
-/// output 0 and the log-sum -inf, the identity of join_attention(). Real may be const.
+/// The attention of each query over the keys that it has seen. A query that has seen no key has the
+/// output 0 and the log-sum -inf, which is the identity of join_attention(). Real may be const.
 template <class Real, ExecutionSpace Exec>
 struct AttentionState {
   Matrix<Real, Exec> output;   ///< queries x heads * head width: the weighted means of the values
   Matrix<Real, Exec> log_sum;  ///< queries x heads: log of the sum of exp(score)
 
-  /// The same state, to be read.
+  /// Returns the same state with const elements.
   template <class Read>
   requires(!std::is_const_v<Real> && std::is_same_v<Read, const Real>)
   operator AttentionState<Read, Exec>() const {
@@ -139,7 +141,7 @@ struct JoinStates {
 
 }  // namespace impl
 
-/// Sets `state` to the identity: no query has seen a key. In the order of `exec`.
+/// Sets `state` to the identity: no query has seen a key. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, class Real>
 void clear_attention(const Exec& exec, const AttentionState<Real, Exec>& state) {
   impl::for_each_element("heddle::kernel::clear_attention_output", exec, state.output.extent(0),
@@ -151,7 +153,7 @@ void clear_attention(const Exec& exec, const AttentionState<Real, Exec>& state) 
 }
 
 /// Joins the state `from` into the state `into` of the same queries and heads, row by row and head
-/// by head. In the order of `exec`.
+/// by head. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, class Real>
 void join_attention(const Exec& exec, const AttentionHeads& heads,
                     const std::type_identity_t<AttentionState<const Real, Exec>>& from,

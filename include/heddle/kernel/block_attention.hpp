@@ -59,12 +59,13 @@ struct AttentionTile {
   std::size_t queries;  ///< rows of a tile
   std::size_t keys;     ///< columns of a tile
 
-  /// Rows of the scratch matrix: backward needs the scores and their gradients.
+  /// Returns the rows of the scratch matrix: 2 * queries, because backward needs the scores of a
+  /// tile and their gradients.
   [[nodiscard]] constexpr std::size_t scratch_rows() const { return 2 * queries; }
 };
 
-/// The tile that suits an execution space: on the host it stays in the cache; on a device it is
-/// large, because each tile is several launches.
+/// Returns the tile that suits an execution space. On the host the tile stays in the cache. On a
+/// device it is large, because each tile needs several launches.
 template <ExecutionSpace Exec>
 inline constexpr AttentionTile attention_tile =
     runs_on_host<Exec> ? AttentionTile{64, 256} : AttentionTile{1024, 1024};
@@ -228,11 +229,11 @@ template <class Scratch>
 
 }  // namespace impl
 
-/// Continues `state`, of the queries, by the keys and values of `input`: state = join(state, the
+/// Continues `state` of the queries by the keys and values of `input`: state = join(state,
 /// attention over these keys). A query that sees none of them keeps its state. Keys and values must
-/// be finite, also those that a query does not see.
-/// `scratch` holds two tiles, see AttentionTile, of any size; it has no meaning before or after.
-/// Queries are cut into tiles of its rows, and the keys that they see into tiles of its columns.
+/// be finite, even those that no query sees. `scratch` holds two tiles of any size, see
+/// AttentionTile; its contents have no meaning before and after. Queries are divided into tiles by
+/// its rows, and the keys that they see by its columns.
 template <ExecutionSpace Exec, std::floating_point Real>
 void block_attention_forward(const Exec& exec, const AttentionHeads& heads,
                              const VisibleKeys<Exec>& visible,
@@ -257,10 +258,10 @@ void block_attention_forward(const Exec& exec, const AttentionHeads& heads,
   });
 }
 
-/// Adds the gradients of the queries, keys and values of `input` to `input_grad`. `state` is that
-/// after *all* keys of the sequence, and `output_grad` (queries x heads * head width) the gradient
-/// of its output; so the sum over all blocks of keys is the gradient of the whole attention.
-/// `scratch` as for block_attention_forward().
+/// Adds the gradients of the queries, keys and values of `input` to `input_grad`. `state` is the
+/// state after *all* keys of the sequence, and `output_grad` (queries x heads * head width) is the
+/// gradient of its output. The sum over all blocks of keys is therefore the gradient of the whole
+/// attention. For `scratch` see block_attention_forward().
 template <ExecutionSpace Exec, std::floating_point Real>
 void block_attention_backward(const Exec& exec, const AttentionHeads& heads,
                               const VisibleKeys<Exec>& visible,

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Softmax and cross-entropy of a batch of tokens: loss = weight * mean over the rows of
-/// -log softmax(logits)[target]. There are no weights to differentiate.
+/// Softmax and cross-entropy of a batch of tokens: loss = weight * mean over the rows of -log
+/// softmax(logits)[target]. It has no weights of its own.
 
 #include <cstddef>
 #include <type_traits>
@@ -70,10 +70,10 @@ struct CrossEntropyBackward {
 
 }  // namespace impl
 
-/// Turns `logits` (rows x classes) into probabilities in place and writes the loss to loss(0), 0
-/// when there are no rows. Targets are sequences x context with rows numbered as in the embedding,
-/// each below `classes` (the caller checks). `row_loss` has one element per row and is scratch.
-/// Sums in the order of impl::ordered_sum. Queued in `exec`.
+/// Replaces `logits` (rows x classes) by probabilities, and writes the loss to loss(0), or 0 if
+/// there are no rows. `targets` is sequences x context, with rows numbered as in the embedding.
+/// Each target must be below `classes`; the caller checks this. `row_loss` is scratch memory with
+/// one element per row. Sums have the order of impl::ordered_sum. The kernels are queued in `exec`.
 template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> Logits>
 void cross_entropy_forward(const Exec& exec, const Targets& targets, double weight,
                            const Logits& logits,
@@ -94,8 +94,8 @@ void cross_entropy_forward(const Exec& exec, const Targets& targets, double weig
                        impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
 }
 
-/// logits_grad = weight / rows * (probabilities - one at the target). May be in place.
-/// Queued in `exec`.
+/// Computes logits_grad = weight / rows * (probabilities - one at the target). It may work in
+/// place. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> LogitsGrad>
 void cross_entropy_backward_input(
     const Exec& exec, const Targets& targets, double weight,

@@ -72,8 +72,10 @@ struct EmbeddingBackwardPosition {
 
 }  // namespace impl
 
-/// Every token must be below the rows of token_table: the caller checks it on the host, where the
-/// tokens come from. Queued in `exec`. Tokens have no gradient, so there is no backward_input.
+/// Computes for each token the sum of its row of the token table and the row of its position. Every
+/// token must be below the rows of `token_table`; the caller checks this on the host, where the
+/// tokens come from. The kernel is queued in `exec`. Tokens have no gradient, so there is no
+/// backward_input.
 template <ExecutionSpace Exec, TokensOn<Exec> Tokens, MatrixOn<Exec> Output>
 void embedding_forward(const Exec& exec, const Tokens& tokens,
                        Matrix<const std::type_identity_t<element<Output>>, Exec> token_table,
@@ -90,8 +92,9 @@ void embedding_forward(const Exec& exec, const Tokens& tokens,
                              tokens, token_table, position_table, output});
 }
 
-/// Adds each row of output_grad to the rows of its token and of its position.
-/// Order: rows ascending for a token, sequences ascending for a position. Queued in `exec`.
+/// Adds each row of output_grad to the gradient rows of its token and of its position. The order of
+/// sums is fixed: rows ascend for a token, and sequences ascend for a position. The kernel is
+/// queued in `exec`.
 template <ExecutionSpace Exec, TokensOn<Exec> Tokens, MatrixOn<Exec> TableGrad>
 void embedding_backward_weight(
     const Exec& exec, const Tokens& tokens,

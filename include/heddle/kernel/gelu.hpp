@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// GELU in its tanh form: x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3)
-/// (Hendrycks and Gimpel, 2016). Computed as x s with s = 1 / (1 + exp(-2 u)), which is the same
-/// function with one exponential; for x -> -inf the exponential overflows to inf and x s to -0.
+/// GELU in its tanh form: x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks
+/// and Gimpel, 2016). It is computed as x s with s = 1 / (1 + exp(-2 u)), which is the same
+/// function with one exponential. For x -> -inf, the exponential overflows to inf and x s becomes
+/// -0.
 
 #include <cstddef>
 #include <type_traits>
@@ -54,7 +55,8 @@ struct GeluBackward {
 
 }  // namespace impl
 
-/// output = gelu(input), elementwise; may be in place. Queued in `exec`.
+/// Computes output = gelu(input), element by element. It may work in place. The kernel is queued in
+/// `exec`.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void gelu_forward(const Exec& exec, Matrix<const std::type_identity_t<element<Output>>, Exec> input,
                   const Output& output) {
@@ -63,8 +65,8 @@ void gelu_forward(const Exec& exec, Matrix<const std::type_identity_t<element<Ou
                          impl::GeluForward<Exec, element<Output>>{input, output});
 }
 
-/// input_grad = output_grad gelu'(input); input_grad may be output_grad. Queued in `exec`.
-/// GELU has no weights.
+/// Computes input_grad = output_grad gelu'(input). `input_grad` may be `output_grad`. The kernel is
+/// queued in `exec`. GELU has no weights.
 template <ExecutionSpace Exec, MatrixOn<Exec> InputGrad>
 void gelu_backward_input(const Exec& exec,
                          Matrix<const std::type_identity_t<element<InputGrad>>, Exec> input,

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Layer normalisation over the columns of each row (Ba et al., 2016): y = scale z + shift with
-/// z = (x - mean) / sqrt(variance + 1e-5). Backward needs z and the inverse deviation of each row,
-/// not x; y can be made again from z.
+/// Layer normalisation over the columns of each row (Ba et al., 2016): y = scale z + shift with z =
+/// (x - mean) / sqrt(variance + 1e-5). Backward needs z and the inverse deviation of each row, but
+/// not x. y can be recomputed from z.
 
 #include <cstddef>
 #include <type_traits>
@@ -17,7 +17,7 @@
 
 namespace heddle::inline v0::kernel {
 
-/// Added to the variance of each row.
+/// The number added to the variance of each row.
 inline constexpr double layer_norm_epsilon = 1e-5;
 
 namespace impl {
@@ -92,8 +92,8 @@ struct ElementProduct {
 
 }  // namespace impl
 
-/// Writes the normalised rows, their inverse deviations (both for backward) and the output.
-/// Sums over a row in the order of impl::ordered_sum. Queued in `exec`.
+/// Computes the output, and stores the normalised rows and their inverse deviations for backward.
+/// Sums over a row have the order of impl::ordered_sum. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void layer_norm_forward(const Exec& exec,
                         Matrix<const std::type_identity_t<element<Output>>, Exec> input,
@@ -115,7 +115,7 @@ void layer_norm_forward(const Exec& exec,
                            input, scale, shift, normalised, inverse_deviation, output});
 }
 
-/// The output again, from the normalised rows: what the next layer's weight gradient reads.
+/// Recomputes the output from the normalised rows. The weight gradient of the next layer reads it.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void layer_norm_output(const Exec& exec,
                        Matrix<const std::type_identity_t<element<Output>>, Exec> normalised,
@@ -131,7 +131,8 @@ void layer_norm_output(const Exec& exec,
       impl::LayerNormOutput<Exec, element<Output>>{normalised, scale, shift, output});
 }
 
-/// The gradient with respect to the input. input_grad may be output_grad. Queued in `exec`.
+/// Computes the gradient of the input. `input_grad` may be `output_grad`. The kernel is queued in
+/// `exec`.
 template <ExecutionSpace Exec, MatrixOn<Exec> InputGrad>
 void layer_norm_backward_input(
     const Exec& exec, Matrix<const std::type_identity_t<element<InputGrad>>, Exec> normalised,
@@ -151,8 +152,9 @@ void layer_norm_backward_input(
                            normalised, inverse_deviation, scale, output_grad, input_grad});
 }
 
-/// scale_grad += column sums of output_grad * normalised, shift_grad += column sums of output_grad,
-/// rows ascending. Queued in `exec`.
+/// Adds the gradients of the weights: scale_grad += column sums of output_grad * normalised, and
+/// shift_grad += column sums of output_grad. Rows are added in ascending order. The kernel is
+/// queued in `exec`.
 template <ExecutionSpace Exec, VectorOn<Exec> Grad>
 void layer_norm_backward_weight(const Exec& exec,
                                 Matrix<const std::type_identity_t<element<Grad>>, Exec> normalised,

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The matrix product, as a thin adaptor: Kokkos Kernels where the build found it
+/// The matrix product as a thin adaptor. It calls Kokkos Kernels if the build found it
 /// (HEDDLE_HAS_KOKKOSKERNELS), else CBLAS for host spaces (HEDDLE_HAS_CBLAS), else `team_gemm`.
-/// blas_library() names the library.
+/// blas_library() returns the name of the library.
 
 #include <cstddef>
 #include <limits>
@@ -68,11 +68,13 @@ void cblas_gemm(Transpose transpose_a, Transpose transpose_b, element<C> alpha, 
 
 }  // namespace impl
 
-/// C = alpha op(A) op(B) + beta C. With beta == 0, C is written without being read.
-/// Error per element, whichever library runs: at most (k + 2) eps (|alpha| |op(A)| |op(B)| +
-/// |beta C|), k being the depth; the order of the sum is the library's.
-/// Stream order: behind what `exec` has queued. A host BLAS runs in the calling thread, so `exec`
-/// is fenced first and the product is complete on return; otherwise returns without waiting.
+/// Computes C = alpha op(A) op(B) + beta C. If beta == 0, C is written without being read. The
+/// error of an element is at most (k + 2) eps (|alpha| |op(A)| |op(B)| + |beta C|) with any
+/// library; k is the depth of the product. The order of the sums depends on the library.
+///
+/// Stream order: the product runs after all work that `exec` has queued. A host BLAS runs in the
+/// calling thread, so `exec` is fenced first and the product is complete on return. Otherwise the
+/// call returns without waiting.
 template <ExecutionSpace Exec, MatrixOn<Exec> C>
 void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, element<C> alpha,
           Matrix<const std::type_identity_t<element<C>>, Exec> a,

@@ -28,7 +28,7 @@ struct FillRows {
 
 }  // namespace impl
 
-/// output = input weight + bias. Queued in `exec` as gemm is.
+/// Computes output = input weight + bias, in the stream order of gemm.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void linear_forward(const Exec& exec,
                     Matrix<const std::type_identity_t<element<Output>>, Exec> input,
@@ -41,7 +41,7 @@ void linear_forward(const Exec& exec,
   gemm(exec, Transpose::no, Transpose::no, 1, input, weight, 1, output);
 }
 
-/// input_grad = output_grad weight^T. Queued in `exec` as gemm is.
+/// Computes input_grad = output_grad weight^T, in the stream order of gemm.
 template <ExecutionSpace Exec, MatrixOn<Exec> InputGrad>
 void linear_backward_input(const Exec& exec,
                            Matrix<const std::type_identity_t<element<InputGrad>>, Exec> weight,
@@ -50,8 +50,8 @@ void linear_backward_input(const Exec& exec,
   gemm(exec, Transpose::no, Transpose::yes, 1, output_grad, weight, 0, input_grad);
 }
 
-/// weight_grad += input^T output_grad; bias_grad += column sums of output_grad, rows ascending.
-/// Queued in `exec` as gemm is.
+/// Adds the gradients of the weights: weight_grad += input^T output_grad, and bias_grad += column
+/// sums of output_grad, with rows in ascending order. The stream order is that of gemm.
 template <ExecutionSpace Exec, MatrixOn<Exec> WeightGrad>
 void linear_backward_weight(
     const Exec& exec, Matrix<const std::type_identity_t<element<WeightGrad>>, Exec> input,

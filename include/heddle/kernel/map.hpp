@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The elementwise pattern: one function applied to Views of equal shape, of any rank and layout.
-/// For whoever would write a Kokkos::parallel_for over indices; it also runs well where cores reach
-/// memory only by explicit copies.
+/// The elementwise pattern: applies one function to the elements of Views of equal shape, of any
+/// rank and layout. It replaces a Kokkos::parallel_for over indices. It is also efficient on cores
+/// that access memory only by explicit copies.
 
 #include <algorithm>
 #include <concepts>
@@ -122,19 +122,19 @@ void map_rows(const char* where, const Exec& exec, const F& f, const Walk<1 + si
 
 }  // namespace impl
 
-/// A function of one element of each View in `In` whose result becomes an element of `Out`.
+/// A function of one element of each View in `In`. Its result becomes an element of `Out`.
 template <class F, class Out, class... In>
 concept MapFunctor =
     Kokkos::is_view_v<Out> &&(Kokkos::is_view_v<In>&&...) &&
     std::is_invocable_r_v<typename Out::value_type, const F&, typename In::const_value_type&...>;
 
-/// out(i...) = f(in(i...)...) for every index. The Views have equal shapes, of any rank and layout;
-/// `out` may also be one of the inputs, and must not overlap them otherwise. `f` is called once per
-/// element, in no order. On a space with local memory a View whose elements are not adjacent along
-/// the fastest axis of `out` costs a small transfer per element.
-/// Queued in `exec`.
-/// @throws contract_error where shapes differ, or where a tile of 128 elements of every View does
-///         not fit into the local memory of such a space.
+/// Computes out(i...) = f(in(i...)...) for every index. The Views have equal shapes, of any rank
+/// and layout. `out` may also be one of the inputs; otherwise it must not overlap them. `f` is
+/// called once per element, in no particular order. On a space with local memory, each element
+/// costs a small transfer if the elements of a View are not adjacent along the fastest axis of
+/// `out`. The kernel is queued in `exec`.
+/// @throws contract_error if the shapes differ, or if 128 elements of every View do not fit into
+///          the local memory of such a space.
 template <ExecutionSpace Exec, class F, class Out, class... In>
 requires MapFunctor<F, Out, In...>
 void map(const Exec& exec, const F& f, const Out& out, const In&... in) {

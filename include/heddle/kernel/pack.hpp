@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// pack() and unpack() of StridedBlocks in the memory of any execution space, and which block a
-/// View is: what has to lie in one piece before it can be sent, and does not.
+/// pack() and unpack() of StridedBlocks in the memory of any execution space, and the StridedBlock
+/// of a View. Messages need contiguous memory, so data with gaps are packed before they are sent.
 
 #include <algorithm>
 #include <cstddef>
@@ -145,7 +145,8 @@ void copy_block(const char* where, const Exec& exec, const StridedBlock& block, 
 
 }  // namespace impl
 
-/// The elements of a View as bytes around its data(), the last index fastest, whatever its layout.
+/// Returns the StridedBlock of a View: its elements as bytes relative to data(), with the last
+/// index fastest, whatever the layout is.
 template <class View>
 requires Kokkos::is_view_v<View>
 [[nodiscard]] StridedBlock strided_block_of(const View& view) {
@@ -157,7 +158,7 @@ requires Kokkos::is_view_v<View>
   return block;
 }
 
-/// The memory around which strided_block_of() has a View's elements, as bytes.
+/// Returns the address, as bytes, to which strided_block_of() of a View is relative.
 template <class View>
 requires Kokkos::is_view_v<View>
 [[nodiscard]] auto* bytes_of(const View& view) {
@@ -166,23 +167,24 @@ requires Kokkos::is_view_v<View>
   return reinterpret_cast<Byte*>(view.data());
 }
 
-/// Copies the bytes of `block`, which lie around `base`, to `packed`, in order: block.bytes() of
-/// them, in memory that kernels of `Exec` reach. Queued in `exec`; on host cores it is done when
-/// this returns. Elsewhere a block of more than 8 loops takes several kernels.
+/// Copies the bytes of `block`, relative to `base`, to `packed`, in order. `packed` has
+/// block.bytes() bytes. Both must be in memory that kernels of `Exec` can access. The kernels are
+/// queued in `exec`; on host cores the copy is complete on return. On devices, a block of more than
+/// 8 loops needs several kernels.
 template <ExecutionSpace Exec>
 void pack(const Exec& exec, const StridedBlock& block, const std::byte* base, std::byte* packed) {
   impl::copy_block<true>("heddle::kernel::pack", exec, block, const_cast<std::byte*>(base), packed);
 }
 
-/// Copies block.bytes() bytes from `packed` to where the block's lie around `base`, as pack() does
-/// it the other way. Of a byte that the block has twice, either value may stay.
+/// Copies block.bytes() bytes from `packed` to the bytes of `block`, relative to `base`. It is the
+/// reverse of pack(). If the block contains a byte twice, that byte gets one of the two values.
 template <ExecutionSpace Exec>
 void unpack(const Exec& exec, const StridedBlock& block, const std::byte* packed, std::byte* base) {
   impl::copy_block<false>("heddle::kernel::unpack", exec, block, base,
                           const_cast<std::byte*>(packed));
 }
 
-/// Packs several blocks, one after the other.
+/// Packs several blocks one after another into `packed`.
 template <ExecutionSpace Exec>
 void pack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::byte* base,
           std::byte* packed) {
@@ -191,7 +193,7 @@ void pack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::
     packed += block.bytes();
   }
 }
-/// Unpacks several blocks, one after the other.
+/// Unpacks several blocks one after another from `packed`.
 template <ExecutionSpace Exec>
 void unpack(const Exec& exec, const std::vector<StridedBlock>& blocks, const std::byte* packed,
             std::byte* base) {

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// The reduction pattern: a function of the elements of Views of equal shape, joined to one value
-/// in an order that neither the number of threads nor the machine decides.
+/// The reduction pattern: applies a function to the elements of Views of equal shape and joins the
+/// results to one value. The order of joining does not depend on the number of threads or on the
+/// machine.
 
 #include <algorithm>
 #include <cstddef>
@@ -166,25 +167,28 @@ struct ReduceTeam {
 
 }  // namespace impl
 
-/// A function of one element of each View in `In` that gives a value of the Kokkos reducer.
+/// A function of one element of each View in `In` that returns a value of the Kokkos reducer.
 template <class F, class Reducer, class... In>
 concept ReduceFunctor = Kokkos::is_reducer_v<Reducer> &&(Kokkos::is_view_v<In>&&...) &&
                         std::is_invocable_r_v<typename Reducer::value_type, const F&,
                                               typename In::const_value_type&...>;
 
-/// Joins f(in(i...)...) over all indices, and writes the value where the Kokkos reducer says:
-/// `reduce(exec, Kokkos::Sum<double>(dot), Product{}, x, y)`. The Views, one at least, have equal
-/// shapes, of any rank and layout; of no elements the result is the reducer's initial value.
+/// Joins f(in(i...)...) over all indices, and writes the result to the target of the Kokkos
+/// reducer: `reduce(exec, Kokkos::Sum<double>(dot), Product{}, x, y)`. There must be at least one
+/// View. The Views have equal shapes, of any rank and layout. Without elements, the result is the
+/// initial value of the reducer.
 ///
-/// Order: the n elements, as they lie in memory of the first View, are cut into blocks of
-/// max(2048, ceil(n / 1024) rounded up to 128). Within a block, element j of a row, counted
-/// from where the block begins if that is inside the row, joins lane j mod 8 in ascending j (Views
-/// that are dense in the same layout are one row), then the lanes are joined as ((0+4)+(2+6)) +
-/// ((1+5)+(3+7)); then the blocks in ascending order. It is the same for every number of threads,
-/// on all host spaces and on Athread; within a block on a GPU it is that of Kokkos's team reduction
-/// there. Values that join exactly, such as integers, are equal everywhere. Waits for the result:
-/// what `exec` has queued before is complete on return.
-/// @throws contract_error where shapes differ.
+/// Order: the n elements, in the memory order of the first View, are divided into blocks of
+/// max(2048, ceil(n / 1024) rounded up to a multiple of 128). Within a block, element j of a row
+/// joins lane j mod 8, in ascending order of j. If the block begins inside the row, j counts from
+/// there. Views without gaps in the same layout are one row. Then the lanes are joined as
+/// ((0+4)+(2+6)) + ((1+5)+(3+7)), and finally the blocks in ascending order. This order is the same
+/// for every number of threads, on all host spaces and on Athread. On a GPU, the order within a
+/// block is that of Kokkos's team reduction. Values that join exactly, such as integers, give the
+/// same result everywhere.
+///
+/// The call waits for the result, so all work that `exec` has queued before is complete on return.
+/// @throws contract_error if the shapes differ.
 template <ExecutionSpace Exec, class Reducer, class F, class... In>
 requires(sizeof...(In) > 0 &&
          ReduceFunctor<F, Reducer, In...>) void reduce(const Exec& exec, const Reducer& reducer,

@@ -28,7 +28,7 @@ struct AddTo {
 
 }  // namespace impl
 
-/// sum += addend, of equal shapes. Queued in `exec`.
+/// Computes sum += addend, for matrices of equal shape. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, MatrixOn<Exec> Sum>
 void residual_add(const Exec& exec, Matrix<const std::type_identity_t<element<Sum>>, Exec> addend,
                   const Sum& sum) {

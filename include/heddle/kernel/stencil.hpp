@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The stencil pattern: every point of a grid becomes a function of its neighbourhood.
+/// The stencil pattern: computes every point of a grid from its neighbourhood.
 ///
 ///     struct Average {
 ///       template <class Neighbourhood>
@@ -13,8 +13,8 @@
 ///     };
 ///     stencil(exec, 1, Average{}, next, now);
 ///
-/// For solvers on structured grids of any rank that a View has. How the grid is cut into tiles, and
-/// whether they are copied, follows from the execution space.
+/// It is for solvers on structured grids of any rank that a View can have. The execution space
+/// determines how the grid is divided into tiles, and whether the tiles are copied.
 
 #include <array>
 #include <concepts>
@@ -40,14 +40,14 @@ template <class T, std::size_t Rank>
 struct StencilOptions {
   Boundary boundary = Boundary::interior;  ///< the values beyond the edge
   T outside = {};                          ///< the value beyond the edge for Boundary::constant
-  /// Points of a tile along each axis of the View. Tiles of this size are then copied to level-0
-  /// scratch on every space. All zero: the tile is chosen from the grid, the radius and the
-  /// scratch, and copied only if that is faster.
+  /// The number of points of a tile along each axis of the View. If set, tiles of this size are
+  /// copied to level-0 scratch on every space. If all are 0, the tile is chosen from the grid, the
+  /// radius and the scratch, and is copied only if that is faster.
   std::array<std::size_t, Rank> tile = {};
 };
 
-/// The layouts of grids. LayoutStride counts as row-major. The elements along the last axis, of
-/// LayoutLeft along the first, must be adjacent in memory.
+/// The layouts that a grid may have. LayoutStride is treated as row-major. The elements along the
+/// last axis must be adjacent in memory; for LayoutLeft, those along the first axis.
 template <class Layout>
 concept GridLayout = std::same_as<Layout, Kokkos::LayoutRight> ||
     std::same_as<Layout, Kokkos::LayoutLeft> || std::same_as<Layout, Kokkos::LayoutStride>;
@@ -57,8 +57,9 @@ template <class View>
 concept GridView =
     Kokkos::is_view_v<View> && View::rank >= 1 && GridLayout<typename View::array_layout>;
 
-/// A function of the neighbourhood of an element of `In` whose result becomes one of `Out`. The
-/// neighbourhood's type is not the same everywhere, so the function is a template on it.
+/// A function of the neighbourhood of an element of `In`. Its result becomes an element of `Out`.
+/// The function must be a template, because the type of the neighbourhood depends on the execution
+/// space and the tile.
 template <class F, class Out, class In>
 concept StencilFunctor = GridView<In> && std::is_invocable_r_v < typename Out::value_type,
         const F&,
@@ -156,21 +157,21 @@ template <std::size_t Axes>
 
 }  // namespace impl
 
-/// out(i...) = f(u), where u(d...) is in(i + d...) for distances up to `radius` along every axis:
-/// u(0, 0) is the element itself, u(-1, 0) the one before it along the first axis. Beyond the edge
-/// u holds what `options.boundary` says; Boundary::interior, the default, leaves the outermost
-/// `radius` elements of `out` as they are, so that a radius that spans the grid writes nothing.
-/// The Views have equal shapes and the same layout, and do not overlap.
+/// Computes out(i...) = f(u) for every index. u(d...) is in(i + d...) for distances d up to
+/// `radius` along every axis: u(0, 0) is the element itself, and u(-1, 0) is the element before it
+/// along the first axis. Beyond the edge, u has the values that `options.boundary` defines. With
+/// the default Boundary::interior, the outermost `radius` elements of `out` are not changed; if the
+/// radius spans the grid, nothing is written. The Views have equal shapes and the same layout, and
+/// do not overlap.
 ///
-/// Spaces with local memory, and GPUs, copy tiles of `in` to level-0 scratch; 2 radius + 1 planes
-/// of a tile at a time, which run along the axis whose elements lie farthest apart. With local
-/// memory no element is loaded directly (elements of less than 4 bytes apart from that), and while
-/// the scratch holds large enough tiles, at most 1.10 times the bytes move that must. Host cores
-/// read `in` where it lies, in the order of such tiles.
-/// Queued in `exec`.
-/// @throws contract_error where the shapes differ, the Views overlap, the elements of a row lie
-///         apart, a tile does not fit into the scratch, or the radius is larger than 2^60 where it
-///         matters.
+/// GPUs and spaces with local memory copy tiles of `in` to level-0 scratch. They copy 2 radius + 1
+/// planes of a tile at a time, along the axis with the largest stride. With local memory, no
+/// element is loaded directly, except elements of less than 4 bytes. If the scratch holds large
+/// enough tiles, at most 1.10 times the minimum of bytes is transferred. Host cores read `in`
+/// without a copy, in the order of such tiles. The kernels are queued in `exec`.
+/// @throws contract_error if the shapes differ, the Views overlap, the elements of a row are not
+///          adjacent, a tile does not fit into the scratch, or the radius is above 2^60 and the
+///          grid is not empty.
 template <ExecutionSpace Exec, class F, GridView Out, GridView In>
 requires StencilFunctor<F, Out, In>
 void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// The matrix product as a Kokkos team kernel: runs on every execution space without a BLAS.
-/// `gemm` in linalg.hpp falls back to it; call it directly to compare or to avoid a library.
+/// The matrix product as a Kokkos team kernel, which runs on every execution space without a BLAS.
+/// `gemm` in linalg.hpp uses it if there is no library. Call it directly for comparisons, or to
+/// avoid a library.
 
 #include <cstddef>
 #include <type_traits>
@@ -131,10 +132,11 @@ template <class A, class B, class C>
 
 }  // namespace impl
 
-/// C = alpha op(A) op(B) + beta C. With beta == 0, C is written without being read.
-/// Order of a sum: depth in blocks (of 32; on the host of equal size, at most 128), ascending
-/// inside a block and over the blocks. Error per element: at most (k + 2) eps (|alpha| |op(A)|
-/// |op(B)| + |beta C|). Stream order: queued in `exec`; returns without waiting.
+/// Computes C = alpha op(A) op(B) + beta C. If beta == 0, C is written without being read. A sum is
+/// computed in blocks of the depth, in ascending order within a block and over the blocks. Blocks
+/// have 32 terms on devices; on hosts they have equal sizes of at most 128. The error of an element
+/// is at most (k + 2) eps (|alpha| |op(A)| |op(B)| + |beta C|). The kernel is queued in `exec`, and
+/// the call returns without waiting.
 template <ExecutionSpace Exec, MatrixOn<Exec> C>
 void team_gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, element<C> alpha,
                Matrix<const std::type_identity_t<element<C>>, Exec> a,

@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// Whether a matrix product reads an operand as it lies or transposed.
+/// Transpose: whether a matrix product transposes an operand.
 
 #include <ostream>
 
 namespace heddle::inline v0::kernel {
 
-/// Whether a matrix is taken as it is, or its rows for columns.
+/// Whether a matrix is used as it is or transposed.
 enum class Transpose : bool { no, yes };
 
-/// `transposed` or `plain`.
+/// Prints `transposed` or `plain`.
 inline std::ostream& operator<<(std::ostream& out, Transpose transpose) {
   return out << (transpose == Transpose::yes ? "transposed" : "plain");
 }

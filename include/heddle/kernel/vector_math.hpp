@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// exp and tanh without branches, tables or calls: compilers vectorise the loops they stand in. For
-/// kernels whose rows would otherwise wait for a scalar library function.
-/// The code is the same on every back end, made of sums and products alone; a compiler that fuses a
-/// product with a sum may change the last bit. The errors stated hold for either.
+/// exp and tanh without branches, tables or calls, so that compilers can vectorise loops that use
+/// them. They are for kernels that would otherwise wait for a scalar library function. The code is
+/// the same on every back end and consists of sums and products only. If a compiler fuses a product
+/// with a sum, the last bit may differ. The stated errors hold in both cases.
 
 #include <concepts>
 #include <cstdint>
@@ -102,10 +102,10 @@ struct ReducedExp {
 
 }  // namespace impl
 
-/// exp(x), at most 1.1 ulp off for float and double, also where the result is denormal.
-/// exp(-inf) = 0, exp(inf) = inf, NaN stays NaN; results beyond the largest number are inf, those
-/// below half the smallest 0. Where the compiler may reorder sums, as with -ffast-math, it is
-/// Kokkos::exp.
+/// Returns exp(x) with an error of at most 1.1 ulp for float and double, also for denormal results.
+/// exp(-inf) = 0, exp(inf) = inf, and NaN stays NaN. Results above the largest number are inf, and
+/// results below half the smallest number are 0. If the compiler may reorder sums (-ffast-math), it
+/// calls Kokkos::exp.
 template <std::floating_point Real>
 KOKKOS_INLINE_FUNCTION Real vector_exp(Real x) {
 #if defined(HEDDLE_SUMS_REORDERED)
@@ -120,8 +120,9 @@ KOKKOS_INLINE_FUNCTION Real vector_exp(Real x) {
 #endif
 }
 
-/// tanh(x) = (exp(2x) - 1) / (exp(2x) + 1), at most 3 ulp off for float and double. tanh(+-inf) =
-/// +-1, tanh(-0) = -0, NaN stays NaN. Where the compiler may reorder sums it is Kokkos::tanh.
+/// Returns tanh(x) = (exp(2x) - 1) / (exp(2x) + 1) with an error of at most 3 ulp for float and
+/// double. tanh(+-inf) = +-1, tanh(-0) = -0, and NaN stays NaN. If the compiler may reorder sums
+/// (-ffast-math), it calls Kokkos::tanh.
 template <std::floating_point Real>
 KOKKOS_INLINE_FUNCTION Real vector_tanh(Real x) {
 #if defined(HEDDLE_SUMS_REORDERED)

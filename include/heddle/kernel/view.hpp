@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The Views that kernels take, and the checks of their shapes at the door.
-/// Matrices are row-major (LayoutRight), possibly a block of a wider one: rows may lie apart, the
+/// The View types that kernels take, and the checks of their shapes. Matrices are row-major
+/// (LayoutRight) and may be a block of a wider matrix: rows may have gaps between them, but the
 /// elements of a row are adjacent.
 
 #include <concepts>
@@ -23,27 +23,28 @@ class Athread;
 
 namespace heddle::inline v0::kernel {
 
-/// A Kokkos execution space; an instance of it is the stream that a kernel is queued in.
+/// A Kokkos execution space. An instance of it is the stream in which a kernel is queued.
 template <class Exec>
 concept ExecutionSpace = Kokkos::is_execution_space_v<Exec>;
 
-/// True when kernels of `Exec` run on the host's cores and read the host's memory. The cores of
-/// Athread read it too, but are others.
+/// True if kernels of `Exec` run on the host's cores and read the host's memory. It is false for
+/// Athread, whose cores read the host's memory but are other cores.
 template <ExecutionSpace Exec>
 inline constexpr bool runs_on_host =
     std::is_same_v<typename Exec::memory_space, Kokkos::HostSpace> &&
     !std::is_same_v<Exec, Athread>;
 
-/// A matrix that kernels of `Exec` read or write, rows contiguous; owned by someone else.
+/// A matrix that kernels of `Exec` read or write. Rows are contiguous. The View does not own its
+/// memory.
 template <class T, ExecutionSpace Exec>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space,
                             Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-/// A vector that kernels of `Exec` read or write; owned by someone else.
+/// A vector that kernels of `Exec` read or write. The View does not own its memory.
 template <class T, ExecutionSpace Exec>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, typename Exec::memory_space,
                             Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/// True when kernels of `Exec` may touch what the View points to.
+/// True if kernels of `Exec` can access the elements of the View.
 template <class View, class Exec>
 inline constexpr bool reachable_from =
     static_cast<bool>(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible);
@@ -59,11 +60,11 @@ template <class View, class Exec>
 concept VectorOn = ExecutionSpace<Exec> && Kokkos::is_view_v<View> && View::rank == 1 &&
                    std::floating_point<typename View::value_type>&& reachable_from<View, Exec>;
 
-/// The element type that the written View decides; the other arguments convert to it.
+/// The element type of the View that a kernel writes. The other arguments are converted to it.
 template <class View>
 using element = typename View::non_const_value_type;
 
-/// "3 x 5" for a matrix, "7" for a vector.
+/// Returns the shape as text: "3 x 5" for a matrix, "7" for a vector.
 template <class View>
 [[nodiscard]] std::string shape_text(const View& view) {
   std::string shape = text(view.extent(0));
@@ -71,7 +72,7 @@ template <class View>
   return shape;
 }
 
-/// Refuses a matrix that is not rows x columns; `where` and `name` are said in the message.
+/// Throws if a matrix is not rows x columns. `where` and `name` appear in the message.
 template <class View>
 requires(View::rank == 2) void expect_shape(const char* where, const char* name, const View& view,
                                             std::size_t rows, std::size_t columns) {
@@ -81,7 +82,7 @@ requires(View::rank == 2) void expect_shape(const char* where, const char* name,
   });
 }
 
-/// Refuses a vector that has not `size` elements.
+/// Throws if a vector does not have `size` elements. `where` and `name` appear in the message.
 template <class View>
 requires(View::rank == 1) void expect_shape(const char* where, const char* name, const View& view,
                                             std::size_t size) {

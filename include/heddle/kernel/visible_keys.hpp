@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// VisibleKeys: the keys of a block that each query of a block sees, where kernels can read them.
+/// VisibleKeys: a table of the keys that each query of a block sees, in memory that kernels can
+/// read.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,12 +18,12 @@
 
 namespace heddle::inline v0::kernel {
 
-/// Rows of a block of keys: [begin, end).
+/// The rows [begin, end) of a block of keys.
 struct KeyRange {
   std::size_t begin = 0;  ///< the first row
   std::size_t end = 0;    ///< one past the last row
 
-  /// Whether the range has no row.
+  /// Returns true if the range has no row.
   [[nodiscard]] KOKKOS_INLINE_FUNCTION bool empty() const { return begin >= end; }
 };
 
@@ -33,7 +34,7 @@ struct KeyRange {
 template <ExecutionSpace Exec>
 class VisibleKeys {
  public:
-  /// Tabulates `mask` for queries and keys at these positions of the whole sequence.
+  /// Computes the table of `mask` for queries and keys at these positions of the whole sequence.
   /// @throws contract_error if the segments of `mask` do not ascend.
   VisibleKeys(const IndexSet& queries, const IndexSet& keys, const AttentionMask& mask)
       : m_keys(static_cast<std::size_t>(keys.size())),
@@ -50,12 +51,12 @@ class VisibleKeys {
     Kokkos::deep_copy(m_ranges, m_host);
   }
 
-  /// Number of queries.
+  /// Returns the number of queries.
   [[nodiscard]] std::size_t queries() const { return m_ranges.extent(0); }
-  /// Number of keys.
+  /// Returns the number of keys.
   [[nodiscard]] std::size_t keys() const { return m_keys; }
 
-  /// Number of pairs of a query and a key that it sees.
+  /// Returns the number of pairs of a query and a key that it sees.
   [[nodiscard]] std::size_t pairs() const {
     std::size_t count = 0;
     for (std::size_t row = 0; row < queries(); ++row)
@@ -74,7 +75,7 @@ class VisibleKeys {
     return all;
   }
 
-  /// The ranges in the memory of `Exec`, by query.
+  /// Returns the range of keys of each query, in memory of `Exec`.
   [[nodiscard]] Vector<const KeyRange, Exec> ranges() const { return m_ranges; }
 
  private:

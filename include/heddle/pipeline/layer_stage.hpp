@@ -26,7 +26,8 @@
 
 namespace heddle::inline v0 {
 
-/// The arguments of a layer's forward: rows x inputs() and rows x outputs() numbers.
+/// The arguments of a layer's forward. The input is a matrix of rows x inputs(), and the output is
+/// rows x outputs().
 template <class T, kernel::ExecutionSpace Exec>
 struct LayerForward {
   const Exec& exec;                     ///< where kernels go

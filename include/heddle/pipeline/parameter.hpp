@@ -14,9 +14,9 @@
 
 namespace heddle::inline v0 {
 
-/// Weights and their gradient, of the same shape: `Parameter<double**> w("w", inputs, outputs)`. A
-/// LayerStage moves all values of its layers into one piece of memory, and points `value` and
-/// `gradient` there.
+/// The weights and their gradient, of the same shape: `Parameter<double**> w("w", inputs,
+/// outputs)`. A LayerStage moves all values of its layers into one contiguous block of memory, and
+/// changes `value` and `gradient` to refer to it.
 template <class T, class MemorySpace = Kokkos::DefaultExecutionSpace::memory_space>
 struct Parameter {
   using View = Kokkos::View<T, Kokkos::LayoutRight, MemorySpace>;  ///< a View of the values
@@ -25,12 +25,13 @@ struct Parameter {
   template <std::convertible_to<std::size_t>... Extents>
   explicit Parameter(const std::string& label, Extents... extents)
       : value(label, static_cast<std::size_t>(extents)...) {}
-  /// The given values.
+  /// Constructs a parameter with the values of the View `values`. Its gradient is empty until a
+  /// stage holds the layer.
   explicit Parameter(View values) : value(std::move(values)) {}
 
-  /// Number of values.
+  /// Returns the number of values.
   [[nodiscard]] std::size_t size() const { return value.size(); }
-  /// A View of the same shape at `memory`, which someone else owns.
+  /// Returns a View of the same shape on `memory`, which the caller owns.
   [[nodiscard]] View at(typename View::pointer_type memory) const {
     return View(memory, value.layout());
   }

@@ -18,8 +18,9 @@ namespace heddle::inline v0 {
 /// The layers of every stage: `counts[s]` of them on stage s, or, without counts, as equal as can
 /// be, the first stages one more where the division has a remainder.
 ///
-/// @throws infeasible for more stages than layers.
-/// @throws contract_error where the counts do not add up, or one is below 1.
+/// @throws infeasible if there are more stages than layers.
+/// @throws contract_error if the sum of the counts is not the number of layers, or if a count is
+///          below 1.
 [[nodiscard]] inline std::vector<LayerRange> partition_layers(int layers, int stages,
                                                               std::vector<int> counts = {}) {
   constexpr const char* where = "heddle::partition_layers";

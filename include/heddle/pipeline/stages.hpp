@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Stages: what a Runner drives when a model is made of pipeline stages. Builds the stages of this
-/// rank, gives the schedule's buffers their sizes and memory, and turns actions into calls.
+/// Stages: the model of a Runner for models that consist of pipeline stages. It builds the stages
+/// of this rank, sets the sizes and memory of the schedule's buffers, and turns actions into calls
+/// of the stages.
 
 #include <algorithm>
 #include <concepts>
@@ -50,22 +51,24 @@ namespace heddle::inline v0 {
 
 /// How gradients are summed over the replicas of a stage.
 enum class GradientSum : std::uint8_t {
-  ring,     ///< expanded in place: a ring all-reduce that is part of the schedule
-  library,  ///< one action, MPI's own all-reduce, on the host; the watchdog does not see inside it
+  ring,     ///< a ring all-reduce, whose moves are part of the schedule
+  library,  ///< one action that calls MPI's all-reduce on the host; the watchdog cannot end the
+            ///< call
 };
 
-/// How Stages divides a model and sums its gradients.
+/// The options of Stages: how the model is divided and how gradients are summed.
 struct StagesOptions {
   std::vector<int> layers_per_stage = {};        ///< empty: as equal as possible
   GradientSum gradient_sum = GradientSum::ring;  ///< how gradients are summed over replicas
   bool eager_sum = false;                        ///< sum early, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
   /// The axes along which ranks hold parts of a stage instead of replicas. Gradients are not summed
-  /// along them. The stage itself communicates along them, for example with a TensorLine.
+  /// along them. The stages themselves communicate along them, for example with a TensorLine.
   std::vector<std::string> shard_axes = {};
   DevicePath path = DevicePath::automatic;  ///< how messages leave a device's memory
-  /// A pass over the complete schedule, which has all sizes and sums of gradients: for example
-  /// cast_at_cut() between replicas. It must be the same on every rank. Empty: no pass.
+  /// A pass that is applied to the complete schedule, which has all sizes and sums of gradients. An
+  /// example is cast_at_cut() between replicas. It must be the same on every rank. If empty, no
+  /// pass is applied.
   std::function<Schedule(const Schedule&)> pass = {};
 };
 
@@ -79,23 +82,23 @@ namespace impl {
 // What a stage may have. Concepts, and not requirements in place, for the reason that stands beside
 // those of the Runner.
 
-/// A stage that takes `Arguments` at the begin of a step.
+/// A stage whose begin_step() accepts `Arguments` at the start of a step.
 template <class S, class... Arguments>
 concept StageBeginsSteps = requires(S& stage, const Arguments&... arguments) {
   stage.begin_step(arguments...);
 };
-/// A stage that says how many microbatches the last begin_step() gave it.
+/// A stage that returns the number of microbatches of the last begin_step().
 template <class S>
 concept CountsMicrobatches = requires(const S& stage) {
   { stage.microbatches() } -> std::convertible_to<std::size_t>;
 };
-/// A stage that says its share of the loss.
+/// A stage that returns its share of the loss.
 template <class S>
 concept HasLoss = requires(const S& stage) {
   stage.loss(Item{});
 };
 
-/// Returns the library that multiplies matrices where a stage computes.
+/// Returns the library that multiplies matrices on the processors of a stage.
 template <class S>
 [[nodiscard]] kernel::BlasLibrary blas_of() {
   if constexpr (requires { typename S::execution_space; })
@@ -106,39 +109,42 @@ template <class S>
 
 }  // namespace impl
 
-/// The stages of one model, those of this rank alive. A Model for Runner.
+/// A Model for Runner that consists of pipeline stages. It holds the stages of this rank.
 ///
-/// `make(first, last)` builds the stage that holds the layers [first, last). A model of branches
-/// counts its layers branch after branch, as its graph counts the stages, and is divided so that no
-/// stage holds layers of two. Where two stages share a loss, backward_input finds the output of the
-/// other one, of the size of its own, in the place of the gradient of its output: one such
-/// partner, and then no other use of the output.
+/// `make(first, last)` builds the stage that holds the layers [first, last). A model with branches
+/// counts its layers branch after branch, in the order in which its graph counts the stages. It is
+/// divided so that no stage holds layers of two branches. If two stages share a loss,
+/// backward_input gets the output of the other stage instead of the gradient of its output. Both
+/// outputs must have the same size, each stage may have only one such partner, and its output may
+/// have no other use.
 ///
-/// A stage with several inputs finds them one after the other, in the order of the graph's edges,
-/// as its input_size counts them, copied together; so is the gradient that it leaves. Where several
-/// stages use its output, the gradient that it gets is the sum of theirs, in the same order.
+/// A stage with several inputs gets them concatenated, in the order of the graph's edges;
+/// input_size counts all of them. The gradient that it computes has the same order. If several
+/// stages use an output, the gradient of that output is the sum of their gradients, in the same
+/// order.
 ///
-/// With a schedule of forwards alone, as stream() and energon(), nothing is saved for long, and a
-/// last stage may have an output: output(stage, item) is what it made.
+/// With a schedule of forwards only, such as stream() and energon(), nothing is saved for backward
+/// passes, and a last stage may have an output. output(stage, item) then returns it.
 ///
-/// Several Runners may take turns with one model, to train and to infer for instance, as long as
-/// their schedules give this rank the same layers and weights of one version.
+/// Several Runners may use one model alternately, for example to train and to infer. Their
+/// schedules must give this rank the same layers, and one version of the weights.
 ///
-/// Arguments of Runner::step are handed to every stage's `begin_step`. A stage with `loss(Item)`
-/// contributes to the StepResult. Buffers lie in the stages' memory space. When a Runner is made,
-/// ExecuteOptions::log receives two lines: the path of messages from that memory, and the library
-/// that kernel::gemm() calls there (see kernel::BlasLibrary).
+/// The arguments of Runner::step are passed to the `begin_step` of every stage. A stage with
+/// `loss(Item)` contributes to the StepResult. Buffers are in the memory space of the stages. When
+/// a Runner is constructed, ExecuteOptions::log gets two lines: the path of messages from that
+/// memory, and the library that kernel::gemm() calls there (see kernel::BlasLibrary).
 template <PipelineStage S>
 class Stages {
  public:
   using scalar_type = typename S::scalar_type;    ///< the type of parameters and activations
   using memory_space = typename S::memory_space;  ///< the memory that holds them
 
-  /// So many layers, divided by `options`; nothing is built before a Runner asks.
+  /// Constructs a model of `layers` layers, divided as `options` say. The stages are built when a
+  /// Runner is constructed.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
       : m_layers(layers), m_make(std::move(make)), m_options(std::move(options)) {}
 
-  /// Called by Runner: builds this rank's stages and sizes the buffers.
+  /// Builds this rank's stages and sets the sizes of the buffers. Called by Runner.
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
@@ -167,8 +173,9 @@ class Stages {
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
 
-  /// Called by Runner: weights and gradients are the stages' own. Where weights have several
-  /// versions, Stages holds them all, and a stage's parameters() lie there from then on.
+  /// Returns the memory of weights and gradients, which belongs to the stages. If weights have
+  /// several versions, Stages allocates all of them, and parameters() of a stage then refers to
+  /// this memory. Called by Runner.
   [[nodiscard]] std::byte* memory(const Schedule& schedule, BufferId id) {
     const Buffer& buffer = schedule[id];
     const std::string& label = schedule[buffer.label];
@@ -177,15 +184,15 @@ class Stages {
     return nullptr;
   }
 
-  /// Called by Runner: every other buffer is a View, of zeros: what messages at cuts lose begins
-  /// with them.
+  /// Allocates every other buffer as a View of zeros. Zero is also the initial value of the
+  /// rounding errors that messages at cuts accumulate. Called by Runner.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) const {
     const auto view = memory::message_buffer<memory_space>("heddle::pipeline::buffer", bytes);
     Kokkos::deep_copy(view, std::byte{});
     return {view.data(), [view](std::byte*) {}};
   }
 
-  /// Called by Runner: messages go from and to the stages' memory space.
+  /// Returns the transport for messages in the memory space of the stages. Called by Runner.
   template <Transport T>
   [[nodiscard]] auto carrier(T& transport, const ExecuteOptions& options) const {
     DeviceTransport<T, memory_space> carrier(transport, m_options.path);
@@ -196,7 +203,7 @@ class Stages {
     return carrier;
   }
 
-  /// Called by Runner: hands the arguments of its step() to the stages.
+  /// Passes the arguments of Runner::step() to the stages. Called by Runner.
   template <class... Arguments>
   void begin_step(const Arguments&... arguments) {
     m_calls.begin_step();
@@ -208,7 +215,7 @@ class Stages {
                     "heddle::Stages: the stages have no begin_step for these arguments");
   }
 
-  /// Called by Runner: sums the losses of all ranks. All of them must call it.
+  /// Sums the losses of all ranks. All ranks must call it. Called by Runner.
   template <Transport T>
   [[nodiscard]] StepResult end_step(T& transport, const ExecuteOptions& options) {
     double mine = 0;
@@ -237,7 +244,7 @@ class Stages {
     m_calls(task, [this](Stage number) -> S& { return at(number); });
   }
 
-  /// The stage `number`. @throws contract_error where it is on another rank.
+  /// Returns the stage `number`. @throws contract_error if it is on another rank.
   [[nodiscard]] S& at(Stage number) {
     for (Entry& entry : m_stages)
       if (entry.number == number) return *entry.stage;
@@ -273,7 +280,7 @@ class Stages {
     return found->second;
   }
 
-  /// Number of layers of the whole model.
+  /// Returns the number of layers of the whole model.
   [[nodiscard]] int layers() const noexcept { return m_layers; }
 
  private:
@@ -299,7 +306,7 @@ class Stages {
     return names.empty() ? nullptr : &mesh[names];
   }
 
-  /// Refuses what these stages cannot run. Looks at nothing that differs between ranks.
+  /// Throws if these stages cannot run `schedule`. The result is the same on all ranks.
   void check(const Schedule& schedule) const {
     for (const Action& action : schedule.actions())
       if (action.kind == Kind::group && m_options.gradient_sum == GradientSum::library)
@@ -344,8 +351,8 @@ class Stages {
     }
   }
 
-  /// The schedule with the sizes of all stages, which every rank tells the others: parts of a stage
-  /// may have sizes of their own.
+  /// Returns the schedule with the sizes of all stages. Every rank sends its sizes to the others,
+  /// because parts of a stage may have different sizes.
   template <Transport T>
   [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport,
                                const ExecuteOptions& options) const {
@@ -361,8 +368,8 @@ class Stages {
     return impl::with_stage_sizes(schedule, sizes, scalar_of<scalar_type>);
   }
 
-  /// The memory of a stage's weights: the stage's own, or ours where there are several versions, of
-  /// which the first holds the present one.
+  /// Returns the memory of a stage's weights. It belongs to the stage, or to this object if there
+  /// are several versions; the first of these holds the present version.
   [[nodiscard]] scalar_type* weights_of(const Buffer& buffer) {
     S& stage = at(buffer.stage);
     if (buffer.parts == 1) return stage.parameters();
@@ -385,7 +392,8 @@ class Stages {
     space.fence("heddle::pipeline::copy");
   }
 
-  /// Uses of an update: [gradients, weights], or [gradients, old version, new version].
+  /// Performs an update. Its uses are [gradients, weights] or [gradients, old version, new
+  /// version].
   static void update(S& stage, std::span<const BoundUse> uses) {
     auto* const weights = reinterpret_cast<scalar_type*>(uses.back().data);
     if (uses.size() > 2)
@@ -409,7 +417,7 @@ class Stages {
                [&, since = steady_seconds()] { m_look_up(task, since); });
   }
 
-  /// No microbatch is left out or missing.
+  /// Throws if the batch and the schedule have different numbers of microbatches.
   void expect_microbatches_of(const Schedule& schedule) const {
     std::size_t scheduled = 0;
     for (const Action& action : schedule.actions())
@@ -430,10 +438,10 @@ class Stages {
   StagesOptions m_options;
   std::vector<Entry> m_stages;
   impl::StageCalls<S> m_calls;
-  bool m_counted = false;  ///< the microbatches of this step
+  bool m_counted = false;  ///< true if the microbatches of this step have been counted
   const Communicator* m_replicas = nullptr;
-  /// Called when this rank has reached `task` at `since`: throws if another rank has failed or is
-  /// late.
+  /// The function to call when this rank has reached `task` at time `since`. It throws if another
+  /// rank has failed or is late.
   std::function<void(const Task& task, Seconds since)> m_look_up;
 };
 

@@ -54,9 +54,9 @@ namespace heddle::inline v0 {
 /// deals each of these shares out in even blocks; neither need divide. Every rank has the rows of
 /// its positions, in ascending order.
 ///
-/// All ranks make the same calls in the same order. Copies share their scratch, so calls through
-/// one line and its copies follow one another. A line that is made without communicators is of one
-/// rank: nothing travels, and no call of MPI is made.
+/// All ranks must make the same calls in the same order. Copies share their scratch memory, so
+/// calls through a line and its copies must not overlap. A line constructed without communicators
+/// has one rank; it sends nothing and does not call MPI.
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 class SequenceLine {
  public:
@@ -265,8 +265,9 @@ class SequenceLine {
     return axis == nullptr ? 0 : +axis->rank();
   }
 
-  /// Compares along the heads axis, then along the ring axis, also if the first has failed: the
-  /// other ranks of the ring wait for this one, and hear of it.
+  /// Compares the calls along the heads axis, then along the ring axis. It does the second even if
+  /// the first has failed, because the other ranks of the ring wait for this one and are told of
+  /// the failure.
   void expect_agreement() const {
     const auto described = [&](std::string heads) {
       CollectiveCall call{where,

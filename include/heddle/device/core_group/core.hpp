@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// emulated::Core: what a kernel sees of the core that it runs on. It does what the machine would
-/// do and throws contract_error where the machine would corrupt memory, hang or trap.
+/// emulated::Core: the interface of a kernel to the core on which it runs. It does what the machine
+/// would do. If the machine would corrupt memory, hang or trap, it throws contract_error instead.
 
 #include <algorithm>
 #include <cstddef>
@@ -35,65 +35,68 @@ namespace impl {
 inline constinit thread_local Core* the_current_core = nullptr;
 }  // namespace impl
 
-/// The core that the calling code runs on, null outside a launch: for code that a kernel calls
-/// without handing on its Core.
+/// Returns the core on which the calling code runs, or null outside a launch. It is for code that a
+/// kernel calls without passing its Core.
 [[nodiscard]] inline Core* current_core() noexcept { return impl::the_current_core; }
 
-/// One of 64 cores, during one launch. Used by the kernel that it runs, and by nobody else.
+/// One of 64 cores during one launch. Only the kernel that runs on it may use it.
 ///
-/// Every call throws contract_error, which names kernel and core, where it breaks a rule of the
-/// machine. The launch ends with that error; let it pass.
+/// Every call throws contract_error if it breaks a rule of the machine. The error names the kernel
+/// and the core, and ends the launch, so a kernel should not catch it.
 class alignas(64) Core {
  public:
-  /// Made by a CoreGroup; `peers` are its cores.
+  /// Constructs the core. Only a CoreGroup does this; `peers` are its cores.
   Core(const impl::Arenas& arenas, const std::deque<Core>& peers, int index)
       : m_memory(arenas, index), m_peers(&peers), m_index(index) {}
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Its number in the group, 8 * row() + column().
+  /// Returns the number of the core in the group, 8 * row() + column().
   [[nodiscard]] int index() const noexcept { return m_index; }
-  /// Its row in the grid, 0 to 7.
+  /// Returns the row of the core in the grid, 0 to 7.
   [[nodiscard]] int row() const noexcept { return m_index / CoreGrid::columns; }
-  /// Its column in the grid, 0 to 7.
+  /// Returns the column of the core in the grid, 0 to 7.
   [[nodiscard]] int column() const noexcept { return m_index % CoreGrid::columns; }
 
   // --- Local memory: a stack of blocks, empty but for the kernel when the launch begins.
 
-  /// `bytes` of uninitialised local memory. Valid until release() of an earlier mark() or the end
-  /// of the kernel.
+  /// Allocates `bytes` bytes of uninitialised local memory. The memory is valid until the end of
+  /// the kernel, or until release() of an earlier mark().
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = 32) {
     return m_memory.allocate(bytes, alignment);
   }
-  /// The same for `count` objects, which are not constructed.
+  /// Allocates local memory for `count` objects, which are not constructed.
   template <class T>
   [[nodiscard]] T* allocate(std::size_t count) {
     return static_cast<T*>(allocate(count * sizeof(T), std::max<std::size_t>(alignof(T), 32)));
   }
-  /// Bytes of local memory that are left.
+  /// Returns the bytes of local memory that are free.
   [[nodiscard]] std::size_t local_free() const noexcept { return m_memory.free(); }
-  /// The bytes in use, for release().
+  /// Returns the bytes of local memory in use, for a later release().
   [[nodiscard]] std::size_t mark() const noexcept { return m_memory.used(); }
-  /// Gives back what was allocated since `mark` was taken; no transfer may use it any more.
+  /// Releases all memory that was allocated since mark() returned `mark`. No transfer may still use
+  /// it.
   void release(std::size_t mark) { m_memory.release(mark, m_transfers); }
 
-  /// A counter for transfers, at zero, in local memory.
+  /// Returns a counter for transfers in local memory, with the value 0.
   [[nodiscard]] Reply& reply() { return *new (allocate(sizeof(Reply), alignof(Reply))) Reply; }
 
   // --- Transfers between main and local memory. Addresses and sizes are multiples of 4 bytes, a
   // --- transfer is shorter than 256 KB. The data arrive at the wait(), not before; until then the
   // --- bytes at the destination of a get are 0xff.
 
-  /// Begins to copy `bytes` from main memory; `reply` counts one when they are here.
+  /// Starts a copy of `bytes` bytes from main memory. `reply` is incremented when the copy is
+  /// complete.
   void get(void* local, const void* memory, std::size_t bytes, Reply& reply) {
     get_strided(local, memory, bytes, bytes, 0, reply);
   }
-  /// Begins to copy `bytes` to main memory. Leave them alone until the wait().
+  /// Starts a copy of `bytes` bytes to main memory. Neither side may be accessed before wait() has
+  /// returned.
   void put(void* memory, const void* local, std::size_t bytes, Reply& reply) {
     put_strided(memory, local, bytes, bytes, 0, reply);
   }
-  /// get() of `bytes` that lie in pieces of `piece` bytes in main memory, with `gap` bytes between
-  /// one piece and the next. In local memory they are contiguous.
+  /// Starts a copy of `bytes` bytes from main memory, where they are in pieces of `piece` bytes
+  /// with gaps of `gap` bytes. In local memory they are contiguous.
   void get_strided(void* local, const void* memory, std::size_t bytes, std::size_t piece,
                    std::size_t gap, Reply& reply) {
     check_dma("get", local, memory, bytes, piece, gap, reply);
@@ -101,7 +104,7 @@ class alignas(64) Core {
     m_latency += CoreGroupPrices::get_nanoseconds;
     begin_poisoned({"get", local, memory, bytes / piece, piece, piece, piece + gap, &reply});
   }
-  /// put() of pieces; see get_strided().
+  /// Starts a copy of `bytes` bytes to pieces in main memory; see get_strided().
   void put_strided(void* memory, const void* local, std::size_t bytes, std::size_t piece,
                    std::size_t gap, Reply& reply) {
     check_dma("put", local, memory, bytes, piece, gap, reply);
@@ -130,8 +133,8 @@ class alignas(64) Core {
   // block:
   // --- all cores allocate alike.
 
-  /// Begins to copy `bytes` from here to `core`. `reply` counts one here, and the reply that `core`
-  /// has in the place of `remote_reply` counts one there.
+  /// Starts a copy of `bytes` bytes from this core to `core`. It increments `reply` on this core,
+  /// and on `core` the reply that has the position of `remote_reply`.
   void rma_put(int core, void* remote, const void* local, std::size_t bytes, Reply& reply,
                Reply& remote_reply) {
     const impl::LocalMemory& there =
@@ -139,7 +142,8 @@ class alignas(64) Core {
     begin_poisoned({"rma_put", there.same_place(static_cast<std::byte*>(remote), m_memory), local,
                     1, bytes, 0, 0, &reply, there.same_place(&remote_reply, m_memory)});
   }
-  /// Begins to copy `bytes` from `core` to here; the replies count as those of rma_put() do.
+  /// Starts a copy of `bytes` bytes from `core` to this core. It increments the replies as
+  /// rma_put() does.
   void rma_get(void* local, int core, const void* remote, std::size_t bytes, Reply& reply,
                Reply& remote_reply) {
     const impl::LocalMemory& there =
@@ -149,40 +153,41 @@ class alignas(64) Core {
                     0, &reply, there.same_place(&remote_reply, m_memory)});
   }
 
-  /// Copies `bytes` at `from` on core `root` to `to` on all 64 cores; on the others `from` is not
-  /// looked at. All cores make the call, with the same bytes and root, and wait for each other.
+  /// Copies `bytes` bytes from `from` on core `root` to `to` on all 64 cores. Other cores ignore
+  /// `from`. All cores must make the call with the same `bytes` and `root`, and wait for each
+  /// other.
   void broadcast(void* to, const void* from, std::size_t bytes, int root) {
     check_core("broadcast", root, CoreGrid::cores);
     broadcast("broadcast", impl::Scope::group, to, from, bytes, root);
   }
-  /// The same within each row, from its core in column `root`.
+  /// Copies like broadcast() within each row, from its core in column `root`.
   void broadcast_row(void* to, const void* from, std::size_t bytes, int root) {
     check_core("broadcast_row", root, CoreGrid::columns);
     broadcast("broadcast_row", impl::Scope::row, to, from, bytes, CoreGrid::columns * row() + root);
   }
-  /// The same within each column, from its core in row `root`.
+  /// Copies like broadcast() within each column, from its core in row `root`.
   void broadcast_column(void* to, const void* from, std::size_t bytes, int root) {
     check_core("broadcast_column", root, CoreGrid::rows);
     broadcast("broadcast_column", impl::Scope::column, to, from, bytes,
               CoreGrid::columns * root + column());
   }
 
-  /// Waits until all 64 cores have come here.
+  /// Waits until all 64 cores have called it.
   void synchronise() { meet({"synchronise", impl::Scope::group}); }
-  /// Waits for the 8 cores of the row.
+  /// Waits until the 8 cores of the row have called it.
   void synchronise_row() { meet({"synchronise_row", impl::Scope::row}); }
-  /// Waits for the 8 cores of the column.
+  /// Waits until the 8 cores of the column have called it.
   void synchronise_column() { meet({"synchronise_column", impl::Scope::column}); }
 
   // --- Accesses to main memory without a transfer. The emulation cannot see them: code that makes
   // --- them says so.
 
-  /// `number` loads of main memory.
+  /// Reports `number` direct loads of main memory.
   void count_direct_loads(std::uint64_t number) noexcept {
     m_counters->direct_loads += number;
     m_latency += number * CoreGroupPrices::get_nanoseconds;
   }
-  /// `number` stores to main memory.
+  /// Reports `number` direct stores to main memory.
   void count_direct_stores(std::uint64_t number) noexcept {
     m_counters->direct_stores += number;
     m_latency += number * CoreGroupPrices::put_nanoseconds;
@@ -199,7 +204,7 @@ class alignas(64) Core {
     m_memory.check_reply(call, reply);
   }
 
-  /// The memory of the other core.
+  /// Returns the memory of another core.
   const impl::LocalMemory& check_rma(const char* call, int core, const void* remote,
                                      const void* local, std::size_t bytes, const Reply& reply,
                                      const Reply& remote_reply) {
@@ -261,7 +266,7 @@ class alignas(64) Core {
     });
   }
 
-  /// Other cores run while `wait` waits.
+  /// Runs other cores while wait() waits.
   template <class Wait>
   [[nodiscard]] std::string blocked(const Wait& wait) {
     std::string stuck = wait();
@@ -274,7 +279,7 @@ class alignas(64) Core {
   const std::deque<Core>* m_peers;
   impl::Cooperation* m_cooperation = nullptr;
   CoreGroupCounters* m_counters = nullptr;
-  std::uint64_t m_latency = 0;  ///< the sum over its requests, in nanoseconds
+  std::uint64_t m_latency = 0;  ///< the sum over the requests of this core, in nanoseconds
   int m_index;
 };
 

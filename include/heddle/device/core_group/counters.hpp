@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What the emulated core group counts in a launch: transfers, direct accesses, local memory, and
-/// the time that the machine would need for them.
+/// Counters of the emulated core group: the transfers, direct accesses and local memory of a
+/// launch, and the time that the machine would need for the transfers.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,31 +13,31 @@
 
 namespace heddle::inline v0 {
 
-/// The counters of all cores over one launch or several. A *piece* is a contiguous run of bytes in
-/// main memory: a plain transfer has one, a strided one has many.
+/// The counters of all cores over one or several launches. A *piece* is a contiguous run of bytes
+/// in main memory. A plain transfer has one piece, and a strided transfer has many.
 struct CoreGroupCounters {
-  std::uint64_t launches = 0;                 ///< launches in these sums
-  std::uint64_t get_bytes = 0;                ///< DMA from main memory
-  std::uint64_t put_bytes = 0;                ///< DMA to main memory
-  std::uint64_t get_requests = 0;             ///< calls of get() and get_strided()
-  std::uint64_t put_requests = 0;             ///< calls of put() and put_strided()
-  std::uint64_t short_requests = 0;           ///< DMA requests whose pieces are shorter than 256 B
-  std::uint64_t misaligned_requests = 0;      ///< with a piece that starts off a multiple of 128 B
-  std::uint64_t long_bytes = 0;               ///< DMA bytes in pieces of 256 B and more
-  std::uint64_t misaligned_get_bytes = 0;     ///< in pieces that start off a multiple of 128 B
-  std::uint64_t misaligned_put_segments = 0;  ///< 128-byte segments that such puts fill partly
-  std::uint64_t rma_bytes = 0;                ///< from core to core
+  std::uint64_t launches = 0;              ///< number of launches that are summed
+  std::uint64_t get_bytes = 0;             ///< DMA from main memory
+  std::uint64_t put_bytes = 0;             ///< DMA to main memory
+  std::uint64_t get_requests = 0;          ///< calls of get() and get_strided()
+  std::uint64_t put_requests = 0;          ///< calls of put() and put_strided()
+  std::uint64_t short_requests = 0;        ///< DMA requests whose pieces are shorter than 256 B
+  std::uint64_t misaligned_requests = 0;   ///< DMA requests with a piece that is not 128 B aligned
+  std::uint64_t long_bytes = 0;            ///< DMA bytes in pieces of 256 B and more
+  std::uint64_t misaligned_get_bytes = 0;  ///< bytes of gets in pieces that are not 128 B aligned
+  std::uint64_t misaligned_put_segments = 0;  ///< 128 B segments that misaligned puts fill partly
+  std::uint64_t rma_bytes = 0;                ///< bytes sent from core to core
   std::uint64_t direct_loads = 0;   ///< loads of main memory without DMA, as the kernel reports
-  std::uint64_t direct_stores = 0;  ///< stores likewise
-  std::uint64_t local_peak = 0;     ///< bytes of local memory in use, the largest of any core
-  double modelled_seconds = 0;      ///< see price.hpp; of several launches: their sum
+  std::uint64_t direct_stores = 0;  ///< stores to main memory without DMA, as the kernel reports
+  std::uint64_t local_peak = 0;     ///< largest local memory in use on any core, in bytes
+  double modelled_seconds = 0;      ///< see price.hpp; summed over the launches
 
-  /// Both ways.
+  /// Returns the bytes of DMA in both directions.
   [[nodiscard]] std::uint64_t dma_bytes() const noexcept { return get_bytes + put_bytes; }
-  /// Both ways.
+  /// Returns the DMA requests in both directions.
   [[nodiscard]] std::uint64_t dma_requests() const noexcept { return get_requests + put_requests; }
 
-  /// Sums; of local_peak the larger.
+  /// Adds the counters of `other`. For local_peak it takes the larger value.
   CoreGroupCounters& operator+=(const CoreGroupCounters& other) noexcept {
     launches += other.launches;
     get_bytes += other.get_bytes;
@@ -57,7 +57,7 @@ struct CoreGroupCounters {
     return *this;
   }
 
-  /// One line, for people.
+  /// Prints the counters in one line.
   friend std::ostream& operator<<(std::ostream& out, const CoreGroupCounters& counters) {
     return out << counters.launches << " launches, DMA " << counters.get_bytes << " B in and "
                << counters.put_bytes << " B out in " << counters.dma_requests() << " requests ("

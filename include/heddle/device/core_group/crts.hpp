@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// crts::CoreGroup and crts::Core: the core group on the machine itself, written against the public
-/// names of its athread and CRTS headers. **It has never run on the machine**: it is compiled and
-/// run in the tests against a stand-in for those headers that forwards to the emulation. Keeps to
-/// C++17, since no compiler for the cores is known to go beyond, and expects one that takes both
-/// sides of a program from one source (`-mhybrid-coding`).
+/// crts::CoreGroup and crts::Core: the core group on the machine itself, written with the public
+/// names of its athread and CRTS headers. **It has never run on the machine.** The tests compile
+/// and run it with replacements of those headers that call the emulation. The code is limited to
+/// C++17, because no compiler for the cores is known to support more. It expects a compiler that
+/// accepts both sides of a program in one source (`-mhybrid-coding`).
 ///
-/// Nothing is checked here but the size of the local memory: run a kernel in the emulation first.
+/// Only the size of the local memory is checked here, so run a kernel in the emulation first.
 
 // Without the machine's headers there is nothing to declare.
 #if defined(HEDDLE_CORE_GROUP_CRTS)
@@ -29,7 +29,7 @@ extern "C" {
 
 #include <heddle/device/core_group/options.hpp>
 
-/// The attribute of functions that run on the cores, for the compiler that knows both sides.
+/// The attribute of functions that run on the cores, for a compiler that compiles both sides.
 #if defined(__sw_host__) || defined(__sw_slave__)
 #define HEDDLE_CRTS_SLAVE [[gnu::slave]]
 #else
@@ -40,15 +40,16 @@ namespace heddle {
 inline namespace v0 {
 namespace crts {
 
-/// Counts completed transfers. Lies in local memory: take it from Core::reply().
+/// Counts completed transfers. It must be in local memory; Core::reply() returns one.
 struct Reply {
   volatile athread_rply_t count;
 };
 
-/// The core that a kernel runs on. See emulated::Core for what the calls mean.
+/// The core on which a kernel runs. See emulated::Core for the meaning of the calls.
 class Core {
  public:
-  /// `heap`: `bytes` of local memory, of which `used` are taken.
+  /// Constructs the core with a `heap` of `bytes` bytes of local memory, of which `used` bytes are
+  /// in use.
   Core(void* heap, std::size_t bytes, std::size_t used)
       : m_heap(static_cast<char*>(heap)), m_bytes(bytes), m_used(used) {}
   Core(const Core&) = delete;
@@ -118,12 +119,13 @@ class Core {
   void synchronise_row() { athread_ssync_row(); }
   void synchronise_column() { athread_ssync_col(); }
 
-  /// The machine does not count.
+  /// Does nothing, because the machine has no counters.
   void count_direct_loads(std::uint64_t) {}
   void count_direct_stores(std::uint64_t) {}
 
  private:
-  /// The machine's headers know neither const nor sizes beyond int.
+  /// Removes const and converts sizes to int, because the machine's headers know neither const nor
+  /// larger sizes.
   static void* unconst(const void* data) { return const_cast<void*>(data); }
   static int length(std::size_t bytes) { return static_cast<int>(bytes); }
 
@@ -134,13 +136,13 @@ class Core {
 
 namespace impl {
 
-/// The job that the host passes to the cores. They read it directly, once.
+/// The data that the host passes to the cores. The cores read it once, directly from main memory.
 struct Job {
   const void* kernel;
   std::size_t heap;
 };
 
-/// Transfers move multiples of 4 bytes.
+/// The copy of a kernel that the cores read, padded because transfers are multiples of 4 bytes.
 template <class Kernel>
 struct Image {
   static constexpr std::size_t bytes = (sizeof(Kernel) + 3) / 4 * 4;
@@ -160,7 +162,7 @@ HEDDLE_CRTS_SLAVE void entry(void* argument) {
 
 }  // namespace impl
 
-/// The core group of this process. One at a time.
+/// The core group of this process. Only one object may exist at a time.
 class CoreGroup {
  public:
   explicit CoreGroup(CoreGroupOptions options = {}) : m_options(options) { athread_init(); }
@@ -170,8 +172,8 @@ class CoreGroup {
 
   [[nodiscard]] const CoreGroupOptions& options() const { return m_options; }
 
-  /// Runs `kernel(core)` on all 64 cores, each on a bitwise copy in its local memory, and returns
-  /// when they are done. Here every launch is a cooperative one.
+  /// Runs `kernel(core)` on all 64 cores and returns when all are done. Each core uses a bitwise
+  /// copy in its local memory. Every launch is cooperative.
   template <class Kernel>
   void launch(std::string_view, const Kernel& kernel, Cooperative = Cooperative::no) {
     static_assert(std::is_invocable_v<const Kernel&, Core&>,

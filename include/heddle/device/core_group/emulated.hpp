@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// emulated::CoreGroup: 64 cores that run a kernel each, on host threads.
+/// emulated::CoreGroup: 64 emulated cores that run kernels on host threads.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,12 +31,12 @@
 
 namespace heddle::inline v0::emulated {
 
-/// A core group and its host threads. Launches of one group run one after another, whichever host
-/// threads ask for them; several groups are independent of each other.
+/// A core group and its host threads. Launches of one group run one after another, even if several
+/// host threads call launch(). Different groups are independent of each other.
 class CoreGroup {
  public:
-  /// Maps the local memories and starts the host threads. Throws contract_error where the options
-  /// contradict each other.
+  /// Allocates the local memories and starts the host threads. @throws contract_error if the
+  /// options contradict each other.
   explicit CoreGroup(CoreGroupOptions options = {})
       : m_options(with_threads(options)),
         m_arenas(m_options),
@@ -48,18 +48,19 @@ class CoreGroup {
   CoreGroup(const CoreGroup&) = delete;
   CoreGroup& operator=(const CoreGroup&) = delete;
 
-  /// With `host_threads` filled in.
+  /// Returns the options with the actual number of `host_threads`.
   [[nodiscard]] const CoreGroupOptions& options() const noexcept { return m_options; }
 
-  /// Runs `kernel(core)` on all 64 cores and returns when they are done.
+  /// Runs `kernel(core)` on all 64 cores and returns when all are done.
   ///
-  /// Every core runs a bitwise copy of the kernel that lies in its local memory; it is not
-  /// destroyed afterwards. In a cooperative launch the cores take turns in the calling thread, each
-  /// until it waits: there a kernel must not spin on memory that another core is to write.
+  /// Every core runs a bitwise copy of the kernel in its local memory. The copies are not
+  /// destroyed. In a cooperative launch, the calling thread runs the cores alternately, each until
+  /// it waits. In such a launch a kernel must not poll memory until another core writes it.
   ///
-  /// Throws contract_error where a core breaks a rule or its kernel throws; the other cores run to
-  /// their ends. Of several errors it is the one on the core with the lowest number; in a
-  /// cooperative launch the first, since the others may follow from it.
+  /// @throws contract_error if a core breaks a rule or its kernel throws. The other cores run to
+  ///          their ends. If there are several errors, it throws that of the core with the lowest
+  ///          number. In a cooperative launch it throws the first error, because the others may
+  ///          follow from it.
   template <class Kernel>
   void launch(std::string_view label, const Kernel& kernel,
               Cooperative cooperative = Cooperative::no) {
@@ -84,7 +85,7 @@ class CoreGroup {
     const std::scoped_lock lock(counters_mutex());
     return m_total;
   }
-  /// Sets last_launch() and total() to zero.
+  /// Resets the counters of last_launch() and total() to zero.
   void reset_counters() {
     const std::scoped_lock lock(counters_mutex());
     m_last = m_total = {};
@@ -121,7 +122,8 @@ class CoreGroup {
     return options;
   }
 
-  /// A core that asked for the counters would wait for the end of its own launch.
+  /// Returns the mutex of the counters. Throws if a core asks for the counters, because it would
+  /// wait for the end of its own launch.
   [[nodiscard]] std::mutex& counters_mutex() const {
     expects(current_core() == nullptr, [] {
       return current_core()->m_memory.complaint("a core cannot ask for the counters", {},
@@ -229,9 +231,9 @@ class CoreGroup {
   CoreGroupCounters m_total;
   Failure m_failure;
   std::mutex m_failure_mutex;
-  std::unique_ptr<impl::Cooperation> m_cooperation;  ///< made when it is first needed
+  std::unique_ptr<impl::Cooperation> m_cooperation;  ///< constructed at first use
   mutable std::mutex m_mutex;
-  impl::Crew m_crew;  ///< last: its threads end before what they use
+  impl::Crew m_crew;  ///< last member, because its threads use the others
 };
 
 }  // namespace heddle::inline v0::emulated

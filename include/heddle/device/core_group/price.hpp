@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// How long one core group of the real machine would need for a launch's transfers. The arithmetic
-/// and transfers between cores come free, so this is a lower bound of the time.
+/// The time that one core group of the real machine would need for the transfers of a launch.
+/// Arithmetic and transfers between cores are free in this model, so the result is a lower bound of
+/// the time.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,16 +14,17 @@
 
 namespace heddle::inline v0 {
 
-/// Measured by others on one core group of a machine that calls itself sw39000, at 2.25 GHz, with
-/// one request in flight per core (github.com/liuchang2289880191/sw_test, bench/).
+/// Values that others measured on one core group of a machine with the name sw39000, at 2.25 GHz,
+/// with one request in flight per core (github.com/liuchang2289880191/sw_test, bench/).
 struct CoreGroupPrices {
   static constexpr std::uint64_t get_nanoseconds = 196;  ///< latency of a get
   static constexpr std::uint64_t put_nanoseconds = 105;  ///< latency of a put
   static constexpr double get_rate = 47e9;           ///< bytes per second of all 64 cores together
-  static constexpr double put_rate = 36.5e9;         ///< the same for puts
-  static constexpr double misaligned_get = 1 / 0.7;  ///< times as long as an aligned one
-  /// More segments' time for each that a misaligned put fills partly: one of 128 B that is off by 4
-  /// fills two and takes 12.7 times as long.
+  static constexpr double put_rate = 36.5e9;         ///< bytes per second of puts, likewise
+  static constexpr double misaligned_get = 1 / 0.7;  ///< time relative to an aligned get
+  /// The additional time for each 128 B segment that a misaligned put fills partly, in units of the
+  /// time of one segment. A put of 128 B that is misaligned by 4 B fills two segments partly and
+  /// takes 12.7 times as long as an aligned one.
   static constexpr double partial_segment = (12.7 - 1) / 2;
 };
 

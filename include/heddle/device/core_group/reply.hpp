@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// The word by which a transfer tells an emulated core that it is complete.
+/// Reply: the counter by which a transfer tells an emulated core that it is complete.
 
 #include <cstdint>
 
 namespace heddle::inline v0::emulated {
 
-/// Counts the completed transfers that were begun with it. Lies in the local memory of the core
-/// that waits for it: take it from Core::reply().
+/// Counts the completed transfers that were started with it. It must be in the local memory of the
+/// core that waits for it; Core::reply() returns one.
 struct Reply {
-  std::uint32_t count = 0;  ///< set it to 0 where no transfer is on its way
+  std::uint32_t count = 0;  ///< may be set to 0 if no transfer is in flight
 };
 
 }  // namespace heddle::inline v0::emulated
