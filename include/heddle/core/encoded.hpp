@@ -27,7 +27,8 @@ struct Encoded {
   std::size_t count = 0;        ///< number of values
   std::size_t together = 4096;  ///< values that one call treats, if there are no scales
 
-  /// Returns the number of calls for all values.
+  /// Returns the number of calls of an Encode, Decode or CombineDecoded object that cover all
+  /// values.
   [[nodiscard]] HEDDLE_FUNCTION std::size_t calls() const { return (count + step() - 1) / step(); }
   /// Returns the number of values of a call.
   [[nodiscard]] HEDDLE_FUNCTION std::size_t step() const { return block == 0 ? together : block; }

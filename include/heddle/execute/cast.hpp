@@ -133,8 +133,8 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
     run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset), reduction});
   });
 }
-/// Performs such a task with Wide = double if one of the buffers has elements of type double, else
-/// with float.
+/// Performs a combine task of which combines_encoded() is true, with Wide = double if one of the
+/// buffers has elements of type double, else with float.
 template <class Reduction, class Run>
 void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
   impl::has_doubles(task) ? combine_encoded<double>(task, reduction, run)

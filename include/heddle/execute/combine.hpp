@@ -55,12 +55,13 @@ void combine(const Task& task, Add&& add) {
 /// Returns true for a combine task whose values are records: Buffer::record elements each.
 [[nodiscard]] bool combines_records(const Task& task);
 
-/// Calls `join(from, into, length)` for every record of a combine task, in the order of the memory:
-/// it replaces the `length` elements at `into` by the join of these with the `length` elements at
-/// `from`. `join` is associative. The task states whose operand comes first: `from` does if it is
-/// the second use of the task, see Rounds; a commutative join need not know. T is the element type.
-/// @throws contract_error if the two buffers do not have records of one length and elements of type
-///         T, or the ranges have different numbers of records.
+/// Calls `join(from, into, length)` for every record of a combine task, in memory order. `join`
+/// must replace the `length` elements at `into` by the join of `from` and `into`, and must be
+/// associative. If `join` is not commutative, it must keep the order of the operands, which the
+/// task states: `from` comes first if it is the second use of the task, see Rounds. T is the
+/// element type.
+/// @throws contract_error if the two buffers do not have records of the same length with elements
+///          of type T, or if the ranges have different numbers of records.
 template <class T, class Join>
 requires std::invocable<Join&, const T*, T*, std::size_t>
 void combine_records(const Task& task, Join&& join) {

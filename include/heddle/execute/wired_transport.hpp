@@ -50,44 +50,45 @@ concept Wire = requires(W& wire, Rank peer, std::byte* data, const std::byte* so
 /// to this transport.
 template <Transport T, Wire W>
 class WiredTransport {
-  /// A message in flight. It lies in a slot of the transport that is reused.
+  /// A message in flight. It is in a slot of the transport that is reused.
   struct Message {
     Bytes bytes = 0;
-    Bytes announced = 0;  ///< travels ahead
+    Bytes announced = 0;  ///< the size, which is sent ahead of the bytes
     typename T::Request ahead;
-    std::uint32_t called = 0;  ///< the lane, as the receiver calls for it
+    std::uint32_t called = 0;  ///< the lane for which the receiver has called
     typename T::Request call;  ///< the call of the receiver
     typename W::Ticket ticket;
     const std::byte* source = nullptr;
     std::byte* target = nullptr;
     Rank peer;
     Lane lane;
-    bool here = false;   ///< to be received, and announced
-    bool moves = false;  ///< it is on the wire, or empty
+    bool here = false;   ///< a message to receive, which its sender has announced
+    bool moves = false;  ///< the message is on the wire, or is empty
   };
-  /// A place for the lane that a receiver calls for.
+  /// The receive buffer for the lane for which a receiver calls.
   struct Call {
     std::uint32_t lane = 0;
     typename T::Request request;
   };
-  /// The messages that this rank sends to another.
+  /// The messages that this rank sends to one other rank.
   struct Outbox {
-    std::deque<Call> calls;        ///< one for each message, in the order in which they come
-    std::deque<Message*> waiting;  ///< for a call of their lane, in order
+    std::deque<Call> calls;  ///< one receive for the call of each message, in the order of arrival
+    std::deque<Message*> waiting;  ///< messages that wait for a call of their lane, in order
   };
 
  public:
-  /// The lane of `T` on which receivers call.
+  /// The lane of `T` that carries the calls of receivers.
   static constexpr Lane calls{32766};
 
-  /// Refers to a message until `test` has said true or `cancel` was called. Move-only.
+  /// A message in flight, until `test` has returned true or `cancel` was called. It can be moved,
+  /// but not copied.
   class Request {
    public:
-    /// Refers to no message, and is complete.
+    /// Constructs a request without a message, which counts as complete.
     Request() = default;
-    /// Leaves `other` without a message.
+    /// Moves the request. `other` is left without a message.
     Request(Request&& other) noexcept : m_message(std::exchange(other.m_message, nullptr)) {}
-    /// Leaves `other` without a message.
+    /// Moves the request. `other` is left without a message.
     Request& operator=(Request&& other) noexcept {
       m_message = std::exchange(other.m_message, nullptr);
       return *this;
@@ -99,7 +100,8 @@ class WiredTransport {
     Message* m_message = nullptr;
   };
 
-  /// Constructs the transport over both, which must outlive it. `wire` carries nothing else.
+  /// Constructs the transport over `inner` and `wire`, which must outlive it. Nothing else may use
+  /// `wire`.
   WiredTransport(T& inner, W& wire)
       : m_inner(&inner), m_wire(&wire), m_outboxes(static_cast<std::size_t>(inner.size())) {}
   WiredTransport(const WiredTransport&) = delete;

@@ -38,7 +38,7 @@ struct AttentionHeads {
   [[nodiscard]] std::size_t kv_columns() const { return kv_heads * head_width; }
   /// Returns the head of K and V that serves `head`.
   [[nodiscard]] std::size_t kv_head(std::size_t head) const { return head / (heads / kv_heads); }
-  /// The first column of a head, and one past its last column.
+  /// Returns the first column of a head, and one past its last column.
   [[nodiscard]] std::pair<std::size_t, std::size_t> columns(std::size_t head) const {
     return {head * head_width, (head + 1) * head_width};
   }
@@ -75,14 +75,15 @@ struct AttentionState {
   }
 };
 
-/// Elements of a state in one piece: for each query and head its output and one log-sum.
+/// Returns the number of elements of a state in contiguous memory: an output and a log-sum for each
+/// query and head.
 [[nodiscard]] inline std::size_t attention_state_size(const AttentionHeads& heads,
                                                       std::size_t queries) {
   return queries * heads.heads * (heads.head_width + 1);
 }
 
-/// Returns the state that lies in attention_state_size() elements from `data` on: all outputs, then
-/// all log-sums.
+/// Returns the state in the attention_state_size() elements from `data` on: all outputs, then all
+/// log-sums.
 template <ExecutionSpace Exec, class Real>
 [[nodiscard]] AttentionState<Real, Exec> attention_state_at(Real* data, const AttentionHeads& heads,
                                                             std::size_t queries) {

@@ -23,17 +23,18 @@ class PackTable {
  public:
   /// Constructs a table: `gains[s * runs.size() + r]` is the gain of `sizes[s]` bytes in runs of
   /// `runs[r]` bytes.
-  /// @throws contract_error unless sizes and runs ascend from above 0, there is a gain for each
-  ///         pair, and every gain is finite and above 0.
+  /// @throws contract_error if sizes or runs do not ascend from above 0, if there is not one gain
+  ///          for each pair, or if a gain is not finite and above 0.
   PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains);
 
-  /// The gain for `bytes` bytes in runs of `run` bytes: time unpacked over time packed.
+  /// Returns the gain for `bytes` bytes in runs of `run` bytes: unpacked time divided by packed
+  /// time.
   [[nodiscard]] double gain(Bytes bytes, Bytes run) const;
-  /// Whether to pack for such a gain: only if it exceeds `noise`.
+  /// Returns true if a message with this gain should be packed, because the gain exceeds `noise`.
   [[nodiscard]] static bool packs(double gain) { return gain > noise; }
-  /// Whether to pack a message of `bytes` bytes in runs of `run` bytes.
+  /// Returns true if a message of `bytes` bytes in runs of `run` bytes should be packed.
   [[nodiscard]] bool packs(Bytes bytes, Bytes run) const { return packs(gain(bytes, run)); }
-  /// The largest gain that may be measurement noise.
+  /// The largest gain that may still be measurement noise.
   static constexpr double noise = 1.05;
 
   /// The measured sizes in bytes, ascending.
@@ -43,7 +44,8 @@ class PackTable {
 
   friend bool operator==(const PackTable&, const PackTable&) = default;
 
-  /// Writes a line of runs and a line for every size. read_pack_table() reads it without loss.
+  /// Writes the table as text: a line with the run lengths, then a line with the gains for every
+  /// size. read_pack_table() reads it without loss.
   friend std::ostream& operator<<(std::ostream& out, const PackTable& table);
 
  private:

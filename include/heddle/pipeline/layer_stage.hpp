@@ -46,8 +46,8 @@ struct LayerBackward {
   kernel::Matrix<T, Exec> delta;              ///< from backward_input to backward_weight, as output
 };
 
-/// A layer whose backward pass is split, so that schedules can put its halves in different places.
-/// `backward_weight` finds in `delta` what `backward_input` has stored there.
+/// A layer whose backward pass is split, so that schedules can place its halves separately.
+/// `backward_weight` gets in `delta` what `backward_input` has stored there.
 template <class L>
 concept SplitLayer = requires(
     L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>& backward) {
@@ -144,9 +144,9 @@ class LayerStage {
     use_parameters(m_own.data());
     use_gradients(m_gradients.data());
   }
-  /// Moves. There is no copy, because the layers refer to the stage's memory.
+  /// Moves the stage without a copy, because the layers refer to the stage's memory.
   LayerStage(LayerStage&&) = default;
-  /// Moves.
+  /// Moves the stage.
   LayerStage& operator=(LayerStage&&) = default;
 
   /// Number of elements of the first layer's input, per microbatch; 0 if the stage takes the data.

@@ -176,7 +176,7 @@ class SequenceLine {
       return saved_qkv_size(shape) + kernel::attention_state_size(own, ring_rows(shape));
     return saved_qkv_size(shape) + shape.sequences * ring_state_size(shape);
   }
-  /// Elements of Q | K | V among those.
+  /// Returns the part of saved_size() that is Q | K | V.
   [[nodiscard]] std::size_t saved_qkv_size(const SequenceShape& shape) const {
     if (heads_size() == 1) return 0;
     const kernel::AttentionHeads own = own_heads(shape.heads);

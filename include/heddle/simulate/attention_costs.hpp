@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// AttentionCosts: what the actions of schedule/attention/ take, by exact numbers of (query, key)
-/// pairs.
+/// AttentionCosts: the times of the actions of schedule/attention/, from the exact numbers of
+/// (query, key) pairs.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,10 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Matrix products per (query, key) pair that action `id` of an attention computes. In one pass: a
-/// forward QK and PV, a backward QK again, dP, dV, dQ and dK. rsa() has one product of the forward
-/// and two of the backward in each of its passes, because it keeps the probabilities.
+/// Returns the number of matrix products per (query, key) pair that action `id` of an attention
+/// computes. With one pass, a forward action computes two (QK and PV) and a backward action five
+/// (QK again, dP, dV, dQ and dK). A pass of rsa() computes one of the forward products and two of
+/// the backward ones, because it keeps the probabilities.
 [[nodiscard]] inline std::int64_t attention_products(const Schedule& schedule, ActionId id) {
   const std::string& keys = schedule[schedule[schedule.uses(id)[1].buffer].label];
   const bool one_pass = keys == "keys_values" || keys == "ring";
@@ -41,7 +42,7 @@ namespace impl {
 /// a user action (the softmax of rsa()) takes `user`.
 template <class T>
 struct BasicAttentionCosts {
-  using Time = T;  ///< what costs are in
+  using Time = T;  ///< the type of costs
 
   schedule::AttentionPieces pieces;  ///< the pieces of the schedule's form
   T product = {};                    ///< per pair: one product over all heads
@@ -49,7 +50,7 @@ struct BasicAttentionCosts {
   T cast = {};                       ///< per byte that is packed or unpacked
   T user = {};                       ///< a user action
   T latency = {};                    ///< the latency of every move
-  T per_byte = {};                   ///< per byte of a move, at its channel
+  T per_byte = {};                   ///< occupancy of the channel by a move, per byte
 
   /// Checks all costs. @throws contract_error if one is negative, infinite or not a number. The
   ///         error names the member.
@@ -74,7 +75,7 @@ struct BasicAttentionCosts {
     const std::int64_t pairs = pieces.pairs(pieces.block(schedule, id));
     return product * T(pairs * impl::attention_products(schedule, id));
   }
-  /// The cost of a move.
+  /// Returns the cost of a move.
   [[nodiscard]] Transfer<T> transfer(const Schedule& schedule, ActionId id) const {
     return {per_byte * T(schedule.bytes(schedule.uses(id).front())), latency};
   }

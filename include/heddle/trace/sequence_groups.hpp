@@ -12,16 +12,17 @@
 
 namespace heddle::inline v0::trace {
 
-/// Size and title of a SequencePlan's picture.
+/// The options of the picture of a SequencePlan.
 struct SequenceSvgOptions {
   int width = 960;         ///< pixels; at least 240
   std::string title = {};  ///< empty: "sequence groups"
 };
 
-/// Returns a picture of `plan` as SVG, to scale: ranks downwards, time to the right. Each group is
-/// a box over its ranks, in a colour for its degree, with lines that divide it by the tokens of its
-/// sequences. What is grey is idle. A browser shows the lengths of a group at the pointer.
-/// @throws contract_error for a width below 240, and a plan without ranks.
+/// Returns a picture of `plan` as SVG, to scale, with ranks downwards and time to the right. Each
+/// group is a box over its ranks. Its colour shows its degree, and lines divide it by the tokens of
+/// its sequences. Grey areas are idle time. In a browser, the pointer shows the lengths of the
+/// sequences of a group.
+/// @throws contract_error if the width is below 240 pixels, or if the plan has no ranks.
 [[nodiscard]] std::string to_svg(const plan::SequencePlan& plan,
                                  const SequenceSvgOptions& options = {});
 

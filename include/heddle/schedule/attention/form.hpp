@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// AttentionForm: what the generators of schedule/attention/ are told. AttentionPieces: the tokens
-/// behind the parts of their buffers, and the (query, key) pairs of every action.
+/// AttentionForm: the arguments of the generators in schedule/attention/. AttentionPieces: the
+/// tokens of each part of their buffers, and the (query, key) pairs of every action.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +21,11 @@
 
 namespace heddle::inline v0::schedule {
 
-/// An attention over a sequence that is sharded over ranks. Every rank has the queries, the keys
-/// and the values of the tokens that `order` gives to it: its block.
+/// An attention over a sequence that is sharded over ranks. Every rank has a block: the queries,
+/// the keys and the values of the tokens that `order` gives to it.
 ///
-/// In the closed forms of this room P is the number of ranks, N the tokens, d the columns of Q, H
-/// the heads, and a unit is N d / P elements.
+/// In the closed forms of this room, P is the number of ranks, N the number of tokens, d the number
+/// of columns of Q, and H the number of heads. A unit is N d / P elements.
 struct AttentionForm {
   int ranks = 1;              ///< number of ranks, P
   ShardOrder order = {};      ///< which tokens each rank has
@@ -38,7 +38,7 @@ struct AttentionForm {
   int head_width = 1;         ///< columns of one head
   Scalar type = Scalar::f64;  ///< the type of all elements
 
-  /// The tokens of the whole sequence: `tokens`, or two for each rank.
+  /// Returns the tokens of the whole sequence: `tokens`, or two per rank if that is 0.
   [[nodiscard]] std::int64_t all_tokens() const noexcept {
     return tokens == 0 ? 2 * std::int64_t{ranks} : tokens;
   }
@@ -48,11 +48,11 @@ struct AttentionForm {
   [[nodiscard]] Bytes query_bytes() const noexcept {
     return static_cast<Bytes>(heads) * static_cast<Bytes>(head_width) * size_of(type);
   }
-  /// Bytes of one token of K, or of V.
+  /// Returns the bytes of one token of K. V has the same.
   [[nodiscard]] Bytes key_bytes() const noexcept {
     return static_cast<Bytes>(key_heads()) * static_cast<Bytes>(head_width) * size_of(type);
   }
-  /// Bytes of one query of a state: an output and a log-sum for every head.
+  /// Returns the bytes of a state for one query: an output and a log-sum for every head.
   [[nodiscard]] Bytes state_bytes() const noexcept {
     return static_cast<Bytes>(heads) * (static_cast<Bytes>(head_width) + 1) * size_of(type);
   }
@@ -79,7 +79,7 @@ struct AttentionBlock {
   friend bool operator==(const AttentionBlock&, const AttentionBlock&) = default;
 };
 
-/// How much of a pair of blocks the mask leaves.
+/// How much of a pair of blocks is visible through the mask.
 enum class PairShape : std::uint8_t {
   empty,     ///< no pair: there is no action
   full,      ///< all pairs of the two blocks
@@ -87,39 +87,40 @@ enum class PairShape : std::uint8_t {
   diagonal,  ///< some pairs of the pieces that the action uses are masked
 };
 
-/// The tokens of an AttentionForm, block by block and piece by piece. A block is one piece, or two
-/// in zigzag order (its two chunks) and for two ways (the halves of its tokens).
+/// The tokens of an AttentionForm, block by block and piece by piece. A block has one piece. It has
+/// two pieces in zigzag order (its two chunks) and with two ways (the halves of its tokens).
 ///
-/// All pieces of a buffer have room for capacity() tokens, so that messages can take each other's
-/// slots. A piece with fewer tokens leaves its last rows unused. Where the tokens divide evenly,
-/// every piece is full.
+/// All pieces of a buffer have room for capacity() tokens, so that messages can use each other's
+/// slots. A piece with fewer tokens does not use its last rows. If the tokens can be divided
+/// evenly, every piece is full.
 class AttentionPieces {
  public:
-  /// Divides the tokens of `form`. @throws contract_error as AttentionForm::expect_valid().
+  /// Divides the tokens of `form`. @throws contract_error in the cases of
+  /// AttentionForm::expect_valid().
   explicit AttentionPieces(const AttentionForm& form);
 
-  /// Pieces of a block, 1 or 2.
+  /// Returns the number of pieces of a block, 1 or 2.
   [[nodiscard]] std::uint32_t pieces() const noexcept { return m_pieces; }
-  /// Tokens that a piece has room for.
+  /// Returns the number of tokens for which a piece has room.
   [[nodiscard]] std::int64_t capacity() const noexcept { return m_capacity; }
-  /// The most tokens that a whole block has.
+  /// Returns the number of tokens of the largest block.
   [[nodiscard]] std::int64_t block_capacity() const noexcept { return m_block_capacity; }
-  /// The positions of piece `piece` of block `block` in the whole sequence.
+  /// Returns the positions of piece `piece` of block `block` in the whole sequence.
   [[nodiscard]] const IndexSet& positions(std::uint32_t block, std::uint32_t piece) const {
     return m_positions[std::size_t{block} * m_pieces + piece];
   }
-  /// The positions of pieces [first, first + count) of a block, ascending.
+  /// Returns the positions of pieces [first, first + count) of a block, in ascending order.
   [[nodiscard]] IndexSet positions(std::uint32_t block, std::uint32_t first,
                                    std::uint32_t count) const;
 
-  /// The fewest pieces that have all visible pairs of block `queries` with the pieces [first,
-  /// first + count) of block `keys`.
+  /// Returns the fewest pieces that contain all visible pairs of block `queries` with the pieces
+  /// [first, first + count) of block `keys`.
   [[nodiscard]] AttentionBlock visible(std::uint32_t queries, std::uint32_t keys,
                                        std::uint32_t first, std::uint32_t count) const;
-  /// The number of (query, key) pairs of `block` that the mask leaves. Exact; the time grows with
-  /// the intervals of the two blocks and the number of segments.
+  /// Returns the exact number of (query, key) pairs of `block` that are visible through the mask.
+  /// The time of the call grows with the intervals of the two blocks and the number of segments.
   [[nodiscard]] std::int64_t pairs(const AttentionBlock& block) const;
-  /// How much of `block` the mask leaves.
+  /// Returns how much of `block` is visible through the mask.
   [[nodiscard]] PairShape shape(const AttentionBlock& block) const;
 
   /// Returns the block that action `id` of a schedule of this form computes. The action's stage is
@@ -135,10 +136,11 @@ class AttentionPieces {
   std::vector<IndexSet> m_positions;  ///< by block and piece
 };
 
-/// `schedule`, made of `form` by a generator of this room, with `slots` slots instead of one for
-/// each step in the buffers through which blocks pass. Two let a rank receive a block while it
-/// computes with the one before. Apply drop_unread() first.
-/// @throws infeasible if some action would find another value than before, as fold() does.
+/// Returns `schedule`, which a generator of this room has made of `form`, with only `slots` slots
+/// in the buffers through which blocks travel. Without this, they have one slot for each step. With
+/// two slots a rank can receive a block while it computes with the one before. Apply drop_unread()
+/// first.
+/// @throws infeasible if an action would find another value than before, like fold().
 [[nodiscard]] Schedule fold_attention(const Schedule& schedule, const AttentionForm& form,
                                       std::uint32_t slots = 2);
 

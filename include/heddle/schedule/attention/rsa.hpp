@@ -12,31 +12,32 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Every rank keeps its queries and fills whole rows of scores. Pass 1 sends the keys around, then
-/// each rank finishes its rows (the softmax), and pass 2 sends the values around: 2 (P - 1) moves
-/// of 1 unit. The scores are P times those of one pair of blocks. As published, no rank sends V
-/// before its rows are complete, so that the latencies of both passes add up: twice those of
-/// ring_attention().
+/// Returns a Schedule in which every rank keeps its queries and computes complete rows of scores.
+/// In pass 1 the keys travel around the ring, then each rank computes the softmax of its rows, and
+/// in pass 2 the values travel around the ring. This takes 2 (P - 1) moves of 1 unit. A rank stores
+/// P times the scores of one pair of blocks. As in the publication, no rank sends V before its rows
+/// are complete, so the latencies of both passes add up to twice those of ring_attention().
 ///
-/// Buffers, for each rank: persistent "queries", "keys", "values" and "output" of one part,
-/// "scores" with a part for each block of keys, and transient "ring_rows" (the blocks that arrive).
-/// Actions F of stage q and item k have the uses [queries, keys or ring_rows, scores] in pass 1 and
-/// [scores, values or ring_rows, output] in pass 2. An action USER between the two has the uses
-/// [scores (each run of parts)..., values] and replaces scores by probabilities. It does not change
-/// the values: to update them is what keeps a rank from sending them earlier.
+/// Each rank has these buffers. Persistent: "queries", "keys", "values" and "output" with one part
+/// each, and "scores" with one part per block of keys. Transient: "ring_rows" (the blocks that
+/// arrive). Actions F of stage q and item k have the uses [queries, keys or ring_rows, scores] in
+/// pass 1 and [scores, values or ring_rows, output] in pass 2. An action USER between the passes
+/// has the uses [scores (each run of parts)..., values] and replaces scores by probabilities. It
+/// does not change the values; its use of them only prevents the rank from sending them earlier.
 ///
-/// With `form.backward` V goes around again, then K, and the gradients of the whole K and V, which
-/// every rank has formed, are summed up by two ring reduce-scatters: 4 (P - 1) units in all.
-/// Further buffers: persistent "output_grads" and "query_grads" of one part, "score_grads",
-/// "key_grads" and "value_grads" with a part for each block; the owner of a block finds its sum
-/// there. First, an action USER writes the parts of key_grads and value_grads that no pair reaches:
-/// it clears them. Actions B have the uses [scores, values or ring_rows, output, output_grads,
-/// score_grads, value_grads] in pass 1 and [score_grads, keys or ring_rows, queries, query_grads,
-/// key_grads] in pass 2.
+/// With `form.backward`, V travels around the ring again, then K. Every rank has computed its
+/// addend of the gradients of the whole K and V, and two ring reduce-scatters sum them. In total
+/// this is 4 (P - 1) units. Further persistent buffers are "output_grads" and "query_grads" with
+/// one part each, and "score_grads", "key_grads" and "value_grads" with one part per block. The
+/// owner of a block finds its sum in the last two. First, an action USER clears the parts of
+/// key_grads and value_grads to which no pair contributes. Actions B have the uses [scores, values
+/// or ring_rows, output, output_grads, score_grads, value_grads] in pass 1 and [score_grads, keys
+/// or ring_rows, queries, query_grads, key_grads] in pass 2.
 ///
-/// Blocks travel whole: order and mask say which pairs are visible, and drop_unread() drops blocks
-/// that nobody needs.
-/// @throws contract_error as AttentionForm::expect_valid(), and for two ways.
+/// Blocks are always sent as a whole. The order and the mask determine which pairs are visible, and
+/// drop_unread() removes blocks that no rank needs.
+/// @throws contract_error in the cases of AttentionForm::expect_valid(), and if `form.ways` is not
+///          1.
 [[nodiscard]] Schedule rsa(const AttentionForm& form);
 
 }  // namespace heddle::inline v0::schedule

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// token_ring(): queries go around a ring, and partial results return to their owners (Wang et al.,
-/// "TokenRing: An Efficient Parallelism Framework for Infinite-Context LLMs via Bidirectional
+/// token_ring(): sends queries around a ring, and returns partial results to their owners (Wang et
+/// al., "TokenRing: An Efficient Parallelism Framework for Infinite-Context LLMs via Bidirectional
 /// Communication", 2024).
 
 #include <heddle/core/linkage.hpp>
@@ -13,24 +13,25 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Every rank keeps its keys and values. In step s, rank r attends the queries of rank r - s to
-/// them, passes these queries on to rank r + 1, and sends the state that results to their owner,
-/// which joins it to its own: P - 1 moves of 1 unit, and up to P - 1 of 1 + H/d. One rank has its
-/// own block only.
+/// Returns a Schedule in which every rank keeps its keys and values, and queries travel around a
+/// ring. In step s, rank r computes the attention of the queries of rank r - s to its own keys. It
+/// sends these queries to rank r + 1, and sends the resulting state to the owner of the queries,
+/// which joins it to its own state. This takes P - 1 moves of 1 unit and up to P - 1 moves of 1 +
+/// H/d units. A single rank only computes its own block.
 ///
-/// Between every two ranks a private link, the busiest link carries P + H/d units, against 2 (P -
-/// 1) of ring_attention() and P - 1 of the same with two ways. If each rank has one port, nothing
-/// is gained.
+/// If every pair of ranks has a private link, the busiest link carries P + H/d units. For
+/// ring_attention() this is 2 (P - 1) with one way and P - 1 with two ways. If each rank has only
+/// one port, token_ring() has no advantage.
 ///
-/// Buffers, for each rank, with a part for each piece: persistent "queries", "keys_values" (as in
-/// ring_attention()) and "state"; transient "ring" (the queries that arrive), "partial" (the states
-/// to return) and "arrived" (those that returned). A part of a state is one record. An action F of
-/// stage q and item k has the uses [queries or ring, keys_values, state or partial] and runs on
-/// rank k. A combine action joins "arrived" into "state": see combine_records(). Queries are in
-/// lane 0, states in lane 1.
+/// Each rank has these buffers, with one part per piece. Persistent: "queries", "keys_values" (as
+/// in ring_attention()) and "state". Transient: "ring" (queries that arrive), "partial" (states to
+/// return) and "arrived" (states that have returned). A part of a state is one record. An action F
+/// of stage q and item k has the uses [queries or ring, keys_values, state or partial] and runs on
+/// rank k. A combine action joins "arrived" into "state"; see combine_records(). Queries use lane
+/// 0, and states use lane 1.
 ///
-/// @throws contract_error as AttentionForm::expect_valid(), for two ways, and for `form.backward`,
-///         which no publication describes.
+/// @throws contract_error in the cases of AttentionForm::expect_valid(), if `form.ways` is 2, and
+///          if `form.backward` is true, because no publication describes the backward pass.
 [[nodiscard]] Schedule token_ring(const AttentionForm& form);
 
 }  // namespace heddle::inline v0::schedule
