@@ -263,7 +263,7 @@ TEST_CASE("codecs that a call has no place for are refused") {
   const Kokkos::View<std::int32_t*, Kokkos::HostSpace> whole("whole", 8);
   CHECK(why({Scalar::i8}, [&](const hd::CallOptions& options) {
           hd::all_reduce(Exec{}, whole, hd::Sum{}, comm, options);
-        }).find("a codec takes elements of f32 or f64") != std::string::npos);
+        }).find("a codec needs elements of f32 or f64") != std::string::npos);
 }
 
 }  // namespace test_codecs

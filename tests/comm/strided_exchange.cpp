@@ -243,7 +243,7 @@ TEST_CASE("what cannot be moved is refused") {
     return message_of<contract_error>([&] { (void)impl::paths_of({PathTable(path)}, memory); });
   };
   CHECK_THAT(refused(StridedPath::direct, device),
-             ContainsSubstring("heddle::StridedExchange: this MPI does not take pointers to the "
+             ContainsSubstring("heddle::StridedExchange: this MPI does not accept pointers to the "
                                "memory of the boxes (the table has direct)"));
   CHECK_THAT(refused(StridedPath::datatype, device), ContainsSubstring("the table has datatype"));
   CHECK(impl::paths_of({PathTable(StridedPath::staged)}, device) == PathTable(StridedPath::staged));
@@ -251,7 +251,7 @@ TEST_CASE("what cannot be moved is refused") {
   CHECK(impl::paths_of({PathTable(StridedPath::one_shot)}, device) ==
         PathTable(StridedPath::one_shot));
   CHECK_THAT(refused(StridedPath::one_shot, unpinned),
-             ContainsSubstring("kernels do not reach the host's memory for messages (the table "
+             ContainsSubstring("kernels cannot access the host memory of messages (the table "
                                "has one_shot)"));
 }
 

@@ -127,8 +127,8 @@ TEST_CASE("a file of any other length is refused") {
     CHECK_THROWS_AS(Checkpoint::parse(content.substr(0, length), "some.file"), hd::format_error);
   CHECK_THAT(refusal(content.substr(0, 20)),
              ContainsSubstring("the header ends too early at byte 16 (4 bytes are left of 20)"));
-  CHECK_THAT(refusal(content.substr(0, 60)), ContainsSubstring("the header tells another length"));
-  CHECK_THAT(refusal(content + "x"), ContainsSubstring("the header tells another length"));
+  CHECK_THAT(refusal(content.substr(0, 60)), ContainsSubstring("the header states another length"));
+  CHECK_THAT(refusal(content + "x"), ContainsSubstring("the header states another length"));
   // Where the header agrees with the length, the field that ends too early is named.
   std::string cut = content.substr(0, content.size() - 40);
   const std::uint64_t length = cut.size();
@@ -148,12 +148,13 @@ TEST_CASE("a file with two fields of one name is refused") {
   content.replace(name, 3, "one");
   const std::uint32_t sum = checksum(content.substr(name - 20, 23));
   content.replace(name + 3, 4, reinterpret_cast<const char*>(&sum), 4);
-  CHECK_THAT(refusal(content), ContainsSubstring("field 'one' is there twice at byte "));
+  CHECK_THAT(refusal(content), ContainsSubstring("field 'one' appears twice at byte "));
 }
 
 TEST_CASE("foreign files are refused with what they are") {
   CHECK_THAT(refusal(""), ContainsSubstring("the header is not that of a checkpoint at byte 0"));
-  CHECK_THAT(refusal("PK\x03\x04 an archive"), ContainsSubstring("it begins otherwise"));
+  CHECK_THAT(refusal("PK\x03\x04 an archive"),
+             ContainsSubstring("it does not begin with the mark of a checkpoint"));
   std::string later = small().content();
   later[8] = 2;
   const std::uint32_t sum = checksum(later.substr(0, 24));

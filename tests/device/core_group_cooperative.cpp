@@ -219,12 +219,13 @@ TEST_CASE("a matrix product on the grid of cores", "[core_group]") {
 }
 
 TEST_CASE("a barrier names the cores that do not come", "[core_group]") {
-  CHECK_THAT(said([](Core& core) {
-               if (core.index() != 9) core.synchronise();
-             }),
-             StartsWith("kernel \"heddle::test::together\" on core 0 (row 0, column 0): "
-                        "synchronise: not all cores come (missing: core 9 (row 1, column 1) has "
-                        "ended)"));
+  CHECK_THAT(
+      said([](Core& core) {
+        if (core.index() != 9) core.synchronise();
+      }),
+      StartsWith("kernel \"heddle::test::together\" on core 0 (row 0, column 0): "
+                 "synchronise: not all cores take part (missing: core 9 (row 1, column 1) has "
+                 "ended)"));
   CHECK_THAT(said([](Core& core) {
                if (core.index() == 20) core.synchronise();
              }),
@@ -232,12 +233,13 @@ TEST_CASE("a barrier names the cores that do not come", "[core_group]") {
                  ContainsSubstring("missing: core 0 (row 0, column 0) has ended, core 1 ") &&
                  ContainsSubstring(" and 59 more"));
   // Within a row: the others of the row are missing, not those of other rows.
-  CHECK_THAT(said([](Core& core) {
-               if (core.column() != 3 || core.row() != 2) core.synchronise_row();
-             }),
-             StartsWith("kernel \"heddle::test::together\" on core 16 (row 2, column 0): "
-                        "synchronise_row: not all cores come (missing: core 19 (row 2, column 3) "
-                        "has ended)"));
+  CHECK_THAT(
+      said([](Core& core) {
+        if (core.column() != 3 || core.row() != 2) core.synchronise_row();
+      }),
+      StartsWith("kernel \"heddle::test::together\" on core 16 (row 2, column 0): "
+                 "synchronise_row: not all cores take part (missing: core 19 (row 2, column 3) "
+                 "has ended)"));
   // Cores that wait in different places.
   CHECK_THAT(said([](Core& core) {
                if (core.index() == 63)
@@ -255,7 +257,7 @@ TEST_CASE("a barrier names the cores that do not come", "[core_group]") {
                int* const block = core.allocate<int>(2);
                core.broadcast(block, block, core.index() == 2 ? 4 : 8, 0);
              }),
-             ContainsSubstring("broadcast: not all cores come") &&
+             ContainsSubstring("broadcast: not all cores take part") &&
                  ContainsSubstring("core 2 (row 0, column 2) is in broadcast of 4 bytes from core "
                                    "0"));
 }
@@ -287,7 +289,7 @@ TEST_CASE("transfers between cores keep the rules of transfers", "[core_group]")
   CHECK_THAT(on_core_4([](Core& core, int* block, Reply& here, Reply& there) {
                core.rma_put(5, block, block, 3, here, there);
              }),
-             ContainsSubstring("rma_put: sizes are multiples of 4 bytes"));
+             ContainsSubstring("rma_put: sizes must be multiples of 4 bytes"));
   CHECK_THAT(on_core_4([](Core& core, int* block, Reply& here, Reply& there) {
                int on_the_stack = 0;
                core.rma_get(&on_the_stack, 5, block, 4, here, there);

@@ -217,9 +217,9 @@ TEST_CASE("a transfer has a length and an alignment", "[core_group]") {
              ContainsSubstring("at least 4 bytes") && ContainsSubstring("(0 bytes)"));
   CHECK_THAT(said(get(256 * 1024, 0, 0)),
              ContainsSubstring("less than 256 KB") && ContainsSubstring("262144 bytes"));
-  CHECK_THAT(said(get(6, 0, 0)), ContainsSubstring("get: sizes are multiples of 4 bytes"));
-  CHECK_THAT(said(get(8, 2, 0)), ContainsSubstring("get: addresses are multiples of 4 bytes"));
-  CHECK_THAT(said(get(8, 0, 2)), ContainsSubstring("get: addresses are multiples of 4 bytes") &&
+  CHECK_THAT(said(get(6, 0, 0)), ContainsSubstring("get: sizes must be multiples of 4 bytes"));
+  CHECK_THAT(said(get(8, 2, 0)), ContainsSubstring("get: addresses must be multiples of 4 bytes"));
+  CHECK_THAT(said(get(8, 0, 2)), ContainsSubstring("get: addresses must be multiples of 4 bytes") &&
                                      ContainsSubstring("direct loads or stores"));
   const auto strided = [](std::size_t bytes, std::size_t piece, std::size_t gap) {
     return [=](Core& core) {
@@ -227,7 +227,7 @@ TEST_CASE("a transfer has a length and an alignment", "[core_group]") {
     };
   };
   CHECK_THAT(said(strided(100, 16, 0)),
-             ContainsSubstring("put: the pieces of a strided transfer are equally long") &&
+             ContainsSubstring("put: the pieces of a strided transfer must be equally long") &&
                  ContainsSubstring("100 bytes in pieces of 16"));
   CHECK_THAT(said(strided(16, 0, 4)), ContainsSubstring("equally long"));
   CHECK_THAT(said(strided(12, 6, 0)), ContainsSubstring("in pieces of 6 with gaps of 0"));

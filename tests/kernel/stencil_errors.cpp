@@ -56,7 +56,7 @@ TEST_CASE("stencil refuses rows whose elements lie apart", "[stencil]") {
   REQUIRE_THROWS_WITH(
       hk::stencil(Exec{}, 1, Right{}, Grid("out", 5, 7), second),
       ContainsSubstring("heddle::kernel::stencil: the elements of a row are not adjacent (values "
-                        "has a distance of 3 along its last axis); copy it to a View in"));
+                        "has a stride of 3 along axis 1); copy it to a View in"));
 }
 
 TEST_CASE("stencil refuses a tile that does not fit into the scratch", "[stencil]") {

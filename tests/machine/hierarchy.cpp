@@ -182,8 +182,10 @@ TEST_CASE("a machine of nonsense is refused with its numbers") {
   CHECK_THAT(
       refusal([&] { machine.set_link(Rank{1}, Rank{2}, {.bandwidth = 0}); }),
       ContainsSubstring("heddle::Machine::set_link: a bandwidth must be above 0 (link 1 -> 2: "));
-  CHECK_THAT(refusal([&] { machine.set_ports(0, 4, {}); }),
-             ContainsSubstring("heddle::Machine::set_ports: no such group (group 4 of level 0)"));
+  CHECK_THAT(
+      refusal([&] { machine.set_ports(0, 4, {}); }),
+      ContainsSubstring(
+          "heddle::Machine::set_ports: no such group (group 4 of level 0, which has 4 groups)"));
   CHECK_THAT(refusal([&] { machine.set_ports(2, 0, {}); }), ContainsSubstring("level 2"));
   CHECK_THAT(refusal([&] { machine.set_ports(0, 0, {.in = 0}); }),
              ContainsSubstring(

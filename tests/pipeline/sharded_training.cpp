@@ -394,7 +394,7 @@ TEST_CASE("a checkpoint of something else is refused, and nothing of it is loade
   if (world_rank() == 0) std::filesystem::resize_file(file.path(), 1000);
   MPI_Barrier(MPI_COMM_WORLD);
   CHECK_THAT(refusal(), ContainsSubstring("cannot load '" + file.path().string() +
-                                          "': the header tells another length"));
+                                          "': the header states another length"));
   CHECK(fewer.parameters() == before);
 }
 

@@ -584,7 +584,7 @@ TEST_CASE("lines of nonsense are refused") {
                            "1 hierarchical 0 0 levels 2:0,99999999999 ring",
                            "1 hierarchical 0 0 levels 2:0,0"})
     CHECK_THAT(message_of<hd::format_error>([&] { static_cast<void>(parse(line)); }),
-               ContainsSubstring("a line is not understood") && ContainsSubstring(line));
+               ContainsSubstring("a line is not valid") && ContainsSubstring(line));
 }
 
 TEST_CASE("a table that was changed, cut or is none is refused") {
@@ -604,7 +604,7 @@ TEST_CASE("a table that was changed, cut or is none is refused") {
   const std::string one = "ranks 1 node\nlink 0 0 0 inf\n";
   CHECK_NOTHROW(CostTable::parse(sealed(one)));
   CHECK_THAT(refusal(sealed(one + "time all_reduce 8 1 comet 0 0\n")),
-             ContainsSubstring("a line is not understood") && ContainsSubstring("comet"));
+             ContainsSubstring("a line is not valid") && ContainsSubstring("comet"));
 }
 
 TEST_CASE("domains of memory are of all ranks, or there are none") {

@@ -193,7 +193,7 @@ TEST_CASE("a choice of shared memory is written and read") {
     whole << "heddle-costs 1 " << std::hex << fnv1a(lines) << '\n' << lines;
     CHECK_THAT(
         test::message_of<format_error>([&] { static_cast<void>(CostTable::parse(whole.str())); }),
-        ContainsSubstring("a line is not understood"));
+        ContainsSubstring("a line is not valid"));
   }
 }
 

@@ -200,8 +200,8 @@ TEST_CASE("what cannot be filled is refused") {
   CHECK_THAT(said(split, {.activations = {1, 1}}),
              ContainsSubstring("every stage needs a number of kept activations") &&
                  ContainsSubstring("2 numbers for 3 stages"));
-  CHECK_THAT(said(split, {.share = 1.5}),
-             ContainsSubstring("a share is between 0 and 1") && ContainsSubstring("share = 1.5"));
+  CHECK_THAT(said(split, {.share = 1.5}), ContainsSubstring("the share must be between 0 and 1") &&
+                                              ContainsSubstring("share = 1.5"));
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     CHECK_THAT(said(split, {.transfer = bad}), ContainsSubstring(text("(transfer = ", bad, ")")));
     CHECK_THAT(said(split, {.price =

@@ -127,7 +127,7 @@ TEST_CASE("records are not cast at a cut") {
   const Schedule list = std::move(builder).build();
   const std::string refusal =
       test::message_of<contract_error>([&] { (void)cast_at_cut(list, {Scalar::f32}, everywhere); });
-  CHECK(refusal.find("records are not numbers to be cast") != std::string::npos);
+  CHECK(refusal.find("records cannot be cast") != std::string::npos);
   CHECK(refusal.find("'state'") != std::string::npos);
 }
 
@@ -234,11 +234,11 @@ TEST_CASE("a codec takes numbers that it knows") {
         {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = type}});
     return message_of<contract_error>([&] { (void)cast_at_cut(schedule, codec, everywhere); });
   };
-  CHECK(why(Scalar::i32, {Scalar::i8}).find("a codec takes elements of f32 or f64") !=
+  CHECK(why(Scalar::i32, {Scalar::i8}).find("a codec needs elements of f32 or f64") !=
         std::string::npos);
   CHECK(why(Scalar::i64, {.type = Scalar::i32, .agree = true})
             .find("has elements of i64, the cut of i32") != std::string::npos);
-  CHECK(why(Scalar::f16, {Scalar::i8}).find("a codec takes elements") != std::string::npos);
+  CHECK(why(Scalar::f16, {Scalar::i8}).find("a codec needs elements") != std::string::npos);
   CHECK(why(Scalar::f32, {.type = Scalar::f16, .block = 2}).find("only one-byte types") !=
         std::string::npos);
 }

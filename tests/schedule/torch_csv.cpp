@@ -320,7 +320,7 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
         "rank 0); "
         "simulate with costs that are whole numbers of slots");
   CHECK(test::message_of<contract_error>([&] { (void)to_csv(simulate(schedule, {}), 0.0); }) ==
-        "heddle::schedule::to_csv: the duration of a slot is not positive");
+        "heddle::schedule::to_csv: the duration of a slot must be above 0");
 }
 
 }  // namespace test_torch_csv

@@ -245,14 +245,14 @@ TEST_CASE("ulysses: rejects on every rank what it cannot do") {
         complaint(shape,
                   Kokkos::subview(wide, Kokkos::ALL, std::pair<std::size_t, std::size_t>(0, 48)),
                   saved),
-        ContainsSubstring("the rows of qkv lie apart"));
+        ContainsSubstring("the rows of qkv have gaps between them"));
   if (world_size() > 1)
     CHECK_THAT(message_of<hd::contract_error>([&] {
                  (void)line.own_heads({8, 1, 2});
                }),
                ContainsSubstring("there are more heads ranks than K,V heads") &&
                    ContainsSubstring("expected at most 1") &&
-                   ContainsSubstring("take the ring axis"));
+                   ContainsSubstring("use the ring axis"));
 
   // Axes that a method cannot use.
   const hd::DeviceMesh turned(MPI_COMM_WORLD, {{"ring", world_size()}, {"heads", 1}});

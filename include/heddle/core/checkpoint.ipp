@@ -79,7 +79,7 @@ class CheckpointReader {
   [[noreturn]] void damaged(std::size_t begin) {
     const std::size_t count = m_offset - begin;
     m_offset = begin;
-    fail("is damaged", text(count, " bytes from there have another checksum"));
+    fail("is damaged", text(count, " bytes from there do not match their checksum"));
   }
   [[noreturn]] void fail(const char* what, std::string why) const {
     throw format_error(
@@ -145,7 +145,7 @@ HEDDLE_INLINE std::string Checkpoint::content() const {
 HEDDLE_INLINE Checkpoint Checkpoint::parse(std::string_view content, const std::string& name) {
   impl::CheckpointReader in(content, name);
   if (!content.starts_with(impl::checkpoint_magic))
-    in.fail("is not that of a checkpoint", "it begins otherwise");
+    in.fail("is not that of a checkpoint", "it does not begin with the mark of a checkpoint");
   static_cast<void>(in.take(impl::checkpoint_magic.size()));
   const auto found = in.number<std::uint32_t>();
   const auto fields = in.number<std::uint32_t>();
@@ -154,14 +154,14 @@ HEDDLE_INLINE Checkpoint Checkpoint::parse(std::string_view content, const std::
   if (found != impl::checkpoint_version)
     in.fail("has another version", text(found, ", this library reads ", impl::checkpoint_version));
   if (bytes != content.size())
-    in.fail("tells another length", text(bytes, " bytes, there are ", content.size()));
+    in.fail("states another length", text(bytes, " bytes, there are ", content.size()));
   Checkpoint made;
   for (std::uint32_t f = 0; f < fields; ++f) {
     Field next = field(in, f);
-    if (made.has(next.name)) in.fail("is there twice", "a field has one name");
+    if (made.has(next.name)) in.fail("appears twice", "names of fields must be unique");
     made.m_fields.push_back(std::move(next));
   }
-  if (!in.ended()) in.fail("is followed by something else", "after the last field");
+  if (!in.ended()) in.fail("is followed by more data", "nothing may follow the last field");
   return made;
 }
 

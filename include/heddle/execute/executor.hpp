@@ -97,7 +97,7 @@ class Executor {
       return;
     }
     if (unfinished()) {
-      fail("a pass that had begun was left");
+      fail("a pass was left unfinished");
       return;
     }
     try {

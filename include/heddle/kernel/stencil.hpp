@@ -110,7 +110,7 @@ void check_columns(const View& view) {
   expects(view.extent(last) <= 1 || view.stride(last) == 1, [&] {
     return ErrorInfo{
         stencil_where, "the elements of a row are not adjacent",
-        text(view.label(), " has a distance of ", view.stride(last), " along its last axis"),
+        text(view.label(), " has a stride of ", view.stride(last), " along axis ", last),
         "copy it to a View in LayoutRight"};
   });
 }

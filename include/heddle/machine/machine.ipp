@@ -100,7 +100,11 @@ HEDDLE_INLINE void Machine::set_link(Rank from, Rank to, Link link) {
 HEDDLE_INLINE void Machine::set_ports(std::size_t level, std::size_t group, Ports ports) {
   constexpr const char* where = "heddle::Machine::set_ports";
   expects(level < m_ports.size() && group < m_ports[level].size(), [&] {
-    return ErrorInfo{where, "no such group", text("group ", group, " of level ", level)};
+    return ErrorInfo{
+        where, "no such group",
+        text("group ", group, " of level ", level,
+             level < m_ports.size() ? text(", which has ", m_ports[level].size(), " groups")
+                                    : text(" of ", m_ports.size()))};
   });
   check(ports, where,
         [&] { return text("group ", group, " of level '", m_levels[level].name, "'"); });

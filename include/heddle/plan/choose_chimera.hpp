@@ -95,10 +95,11 @@ template <Costs C>
   if (wanted.may_halve)
     consider(schedule::chimera_orders(wanted.stages, 2 * wanted.microbatches, 1, true), true);
   if (best.orders.ranks.empty())
-    throw infeasible({"heddle::plan::choose_chimera", "no candidate fits in memory",
-                      text("stages = ", wanted.stages, ", microbatches = ", wanted.microbatches,
-                           ", most live = ", wanted.most_live),
-                      text("1F1B needs ", std::min(wanted.stages, wanted.microbatches))});
+    throw infeasible(
+        {"heddle::plan::choose_chimera", "no candidate fits in memory",
+         text("stages = ", wanted.stages, ", microbatches = ", wanted.microbatches,
+              ", most live = ", wanted.most_live),
+         text("1F1B needs ", std::min(wanted.stages, wanted.microbatches), " live activations")});
   return best;
 }
 

@@ -282,7 +282,7 @@ HEDDLE_INLINE void CostTable::read_time(const std::string& line) {
     known = known && (choice.shared || !choice.levels.empty());
   }
   if (!known || !in.eof() || !is_possible(which, choice, time))
-    impl::refuse_table("a line is not understood", text("'", line, "'"));
+    impl::refuse_table("a line is not valid", text("'", line, "'"));
   set(which, bytes, choice, time);
 }
 

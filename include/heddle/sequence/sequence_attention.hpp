@@ -60,7 +60,7 @@ void expect_dense(const char* where, const char* name, const View& view, std::si
                   std::size_t columns) {
   kernel::expect_shape(where, name, view, rows, columns);
   expects(view.size() == 0 || view.span_is_contiguous(), [&] {
-    return ErrorInfo{where, text("the rows of ", name, " lie apart"),
+    return ErrorInfo{where, text("the rows of ", name, " have gaps between them"),
                      text("it is a block of a matrix with rows of ", view.stride(0), " elements"),
                      "copy it into a matrix of its own"};
   });

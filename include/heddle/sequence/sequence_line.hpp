@@ -160,7 +160,7 @@ class SequenceLine {
     expects(heads_size() <= heads.kv_heads, [&] {
       return ErrorInfo{where, "there are more heads ranks than K,V heads",
                        text(heads_size(), " heads ranks; expected at most ", heads.kv_heads),
-                       "take the ring axis for the other ranks"};
+                       "use the ring axis for the other ranks"};
     });
     return impl::share_of_heads(heads, heads_size(), heads_rank());
   }

@@ -76,9 +76,10 @@ template <class Data, class Space>
   const auto ranks = tensor ? impl::ranks_in(all, tensor->comm()) : std::vector<int>();
   const int outside = lowest(std::ranges::find(ranks, -1) != ranks.end());
   expects(outside == all.size(), [&] {
-    return ErrorInfo{where, "the communicator lacks a rank of the tensor",
-                     text("rank ", outside, " of ", all.size(), " shares one with it"),
-                     "use a communicator with the ranks of both"};
+    return ErrorInfo{
+        where, "the communicator lacks a rank of the tensor",
+        text("rank ", outside, " of ", all.size(), " passes a tensor with such a rank"),
+        "use a communicator with the ranks of both"};
   });
   const int first = lowest(tensor.has_value());
   expects(first < all.size(), [&] {

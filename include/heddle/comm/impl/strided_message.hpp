@@ -53,10 +53,11 @@ inline void expect_usable(const PathTable& paths, const BoxMemory& memory, const
       return ErrorInfo{where, what, text("the table has ", path),
                        "measure the table with the MPI library and memory of this program"};
     };
-    expects(memory.mpi_takes_it || (path != StridedPath::datatype && path != StridedPath::direct),
-            [&] { return refused("this MPI does not take pointers to the memory of the boxes"); });
+    expects(
+        memory.mpi_takes_it || (path != StridedPath::datatype && path != StridedPath::direct),
+        [&] { return refused("this MPI does not accept pointers to the memory of the boxes"); });
     expects(memory.kernels_reach_host || path != StridedPath::one_shot,
-            [&] { return refused("kernels do not reach the host's memory for messages"); });
+            [&] { return refused("kernels cannot access the host memory of messages"); });
   }
 }
 

@@ -261,7 +261,7 @@ class alignas(64) Core {
     check_cooperative(meeting.name);
     const std::string stuck = blocked([&] { return m_cooperation->meet(m_index, meeting); });
     expects(stuck.empty(), [&] {
-      return m_memory.complaint(text(meeting.name, ": not all cores come"), stuck,
+      return m_memory.complaint(text(meeting.name, ": not all cores take part"), stuck,
                                 "let every core of it make the same calls in the same order");
     });
   }

@@ -119,7 +119,7 @@ enum class CsvContents : std::uint8_t {
 template <class Time>
 [[nodiscard]] std::string to_csv(const BasicTimeline<Time>& timeline, Time slot = Time(1)) {
   expects(Time{} < slot, [] {
-    return ErrorInfo{"heddle::schedule::to_csv", "the duration of a slot is not positive", {}};
+    return ErrorInfo{"heddle::schedule::to_csv", "the duration of a slot must be above 0", {}};
   });
   const Schedule& schedule = timeline.schedule();
   const Time begin = timeline.begin();

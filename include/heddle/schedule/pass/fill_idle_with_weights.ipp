@@ -44,8 +44,9 @@ class WeightFiller {
       return fail("the cap on activations must be at least 0", text("cap = ", options.cap),
                   "0 means no limit");
     });
-    expects(0 <= options.share && options.share <= 1,
-            [&] { return fail("a share is between 0 and 1", text("share = ", options.share)); });
+    expects(0 <= options.share && options.share <= 1, [&] {
+      return fail("the share must be between 0 and 1", text("share = ", options.share));
+    });
     expects(heddle::impl::is_time(options.transfer),
             [&] { return heddle::impl::no_time(where(), "transfer", options.transfer); });
     heddle::impl::refuse_shares(orders, "heddle::schedule::fill_idle_with_weights");

@@ -32,7 +32,8 @@ inline void check(const CoreGroupOptions& options) {
     return complain("more local memory than any core has", "give at most 262144 bytes");
   });
   expects((options.local_memory | options.cache | options.stack) % 128 == 0, [&] {
-    return complain("the local memory is divided in multiples of 128 bytes", "round the sizes");
+    return complain("all parts of the local memory must be multiples of 128 bytes",
+                    "round the sizes");
   });
   expects(options.cache <= options.local_memory / 2, [&] {
     return complain("at most half of the local memory can be cache", "give it less");

@@ -92,15 +92,15 @@ class LocalMemory {
   void check_size(const char* call, std::size_t bytes, std::size_t piece, std::size_t gap) const {
     // A field of a DMA descriptor has 18 bits.
     expects(bytes > 0 && bytes < std::size_t{1} << 18, [&] {
-      return complaint(text(call, ": a transfer has at least 4 bytes and less than 256 KB"),
+      return complaint(text(call, ": a transfer must have at least 4 bytes and less than 256 KB"),
                        text(bytes, " bytes"), "split it, or leave it out");
     });
     expects(piece > 0 && bytes % piece == 0, [&] {
-      return complaint(text(call, ": the pieces of a strided transfer are equally long"),
+      return complaint(text(call, ": the pieces of a strided transfer must be equally long"),
                        text(bytes, " bytes in pieces of ", piece));
     });
     expects((bytes | piece | gap) % 4 == 0, [&] {
-      return complaint(text(call, ": sizes are multiples of 4 bytes"),
+      return complaint(text(call, ": sizes must be multiples of 4 bytes"),
                        text(bytes, " bytes in pieces of ", piece, " with gaps of ", gap),
                        "move the rest by direct loads or stores");
     });
@@ -142,8 +142,8 @@ class LocalMemory {
  private:
   void check_aligned(const char* call, const void* data) const {
     expects(reinterpret_cast<std::uintptr_t>(data) % 4 == 0, [&] {
-      return complaint(text(call, ": addresses are multiples of 4 bytes"), text("address ", data),
-                       "move the rest by direct loads or stores");
+      return complaint(text(call, ": addresses must be multiples of 4 bytes"),
+                       text("address ", data), "move the rest by direct loads or stores");
     });
   }
 

@@ -102,13 +102,13 @@ class CutCaster {
                          text("'", m_schedule[buffer.label], "' of stage ", buffer.stage,
                               " has elements of ", buffer.type, ", the cut of ", m_codec.type)};
       };
-      expects(buffer.record == 0, [&] { return refuse("records are not numbers to be cast"); });
+      expects(buffer.record == 0, [&] { return refuse("records cannot be cast"); });
       const bool bound = is_bound(buffer);
       expects(!bound || size_of(m_codec.type) < size_of(buffer.type),
               [&] { return refuse("a cast at a cut must make elements smaller"); });
       const bool plain = m_codec.type < Scalar::f16 && !m_codec.feedback && !m_codec.agree;
       expects(!bound || plain || buffer.type == Scalar::f32 || buffer.type == Scalar::f64,
-              [&] { return refuse("a codec takes elements of f32 or f64"); });
+              [&] { return refuse("a codec needs elements of f32 or f64"); });
       buffer.label = m_builder.label(role::narrow);
       buffer.type = m_codec.type;
       buffer.block = m_codec.block;
