@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Prints three pipeline schedules, simulates them and compares them with what theory says; then
-// shows what is said of orders that would deadlock. Needs neither MPI nor Kokkos.
+// Prints three pipeline schedules, simulates them and compares the results with the closed forms.
+// Then shows the error for orders that would deadlock. Needs neither MPI nor Kokkos.
 
 #include <iostream>
 
@@ -15,8 +15,7 @@ namespace {
 constexpr int ranks = 4;
 constexpr int microbatches = 8;
 
-/// A rank's share of the model takes 1 for a forward and 2 for a backward; `chunks` stages share
-/// it.
+/// The costs of a rank: 1 for a forward and 2 for a backward, divided over its `chunks` stages.
 void show(const hd::Schedule& schedule, int chunks) {
   const double forward = 1.0 / chunks;
   const hd::Timeline timeline =
@@ -39,7 +38,8 @@ int main() {
            {.ranks = ranks, .stages_per_rank = 2, .microbatches = microbatches}),
        2);
 
-  // Rank 0 wants its first microbatch back before it hands on the second; rank 1 wants both first.
+  // Rank 0 waits for its first backward before it sends the second microbatch; rank 1 needs both
+  // first.
   using enum hd::Kind;
   const hd::Stage s0{0}, s1{1};
   const hd::Item m0{0}, m1{1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A pipeline of two plain functions in one process: one thread sieves blocks of numbers while the
+// A pipeline of two plain functions in one process. One thread sieves blocks of numbers while the
 // other counts the primes of the block before. Needs neither MPI nor Kokkos.
 
 #include <cstdint>
@@ -27,7 +27,8 @@ int main() {
       const examples::PrimeCount count = run.step(step);
       if (transport.rank() == 0) std::cout << count << '\n';
     }
-    // What the last step took, and what the recorded costs say it should take.
+    // The measured time of the last step, and the time that simulate() predicts from the recorded
+    // costs.
     const hd::Timeline measured = run.timeline();
     const hd::Timeline predicted = hd::simulate(run.schedule(), run.costs());
     if (transport.rank() == 0)

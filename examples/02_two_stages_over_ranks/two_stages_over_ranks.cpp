@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     if (speaks) std::cout << count << '\n';
   }
 
-  // Now the links have a price too.
+  // Now the links have costs too.
   const hd::Timeline measured = run.timeline();
   const hd::Timeline predicted =
       hd::simulate(run.schedule(), run.costs(), hd::measure_machine(mesh));

@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Ranks as a mesh of two axes, and gradients summed along one of them: by the MPI library, and by a
-// schedule that can be looked at. Both are compared with the serial sum.
+// Schedule that can be printed. Both are compared with the serial sum.
 //
 //   mpiexec -n 4 example_03_mesh_and_gradient_sum     (or any other even number of ranks)
 
@@ -19,7 +19,7 @@ namespace hd = heddle;
 using examples::Space;
 using Gradients = Kokkos::View<double*, Space>;
 
-/// Whole numbers, which any order of summing adds exactly.
+/// Whole numbers, whose sum is exact in any order.
 KOKKOS_FUNCTION double gradient(int rank, int i) { return 10 * (rank + 1) + i; }
 
 struct Fill {

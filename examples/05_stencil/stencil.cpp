@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Heat leaves a square plate whose edge is kept at zero degrees. Three patterns do all the work: a
-// map heats the middle, a stencil makes the steps, reductions look at the plate. The same source
-// runs on every execution space: host cores read the plate where it lies, GPUs and Sunway-style
-// cores bring tiles of it to their scratch.
+// Heat leaves a square plate whose edge is kept at zero degrees. Three patterns compute everything:
+// a map heats the middle, a stencil makes the steps, and reductions compute statistics of the
+// plate. The same source runs on every execution space. Host cores read the plate directly; GPUs
+// and Sunway-style cores copy tiles of it to their scratch.
 
 #include <cstddef>
 #include <iostream>
@@ -30,7 +30,7 @@ struct Hot {
   KOKKOS_FUNCTION double operator()() const { return 100; }
 };
 
-/// A part of every difference flows in a step.
+/// Each step moves a fraction of every temperature difference.
 struct Flow {
   double rate;
   template <class Neighbourhood>
@@ -43,7 +43,7 @@ struct Same {
   KOKKOS_FUNCTION double operator()(double degrees) const { return degrees; }
 };
 
-/// The hottest point, the mean, and every eighth row in every fourth column.
+/// Prints the hottest point, the mean, and every eighth row in every fourth column.
 void show(int step, const Exec& exec, const Plate& plate) {
   double hottest = 0, sum = 0;
   hk::reduce(exec, Kokkos::Max<double>(hottest), Same{}, plate);
@@ -76,8 +76,9 @@ int main(int argc, char** argv) {
     std::swap(now, next);
   }
 
-  // A step rounds by at most 5e-14 degrees where a point has 100, and averages what was there
-  // before: two runs are within 801 times 1e-13 degrees, 2.1e-12 of the hottest point's 39.
+  // A step rounds by at most 5e-14 degrees at a temperature of 100, and averages the values before
+  // it. Two runs therefore differ by at most 801 times 1e-13 degrees, 2.1e-12 of the hottest
+  // point's 39.
   const auto host = hd::host_mirror(now);
   Kokkos::deep_copy(host, now);
   examples::write_results("plate", std::span(host.data(), host.size()), 2.1e-12);

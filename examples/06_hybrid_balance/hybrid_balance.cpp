@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A range divided between two unequal threads by what they took. How unequal they are differs from
-// kernel to kernel, as on a CPU with two kinds of core: so each kernel has ratios of its own.
+// A range divided between two unequal threads by their measured speed. The ratio of the speeds
+// differs from kernel to kernel, as on a CPU with two kinds of core, so each kernel has ratios of
+// its own.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace {
 constexpr std::int64_t items = 30'000;
 using Values = std::vector<std::uint64_t>;
 
-/// What an item comes to. Worker 1 plays the small core: it computes each item `times` times.
+/// Computes one item. Worker 1 emulates a small core: it computes each item `times` times.
 std::uint64_t value_of(std::int64_t item, int times) {
   volatile std::uint64_t x = 0;
   for (int k = 0; k < times; ++k) {
@@ -28,7 +29,7 @@ std::uint64_t value_of(std::int64_t item, int times) {
   return x;
 }
 
-/// Runs rounds of one kernel that is `slower` times slower on worker 1.
+/// Runs rounds of one kernel that takes `slower` times as long on worker 1.
 void run(const char* kernel, int slower) {
   hd::SpeedRatios ratios(2, 16);  // shares begin at multiples of 16 items
   for (int round = 0; round < 5; ++round) {

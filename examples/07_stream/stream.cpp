@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A pipeline of four plain functions over two threads: numbers in, the longest of their Collatz
-// sequences out. Needs neither MPI nor Kokkos.
+// A pipeline of four plain functions over two threads. Its input are numbers, and its output is the
+// longest of their Collatz sequences. Needs neither MPI nor Kokkos.
 
 #include <cstdint>
 #include <iostream>

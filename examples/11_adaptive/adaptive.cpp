@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A pipeline on a network that others use, too: 1F1B at first, groups of microbatches while
-// transfers are slow, 1F1B again where memory runs short. Needs neither MPI nor Kokkos; the stages
-// only wait, and the network is shaped.
+// A pipeline on a network that is shared with others. It starts with 1F1B, uses groups of
+// microbatches while transfers are slow, and returns to 1F1B when memory is scarce. Needs neither
+// MPI nor Kokkos; the stages only wait, and the network is emulated.
 
 #include <atomic>
 #include <chrono>

@@ -48,7 +48,7 @@ struct Share {
   }
 };
 
-/// Turns the logits of row i into the gradient of the loss for them.
+/// Replaces the logits of row i by the gradient of the loss with respect to them.
 struct LogitGradient {
   Matrix logits;
   Vector rows, columns;

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// The contrastive loss of two towers (as Radford et al., "CLIP", 2021, have it): of all texts in
-/// the microbatch an image shall pick its own by the product of the embeddings, and the reverse.
+/// The contrastive loss of two towers (as in Radford et al., "CLIP", 2021). By the product of
+/// embeddings, an image should select its own text among all texts of the microbatch, and a text
+/// its own image.
 
 #include <cstddef>
 
@@ -14,23 +15,25 @@
 
 namespace examples {
 
-/// One tower's side of it. With rows u of this tower and v of the other, logits L = u v^T / sqrt(w)
-/// for embeddings of w numbers, the loss of n pairs is
-///   mean over rows of (log sum exp L_row - L_own) / 2 + the same over columns,
-/// of which each tower adds the rows that are its own: the other's columns are its rows.
+/// One tower's part of the loss. Let u be the rows of this tower, v those of the other tower, and L
+/// = u v^T / sqrt(w) the logits for embeddings of w numbers. The loss of n pairs is
+///   mean over rows of (log sum exp L_row - L_own) / 2 + the same over columns.
+/// Each tower computes the part of its own rows. The columns of one tower are the rows of the
+/// other.
 class JointLoss {
  public:
   using Input = heddle::kernel::Matrix<const double, Space>;
   using Output = heddle::kernel::Matrix<double, Space>;
 
   JointLoss() = default;
-  /// For microbatches of `rows` pairs, so many in a step; their losses are averaged over the step.
+  /// Constructs the loss of microbatches of `rows` pairs. Losses are averaged over the microbatches
+  /// of a step.
   JointLoss(std::size_t rows, std::size_t microbatches);
 
-  /// The gradient of the whole loss for `own`, and this tower's share of the loss.
+  /// Computes the gradient of the whole loss for `own`, and this tower's share of the loss.
   void backward(const Space& exec, heddle::Item m, const Input& own, const Input& other,
                 const Output& own_grad);
-  /// This tower's share of the loss of a microbatch; 0 before its backward.
+  /// Returns this tower's share of the loss of a microbatch; 0 before its backward.
   [[nodiscard]] double share(heddle::Item m) const;
 
  private:

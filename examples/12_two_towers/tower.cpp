@@ -91,7 +91,7 @@ void TowerStage::begin_step(int step) {
   copy_from_host<Space>(values, m_data.data());
 }
 
-// `saved` holds the sums of every layer before gelu, then what every layer handed on.
+// `saved` holds the inputs of gelu in every layer, then the outputs of every layer.
 void TowerStage::forward(const heddle::ForwardCall<double>& call) {
   for (std::size_t l = 0; l < count(); ++l) {
     const bool embeds = ends() && l + 1 == count();

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Two towers for pairs of an image and a text, as pipeline stages: each a perceptron that ends in
-/// an embedding, and a loss that draws the embeddings of a pair together and pushes those of
-/// different pairs apart. In double, so that gradients can be compared.
+/// Two towers for pairs of an image and a text, as pipeline stages. Each tower is a perceptron
+/// whose output is an embedding. The loss moves the embeddings of a pair together, and those of
+/// different pairs apart. All numbers are double, so that gradients can be compared.
 
 #include <array>
 #include <cstddef>
@@ -31,11 +31,13 @@ struct TwoTowers {
   std::uint64_t seed = 1;
 };
 
-/// The images (tower 0) or texts (tower 1) of a step, microbatch by microbatch, pair by pair: two
-/// views of four hidden numbers, each through a matrix of its own and with a little noise.
+/// Returns the images (tower 0) or texts (tower 1) of a step, microbatch by microbatch and pair by
+/// pair. A pair has four hidden numbers. Its image and its text are these numbers times a matrix of
+/// each tower, with a little noise.
 [[nodiscard]] std::vector<double> pairs(const TwoTowers& model, int tower, int step);
 
-/// Layers [first, last) of one tower: gelu(x W + b), the last of the tower x W + b.
+/// Layers [first, last) of one tower. A layer computes gelu(x W + b), and the last layer of the
+/// tower computes x W + b.
 class TowerStage {
  public:
   using scalar_type = double;
@@ -44,7 +46,7 @@ class TowerStage {
   TowerStage(const TwoTowers& model, int first, int last);
 
   [[nodiscard]] std::size_t input_size() const { return takes_data() ? 0 : between(); }
-  /// The last stages hand their embeddings to each other.
+  /// The last stages send their embeddings to each other.
   [[nodiscard]] std::size_t output_size() const { return between(); }
   [[nodiscard]] std::size_t saved_size() const { return (2 * count() - 1) * between(); }
   [[nodiscard]] std::size_t delta_size() const { return count() * between(); }
@@ -54,13 +56,15 @@ class TowerStage {
 
   void begin_step(int step);
   void forward(const heddle::ForwardCall<double>& call);
-  /// `beyond` is the gradient of the output, or for a last stage the other tower's embeddings.
+  /// Computes the backward pass. `beyond` is the gradient of the output, or in a last stage the
+  /// embeddings of the other tower.
   void backward_input(const heddle::BackwardCall<double>& call);
   void backward_weight(const heddle::BackwardCall<double>& call);
   void zero_gradients() { Kokkos::deep_copy(m_exec, m_gradients, 0.0); }
   void update();
   void fence() { m_exec.fence("example::two_towers"); }
-  /// This tower's share of the loss of a microbatch, of last stages; from its backward on.
+  /// Returns this tower's share of the loss of a microbatch, after its backward. For last stages
+  /// only.
   [[nodiscard]] double loss(heddle::Item m) const;
 
  private:
@@ -68,7 +72,7 @@ class TowerStage {
   using Matrix = heddle::kernel::Matrix<double, Space>;
   using Input = heddle::kernel::Matrix<const double, Space>;
 
-  /// The weights and the bias of one layer, or their gradients.
+  /// Returns the weights and the bias of one layer, or their gradients.
   struct Layer {
     Matrix weight;
     heddle::kernel::Vector<double, Space> bias;
@@ -80,10 +84,11 @@ class TowerStage {
   [[nodiscard]] bool ends() const { return m_last % m_model.layers == 0; }
   [[nodiscard]] std::size_t inputs(std::size_t layer) const;
   [[nodiscard]] Layer layer(const Elements& flat, std::size_t number) const;
-  /// What layer `number` took: the data, the stage's input, or the layer before, out of `saved`.
+  /// Returns the input of layer `number`: the data, the input of the stage, or the output of the
+  /// layer before from `saved`.
   [[nodiscard]] Input taken(std::size_t number, heddle::Item m, const double* input,
                             const double* saved) const;
-  /// rows x width elements, the `number`-th of them.
+  /// Returns the `number`-th matrix of rows x width elements.
   template <class Real>
   [[nodiscard]] auto block(Real* data, std::size_t number = 0) const {
     return heddle::kernel::Matrix<Real, Space>(data + number * between(), m_model.rows,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A model of two branches on one pipeline: a tower for images runs down the ranks, one for texts
-// up, and their last stages hand each other the embeddings that the joint loss compares. Who
-// computes when is found by simulation (FlexPipe). The gradients are compared with those of the two
-// towers on one rank, without a schedule.
+// A model of two branches on one pipeline. A tower for images runs down the ranks, and a tower for
+// texts runs up the ranks. Their last stages exchange the embeddings, which the joint loss
+// compares. Simulation finds the order of the work (FlexPipe). The gradients are compared with
+// those of the two towers on one rank, without a schedule.
 //
 //   mpiexec -n 4 example_12_two_towers     (or 2 ranks: the ranks divide the 4 layers of a tower)
 
@@ -25,7 +25,7 @@ using examples::TwoTowers;
 
 namespace {
 
-/// Both towers whole, microbatch after microbatch.
+/// Both complete towers on one rank, one microbatch after another.
 class Serial {
  public:
   explicit Serial(const TwoTowers& model)
@@ -39,7 +39,7 @@ class Serial {
     }
   }
 
-  /// The loss of a step; the gradients are left in the towers.
+  /// Returns the loss of a step, and leaves the gradients in the towers.
   double step(int number) {
     double loss = 0;
     for (TowerStage& tower : m_towers) {
@@ -73,7 +73,7 @@ class Serial {
     return m_towers[tower].parameter_count();
   }
 
-  /// Gradients of both towers, as their layers are counted.
+  /// The gradients of both towers, in the order of the layers.
   [[nodiscard]] std::vector<double> gradients() {
     std::vector<double> all;
     for (TowerStage& tower : m_towers) {
@@ -84,7 +84,8 @@ class Serial {
     return all;
   }
 
-  /// The slope of the loss along one parameter of a tower, by differences: what a gradient is.
+  /// Returns the slope of the loss along one parameter of a tower by finite differences, which a
+  /// gradient must equal.
   double slope(std::size_t tower, std::size_t parameter) {
     constexpr double step_size = 1e-4;
     auto values = examples::copy_to_host<examples::Space>(m_towers[tower].parameters(),
@@ -115,7 +116,7 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
-/// Trains, and says whether all is as it should be.
+/// Trains, and returns true if all checks pass.
 bool train() {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -123,8 +124,8 @@ bool train() {
   const bool speaks = mesh.rank() == 0;
   const TwoTowers model;
 
-  // A stage of either tower takes half as long as one of Chimera, which holds one of each; a rank
-  // may keep as many activations as Chimera's ranks do.
+  // A stage of a tower takes half as long as a stage of Chimera, which holds one of each tower. A
+  // rank may keep as many activations as a rank of Chimera does.
   const auto plan = hd::plan::flexpipe({.ranks = ranks, .microbatches = model.microbatches},
                                        {.forward = 0.5, .backward = 1}, 2 * ranks);
   const auto chimera =
@@ -141,7 +142,7 @@ bool train() {
   hd::Runner run(towers, schedule, mesh);
   const double begin = run.step(0).loss;
 
-  // Every rank compares its own stages: layers, and so gradients, are counted alike.
+  // Every rank compares its own stages. Layers and gradients have the same numbers in both.
   Serial serial(model);
   const double reference = serial.step(0);
   const std::vector<double> gradients = serial.gradients();
@@ -159,14 +160,15 @@ bool train() {
     for (std::size_t i = 0; i < ours.size(); ++i)
       apart = std::max(apart, std::abs(ours[i] - gradients[first_parameter(number) + i]));
   });
-  // Only the order of the sum over the microbatches differs: some rounding errors of the terms.
+  // Only the order of the sum over the microbatches differs, so the difference is some rounding
+  // errors of the terms.
   const bool equal =
       apart <= 1e-13 * largest(gradients) && std::abs(begin - reference) <= 1e-14 * 8;
   const Kokkos::View<int, Kokkos::HostSpace> wrong("example::wrong");
   wrong() = equal ? 0 : 1;
   hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, wrong, hd::Sum{}, mesh.all());
-  // And the serial gradient against differences of the loss over 2e-4, which are wrong by about
-  // 1e-8 (the square of the distance) and by rounding of about 1e-12.
+  // Compares the serial gradient with finite differences of the loss over 2e-4. Their error is
+  // about 1e-8 (the square of the distance), plus rounding errors of about 1e-12.
   double off = 0;
   const std::size_t second = gradients.size() - serial.parameter_count(1);
   for (const std::size_t p : {std::size_t{0}, std::size_t{5}, second + 3})

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Collectives on Views: a softmax over logits that lie on several ranks, a sum that goes on while
-// the rank computes, the moments of a sample, blocks of uneven sizes, a table of what calls take,
-// shared memory, small messages with error feedback, a gradient that travels as its factors, and
-// what a Schedule of one is.
+// Collective calls on Views: a softmax over logits on several ranks, a sum that runs while the rank
+// computes, the moments of a sample, blocks of uneven sizes, a table of measured times, shared
+// memory, small messages with error feedback, a gradient that is sent as its factors, and the
+// Schedule of a call.
 //
 //   mpiexec -n 3 example_13_collectives     (or any other number of ranks)
 
@@ -24,7 +24,7 @@ using Exec = Kokkos::DefaultHostExecutionSpace;
 template <class T>
 using Vector = Kokkos::View<T*, Kokkos::HostSpace>;
 
-/// Logit i of 12, whichever rank has it.
+/// Returns logit i of 12, on any rank.
 double logit(std::size_t i) { return 300 * std::sin(static_cast<double>(i)); }
 
 void run(hd::Environment& env) {
@@ -32,7 +32,7 @@ void run(hd::Environment& env) {
   const auto me = +comm.rank(), ranks = static_cast<std::size_t>(comm.size());
   const bool speaks = me == 0;
 
-  // The normaliser of a softmax: one element, merged by a reduction that MPI does not know.
+  // The normaliser of a softmax: one element, merged by a reduction that MPI does not have.
   const Vector<hd::SoftmaxPartial<double>> partial("partial", 1);
   partial(0) = hd::identity<hd::SoftmaxPartial<double>>(hd::OnlineSoftmax{});
   for (std::size_t i = me; i < 12; i += ranks)
@@ -43,7 +43,8 @@ void run(hd::Environment& env) {
     total += std::exp(logit(i) - partial(0).max) / partial(0).sum;
   if (speaks) std::cout << "the softmax of 12 logits sums to " << total << '\n';
 
-  // A sum under way: test() furthers it between pieces of work, or a thread of its own does.
+  // A sum in flight. It makes progress in test(), which the rank calls between pieces of work, or
+  // in a separate thread.
   const Vector<double> sum("sum", 1000);
   Kokkos::deep_copy(sum, static_cast<double>(me + 1));
   hd::Request request = hd::start_all_reduce(Exec{}, sum, hd::Sum{}, comm,
@@ -76,8 +77,8 @@ void run(hd::Environment& env) {
   if (speaks)
     std::cout << "mean " << moments(0).mean << ", of the values gathered " << mean << '\n';
 
-  // What calls take here, measured once, or read from a file of the program `measure`: each call
-  // then goes the fastest way, the library's own among them.
+  // The times of calls on this machine, measured once or read from a file of the program `measure`.
+  // Each call then uses the fastest algorithm, or the MPI library's own call if that is faster.
   const hd::CostTable costs = hd::measure_collectives(
       comm,
       {.collectives = {hd::schedule::Collective::all_reduce}, .sizes = {8, 8192}, .budget = 0.1});
@@ -85,14 +86,15 @@ void run(hd::Environment& env) {
   hd::all_reduce(Exec{}, sum, hd::Sum{}, comm, {.costs = &costs});
   if (speaks) std::cout << "the fastest way, a sum of " << sum(0) << '\n';
 
-  // Memory that the ranks of a host share: large Views in it are summed in place.
+  // Memory that the ranks of a host share. Large Views in it are summed in place.
   const hd::SharedView<double*> shared(comm, 100'000);
   Kokkos::deep_copy(shared.view(), static_cast<double>(me + 1));
   hd::all_reduce(Exec{}, shared.view(), hd::Sum{}, comm);
   if (speaks) std::cout << "in shared memory, a sum of " << shared.view()(99'999) << '\n';
 
-  // Messages of 8 bits, with a scale for every 64 elements. What one performance of a prepared call
-  // loses by rounding, the next one adds: over many steps nothing is lost.
+  // Messages of 8-bit numbers, with a scale for every 64 elements. The rounding error of one
+  // performance of a prepared call is added in the next one, so that over many steps nothing is
+  // lost.
   for (const bool feedback : {true, false}) {
     const Vector<float> rounded("rounded", 64);
     auto small = hd::prepare_all_reduce(
@@ -111,7 +113,7 @@ void run(hd::Environment& env) {
                 << " error feedback: on average " << std::round(1000 * mean_sum) / 1000 << '\n';
   }
 
-  // A gradient of few rows travels as its factors, here 96 numbers of a rank instead of 2048.
+  // A gradient of few rows is sent as its factors: here 96 numbers per rank instead of 2048.
   const Kokkos::View<double**, Kokkos::HostSpace> x("x", ranks, 64), dy("dy", ranks, 32),
       gradient("gradient", 64, 32);
   for (std::size_t i = 0; i < 64; ++i) x(me, i) = static_cast<double>(me + 1);
@@ -119,7 +121,7 @@ void run(hd::Environment& env) {
   hd::sum_by_factors(Exec{}, x, dy, gradient, comm);
   if (speaks) std::cout << "a gradient by its factors, " << gradient(63, 31) << '\n';
 
-  // A collective of ours is a Schedule: it can be read, counted and simulated.
+  // A collective of Heddle's is a Schedule: it can be printed, counted and simulated.
   auto prepared = hd::prepare_all_reduce(Exec{}, sum, hd::Max{}, comm,
                                          {.algorithm = hd::schedule::Algorithm::ring});
   prepared();
@@ -136,7 +138,8 @@ void run(hd::Environment& env) {
 
 int main(int argc, char** argv) {
   try {
-    // For the progress thread, where MPI has it; nothing else needs more than `funneled`.
+    // The progress thread needs `multiple`, if MPI provides it. Everything else needs only
+    // `funneled`.
     hd::Environment env(argc, argv, {.thread_level = hd::ThreadLevel::multiple});
     run(env);
     return 0;

@@ -76,7 +76,7 @@ struct Descent {  // w -= rate gradient
   }
 };
 
-// The model: layer `number` as it starts, and what a rank is given of it.
+// The model: the initial values of layer `number`, and the layers of one rank.
 constexpr int depth = 4, microbatches = 4;
 constexpr std::size_t width = 8, rows = 16;
 using Stage = hd::LayerStage<Dense, SquaredError, Descent>;
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
   const bool speaks = mesh.rank() == hd::Rank{0};
 
-  // The model shall learn to reverse the numbers of a sample.
+  // The model learns to reverse the numbers of a sample.
   const Kokkos::View<double**, Kokkos::LayoutRight, Exec> x("x", rows * microbatches, width),
       y("y", rows * microbatches, width);
   const auto host_x = Kokkos::create_mirror_view(x), host_y = Kokkos::create_mirror_view(y);

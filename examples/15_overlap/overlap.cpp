@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Matrix products beside collectives, as in a layer whose weights lie on several ranks: while one
-// part of the result is summed over the ranks, the next one is computed. The pair is a Schedule,
-// and overlap() a pass on it; the handler, which multiplies the rows that it is given, does not
-// know.
+// Matrix products beside collectives, as in a layer whose weights are divided over several ranks.
+// While one part of the result is summed over the ranks, the next part is computed. Product and
+// collective are one Schedule, and overlap() is a pass on it. The handler multiplies the rows that
+// it is given, and is the same with and without the pass.
 //
 //   mpiexec -n 3 example_15_overlap     (or any other number of ranks)
 
@@ -32,7 +32,7 @@ constexpr std::size_t rows = 301, depth = 200, columns = 250;
 constexpr hd::Bytes read_row = depth * sizeof(double), made_row = columns * sizeof(double);
 
 /// One rank: its weights, and every buffer of the schedule that is not scratch. All numbers are
-/// small and whole, so that any BLAS adds them exactly.
+/// small and whole, so their sums are exact with any BLAS.
 class Layer {
  public:
   explicit Layer(hd::Rank rank) : m_random(+rank, "layer"), m_weights("weights", depth, columns) {
@@ -78,7 +78,7 @@ class Layer {
   std::map<std::string, std::vector<double>> m_numbers;
 };
 
-/// The product and the collective, one after the other.
+/// Runs the product, then the collective.
 hd::Schedule pair(hs::Collective collective, int ranks) {
   const bool sums = collective == hs::Collective::reduce_scatter;
   const bool exchanges = collective == hs::Collective::all_to_all;
@@ -89,8 +89,8 @@ hd::Schedule pair(hs::Collective collective, int ranks) {
                           sums ? read_row : made_row);
 }
 
-/// What a step takes where the product takes 1, that of a part 1/P, and the ring's P - 1 messages
-/// R.
+/// Returns the predicted time of a step if the product takes 1, a part of it 1/P, and the ring's P
+/// - 1 messages R.
 double predicted(const hd::Schedule& schedule, int ranks, double r, bool in_parts) {
   const hd::StageCosts costs{.forward = in_parts ? 1.0 / ranks : 1.0, .latency = r / (ranks - 1)};
   return hd::simulate(schedule, costs).makespan();
@@ -120,7 +120,8 @@ void run(const hd::Communicator& comm, hd::DeviceMesh& mesh) {
     Layer expected(comm.rank()), found(comm.rank());
     hd::Runner(expected, whole, mesh).step();
     hd::Runner(found, hs::overlap(whole), mesh).step();
-    // Of what a reduce-scatter leaves only the rank's own block is a sum; the rest is the same too.
+    // After a reduce-scatter, only the rank's own block is a sum. The other elements must be the
+    // same too.
     const Kokkos::View<std::int64_t, Kokkos::HostSpace> wrong("wrong");
     for (std::size_t i = 0; i < expected.numbers(result).size(); ++i)
       wrong() += expected.numbers(result)[i] != found.numbers(result)[i];

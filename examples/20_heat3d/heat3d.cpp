@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Heat spreads in a block that is kept cold outside, on every mesh that the ranks make: each has a
-// box of the block, with a halo of its neighbours' elements. The result is compared bit by bit with
-// that of one rank.
+// Heat spreads in a block whose surface is kept cold, on every mesh that the ranks can form. Each
+// rank has a box of the block, with a halo of its neighbours' elements. The result is compared bit
+// by bit with that of one rank.
 //
 //   mpiexec -n 4 example_20_heat3d                     (or any other number of ranks)
 //   mpiexec -n 4 example_20_heat3d --grid 64,32,16     another block
@@ -40,13 +40,13 @@ namespace {
 
 constexpr int steps = 40;
 
-/// Elements of the block along x, y and z.
+/// The number of elements of the block along x, y and z.
 using Sizes = std::vector<std::int64_t>;
 std::size_t extent(const Sizes& sizes, std::size_t dim) {
   return static_cast<std::size_t>(sizes[dim]);
 }
 
-/// The elements inside of a halo of 1, numbered.
+/// The elements inside a halo of 1, numbered.
 struct Inside {
   std::size_t y = 0, z = 0;
   KOKKOS_FUNCTION std::size_t i(std::size_t number) const { return number / (y * z) + 1; }
@@ -54,7 +54,7 @@ struct Inside {
   KOKKOS_FUNCTION std::size_t k(std::size_t number) const { return number % z + 1; }
 };
 
-/// A part of every difference flows in a step.
+/// Each step moves a fraction of every temperature difference.
 struct Flow {
   View now, next;
   Inside inside;
@@ -66,7 +66,7 @@ struct Flow {
   }
 };
 
-/// One corner of the block is hot at first.
+/// Heats one corner of the block at the start.
 struct Heat {
   View grid;
   Inside inside;
@@ -79,7 +79,8 @@ struct Heat {
   }
 };
 
-/// Makes all steps from `now`; `exchange(now)` comes before each. Returns where the last one is.
+/// Makes all steps from `now`, and calls `exchange(now)` before each. Returns the array of the last
+/// step.
 template <class Grids, class ViewOf, class Exchange>
 Grids run(const Sizes& sizes, Grids now, Grids next, const std::size_t (&first)[3],
           ViewOf&& view_of, Exchange&& exchange) {
@@ -102,7 +103,7 @@ Grids run(const Sizes& sizes, Grids now, Grids next, const std::size_t (&first)[
   return now;
 }
 
-/// What one rank computes, without a mesh.
+/// Computes the result on one rank, without a mesh.
 std::vector<double> serial(const Sizes& sizes) {
   const std::size_t nx = extent(sizes, 0), ny = extent(sizes, 1), nz = extent(sizes, 2);
   const View now("example::now", nx + 2, ny + 2, nz + 2),
@@ -118,13 +119,13 @@ std::vector<double> serial(const Sizes& sizes) {
   return result;
 }
 
-/// The first index of a dimension that this rank has.
+/// Returns the first index of a dimension that this rank has.
 std::size_t first_of(const Grid& grid, std::size_t dim) {
   const hd::IndexSet indices = grid.indices(dim);
   return indices.size() == 0 ? 0 : static_cast<std::size_t>(indices[0]);
 }
 
-/// The same on a mesh; every rank gets all of it.
+/// Computes the result on a mesh, and returns all of it on every rank.
 std::vector<double> on(const hd::DeviceMesh& mesh, const Sizes& sizes) {
   const std::vector<hd::Placement> boxes = {hd::Shard{0, {}, 1}, hd::Shard{1, {}, 1},
                                             hd::Shard{2, {}, 1}};
@@ -140,7 +141,7 @@ std::vector<double> on(const hd::DeviceMesh& mesh, const Sizes& sizes) {
   return {host.data(), host.data() + host.size()};
 }
 
-/// For ParaView and its kin: the legacy format, as text.
+/// Writes the legacy text format of VTK, for example for ParaView.
 std::string to_vtk(const Sizes& sizes, const std::vector<double>& grid) {
   std::string file = hd::text(
       "# vtk DataFile Version 3.0\nheat\nASCII\nDATASET STRUCTURED_POINTS\n", "DIMENSIONS ",
@@ -153,7 +154,7 @@ std::string to_vtk(const Sizes& sizes, const std::vector<double>& grid) {
   return file;
 }
 
-/// The slice in the middle of what was hot, from black over red and yellow to white.
+/// Writes the middle slice of the hot part, from black over red and yellow to white.
 std::string to_picture(const Sizes& sizes, const std::vector<double>& grid) {
   const std::size_t nx = extent(sizes, 0), ny = extent(sizes, 1), nz = extent(sizes, 2);
   const std::span<const double> slice = std::span(grid).subspan(nx / 4 * ny * nz, ny * nz);
@@ -171,7 +172,7 @@ std::string to_picture(const Sizes& sizes, const std::vector<double>& grid) {
   return hd::to_png(nz * zoom, pixels);
 }
 
-/// All meshes against one rank. Returns the status to exit with.
+/// Compares all meshes with one rank. Returns the exit status.
 int compare(const hd::Communicator& world, const Sizes& sizes, const std::string& pictures) {
   const bool speaks = world.rank() == 0;
   const std::vector<double> meant = serial(sizes);
@@ -227,7 +228,7 @@ int main(int argc, char** argv) {
     });
     return compare(world, sizes, pictures);
   } catch (const std::exception& error) {
-    // What is wrong on all ranks is said once.
+    // An error that all ranks have is printed once.
     const bool shared = dynamic_cast<const hd::contract_error*>(&error) != nullptr;
     if (world.rank() == 0 || !shared) std::cerr << "heat3d: " << error.what() << '\n';
     return 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// A matrix that moves: from rows to columns, to rows of uneven shares, and from the ranks of one
-// half to those of the other, on communicators that have no rank in common. Each move is a plan
-// that can be read, counted and simulated before anything is sent.
+// Redistributes a matrix: from rows to columns, to rows of uneven shares, and from one half of the
+// ranks to the other half, on communicators without a common rank. Each redistribution is a
+// Schedule that can be printed, counted and simulated before a message is sent.
 //
 //   mpiexec -n 3 example_21_redistribute     (or any other number of ranks)
 
@@ -25,10 +25,11 @@ using Matrix = hd::Sharded<double**, Exec>;
 
 constexpr int rows = 7, columns = 500;
 
-/// Element (i, j), whichever rank has it.
+/// Returns element (i, j), on any rank.
 double element(std::int64_t i, std::int64_t j) { return static_cast<double>(1000 * i + j); }
 
-/// Calls `visit(here, there)` for each element of this rank: it, and what it is to be.
+/// Calls `visit(here, there)` for each element of this rank: its present value and its expected
+/// value.
 template <class Visit>
 void for_each_element(const Matrix& matrix, Visit&& visit) {
   const auto mine = matrix.owned();
@@ -38,7 +39,7 @@ void for_each_element(const Matrix& matrix, Visit&& visit) {
                                 matrix.indices(1)[static_cast<std::int64_t>(j)]));
 }
 
-/// Moves the elements of `from` to where `to` has them; says how, and how many are wrong then.
+/// Copies the elements of `from` to `to`, and prints how, and the number of wrong elements.
 void move(const Matrix& from, const Matrix& to) {
   const hd::Communicator& comm = from.comm();
   hd::redistribute(Exec{}, from, to);
@@ -65,14 +66,14 @@ void run() {
   const Matrix by_columns(mesh, {rows, columns}, {hd::Shard{1}});
   move(by_rows, by_columns);
 
-  // Rank r has r + 1 parts of the rows, and some ranks may have none.
+  // Rank r has r + 1 parts of the rows. Some ranks may have none.
   std::vector<std::int64_t> parts;
   for (int r = 0; r < ranks; ++r) parts.push_back(r + 1);
   const Matrix uneven(mesh, {rows, columns}, {hd::Shard{0, hd::ShardOrder::weighted(parts)}});
   move(by_columns, uneven);
 
-  // Ranks that know nothing of each other's tensors: a half has one by columns, the other one by
-  // rows in turn. The ranks that have none give none.
+  // The two halves of the ranks do not know each other's tensors. One half has a tensor divided by
+  // columns, and the other one a tensor divided by cyclic rows. Ranks without a tensor pass none.
   if (ranks == 1) return;
   const bool left = world.rank() < half;
   const hd::Communicator mine = world.split(left ? 0 : 1, static_cast<int>(+world.rank()));

@@ -26,7 +26,7 @@ using Array = hd::Sharded<double**, Exec>;
 
 constexpr int rows = 48, columns = 20, steps = 10;
 
-/// The element at the start, wherever it lies.
+/// Returns the initial value of an element, on any rank.
 KOKKOS_INLINE_FUNCTION double start(std::int64_t i, std::int64_t j) {
   return static_cast<double>((7 * i + 3 * j) % 11);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Attention over time, then over space, of a tensor (batch, time, space, channels) that the ranks
-// divide between them. Each stage mixes one dimension, so it needs no communication while the other
-// one is sharded: plan_switches() says where the sharded dimension changes (DSP). Ulysses keeps
-// space sharded, and redistributes queries, keys, values and output around an attention that mixes
-// it. All methods compute the same, forward and backward; they differ in what they send.
+// Attention over time, then over space, of a tensor (batch, time, space, channels) that is divided
+// over the ranks. Each stage mixes one dimension, so it needs no communication while the other
+// dimension is sharded. plan_switches() decides where the sharded dimension changes (DSP). Ulysses
+// always keeps space sharded, and redistributes queries, keys, values and output before and after
+// an attention over space. All methods compute the same result, forward and backward, but send
+// different numbers of bytes.
 //
 //   mpiexec -n 4 example_23_space_time     (or 2 or 3 ranks, or 1)
 
@@ -36,27 +37,27 @@ using Matrix = Kokkos::View<double**, Kokkos::LayoutRight, Exec::memory_space>;
 constexpr int batch = 1, time_steps = 12, points = 24, heads = 12, head_width = 2;
 constexpr int channels = heads * head_width;
 constexpr std::size_t time_dim = 1, space_dim = 2, channel_dim = 3;
-/// What each stage mixes.
+/// The dimension that each stage mixes.
 const std::vector<std::size_t> mixed{time_dim, space_dim};
 
 enum class Method { dsp, ulysses_space, ulysses_both };
 
-/// The channels of all positions of a rank, as the rows of a matrix.
+/// Returns the channels of all positions of a rank, as the rows of a matrix.
 Matrix rows(const View& view) {
   return Matrix(view.data(), view.extent(0) * view.extent(1) * view.extent(2), view.extent(3));
 }
 
-/// Attention along one dimension of the positions that a rank has, with what backward needs.
+/// Attention along one dimension of the positions of a rank, with the data for backward.
 class LocalAttention {
  public:
-  /// Writes `output`; each head of the channels that the rank has attends to the positions along
-  /// `dim` that come no later.
+  /// Computes `output`. In each head of the rank's channels, a position attends to itself and to
+  /// the earlier positions along `dim`.
   void forward(std::size_t dim, const std::array<View, 3>& qkv, const View& output) {
     m_dim = dim;
     const std::size_t context = output.extent(dim);
     const std::size_t width = output.extent(3);
     const std::size_t positions = output.extent(0) * output.extent(1) * output.extent(2);
-    // The kernel wants at least one head, also where a rank has none.
+    // The kernel needs at least one head, also on a rank that has none.
     m_shape = {context == 0 ? 0 : positions / context, context,
                std::max<std::size_t>(width / head_width, 1), width};
     m_qkv = Matrix("example::qkv", m_shape.rows(), 3 * width);
@@ -73,7 +74,7 @@ class LocalAttention {
     });
   }
 
-  /// Writes the gradients of queries, keys and values.
+  /// Computes the gradients of queries, keys and values.
   void backward(const View& output_grad, const std::array<View, 3>& qkv_grad) const {
     const std::size_t width = m_shape.width;
     const Matrix of_output("example::output_grad", m_shape.rows(), width);
@@ -92,8 +93,8 @@ class LocalAttention {
   }
 
  private:
-  /// Calls visit(element, row, column) with the rows of the kernel: positions of one line follow
-  /// one another.
+  /// Calls visit(element, row, column) with the rows of the kernel. The positions of one line are
+  /// consecutive rows.
   template <class Visit>
   void for_each_element(const View& view, Visit&& visit) const {
     const std::size_t lines = view.extent(m_dim == time_dim ? space_dim : time_dim);
@@ -111,8 +112,8 @@ class LocalAttention {
   Matrix m_qkv, m_probabilities;
 };
 
-/// Two stages x + attention(x Wq, x Wk, x Wv), over time and over space. Comes and goes with space
-/// sharded.
+/// Two stages x + attention(x Wq, x Wk, x Wv), over time and over space. Space is sharded before
+/// and after them.
 class Model {
  public:
   explicit Model(Method method) : m_method(method) {
@@ -127,7 +128,7 @@ class Model {
       }
   }
 
-  /// Bytes that all ranks together have sent to others.
+  /// Returns the bytes that all ranks together have sent to others.
   [[nodiscard]] hd::Bytes sent() const { return m_sent; }
 
   [[nodiscard]] Tensor forward(Tensor x) {
@@ -173,14 +174,14 @@ class Model {
   }
 
  private:
-  /// How x is sharded in a stage.
+  /// Returns the dimension of x that is sharded in a stage.
   [[nodiscard]] hd::Shard layout_in(std::size_t stage) const {
     if (m_method != Method::dsp) return {space_dim};
     static const auto plan = hd::plan::plan_switches({time_dim, space_dim}, mixed,
                                                      {.first = space_dim, .last = space_dim});
     return {static_cast<int>(plan.sharded[stage])};
   }
-  /// How queries, keys and values are: as x, or by whole heads.
+  /// Returns the layout of queries, keys and values: like x, or divided by whole heads.
   [[nodiscard]] hd::Shard attention_in(std::size_t stage) const {
     const bool by_heads = m_method == Method::ulysses_both ||
                           (m_method == Method::ulysses_space && mixed[stage] == space_dim);
@@ -189,7 +190,7 @@ class Model {
 
   static Tensor like(const Tensor& x) { return {x.comm(), x.layout()}; }
 
-  /// `x` in another layout; counts what that sends.
+  /// Returns `x` in another layout, and counts the bytes that are sent.
   Tensor moved(const Tensor& x, const hd::Shard& shard) {
     const hd::Layout target = x.layout().with({shard});
     if (target == x.layout()) return x;
@@ -204,7 +205,8 @@ class Model {
   hd::Bytes m_sent = 0;
 };
 
-/// A tensor of random numbers with space sharded, the same on any number of ranks.
+/// Returns a tensor of random numbers with space sharded. The numbers do not depend on the number
+/// of ranks.
 Tensor random_tensor(const hd::Communicator& comm, const char* name) {
   Tensor x(comm, hd::Layout({{"all", comm.size()}}, {batch, time_steps, points, channels},
                             {hd::Shard{space_dim}}));
@@ -221,7 +223,8 @@ Tensor random_tensor(const hd::Communicator& comm, const char* name) {
   return x;
 }
 
-/// The largest difference of `x` from `whole`, which one rank has, over the largest number there.
+/// Returns the largest difference between `x` and `whole`, which one rank has, divided by the
+/// largest number in `whole`.
 double difference(const Tensor& x, const Tensor& whole) {
   double most = 0, size = 0;
   const View mine = x.view(), all = whole.view();
@@ -238,14 +241,14 @@ double difference(const Tensor& x, const Tensor& whole) {
   return most / size;
 }
 
-/// The sum of products of the elements of two tensors that one rank has.
+/// Returns the sum of the products of the elements of two tensors on one rank.
 double product(const Tensor& a, const Tensor& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.view().size(); ++i) sum += a.view().data()[i] * b.view().data()[i];
   return sum;
 }
 
-/// Whether the gradient of one rank is the slope of its output, by central differences.
+/// Returns true if the gradient on one rank equals the slope of its output, by central differences.
 bool gradient_is_slope(const hd::Communicator& alone) {
   Model model(Method::dsp);
   const Tensor x = random_tensor(alone, "x"), weight = random_tensor(alone, "gradient");
@@ -311,8 +314,8 @@ void run() {
     worst = std::max({worst, difference(output, whole_output), difference(grad, whole_grad)});
     line(name, forward, model.sent());
   }
-  // Not executed here: each rank's keys and values visit the P - 1 others, forward; backward once
-  // more, with their gradients.
+  // The ring is not executed here, only counted: each rank's keys and values travel to the P - 1
+  // other ranks in forward, and once more in backward, followed by their gradients.
   line("ring over space (formula)", 2 * (ranks - 1) * bytes, 4 * (ranks - 1) * bytes);
   const bool slope = gradient_is_slope(alone);
   if (!prints) return;

@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// The temporary Views of a time step out of a pool: plain Kokkos Views, for which the device is
-/// asked for memory in the first step only. What a step took is recorded, and tried out with less
-/// memory; and what is left behind has a name.
+/// Allocates the temporary Views of a time step from a pool. They are plain Kokkos Views, and only
+/// the first step allocates memory of the device. The allocations of a step are recorded, and
+/// replayed with less memory. At the end, a block that is not released is reported by its label.
 
 #include <cstddef>
 #include <iostream>
@@ -22,7 +22,7 @@ using Memory = examples::Space::memory_space;
 
 namespace {
 
-/// A step that needs two matrices of its own, and sums what it has computed.
+/// A step that needs two temporary matrices and returns a sum of its result.
 template <class Pool>
 double step(Pool& pool, int number) {
   const int n = 300 - number;  // each time a bit smaller
@@ -58,12 +58,12 @@ int main(int argc, char** argv) {
               << device.usage().total_bytes - before << " B\n";
   }
 
-  // What the last step took, from another resource, without the step.
+  // Replays the allocations of the last step on another resource, without the step.
   std::cout << trace.blocks() << " blocks, " << trace.peak() << " B at once\n";
   memory::Limit million(memory::Pages{}, 1'000'000);
   std::cout << "of a million bytes " << memory::replay(trace, million).refused << " is refused\n";
 
-  // A step that has not so much memory says so, and loses nothing.
+  // If a step has too little memory, it throws an error and loses nothing.
   memory::Limit little(pool, 1'000'000);
   try {
     const auto u = memory::make_view<double**>(little, "u", 300, 300);
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   }
   std::cout << little.used() << " B of it are still out\n";
 
-  // What does not come back is named by its label.
+  // A block that is not released is reported by its label.
   memory::Tracking tracking(memory::Pages{}, [](const hd::contract_error& fault) {
     const std::string what = fault.complaint().what;  // "block ... at <address> is ..."
     std::cout << what.substr(0, what.find(" at ")) << " has not come back\n";

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// A program of another project, built against Heddle's sources: it simulates a pipeline and says
-/// so.
+/// A program of another project, built against Heddle's sources. It simulates a pipeline and prints
+/// the result.
 
 #include <iostream>
 

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// A program of another project, built against an installed Heddle: it simulates a pipeline and
-/// says so.
+/// A program of another project, built against an installed Heddle. It simulates a pipeline and
+/// prints the result.
 
 #include <iostream>
 

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// A program of one file and one header, which `scripts/single-header > heddle-single.hpp` writes:
-/// it simulates a pipeline of training, and runs one of two threads.
+/// A program of one file and one header, which `scripts/single-header > heddle-single.hpp` writes.
+/// It simulates a training pipeline, and runs a pipeline of two threads.
 
 #include <iostream>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Stage 0 squares the numbers from 0 on, stage 1 adds them up.
+/// Stage 0 squares the numbers 0, 1, ..., and stage 1 adds them up.
 struct Squares {
   long sum = 0;
 
