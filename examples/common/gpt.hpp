@@ -91,7 +91,7 @@ class GptStage {
   [[nodiscard]] std::size_t output_size() const { return m_predicts ? 0 : activation_size(); }
   [[nodiscard]] std::size_t saved_size() const { return m_saved_size; }
   [[nodiscard]] std::size_t delta_size() const { return m_delta_size; }
-  /// The parameters that this replica steps, and their gradients: owned() of the stage's.
+  /// The owned() parameters, which the optimiser of this replica updates, and their gradients.
   [[nodiscard]] std::size_t parameter_count() const { return owned().count; }
   [[nodiscard]] Real* parameters() { return m_shards.weights(); }
   [[nodiscard]] Real* gradients() { return m_shards.gradients(); }

@@ -64,7 +64,7 @@ inline void validate(const GptConfig& config) {
   });
 }
 
-/// Which of the ranks that divide every layer between them a stage belongs to.
+/// The position of a stage among the ranks that divide every layer.
 struct GptPart {
   std::size_t ranks = 1;
   std::size_t rank = 0;

@@ -62,7 +62,8 @@ template <class Real>
       std::move(options));
 }
 
-/// The tokens of step `step` for one replica: what Runner::step takes, with weight().
+/// Returns the tokens of step `step` for one replica. Runner::step takes them together with
+/// weight().
 [[nodiscard]] inline std::vector<std::uint8_t> batch(const GptTraining& training, const Text& text,
                                                      int step, int replica) {
   std::vector<std::uint8_t> tokens;

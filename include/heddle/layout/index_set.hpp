@@ -41,7 +41,7 @@ class IndexSet {
   [[nodiscard]] std::span<const Interval> intervals() const noexcept { return m_intervals; }
   /// Number of indices.
   [[nodiscard]] std::int64_t size() const noexcept { return m_size; }
-  /// Whether the indices are consecutive. True for the empty set.
+  /// Returns true if the indices are consecutive. True for the empty set.
   [[nodiscard]] bool contiguous() const noexcept { return m_intervals.size() <= 1; }
 
   /// The number of indices of the set that are below `index`.

@@ -94,7 +94,7 @@ class Layout {
   /// @throws contract_error as the constructor does.
   [[nodiscard]] Layout with(std::vector<Placement> placements) const;
 
-  /// Whether two layouts have the same mesh, ranks, sizes and placements.
+  /// Returns true if two layouts have the same mesh, ranks, sizes and placements.
   friend bool operator==(const Layout& a, const Layout& b);
 
   /// Prints "6 x 5 on data=2 x tensor=2 as Shard(0), Replicate". It adds "(ranks 3, 1)" unless rank

@@ -48,7 +48,7 @@ class MeshShape {
   /// @throws contract_error if there is no such axis. The message lists the axes of the mesh.
   [[nodiscard]] std::size_t axis(std::string_view name) const;
 
-  /// Whether an axis has this name.
+  /// Returns true if an axis has this name.
   [[nodiscard]] bool has(std::string_view name) const noexcept {
     for (const MeshAxis& axis : m_axes)
       if (axis.name == name) return true;

@@ -75,7 +75,7 @@ struct StreamedRun {
         m_wrap(static_cast<Bytes>(stride) - length),
         m_crowded(bytes_ahead / length * std::gcd(static_cast<Bytes>(stride), way) > 8 * way) {}
 
-  /// Whether runs of this length are prefetched. Several shorter runs share a cache line.
+  /// Returns true if runs of this length are prefetched. Several shorter runs share a cache line.
   [[nodiscard]] static constexpr bool asks(Bytes length) { return length >= cache_line; }
 
   void operator()(std::byte* to, const std::byte* from) const {

@@ -51,11 +51,11 @@ class ShardOrder {
   ///         weights is not `ranks`.
   [[nodiscard]] IndexSet share(std::int64_t n, std::int64_t ranks, std::int64_t rank) const;
 
-  /// Whether the share of every rank is one interval, for any n.
+  /// Returns true if the share of every rank is one interval, for any n.
   [[nodiscard]] bool in_blocks() const noexcept {
     return m_kind == Kind::even || m_kind == Kind::weighted;
   }
-  /// Whether the order can divide among `ranks` ranks.
+  /// Returns true if the order can divide among `ranks` ranks.
   [[nodiscard]] bool fits(std::size_t ranks) const noexcept {
     return m_kind != Kind::weighted || m_weights.size() == ranks;
   }

@@ -85,7 +85,7 @@ class StridedBlock {
   [[nodiscard]] Bytes run() const noexcept { return m_run; }
   /// The loops, the outermost first.
   [[nodiscard]] std::span<const StridedLoop> loops() const noexcept { return m_loops; }
-  /// Whether all bytes are adjacent, in ascending order.
+  /// Returns true if all bytes are adjacent, in ascending order.
   [[nodiscard]] bool contiguous() const noexcept { return m_loops.empty(); }
   /// Number of bytes of all runs. A byte that occurs twice counts twice.
   [[nodiscard]] Bytes bytes() const {

@@ -104,8 +104,8 @@ class Machine {
   /// @throws contract_error if there is no such rank, or if the bandwidth is not above 0.
   void share(std::string name, double bandwidth, std::vector<std::pair<Rank, Rank>> pairs);
 
-  /// Whether queues can delay each other: at ports, on shared lines, or for the units of a device.
-  /// If so, simulate() processes events in time order. Otherwise queues are independent.
+  /// Returns true if queues can delay each other: at ports, on shared lines, or for the units of a
+  /// device. If so, simulate() processes events in time order. Otherwise queues are independent.
   [[nodiscard]] bool shares() const noexcept;
   /// The shared resources, by SharedId.
   [[nodiscard]] std::span<const Shared> shared() const noexcept { return m_shared; }

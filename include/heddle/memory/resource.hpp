@@ -158,7 +158,7 @@ struct UpstreamOf<R&> {
 template <class Given>
 using UpstreamOf = typename impl::UpstreamOf<Given>::type;
 
-/// Whether any process or network card can access the memory of R. This is true for host pages and
+/// True if any process or network card can access the memory of R. This is true for host pages and
 /// for plain device allocations, but not for the driver's asynchronous pools. It is false unless a
 /// source specialises it. For an adaptor it is the value of its upstream.
 template <class R>
@@ -168,7 +168,7 @@ template <class R>
 requires requires { typename R::Upstream; }
 inline constexpr bool is_ipc_safe<R> = is_ipc_safe<typename R::Upstream>;
 
-/// Whether the system promises blocks of R before it has memory for them, as Linux does with host
+/// True if the system promises blocks of R before it has memory for them, as Linux does with host
 /// pages. If a process then writes more than there is, the system kills it without an error. A Pool
 /// over such a resource promises no more than machine_memory(). It is false unless a source
 /// specialises it. For an adaptor it is the value of its upstream.

@@ -45,13 +45,13 @@ struct MemorySpaceOf<Fallback<First, Second>> : MemorySpaceOf<First> {
       "both resources of a Fallback must lie in one memory space");
 };
 
-/// Whether the host can read and write the memory of `Space`.
+/// True if the host can read and write the memory of `Space`.
 template <class Space>
 inline constexpr bool on_host =
     static_cast<bool>(Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space>::accessible);
 
-/// Whether work may still run after the call that launched it, on some execution space of this
-/// Kokkos. OpenMP, Serial, Threads and heddle::Athread complete their work within the call.
+/// True if work may still run after the call that launched it, on some execution space of
+/// this Kokkos. OpenMP, Serial, Threads and heddle::Athread complete their work within the call.
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL) || \
     defined(KOKKOS_ENABLE_OPENACC) || defined(KOKKOS_ENABLE_HPX) ||                             \
     defined(KOKKOS_ENABLE_NEXTSILICON)

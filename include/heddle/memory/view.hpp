@@ -42,7 +42,7 @@ struct PlainView<DataType, void, MemorySpace> {
   using type = Kokkos::View<DataType, MemorySpace>;
 };
 
-/// Whether Heddle constructs the allocation record of a View itself, which relies on Kokkos'
+/// True if Heddle constructs the allocation record of a View itself, which relies on Kokkos'
 /// internals. Otherwise, or if HEDDLE_VIEWS_BY_SPACE is defined, Kokkos constructs it with a Space.
 template <class MemorySpace>
 inline constexpr bool own_record =

@@ -88,7 +88,7 @@ class BlockCounts {
   std::vector<int> m_mpi_counts, m_mpi_firsts;
 };
 
-/// Whether MPI, whose counts are int, can be told so many.
+/// Returns true if MPI, whose counts are int, can be told so many.
 [[nodiscard]] constexpr bool fits_int(Bytes count) noexcept {
   return count <= static_cast<Bytes>(std::numeric_limits<int>::max());
 }

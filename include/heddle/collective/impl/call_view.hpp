@@ -35,8 +35,8 @@ namespace impl {
 /// The use that a call makes of the elements of a View on this rank.
 enum class ViewUse { none, reads, writes, updates };
 
-/// Whether the elements of `view` lie one after another in the order of their indices, the last
-/// index fastest: then they travel as they lie.
+/// Returns true if the elements of `view` lie one after another in the order of their indices, the
+/// last index fastest: then they travel as they lie.
 template <class View>
 [[nodiscard]] bool in_index_order(const View& view) {
   if constexpr (View::rank <= 1 &&
@@ -112,9 +112,9 @@ class CallView {
   [[nodiscard]] const View& view() const noexcept { return m_view; }
   [[nodiscard]] std::size_t size() const { return m_view.size(); }
   [[nodiscard]] Bytes bytes() const { return size() * sizeof(typename View::value_type); }
-  /// Whether the elements are packed, and unpacked.
+  /// Returns true if the elements are packed, and unpacked.
   [[nodiscard]] bool packed() const noexcept { return m_packed; }
-  /// Whether they are so in their own memory.
+  /// Returns true if they are so in their own memory.
   [[nodiscard]] bool stays() const noexcept { return m_stays; }
   /// The elements in the order in which they travel.
   [[nodiscard]] std::byte* data() const noexcept { return m_data; }

@@ -68,8 +68,8 @@ inline void check_codec(const char* where, const CallOptions& options, std::size
   });
 }
 
-/// Whether ranks of one host may read each other's memory in a call that blocks. The same on all
-/// ranks, which have the same key.
+/// Returns true if ranks of one host may read each other's memory in a call that blocks. The same
+/// on all ranks, which have the same key.
 template <class Call>
 [[nodiscard]] bool may_share(const Call& call, Bytes bytes) {
   return Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Call::MemorySpace>::accessible &&
@@ -77,8 +77,8 @@ template <class Call>
          bytes >= least_shared_bytes && call.comm->size() > 1;
 }
 
-/// Whether the data of a call that blocks lies in a SharedView. The same on all ranks, which give
-/// the same part of it.
+/// Returns true if the data of a call that blocks lies in a SharedView. The same on all ranks,
+/// which give the same part of it.
 template <class Call>
 [[nodiscard]] bool in_shared_view(const Call& call, const CallSize& size) {
   if (!schedule::works_in_place(size.collective) || !may_share(call, size.bytes)) return false;
@@ -92,8 +92,8 @@ template <class Call>
   return call.comm->template attached<SharedPlace>().views()->place(call.memory()[0]);
 }
 
-/// Whether an algorithm merges the ranks in their order, with root 0. Groups of ranks, or of groups
-/// below, that do not follow one another do not: their numbers are not sorted.
+/// Returns true if an algorithm merges the ranks in their order, with root 0. Groups of ranks, or
+/// of groups below, that do not follow one another do not: their numbers are not sorted.
 [[nodiscard]] inline bool keeps_order(schedule::Algorithm algorithm,
                                       const std::vector<schedule::GroupLevel>& levels) {
   using enum schedule::Algorithm;
@@ -116,20 +116,20 @@ inline void merge_in_order(PerformerKey& key) {
   key.root = {};
 }
 
-/// Whether MPI can make a call as its options want it.
+/// Returns true if MPI can make a call as its options want it.
 template <class Call>
 [[nodiscard]] bool library_can(const Call& call) {
   return !call.options.progress_thread && !call.options.codec && call.knows();
 }
 
-/// Whether MPI's calls are polled, so that they end by the watchdog and requests are furthered
-/// meanwhile: on all ranks, for MPI does not match calls that block with others.
+/// Returns true if MPI's calls are polled, so that they end by the watchdog and requests are
+/// furthered meanwhile: on all ranks, for MPI does not match calls that block with others.
 template <class Call>
 [[nodiscard]] bool polled(const Call& call) {
   return call.options.watch_library || call.comm->template attached<CallLines>().requested();
 }
 
-/// Whether a checked call that blocks is MPI's, as decide() would find, without a key.
+/// Returns true if a checked call that blocks is MPI's, as decide() would find, without a key.
 template <class Call>
 [[nodiscard]] bool library_at_once(const Call& call) {
   const CallOptions& options = call.options;

@@ -103,8 +103,8 @@ class Joiner {
   }
 
  private:
-  /// Whether a task copies to memory for other ranks, so much in all that it is worth while to go
-  /// past the caches: see copy_past_caches().
+  /// Returns true if a task copies to memory for other ranks, so much in all that it is worth while
+  /// to go past the caches: see copy_past_caches().
   [[nodiscard]] static bool copies_out_much(const Task& task) {
     constexpr Bytes much = Bytes{1} << 17;
     const Buffer& into = task.schedule()[task.uses()[1].buffer];

@@ -123,7 +123,7 @@ class Performer {
   [[nodiscard]] virtual Bytes scratch() const noexcept = 0;
 
   [[nodiscard]] const PerformerKey& key() const noexcept { return m_key; }
-  /// Whether a call has it, and has not seen its end.
+  /// Returns true if a call has it, and has not seen its end.
   [[nodiscard]] bool busy() const noexcept { return m_slot != none; }
   /// Returns the slot of the operation that uses it, or `none`.
   [[nodiscard]] std::size_t slot() const noexcept { return m_slot; }
@@ -309,7 +309,7 @@ class CallLines {
     return chosen.choice;
   }
 
-  /// Whether operations that the caller's thread furthers are under way.
+  /// Returns true if operations that the caller's thread furthers are under way.
   [[nodiscard]] bool under_way() const noexcept {
     return m_caller != nullptr && m_caller->under_way() != 0;
   }
@@ -318,7 +318,8 @@ class CallLines {
     if (under_way()) m_caller->further(nullptr);
   }
 
-  /// Whether a Request of ours was ever begun: on all ranks alike, whoever knows it to be over.
+  /// Returns true if a Request of ours was ever begun: on all ranks alike, whoever knows it to be
+  /// over.
   [[nodiscard]] bool requested() const noexcept { return m_requested; }
   void requested(bool was) noexcept { m_requested = was; }
 

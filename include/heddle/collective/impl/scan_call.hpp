@@ -76,7 +76,7 @@ struct ScanCall : CallBase<Exec, View, R> {
   }
 
  private:
-  /// Whether the result is the identity.
+  /// Returns true if the result is the identity.
   [[nodiscard]] bool nothing_before() const { return !inclusive && this->rank() == 0; }
 };
 

@@ -32,7 +32,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Whether a call that blocks is made by ranks that read each other's memory.
+/// Returns true if a call that blocks is made by ranks that read each other's memory.
 template <class Call>
 [[nodiscard]] bool shares(const Call& call, const PerformerKey& key) {
   if (!may_share(call, key.bytes)) return false;

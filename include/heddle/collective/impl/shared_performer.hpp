@@ -137,7 +137,7 @@ class SharedLine {
         m_all_share(all_share(m_transport.domains())),
         m_views(m_transport.rank()) {}
 
-  /// Whether any ranks share memory.
+  /// Returns true if any ranks share memory.
   [[nodiscard]] bool shares() const noexcept { return m_shares; }
 
   /// Memory of every rank's for a SharedView. All ranks call it, and wait for each other as long as

@@ -49,7 +49,7 @@ class SharedViews {
     m_views.push_back({m_made++, blocks.of, bytes, blocks.memory});
   }
 
-  /// Whether `mine`, in this rank's addresses, lies in a block of it.
+  /// Returns true if `mine`, in this rank's addresses, lies in a block of it.
   [[nodiscard]] bool hold(const std::byte* mine) const { return view_of(mine) != nullptr; }
   /// Returns the SharedView and the place of `mine`. hold(mine) must be true, here and below.
   [[nodiscard]] PlaceInView place(const std::byte* mine) const {

@@ -23,7 +23,7 @@ void expect_size(const char* where, const char* name, const View& view, std::siz
   });
 }
 
-/// Whether the two Views can be the two ends of a call.
+/// True if the two Views can be the two ends of a call.
 template <class In, class Out>
 inline constexpr bool match = std::is_same_v<typename std::remove_cvref_t<In>::non_const_value_type,
                                              typename std::remove_cvref_t<Out>::value_type>&&

@@ -124,8 +124,8 @@ class Slicer {
     for (const Carried& edge : edges) tell(edge.on);
   }
 
-  /// Whether `use` is of what an owner other than `rank` has had since before the step. It may have
-  /// changed between two steps, by none of their actions.
+  /// Returns true if `use` is of what an owner other than `rank` has had since before the step. It
+  /// may have changed between two steps, by none of their actions.
   [[nodiscard]] bool belongs_to_other(const Use& use, Rank rank) const {
     const Buffer& buffer = m_program.schedule[use.buffer];
     return buffer.rank != rank && !buffer.transient;

@@ -203,7 +203,7 @@ class StreamStages {
     }
   }
 
-  /// Whether stage S returns its own token as an rvalue, which then stays where it lies.
+  /// Returns true if stage S returns its own token as an rvalue, which then stays where it lies.
   template <std::size_t S>
   [[nodiscard]] static constexpr bool in_place() noexcept {
     if constexpr (S == 0 || S + 1 == count) {

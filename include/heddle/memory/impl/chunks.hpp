@@ -25,9 +25,9 @@ namespace heddle::inline v0::memory::impl {
 
 /// The amounts by which a pool grows.
 struct Growth {
-  std::size_t min_chunk;  ///< in bytes
+  std::size_t min_chunk;         ///< in bytes
   std::size_t max_chunk_growth;  ///< bytes of a chunk, unless one range is larger
-  std::size_t most;         ///< bytes of all ranges, and of the memory requested for them
+  std::size_t most;              ///< bytes of all ranges, and of the memory requested for them
 };
 
 /// Whether the upstream may be asked if no free range is large enough, and for how much more.
@@ -251,7 +251,7 @@ class Chunks {
   std::uintptr_t m_newest = 0;     ///< begin of the newest chunk
   std::size_t m_most_used = 0;     ///< peak of the bytes in ranges
   std::size_t m_ranges_taken = 0;  ///< minus those already used up by moves to small ranges
-  /// Whether the newest chunk grew in small steps, without huge pages.
+  /// True if the newest chunk grew in small steps, without huge pages.
   bool m_small_steps = false;
   std::atomic<std::size_t> m_bytes{0};
 };

@@ -16,9 +16,9 @@
 
 namespace heddle::inline v0::memory::impl {
 
-/// Whether Views are listed, so that a resource that is destroyed before its Views can name them.
-/// They are in debug builds, and if HEDDLE_CHECK_VIEWS is defined. If only some source files of a
-/// program list their Views, only those Views are named.
+/// True if Views are listed, so that a resource that is destroyed before its Views can name
+/// them. They are in debug builds, and if HEDDLE_CHECK_VIEWS is defined. If only some source files
+/// of a program list their Views, only those Views are named.
 #if !defined(NDEBUG) || defined(HEDDLE_CHECK_VIEWS)
 constexpr bool lists_views = true;
 #else

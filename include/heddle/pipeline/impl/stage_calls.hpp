@@ -163,8 +163,8 @@ class StageCalls {
   [[nodiscard]] const Made& made() const noexcept { return m_made; }
 
  private:
-  /// Whether `task` is an F fused with a B after it. In the other order F may write where B reads,
-  /// for then a fold counts on B to be done.
+  /// Returns true if `task` is an F fused with a B after it. In the other order F may write where B
+  /// reads, for then a fold counts on B to be done.
   [[nodiscard]] static bool begins_pair(const Task& task) {
     return (task.action().flags & flag::with_next) != 0 && task.kind() == Kind::forward &&
            task.schedule()[ActionId{+task.id() + 1}].kind == Kind::backward;

@@ -42,13 +42,13 @@ inline constexpr std::size_t collective_count = 11;
 /// Prints the name of the collective.
 std::ostream& operator<<(std::ostream& out, Collective collective);
 
-/// Whether the collective is a scan. All algorithms for scans merge ranks in rank order.
+/// Returns true if the collective is a scan. All algorithms for scans merge ranks in rank order.
 [[nodiscard]] constexpr bool is_scan(Collective collective) {
   return collective == Collective::inclusive_scan || collective == Collective::exclusive_scan;
 }
 
-/// Whether the collective works in place, on one buffer of each rank. Such a collective can run in
-/// segments, one after another.
+/// Returns true if the collective works in place, on one buffer of each rank. Such a collective can
+/// run in segments, one after another.
 [[nodiscard]] constexpr bool works_in_place(Collective collective) {
   using enum Collective;
   return collective == all_reduce || collective == reduce_scatter || collective == all_gather ||

@@ -36,7 +36,7 @@ struct CollectiveOptions {
   bool apart = false;
 };
 
-/// Whether the algorithm performs the collective with these options.
+/// Returns true if the algorithm performs the collective with these options.
 [[nodiscard]] bool applicable(Collective collective, Algorithm algorithm,
                               const CollectiveOptions& options);
 

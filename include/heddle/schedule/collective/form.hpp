@@ -62,7 +62,7 @@ struct CollectiveForm {
   [[nodiscard]] std::string why_not(std::uint32_t ranks) const;
 
  private:
-  /// Whether parts() is about each block of member `i`, not about the whole range.
+  /// Returns true if parts() is about each block of member `i`, not about the whole range.
   [[nodiscard]] bool has_all_blocks(std::size_t i, std::size_t ranks) const;
 
   /// The levels of the algorithm. Any other algorithm is a hierarchy of one level.

@@ -23,7 +23,7 @@ struct Piece {
   Rank rank;                         ///< rank of the communicator
   std::vector<StridedBlock> blocks;  ///< the blocks, one after the other
 
-  /// Whether the bytes are one run, which needs no packing.
+  /// Returns true if the bytes are one run, which needs no packing.
   [[nodiscard]] bool contiguous() const noexcept {
     return blocks.size() == 1 && blocks.front().contiguous();
   }

@@ -20,7 +20,7 @@ struct HaloOptions {
   /// For each dimension, whether it is periodic: its first index follows its last one. If empty, no
   /// dimension is periodic, and the halo beyond the ends of the tensor stays unchanged.
   std::vector<bool> periodic = {};
-  /// Whether edges and corners are filled, where the halo lies beyond a rank's block in several
+  /// True if edges and corners are filled, where the halo lies beyond a rank's block in several
   /// dimensions.
   bool corners = true;
 };

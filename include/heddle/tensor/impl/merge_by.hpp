@@ -39,7 +39,7 @@ concept OrderMergeable = Mergeable<T> && requires(const typename MergedAs<T>::ty
   { a < a } -> std::convertible_to<bool>;
 };
 
-/// Whether elements of type T can be merged so.
+/// Returns true if elements of type T can be merged so.
 template <class T>
 [[nodiscard]] constexpr bool can_merge(Merge merge) {
   return merge == Merge::min || merge == Merge::max ? OrderMergeable<T> : Mergeable<T>;

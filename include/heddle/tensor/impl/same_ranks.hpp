@@ -12,7 +12,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// Whether both are the same ranks in the same order.
+/// Returns true if both are the same ranks in the same order.
 [[nodiscard]] inline bool same_ranks(const Communicator& a, const Communicator& b) {
   if (&a == &b) return true;
   int result = MPI_UNEQUAL;

@@ -72,7 +72,7 @@ class Arenas {
   }
   [[nodiscard]] std::size_t heap_bytes() const noexcept { return m_heap; }
 
-  /// Whether a byte of [data, data + bytes) is local memory, of whichever core.
+  /// Returns true if a byte of [data, data + bytes) is local memory, of whichever core.
   [[nodiscard]] bool touch(const void* data, std::size_t bytes) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     const auto begin = reinterpret_cast<std::uintptr_t>(m_begin);

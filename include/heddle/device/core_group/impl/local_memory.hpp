@@ -73,7 +73,7 @@ class LocalMemory {
   [[nodiscard]] std::size_t peak() const noexcept { return m_peak; }
   [[nodiscard]] std::size_t free() const noexcept { return m_arenas->heap_bytes() - m_used; }
 
-  /// Whether [data, data + bytes) is allocated.
+  /// Returns true if [data, data + bytes) is allocated.
   [[nodiscard]] bool owns(const void* data, std::size_t bytes) const noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(m_heap);
     const auto address = reinterpret_cast<std::uintptr_t>(data);
