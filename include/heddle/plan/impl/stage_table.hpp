@@ -28,7 +28,7 @@ namespace heddle::inline v0::plan::impl {
 
 /// The times of the first layers of a model on one kind of device, for one number of samples.
 /// Element l is the sum over the first l layers.
-struct LayerSums {
+struct PrefixTimes {
   std::vector<Seconds> forward;
   std::vector<Seconds> backward;
   std::vector<Seconds> update;
@@ -36,11 +36,11 @@ struct LayerSums {
 
 /// Ranks that divide a microbatch, one sample more or less each. The first ones have more.
 struct Replicas {
-  std::vector<Rank> ranks;            ///< in ascending order
-  std::vector<std::int64_t> samples;  ///< by rank
-  std::vector<const LayerSums*> slowest;  ///< of each kind of device, for its largest share
-  Seconds sum_latency = 0;                ///< of an all-reduce over the ranks
-  Seconds sum_per_byte = 0;               ///< and what each byte of it adds
+  std::vector<Rank> ranks;                  ///< in ascending order
+  std::vector<std::int64_t> samples;        ///< by rank
+  std::vector<const PrefixTimes*> slowest;  ///< of each kind of device, for its largest share
+  Seconds sum_latency = 0;                  ///< of an all-reduce over the ranks
+  Seconds sum_per_byte = 0;                 ///< and what each byte of it adds
 };
 
 /// The time of a stage for one microbatch, of its slowest rank.
@@ -78,15 +78,15 @@ class StageTable {
   }
 
  private:
-  const LayerSums& sums(std::size_t kind, std::int64_t samples);
+  const PrefixTimes& sums(std::size_t kind, std::int64_t samples);
 
   const PlanProblem* m_problem;
   std::int64_t m_samples;
-  std::vector<Rank> m_kinds;         ///< a rank of each kind of device
-  std::vector<std::size_t> m_kind;   ///< by rank
-  std::vector<Bytes> m_capacity;     ///< by rank; 0: unknown
-  std::vector<Seconds> m_least;      ///< by layer
-  std::map<std::pair<std::size_t, std::int64_t>, LayerSums> m_sums;
+  std::vector<Rank> m_kinds;        ///< a rank of each kind of device
+  std::vector<std::size_t> m_kind;  ///< by rank
+  std::vector<Bytes> m_capacity;    ///< by rank; 0: unknown
+  std::vector<Seconds> m_least;     ///< by layer
+  std::map<std::pair<std::size_t, std::int64_t>, PrefixTimes> m_sums;
 };
 
 /// Returns whether the memory of a rank is known.

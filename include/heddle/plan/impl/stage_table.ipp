@@ -53,10 +53,10 @@ HEDDLE_INLINE StageTable::StageTable(const PlanProblem& problem, std::int64_t sa
   }
 }
 
-HEDDLE_INLINE const LayerSums& StageTable::sums(std::size_t kind, std::int64_t samples) {
+HEDDLE_INLINE const PrefixTimes& StageTable::sums(std::size_t kind, std::int64_t samples) {
   const auto [at, is_new] = m_sums.try_emplace({kind, samples});
   if (!is_new) return at->second;
-  LayerSums& sums = at->second;
+  PrefixTimes& sums = at->second;
   LayerTimes sum;
   for (int layer = 0; layer <= m_problem->layers(); ++layer) {
     sums.forward.push_back(sum.forward);
@@ -95,7 +95,7 @@ HEDDLE_INLINE StageTime StageTable::time(LayerRange layers, const Replicas& repl
   const auto first = static_cast<std::size_t>(layers.first);
   const auto last = static_cast<std::size_t>(layers.last);
   StageTime time;
-  for (const LayerSums* sums : replicas.slowest) {
+  for (const PrefixTimes* sums : replicas.slowest) {
     time.forward = std::max(time.forward, sums->forward[last] - sums->forward[first]);
     time.backward = std::max(time.backward, sums->backward[last] - sums->backward[first]);
   }
@@ -104,7 +104,7 @@ HEDDLE_INLINE StageTime StageTable::time(LayerRange layers, const Replicas& repl
 
 HEDDLE_INLINE Seconds StageTable::tail(LayerRange layers, const Replicas& replicas) const {
   Seconds update = 0;
-  for (const LayerSums* sums : replicas.slowest)
+  for (const PrefixTimes* sums : replicas.slowest)
     update = std::max(update, sums->update[static_cast<std::size_t>(layers.last)] -
                                   sums->update[static_cast<std::size_t>(layers.first)]);
   return replicas.sum_latency +

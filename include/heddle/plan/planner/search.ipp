@@ -21,6 +21,12 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/dapple.hpp>
+#include <heddle/plan/planner/frontier.hpp>
+#include <heddle/plan/planner/hgtrainer.hpp>
+#include <heddle/plan/planner/holmes.hpp>
+#include <heddle/plan/planner/metis.hpp>
+#include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/schedule/plan.hpp>
 
@@ -63,7 +69,18 @@ template <Planner P>
 
 HEDDLE_INLINE std::span<const NamedPlanner> planners() {
   // A new planner is one line here: impl::named_planner<P>("what it does, and its source").
-  static const std::vector<NamedPlanner> all = {};
+  static const std::vector<NamedPlanner> all = {
+      impl::named_planner<Dapple>("layers, ranks and their placement by dynamic programming, for "
+                                  "synchronous steps (Fan et al., PPoPP'21)"),
+      impl::named_planner<PipeDream>("layers and replicas, level by level over the machine "
+                                     "(Narayanan et al., SOSP'19)"),
+      impl::named_planner<Metis>("groups of unequal devices, with balanced layers and samples "
+                                 "(Um et al., USENIX ATC'24)"),
+      impl::named_planner<HGTrainer>("orders of sites that slow links join, with compressed cuts "
+                                     "(Zong et al., 2025)"),
+      impl::named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
+      impl::named_planner<Frontier3D>("tensor, pipeline and data degrees of equal stages "
+                                      "(Dash et al., 2023)")};
   return all;
 }
 
