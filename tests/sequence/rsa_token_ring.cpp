@@ -195,9 +195,51 @@ TEST_CASE("token ring: rejects a backward pass on every rank, and says what to t
   hd::sequence_attention_forward(line, Exec{}, shape, m.qkv, m.saved, m.output);
 }
 
-TEST_CASE(
-    "rsa and token ring: reject two ways, numbers of ways and a heads axis that a method cannot "
-    "use") {
+TEST_CASE("every method along a ring rejects segments that do not ascend, on every rank") {
+  const Ring ring;
+  for (const hd::SequenceMethod method :
+       {hd::SequenceMethod::ring, hd::SequenceMethod::usp, hd::SequenceMethod::rsa,
+        hd::SequenceMethod::token_ring}) {
+    INFO(hd::text(method));
+    const auto line = ring.line<double>({.method = method});
+    const hd::SequenceShape good{1, 12, {2, 2, 2}};
+    const Matrices m(line, good);
+    hd::SequenceShape bad = good;
+    bad.mask.segments = {5, 3};
+    CHECK_THAT(message_of<hd::contract_error>([&] {
+                 hd::sequence_attention_forward(line, Exec{}, bad, m.qkv, m.saved, m.output);
+               }),
+               ContainsSubstring("the segments do not ascend"));
+    CHECK_THAT(message_of<hd::contract_error>([&] {
+                 hd::sequence_attention_backward(line, Exec{}, bad, m.qkv, m.saved, m.output,
+                                                 m.grad);
+               }),
+               ContainsSubstring("the segments do not ascend"));
+    // Nothing is sent, so the line goes on.
+    hd::sequence_attention_forward(line, Exec{}, good, m.qkv, m.saved, m.output);
+  }
+}
+
+TEST_CASE("usp rejects more heads ranks than K,V heads in both passes, on every rank") {
+  if (world_size() != 4) return;
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"ring", 2}, {"heads", 2}});
+  const hd::SequenceLine<double, Exec> line(mesh["heads"], mesh["ring"],
+                                            {.method = hd::SequenceMethod::usp});
+  const hd::SequenceShape shape{1, 12, {4, 1, 2}};
+  const Real2<double> qkv("qkv", line.rows(shape), shape.qkv_columns()),
+      output("output", line.rows(shape), shape.heads.query_columns());
+  const Real1<double> saved("saved", 1);
+  const auto check_refused = [](const auto& call) {
+    CHECK_THAT(message_of<hd::contract_error>(call),
+               ContainsSubstring("there are more heads ranks than K,V heads") &&
+                   ContainsSubstring("take the ring axis for the other ranks"));
+  };
+  check_refused([&] { hd::sequence_attention_forward(line, Exec{}, shape, qkv, saved, output); });
+  check_refused(
+      [&] { hd::sequence_attention_backward(line, Exec{}, shape, qkv, saved, output, qkv); });
+}
+
+TEST_CASE("rsa and token ring: reject two ways and a heads axis") {
   const Ring ring;
   for (const hd::SequenceMethod method :
        {hd::SequenceMethod::rsa, hd::SequenceMethod::token_ring}) {

@@ -267,7 +267,7 @@ TEST_CASE("ulysses: rejects on every rank what it cannot do") {
   }
 }
 
-TEST_CASE("ulysses: methods and orders that differ by rank are rejected on every rank") {
+TEST_CASE("ulysses: methods, orders and ways that differ by rank are rejected on every rank") {
   if (world_size() == 1) return;
   const bool odd = world_rank() == world_size() - 1;
   const auto complaint = [&](const char* heads, const char* ring, const hd::DeviceMesh& mesh,
@@ -286,6 +286,11 @@ TEST_CASE("ulysses: methods and orders that differ by rank are rejected on every
     CHECK_THAT(complaint("heads", "ring", axes.mesh,
                          {.order = odd ? hd::ShardOrder::zigzag() : hd::ShardOrder()}),
                ContainsSubstring("order") && ContainsSubstring("zigzag"));
+  }
+  {
+    const Axes axes;
+    CHECK_THAT(complaint("heads", "ring", axes.mesh, {.ways = odd ? 2 : 1}),
+               ContainsSubstring("ways"));
   }
   if (world_size() != 4) return;
   // On two axes, ranks of the other row hear of it along the ring.

@@ -16,7 +16,7 @@
 
 namespace heddle::inline v0 {
 
-/// Which ranks throw the errors contract_error and infeasible of a call.
+/// The ranks that throw the errors contract_error and infeasible of a call.
 enum class ContractErrors : bool {
   of_one_rank,    ///< perhaps only this rank, so the other ranks are told
   of_every_rank,  ///< every rank, from the same arguments, so nobody need be told

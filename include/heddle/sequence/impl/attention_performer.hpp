@@ -106,7 +106,7 @@ class AttentionPerformer {
 
   /// The schedule that is performed.
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
-  /// Where the buffer `label` begins; it is allocated here.
+  /// Returns the begin of the buffer `label`, which is allocated here.
   [[nodiscard]] Real* buffer(const std::string& label) const {
     return reinterpret_cast<Real*>(m_buffers.find(label)->second.data());
   }

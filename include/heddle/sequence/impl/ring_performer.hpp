@@ -141,7 +141,7 @@ class RingPerformer {
     return kernel::Matrix<T, Exec>(data + (2 * piece + part) * capacity() * m_heads.kv_columns(),
                                    rows, m_heads.kv_columns());
   }
-  /// Those of this rank.
+  /// Keys or values of piece `piece` of this rank's block.
   template <class T>
   [[nodiscard]] kernel::Matrix<T, Exec> of_keys(T* data, std::uint32_t piece,
                                                 std::size_t part) const {
