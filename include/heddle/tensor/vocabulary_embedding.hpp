@@ -25,11 +25,11 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The row of the position table for a column of the tokens.
+/// The rows of the position table for the columns of the tokens.
 template <kernel::ExecutionSpace Exec>
-struct PositionOf {
+struct PositionRows {
   kernel::Vector<const std::size_t, Exec> positions;  // empty: each column is its own position
-  [[nodiscard]] KOKKOS_FUNCTION std::size_t operator()(std::size_t column) const {
+  [[nodiscard]] KOKKOS_FUNCTION std::size_t of(std::size_t column) const {
     return positions.extent(0) == 0 ? column : positions(column);
   }
 };
@@ -40,12 +40,12 @@ struct VocabularyEmbeddingBackwardPosition {
   kernel::Matrix<const Real, Exec> output_grad;
   kernel::Matrix<Real, Exec> position_table_grad;
   std::size_t sequences, columns;
-  PositionOf<Exec> position_of;
+  PositionRows<Exec> position_rows;
   KOKKOS_FUNCTION void operator()(std::size_t column, std::size_t j) const {
     Real sum = 0;
     for (std::size_t sequence = 0; sequence < sequences; ++sequence)
       sum += output_grad(sequence * columns + column, j);
-    position_table_grad(position_of(column), j) += sum;
+    position_table_grad(position_rows.of(column), j) += sum;
   }
 };
 
@@ -65,13 +65,13 @@ struct VocabularyEmbedding {
   kernel::Matrix<const Token, Exec> tokens;
   Share own;
   kernel::Matrix<const Real, Exec> token_table, position_table;
-  PositionOf<Exec> position_of;
+  PositionRows<Exec> position_rows;
   bool leads;
   kernel::Matrix<Real, Exec> output;
   KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t column) const {
     const std::size_t sequence = row / tokens.extent(1), at = row % tokens.extent(1);
     const std::size_t token = tokens(sequence, at) - own.first;  // wraps where it is below
-    Real value = leads ? position_table(position_of(at), column) : Real(0);
+    Real value = leads ? position_table(position_rows.of(at), column) : Real(0);
     if (token < own.count) value += token_table(token, column);
     output(row, column) = value;
   }
