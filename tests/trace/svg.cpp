@@ -15,6 +15,7 @@
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/plan/sequence_choice.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace/impl/labels.hpp>
@@ -221,7 +222,7 @@ TEST_CASE("every move between ranks has an arrow where arrows are wanted") {
         std::string::npos);
 }
 
-TEST_CASE("the shades of queries that travel are their owners, in TokenRing and in USP") {
+TEST_CASE("shades are the owners of queries if these travel, as in TokenRing, and not in USP") {
   const schedule::AttentionForm form{.ranks = 4, .mask = {.causal = false}, .tokens = 16};
   const std::string svg =
       trace::to_svg(simulate(schedule::token_ring(form), {.forward = 1, .combine = 1}));
@@ -238,6 +239,13 @@ TEST_CASE("the shades of queries that travel are their owners, in TokenRing and 
   for (const auto& [colour, count] : darker) CHECK(count == 4);
   const std::string ring = trace::to_svg(simulate(schedule::ring_attention(form), {.forward = 1}));
   CHECK(ring.find("darker") == std::string::npos);
+  schedule::AttentionForm heads = form;
+  heads.heads = 2;
+  const std::string usp = trace::to_svg(simulate(
+      plan::sequence_schedule({.method = SequenceMethod::usp, .heads = 2, .ring = 2}, heads, false),
+      {.forward = 1, .cast = 1}));
+  CHECK(flaw(usp) == "");
+  CHECK(usp.find("darker") == std::string::npos);
 }
 
 TEST_CASE(

@@ -33,10 +33,13 @@ class Shades {
       auto& entrance = entrance_of.try_emplace(action.item, here).first->second;
       entrance = std::min(entrance, here);
     }
-    m_pipelines =
-        std::ranges::any_of(ranks_of, [](const auto& stage) { return stage.second.size() > 1; });
-    // In an attention, the stage of an action is the owner of its queries.
-    m_owners = m_pipelines && std::ranges::count(schedule.labels(), "keys_values") > 0;
+    const auto several = [](const auto& entry) { return entry.second.size() > 1; };
+    m_pipelines = std::ranges::any_of(ranks_of, several);
+    // In an attention, the stage of an action is the owner of its queries. If no queries travel, as
+    // in the rings of several groups of heads, ranks have nothing to distinguish.
+    const bool attention = std::ranges::count(schedule.labels(), "keys_values") > 0;
+    if (attention && std::ranges::none_of(stages_of, several)) m_pipelines = false;
+    m_owners = m_pipelines && attention;
     for (std::size_t number = 0; const auto& [stage, ranks] : ranks_of)
       if (m_owners) m_stage[stage] = number++;
     for (const auto& [rank, stages] : stages_of)
