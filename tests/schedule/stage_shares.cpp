@@ -293,6 +293,26 @@ TEST_CASE("microbatches of unequal sizes move and keep only their own samples") 
   CHECK(schedule::microbatch_sizes(8, 3) == std::vector<std::int64_t>{3, 3, 2});
 }
 
+TEST_CASE("a model sizes the buffers by their samples after weave()") {
+  const Orders orders =
+      in_shares(schedule::one_f_one_b_orders(3, 3),
+                {.samples = 8, .stages = {{3, 5}, {8}, {1, 4, 3}}, .microbatches = {8, 8, 7}});
+  const Schedule sized = weave(orders, {.activation = 24 * 8, .saved = 8 * 8, .type = Scalar::i64});
+  const Schedule later =
+      weave(orders).with_sizes([&, next = std::size_t{0}](Buffer& buffer) mutable {
+        const Buffer& expected = sized[BufferId{next++}];
+        buffer.type = Scalar::i64;
+        if (buffer.granules != nullptr)
+          size_by_samples(buffer, sized[expected.label] == role::saved   ? 8
+                                  : sized[expected.label] == role::delta ? 0
+                                                                         : 24);
+      });
+  CHECK(hash(later) == hash(sized));
+  Buffer whole;
+  CHECK_THAT(test::message_of<contract_error>([&] { size_by_samples(whole, 8); }),
+             ContainsSubstring("the buffer has no granules"));
+}
+
 TEST_CASE("wrong shares are rejected with their stage and numbers") {
   const Orders orders = schedule::one_f_one_b_orders(2, 4);
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{3, 3, 2}, {4, 3}}}),

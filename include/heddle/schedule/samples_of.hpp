@@ -3,13 +3,14 @@
 #pragma once
 
 /// @file
-/// samples_of(): counts the samples that an action computes if ranks divide a microbatch. Costs and
-/// models use it.
+/// samples_of(): counts the samples that an action computes if ranks divide a microbatch.
+/// size_by_samples(): sets the size of a buffer by its samples. Costs and models use them.
 
 #include <cstdint>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/schedule.hpp>
 
@@ -22,6 +23,11 @@ namespace heddle::inline v0 {
 /// a buffer with granules. Returns 0 for other actions, and if it uses no such buffer because the
 /// orders had no StageShares.
 [[nodiscard]] std::int64_t samples_of(const Schedule& schedule, ActionId id);
+
+/// Sets the size of a buffer with granules to `each` bytes for every sample of every microbatch. It
+/// is for Schedule::with_sizes(), if a model knows its sizes after weave().
+/// @throws contract_error if the buffer has no granules.
+void size_by_samples(Buffer& buffer, Bytes each);
 
 }  // namespace heddle::inline v0
 
