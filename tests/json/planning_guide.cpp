@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// What docs/planning.md shows, as it stands there; structure.planning compares.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/json.hpp>
+#include <heddle/machine.hpp>
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/trace.hpp>
+
+namespace test_planning_guide {
+
+namespace hd = heddle;
+
+namespace {
+
+/// The standard output goes into a text for as long as this object lives.
+struct Printed {
+  std::ostringstream text;
+  std::streambuf* before = std::cout.rdbuf(text.rdbuf());
+  Printed() = default;
+  ~Printed() { std::cout.rdbuf(before); }
+  Printed(const Printed&) = delete;
+  Printed& operator=(const Printed&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("a profile and a machine become a plan that is better than equal stages") {
+  const std::filesystem::path home = std::filesystem::current_path();
+  const std::filesystem::path folder = home / "planning_guide_files";
+  std::filesystem::create_directories(folder);
+  std::filesystem::current_path(folder);
+  const Printed printed;
+
+  // Times in seconds, for one sample and for eight.
+  hd::Profile profile{.model = "gpt", .input = 8 << 20, .reference = "fast"};
+  for (int layer = 0; layer < 12; ++layer)
+    profile.layers.push_back({.name = "block",
+                              .output = 8 << 20,
+                              .saved = 128 << 20,
+                              .parameters = 28 << 20,
+                              .measured = {{"fast", 1, 1, {2e-3, 2e-3, 2e-3, 1e-3}},
+                                           {"fast", 1, 8, {9e-3, 9e-3, 9e-3, 1e-3}}}});
+
+  const hd::Memory memory{.name = "HBM", .capacity = 6'000'000'000};
+  const hd::Machine near = hd::Machine::uniform(4, {.name = "fast", .memories = {memory}},
+                                                {.latency = 2e-6, .bandwidth = 100e9});
+  const hd::Machine far =
+      hd::Machine::uniform(2, {.name = "slow", .speed = 0.4, .memories = {memory}},
+                           {.latency = 5e-6, .bandwidth = 20e9});
+  const hd::Machine machine =
+      hd::join({near, far}, {.latency = 1e-3, .bandwidth = 1.25e9}, hd::Shared{"line", 1.25e9});
+
+  hd::json::write_profile("gpt.profile.json", profile);
+  hd::json::write_machine("sites.json", machine);
+
+  const hd::plan::PlanSearch found = hd::plan::search(profile, machine, {.batch = 64});
+  std::cout << found << '\n' << found.best() << '\n';
+  hd::json::write_plan("plan.json", found.best());
+
+  const hd::Plan plan = hd::json::read_plan("plan.json");
+  const hd::plan::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+  std::cout << to_grid(simulated_timeline(plan, problem), 100);
+  if (const auto shortage = memory_shortage(plan, problem))
+    std::cout << "rank " << shortage->rank << " needs " << shortage->needed << " bytes\n";
+
+  std::filesystem::current_path(home);
+  CHECK(plan == found.best());
+  CHECK(hd::json::read_profile((folder / "gpt.profile.json").string()) == profile);
+  CHECK(hd::json::read_machine((folder / "sites.json").string()) == machine);
+  std::filesystem::remove_all(folder);
+  CHECK_FALSE(memory_shortage(plan, problem));
+  CHECK(stage_prices(plan, problem).size() == plan.stages.size());
+  CHECK(printed.text.str().find("makespan") != std::string::npos);
+  // Two layers on each rank, in the order of the ranks.
+  hd::Plan equal{.microbatches = 16};
+  for (int r = 0; r < 6; ++r)
+    equal.stages.push_back({.layers = {2 * r, 2 * r + 2}, .ranks = {hd::Rank{r}}, .samples = {4}});
+  CHECK(simulated_step(plan, problem) < simulated_step(equal, problem));
+}
+
+}  // namespace test_planning_guide
