@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/plan/planner/dapple.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/schedule.hpp>
 
@@ -41,6 +45,36 @@ struct ModelBatch {
   for (const PlanStage& stage : plan.stages)
     all += text(all.empty() ? "" : ":", stage.ranks.size());
   return all;
+}
+
+/// Returns the best plan by DAPPLE's formula of those with one or two stages on all ranks in order,
+/// as it was published for these models.
+[[nodiscard]] inline Plan best_of_two_stages(const plan::PlanProblem& problem, int microbatches) {
+  const std::int64_t samples = problem.options().batch / microbatches;
+  const int ranks = problem.machine().ranks();
+  std::optional<Plan> best;
+  Seconds least = 0;
+  for (int first = 1; first <= ranks; ++first)
+    for (int cut = 1; cut <= problem.layers(); ++cut) {
+      if ((first == ranks) != (cut == problem.layers())) continue;
+      if (samples < std::max(first, ranks - first)) continue;
+      Plan plan{.stages = {}, .microbatches = microbatches, .schedule = problem.options().schedule};
+      for (const auto& [layers, begin, end] : {std::tuple{LayerRange{0, cut}, 0, first},
+                                               {LayerRange{cut, problem.layers()}, first, ranks}}) {
+        if (begin == end) continue;
+        PlanStage& stage = plan.stages.emplace_back();
+        stage.layers = layers;
+        for (int r = begin; r < end; ++r) {
+          stage.ranks.push_back(Rank{r});
+          stage.samples.push_back(samples / (end - begin) + (r - begin < samples % (end - begin)));
+        }
+      }
+      const Seconds price = plan::Dapple{}.formula(plan, problem);
+      if (best && price >= least) continue;
+      least = price;
+      best = std::move(plan);
+    }
+  return *best;
 }
 
 /// Returns the plan with all layers on all ranks.

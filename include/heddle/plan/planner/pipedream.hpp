@@ -22,8 +22,9 @@ namespace heddle::inline v0::plan {
 /// On each level of the machine, from the last to the first, layers are divided over the groups of
 /// the level below, in order. Some at the end may stay free. A part of the layers that is on m
 /// groups is divided alike inside each of them, and each has an equal share of the microbatch, or
-/// one sample more or less. With w bytes of weights, r ranks in a group, b bytes per second between
-/// groups, and R copies of the level above, the time of a part for a microbatch is
+/// one sample more or less. The level below has at most r ranks in a group, and b bytes per second
+/// pass between two groups. If the part has w bytes of weights, and there are R copies of the group
+/// above, the time of the part for a microbatch is
 ///
 ///     T(part, m) = T(part inside a group) + 4 (m - 1) w / (b m r) / (R m),
 ///

@@ -28,28 +28,49 @@ namespace heddle::inline v0::plan {
 
 namespace impl {
 
-/// The levels of a machine as PipeDream sees them. Level 0 is a rank.
+/// The levels of a machine as PipeDream sees them. The groups of level 0 are the ranks.
 struct PipeDreamLevels {
-  std::vector<std::size_t> sizes;  ///< ranks in a group
-  std::vector<double> bandwidth;   ///< between groups of the level below, bytes per second
+  std::vector<std::vector<std::size_t>> group_of;  ///< by level and rank
+  std::vector<std::vector<std::vector<std::size_t>>> inside;  ///< by level and group: those below
+  std::vector<std::size_t> sizes;                             ///< ranks in the largest group
+  std::vector<double> bandwidth;  ///< between groups of the level below, bytes per second
 
-  explicit PipeDreamLevels(const Machine& machine) : sizes{1}, bandwidth{0} {
-    for (const Level& level : machine.levels())
-      if (static_cast<std::size_t>(level.ranks) > sizes.back()) {
-        sizes.push_back(static_cast<std::size_t>(level.ranks));
-        bandwidth.push_back(std::numeric_limits<double>::infinity());
-      }
-    constexpr double many = 0x1p30;  // bytes
+  explicit PipeDreamLevels(const Machine& machine) {
     const auto ranks = static_cast<std::size_t>(machine.ranks());
+    std::vector<std::size_t> groups(ranks);
+    for (std::size_t r = 0; r < ranks; ++r) groups[r] = r;
+    add(groups);
+    for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+      for (std::size_t r = 0; r < ranks; ++r) groups[r] = machine.group(l, Rank{r});
+      if (groups != group_of.back()) add(groups);
+    }
+    constexpr double many = 0x1p30;  // bytes
     for (std::size_t a = 0; a < ranks; ++a)
       for (std::size_t b = a + 1; b < ranks; ++b) {
         const std::array pair{Rank{a}, Rank{b}};
         const Seconds time =
             ring_all_reduce_time(machine, pair, many) - ring_all_reduce_time(machine, pair, 0);
         std::size_t level = 1;
-        while (a / sizes[level] != b / sizes[level]) ++level;
+        while (group_of[level][a] != group_of[level][b]) ++level;
         bandwidth[level] = std::min(bandwidth[level], many / time);
       }
+  }
+
+  [[nodiscard]] std::size_t top() const { return sizes.size() - 1; }
+
+  /// Adds a level above the others.
+  void add(const std::vector<std::size_t>& groups) {
+    std::vector<std::size_t> ranks(groups.back() + 1);
+    inside.emplace_back(groups.back() + 1);
+    for (std::size_t r = 0; r < groups.size(); ++r) {
+      ++ranks[groups[r]];
+      std::vector<std::size_t>& below = inside.back()[groups[r]];
+      const std::size_t group = group_of.empty() ? r : group_of.back()[r];
+      if (below.empty() || below.back() != group) below.push_back(group);
+    }
+    group_of.push_back(groups);
+    sizes.push_back(*std::ranges::max_element(ranks));
+    bandwidth.push_back(std::numeric_limits<double>::infinity());
   }
 
   /// Returns the time by which the sum of gradients delays a microbatch: of `bytes` bytes over `m`
@@ -78,7 +99,7 @@ class PipeDreamPrice {
 
   [[nodiscard]] Seconds step() const {
     return m_plan->microbatches *
-           part(m_levels.sizes.size() - 1, 0, m_plan->stages.size());
+           part(m_levels.top(), 0, m_plan->stages.size());
   }
 
  private:
@@ -86,10 +107,17 @@ class PipeDreamPrice {
   [[nodiscard]] std::vector<std::size_t> groups(std::size_t level, std::size_t stage) const {
     std::vector<std::size_t> found;
     for (const Rank rank : m_plan->stages[stage].ranks)
-      found.push_back(+rank / m_levels.sizes[level]);
+      found.push_back(m_levels.group_of[level][+rank]);
     std::ranges::sort(found);
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
+  }
+
+  /// Returns the group of a level that holds a group of the level below.
+  [[nodiscard]] std::size_t parent(std::size_t level, std::size_t group) const {
+    const std::vector<std::size_t>& below = m_levels.group_of[level - 1];
+    const auto at = std::ranges::find(below, group) - below.begin();
+    return m_levels.group_of[level][static_cast<std::size_t>(at)];
   }
 
   /// Returns the time of the stages from `first` up to but without `last`, which have the same
@@ -108,8 +136,7 @@ class PipeDreamPrice {
       while (end < last && groups(level - 1, end) == inside) ++end;
       std::map<std::size_t, std::size_t> by_group;
       std::size_t m = 0;
-      for (const std::size_t group : inside)
-        m = std::max(m, ++by_group[group * m_levels.sizes[level - 1] / m_levels.sizes[level]]);
+      for (const std::size_t group : inside) m = std::max(m, ++by_group[parent(level, group)]);
       double weights = 0;
       for (std::size_t i = s; i < end; ++i)
         weights += static_cast<double>(
@@ -155,8 +182,7 @@ class PipeDreamSearch {
   }
 
   void run() {
-    const std::size_t top = m_levels.sizes.size() - 1;
-    const std::size_t whole = section(top, {0});
+    const std::size_t whole = section(m_levels.top(), {0});
     const Seconds optimum = m_sections[whole].time(0, m_layers);
     const auto pass = [&](Seconds limit, bool any, std::size_t most) {
       m_limit = limit;
@@ -174,7 +200,7 @@ class PipeDreamSearch {
   /// Groups of a level that are divided alike.
   struct Section {
     std::size_t level = 0;
-    std::vector<std::size_t> firsts;  // the first rank of each group
+    std::vector<std::size_t> groups;
     std::size_t width = 1;            // the groups of the level below in each of them
     std::size_t layers = 0;
     std::optional<Replicas> replicas = {};       // on level 0
@@ -194,12 +220,11 @@ class PipeDreamSearch {
   };
 
   /// Returns the number of a section, with its tables.
-  std::size_t section(std::size_t level, std::vector<std::size_t> firsts) {
-    // Sections of equal devices have equal tables, but their ranks differ: only tables are shared.
-    const auto [known, is_new] = m_ids.try_emplace({level, firsts}, m_sections.size());
+  std::size_t section(std::size_t level, const std::vector<std::size_t>& groups) {
+    const auto [known, is_new] = m_ids.try_emplace({level, groups}, m_sections.size());
     if (!is_new) return known->second;
     const std::size_t id = m_sections.size();
-    m_sections.push_back({.level = level, .firsts = firsts, .layers = m_layers});
+    m_sections.push_back({.level = level, .groups = groups, .layers = m_layers});
     if (level == 0)
       fill_rank(m_sections[id]);
     else
@@ -209,7 +234,7 @@ class PipeDreamSearch {
 
   void fill_rank(Section& section) {
     std::vector<Rank> ranks;
-    for (const std::size_t rank : section.firsts) ranks.push_back(Rank{rank});
+    for (const std::size_t rank : section.groups) ranks.push_back(Rank{rank});
     section.times.assign((m_layers + 1) * (m_layers + 1),
                          std::numeric_limits<Seconds>::infinity());
     if (static_cast<std::int64_t>(ranks.size()) > m_table.samples()) return;
@@ -221,31 +246,39 @@ class PipeDreamSearch {
       }
   }
 
-  /// Returns the kinds of all ranks of groups: sections with the same have the same tables.
+  /// Returns the kinds of all ranks of a section, and their groups: sections that have the same
+  /// have the same tables, though of other ranks.
   [[nodiscard]] std::vector<std::size_t> pattern(const Section& section) const {
-    std::vector<std::size_t> kinds{section.level, section.width};
-    for (const std::size_t first : section.firsts)
-      for (std::size_t r = 0; r < m_levels.sizes[section.level]; ++r)
-        kinds.push_back(first + r < ranks() ? m_table.kind(Rank{first + r}) : kinds.max_size());
-    return kinds;
+    const std::vector<std::size_t>& group_of = m_levels.group_of[section.level];
+    std::vector<std::size_t> all{section.level, section.groups.size()};
+    for (const std::size_t group : section.groups) {
+      const auto first = static_cast<std::size_t>(std::ranges::find(group_of, group) -
+                                                  group_of.begin());
+      for (std::size_t r = first; r < group_of.size() && group_of[r] == group; ++r) {
+        all.push_back(m_table.kind(Rank{r}));
+        for (std::size_t l = 0; l < section.level; ++l)
+          all.push_back(m_levels.group_of[l][r] - m_levels.group_of[l][first]);
+      }
+    }
+    return all;
   }
 
   void fill(std::size_t id) {
     const std::size_t level = m_sections[id].level;
-    const std::size_t size = m_levels.sizes[level], below = m_levels.sizes[level - 1];
-    const std::vector<std::size_t> firsts = m_sections[id].firsts;
-    std::size_t width = size / below;
-    for (const std::size_t first : firsts)  // the last group may be smaller
-      width = std::min(width, (std::min(size, ranks() - first) + below - 1) / below);
+    const std::vector<std::size_t> groups = m_sections[id].groups;
+    const auto below = [&](std::size_t group) -> const std::vector<std::size_t>& {
+      return m_levels.inside[level][group];
+    };
+    std::size_t width = below(groups.front()).size();
+    for (const std::size_t group : groups) width = std::min(width, below(group).size());
     m_sections[id].width = width;
     std::vector<std::size_t> inside(width * width);
     for (std::size_t position = 0; position < width; ++position)
       for (std::size_t m = 1; position + m <= width; ++m) {
-        std::vector<std::size_t> groups;
-        for (const std::size_t first : firsts)
-          for (std::size_t q = position; q < position + m; ++q)
-            groups.push_back(first + q * below);
-        inside[position * width + m - 1] = section(level - 1, std::move(groups));
+        std::vector<std::size_t> parts;
+        for (const std::size_t group : groups)
+          for (std::size_t q = position; q < position + m; ++q) parts.push_back(below(group)[q]);
+        inside[position * width + m - 1] = section(level - 1, parts);
       }
     m_sections[id].inside = std::move(inside);
     const auto [known, is_new] = m_patterns.try_emplace(pattern(m_sections[id]), id);
@@ -290,12 +323,12 @@ class PipeDreamSearch {
     const Seconds inside = m_sections[section.part(position, m)].time(first, last);
     const Seconds time = inside + sum(section, m, first, last);
     if (!receives) return time;
-    return std::max(time, m_levels.transfer(section.level, m * section.firsts.size(),
+    return std::max(time, m_levels.transfer(section.level, m * section.groups.size(),
                                             m_inputs[first]));
   }
   [[nodiscard]] Seconds sum(const Section& section, std::size_t m, std::size_t first,
                             std::size_t last) const {
-    return m_levels.sum(section.level, m, section.firsts.size(),
+    return m_levels.sum(section.level, m, section.groups.size(),
                         m_weights[last] - m_weights[first]);
   }
 
@@ -337,7 +370,7 @@ class PipeDreamSearch {
         Seconds so_far = longest;
         if (position != 0)
           so_far = std::max(so_far, added + m_levels.transfer(section.level,
-                                                              m * section.firsts.size(),
+                                                              m * section.groups.size(),
                                                               m_inputs[first]));
         place(section.part(position, m), first, end, added + more, so_far, [&](Seconds now) {
           if (too_slow(std::max(now, rest))) return;
@@ -361,9 +394,6 @@ class PipeDreamSearch {
                      m_microbatches * longest);
   }
 
-  [[nodiscard]] std::size_t ranks() const {
-    return static_cast<std::size_t>(m_problem->machine().ranks());
-  }
   [[nodiscard]] static LayerRange range(std::size_t first, std::size_t last) {
     return {static_cast<int>(first), static_cast<int>(last)};
   }

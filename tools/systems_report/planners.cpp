@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+/// @file
+/// DAPPLE's and PipeDream's planners: their plans of published models, priced by their formulas and
+/// by the simulator.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/plan/planner/dapple.hpp>
+#include <heddle/plan/planner/pipedream.hpp>
+
+#include "comparison.hpp"
+#include "plan/model_plans.hpp"
+#include "plan/model_profiles.hpp"
+
+namespace hd = heddle;
+
+namespace report {
+
+namespace {
+
+constexpr int microbatches = 64;
+
+/// What DAPPLE's planner says about one model.
+struct Planned {
+  std::string plan;     ///< the ranks of its stages
+  std::string two;      ///< of the best plan of at most two
+  double gain = 0;      ///< over PipeDream's plan, by DAPPLE's formula
+  double deviation = 0;  ///< of the formula from the simulated step
+};
+
+Planned plan_of(const hd::Profile& profile, std::int64_t samples) {
+  const hd::Machine machine = hd::test::v100_nodes(2, 8, 25e9, 3e9);
+  const hd::plan::PlanProblem problem(profile, machine,
+                                      {.batch = microbatches * samples,
+                                       .microbatches = {microbatches},
+                                       .schedule = "dapple"});
+  const auto own = hd::plan::Dapple{}.search(problem);
+  const auto theirs = hd::plan::PipeDream{}.search(problem);
+  return {hd::test::ranks_of_stages(*own.plan),
+          hd::test::ranks_of_stages(hd::test::best_of_two_stages(problem, microbatches)),
+          hd::plan::Dapple{}.formula(*theirs.plan, problem) / own.formula,
+          std::abs(own.formula / hd::plan::simulated_step(*own.plan, problem) - 1)};
+}
+
+/// Returns the number behind `key` in a line of DAPPLE's profiles; of a list, its first number.
+std::optional<double> number_after(const std::string& line, const std::string& key) {
+  const std::size_t at = line.find(key + '=');
+  if (at == std::string::npos) return std::nullopt;
+  std::size_t begin = at + key.size() + 1;
+  if (begin < line.size() && line[begin] == '[') ++begin;
+  char* end = nullptr;
+  const double number = std::strtod(line.c_str() + begin, &end);
+  if (end == line.c_str() + begin) return std::nullopt;
+  return number;
+}
+
+/// Reads a profile of DAPPLE's repository as a chain of its nodes, by their numbers. A sample is the
+/// 5040th part of the microbatch that was profiled, so that every number of ranks divides one.
+std::optional<hd::Profile> authors_profile(const std::string& path) {
+  constexpr double parts = 5040;
+  std::ifstream file(path);
+  std::vector<std::pair<int, hd::ProfiledLayer>> nodes;
+  for (std::string line; std::getline(file, line);) {
+    const auto forward = number_after(line, "forward_compute_time");
+    if (!forward) continue;
+    const auto backward = number_after(line, "backward_compute_time");
+    const auto output = number_after(line, "activation_size");
+    const auto weights = number_after(line, "parameter_size");
+    const std::size_t node = line.find("node");
+    if (!backward || !output || !weights || node == std::string::npos) return std::nullopt;
+    hd::ProfiledLayer layer;
+    layer.name = line.substr(node, line.find(' ', node) - node);
+    layer.output = static_cast<hd::Bytes>(std::llround(*output / parts));
+    layer.parameters = static_cast<hd::Bytes>(*weights);
+    // From milliseconds. A layer that takes no time takes a nanosecond here.
+    layer.measured = {{.device = "V100",
+                       .times = {.forward = (*forward * 1e-3 + 1e-9) / parts,
+                                 .backward_input = *backward * 0.5e-3 / parts,
+                                 .backward_weight = *backward * 0.5e-3 / parts}}};
+    nodes.push_back({std::atoi(line.c_str() + node + 4), std::move(layer)});
+  }
+  if (nodes.empty()) return std::nullopt;
+  std::ranges::sort(nodes, {}, [](const auto& node) { return node.first; });
+  hd::Profile profile{.model = path, .layers = {}};
+  for (auto& [number, layer] : nodes) profile.layers.push_back(std::move(layer));
+  return profile;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+/// The comparisons with the profiles that DAPPLE's authors measured. Their licence is not known, so
+/// Heddle does not have them.
+std::vector<Comparison> by_authors_profiles() {
+  const std::string plans = "the same with the authors' profiles, in fractions of their microbatches";
+  const std::string gains = "the authors' profiles: step of PipeDream's plan over that of DAPPLE's";
+  const char* const folder = std::getenv("HEDDLE_DAPPLE_PROFILES");
+  if (folder == nullptr) {
+    const std::string why =
+        "skipped: set HEDDLE_DAPPLE_PROFILES to the folder profiling_results of AlibabaPAI/DAPPLE";
+    return {{plans, "8:8, VGG19 15:1", "-", "the same, of plans of up to two stages", why},
+            {gains, "up to 3.23x", "-", "at least 1, median at least 1.3", why}};
+  }
+  std::string shapes;
+  bool same = true;
+  std::vector<double> all;
+  for (const auto& [file, published] :
+       {std::pair{"bert-24-pbs-6", "8:8"}, {"bert-48-pbs-2", "8:8"}, {"xlnet-36-pbs-1", "8:8"},
+        {"amoeba-36-pbs-1", "8:8"}, {"gnmt-16-pbs-64", "8:8"}, {"vgg-19-pbs-32", "15:1"}}) {
+    const auto profile = authors_profile(hd::text(folder, '/', file, ".txt"));
+    if (!profile) {
+      const std::string why = hd::text("skipped: cannot read ", file, ".txt");
+      return {{plans, "8:8, VGG19 15:1", "-", "the same, of plans of up to two stages", why}};
+    }
+    const Planned planned = plan_of(*profile, 5040);
+    shapes += hd::text(shapes.empty() ? "" : ", ", file, ' ', planned.two, " (any number of stages: ",
+                       planned.plan, ')');
+    same = same && planned.two == published;
+    all.push_back(planned.gain);
+  }
+  const auto [least, most] = std::ranges::minmax(all);
+  return {{plans, "8:8, VGG19 15:1", shapes, "the same, of plans of up to two stages",
+           verdict(same)},
+          {gains, "up to 3.23x",
+           hd::text(least, " to ", most, "x, median ", median(all), 'x'),
+           "at least 1, median at least 1.3", verdict(least >= 1 && median(all) >= 1.3)}};
+}
+
+}  // namespace
+
+std::vector<Comparison> dapple_planner() {
+  std::string shapes;
+  bool same = true;
+  double deviation = 0;
+  std::vector<double> gains;
+  for (const hd::test::ModelBatch& model : hd::test::dapple_models()) {
+    const Planned planned = plan_of(model.profile, model.samples);
+    shapes += hd::text(shapes.empty() ? "" : ", ", model.profile.model, ' ', planned.plan);
+    same = same && planned.plan == model.published;
+    deviation = std::max(deviation, planned.deviation);
+    gains.push_back(planned.gain);
+  }
+  const auto [least, most] = std::ranges::minmax(gains);
+  std::vector<Comparison> lines{
+      {"ranks of the stages on 2 x 8 V100, 64 microbatches of whole samples, profiles from the "
+       "shapes of the layers",
+       "8:8, VGG19 15:1", shapes, "the same", verdict(same)},
+      {"deviation of the pivot formula from the simulated step, the worst of these plans", "-",
+       hd::text(100 * deviation, '%'), "at most 3%", verdict(deviation <= 0.03)},
+      {"step of PipeDream's plan over that of DAPPLE's, by DAPPLE's formula, the same profiles",
+       "up to 3.23x", hd::text(least, " to ", most, "x, median ", median(gains), 'x'), "at least 1",
+       verdict(least >= 1)},
+  };
+  for (Comparison& line : by_authors_profiles()) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<Comparison> pipedream_planner() {
+  std::vector<Comparison> lines;
+  for (const hd::test::Cluster& cluster : hd::test::pipedream_clusters()) {
+    const auto run = hd::test::compare_pipedream(cluster);
+    const double gain = run.data_parallel / run.pipeline;
+    lines.push_back({hd::text("VGG19 on ", cluster.name,
+                              ": steady throughput over data parallelism without overlap, by "
+                              "PipeDream's formula"),
+                     "up to 5x to accuracy",
+                     hd::text(gain, "x, ranks ", hd::test::ranks_of_stages(run.plan)),
+                     hd::text("at least ", cluster.least_gain),
+                     verdict(gain >= cluster.least_gain)});
+    const bool exact = run.counted_bytes == run.expected_bytes &&
+                       run.counted_data_parallel == run.expected_data_parallel;
+    lines.push_back({hd::text("the same: fewer bytes between nodes, and of all bytes"),
+                     "up to 95%",
+                     hd::text(100 * (1 - run.between_nodes / run.data_parallel_between_nodes),
+                              "%, ",
+                              100 * (1 - static_cast<double>(run.counted_bytes) /
+                                             static_cast<double>(run.counted_data_parallel)),
+                              '%'),
+                     "moves of the schedules equal closed forms", verdict(exact)});
+  }
+  return lines;
+}
+
+}  // namespace report
