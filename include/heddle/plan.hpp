@@ -8,6 +8,7 @@
 #include <heddle/plan/aligned_groups.hpp>
 #include <heddle/plan/choose_chimera.hpp>
 #include <heddle/plan/collective_choice.hpp>
+#include <heddle/plan/compositions.hpp>
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/plan/flexpipe.hpp>
@@ -18,6 +19,7 @@
 #include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/plan/min_max_partition.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>

@@ -100,8 +100,7 @@ std::optional<Seconds> least(const plan::PlanProblem& problem) {
               stage.layers = {first, first + sizes[s]};
               stage.ranks = taken;
               for (std::size_t r = 0; r < need; ++r)
-                stage.samples.push_back(
-                    static_cast<std::int64_t>((samples + need - 1 - r) / need));
+                stage.samples.push_back(static_cast<std::int64_t>((samples + need - 1 - r) / need));
               plan.stages.push_back(stage);
               std::set<Rank> then = used;
               then.insert(taken.begin(), taken.end());
@@ -128,8 +127,8 @@ TEST_CASE("the pivot is the last stage, unless an earlier one outlasts what is b
   CHECK(plan::pivot_stage(stages, 11) == 1);
   CHECK(plan::pivot_stage(stages, 1) == 3);
   CHECK(plan::pivot_stage(Stages{{1, 1, 0}}, 5) == 0);
-  // With M = 2 stage 1 has 4 and stage 3 has 2: the 3 of stage 2 between them exceed the difference,
-  // but stage 2 itself has 3 and nothing between.
+  // With M = 2 stage 1 has 4 and stage 3 has 2. The 3 of stage 2 between them exceed the
+  // difference, but stage 2 itself has 3 and nothing between.
   CHECK(plan::pivot_stage(stages, 2) == 1);
   CHECK(plan::pivot_stage(Stages{{2, 2, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}}, 2) == 3);
   // L = 1 + 2 + 10 * 4 + max(0 + 2 + 2).
@@ -139,9 +138,9 @@ TEST_CASE("the pivot is the last stage, unless an earlier one outlasts what is b
   CHECK(plan::pivot_latency(Stages{{1, 2, 9}, {2, 2, 0}, {1, 2, 0}, {1, 1, 50}}, 11) ==
         3 + 40 + (50 - 2 - 2 - 1));
   for (const auto& run : {std::pair{Stages{}, 1}, {Stages{{1, 1, 0}}, 0}})
-    CHECK_THAT(test::message_of<contract_error>(
-                   [&] { (void)plan::pivot_latency(run.first, run.second); }),
-               ContainsSubstring("heddle::plan::pivot_stage") && ContainsSubstring("at least one"));
+    CHECK_THAT(
+        test::message_of<contract_error>([&] { (void)plan::pivot_latency(run.first, run.second); }),
+        ContainsSubstring("heddle::plan::pivot_stage") && ContainsSubstring("at least one"));
 }
 
 TEST_CASE("the pivot formula is exact if the last stage is the pivot and nothing waits for it") {

@@ -32,10 +32,11 @@ struct ModelBatch {
 };
 
 /// The models of DAPPLE's table 2 whose plans are published. A microbatch has the size of DAPPLE's
-/// profiles (6, 2, 1, 1, 64 and 32 samples), or the least multiple of it that divides over the ranks
-/// of the published stages. For AmoebaNet-36 it is 32, because with 8 samples 8:4:4 is 3% faster.
+/// profiles (6, 2, 1, 1, 64 and 32 samples), or the least multiple of it that divides over the
+/// ranks of the published stages. For AmoebaNet-36 it is 32, because with 8 samples 8:4:4 is 3%
+/// faster.
 [[nodiscard]] inline std::vector<ModelBatch> dapple_models() {
-  return {{bert(24), 24, "8:8"},       {bert(48), 8, "8:8"},   {xlnet36(), 8, "8:8"},
+  return {{bert(24), 24, "8:8"},      {bert(48), 8, "8:8"},  {xlnet36(), 8, "8:8"},
           {amoebanet36(), 32, "8:8"}, {gnmt16(), 64, "8:8"}, {vgg19(), 480, "15:1"}};
 }
 
@@ -154,8 +155,7 @@ struct PipeDreamComparison {
   constexpr int microbatches = 64;
   constexpr std::int64_t samples = 32;
   const Profile profile = vgg19();
-  const Machine machine =
-      v100_nodes(cluster.nodes, cluster.ranks, cluster.inside, cluster.between);
+  const Machine machine = v100_nodes(cluster.nodes, cluster.ranks, cluster.inside, cluster.between);
   const plan::PlanProblem problem(
       profile, machine,
       {.batch = microbatches * samples, .microbatches = {microbatches}, .schedule = "pipedream"});

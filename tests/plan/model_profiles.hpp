@@ -19,8 +19,8 @@
 
 namespace heddle::test {
 
-/// The rate of a V100: half of the 15.7 TFLOP/s that NVIDIA's data sheet (V100 SXM2, 2017) gives for
-/// single precision. The half is an assumption of these profiles.
+/// The rate of a V100: half of the 15.7 TFLOP/s that NVIDIA's data sheet (V100 SXM2, 2017) gives
+/// for single precision. The half is an assumption of these profiles.
 inline constexpr double v100_rate = 0.5 * 15.7e12;
 
 /// Returns a layer of `flops` per sample in the forward; a backward takes twice as long. Elements
@@ -28,21 +28,21 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 [[nodiscard]] inline ProfiledLayer dense_layer(std::string name, double flops, double output,
                                                double saved, double weights) {
   const Seconds forward = flops / v100_rate;
-  return {.name = std::move(name),
-          .output = static_cast<Bytes>(4 * output),
-          .saved = static_cast<Bytes>(4 * saved),
-          .parameters = static_cast<Bytes>(4 * weights),
-          .measured = {{.device = "V100",
-                        .times = {.forward = forward,
-                                  .backward_input = forward,
-                                  .backward_weight = forward}}}};
+  return {
+      .name = std::move(name),
+      .output = static_cast<Bytes>(4 * output),
+      .saved = static_cast<Bytes>(4 * saved),
+      .parameters = static_cast<Bytes>(4 * weights),
+      .measured = {
+          {.device = "V100",
+           .times = {.forward = forward, .backward_input = forward, .backward_weight = forward}}}};
 }
 
 /// VGG19 for images of 224 x 224: K. Simonyan, A. Zisserman, "Very deep convolutional networks for
 /// large-scale image recognition", ICLR 2015, table 1, column E. A maximum is part of the
-/// convolution before it. 143.7 million weights and 39.3 GFLOP a forward. Convolutions of 3 x 3 take
-/// 2.25 times fewer multiplications by the algorithm F(2 x 2, 3 x 3) of A. Lavin, S. Gray, "Fast
-/// algorithms for convolutional neural networks", CVPR 2016, which cuDNN uses.
+/// convolution before it. 143.7 million weights and 39.3 GFLOP a forward. Convolutions of 3 x 3
+/// take 2.25 times fewer multiplications by the algorithm F(2 x 2, 3 x 3) of A. Lavin, S. Gray,
+/// "Fast algorithms for convolutional neural networks", CVPR 2016, which cuDNN uses.
 [[nodiscard]] inline Profile vgg19() {
   Profile profile{.model = "VGG19", .input = Bytes{4} * 3 * 224 * 224, .layers = {}};
   double channels = 3, side = 224;
@@ -52,8 +52,7 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
       const double places = side * side;
       const double weights = 9 * channels * outputs;
       if (c + 1 == count) side /= 2;
-      profile.layers.push_back(dense_layer(text("conv", side, '_', c),
-                                           2 * weights * places / 2.25,
+      profile.layers.push_back(dense_layer(text("conv", side, '_', c), 2 * weights * places / 2.25,
                                            outputs * side * side, outputs * places,
                                            weights + outputs));
       channels = outputs;
@@ -126,15 +125,18 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
     if (l == 16) weights = (h + 1) * vocabulary;
     const bool both = l == 0 || (l >= 8 && l < 16);
     const double output = l == 16 ? 1 : words * h * (both ? 2 : 1);
-    profile.layers.push_back(dense_layer(
-        text(l < 8 ? "encoder " : l < 16 ? "decoder " : "classifier ", l), 2 * weights * words,
-        output, 5 * words * h, weights + (l == 0 || l == 8 ? vocabulary * h : 0)));
+    profile.layers.push_back(dense_layer(text(l < 8    ? "encoder "
+                                              : l < 16 ? "decoder "
+                                                       : "classifier ",
+                                              l),
+                                         2 * weights * words, output, 5 * words * h,
+                                         weights + (l == 0 || l == 8 ? vocabulary * h : 0)));
   }
   return profile;
 }
 
-/// Returns `nodes` nodes of `ranks` V100, without latencies. Bandwidths are in bytes per second. All
-/// ranks of a node share its port.
+/// Returns `nodes` nodes of `ranks` V100, without latencies. Bandwidths are in bytes per second.
+/// All ranks of a node share its port.
 [[nodiscard]] inline Machine v100_nodes(int nodes, int ranks, double inside, double between) {
   return Machine::hierarchical(
       std::vector<Device>(static_cast<std::size_t>(nodes * ranks), {.name = "V100"}),

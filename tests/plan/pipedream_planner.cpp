@@ -126,9 +126,9 @@ TEST_CASE("PipeDream's formula has the terms of the published optimiser") {
          .parameters = weights,
          .measured = {{.device = "gpu",
                        .times = {.forward = 1, .backward_input = 1, .backward_weight = 1}}}});
-  const Machine machine = Machine::hierarchical(
-      std::vector<Device>(4, {.name = "gpu"}), {{.name = "node", .ranks = 2, .link = {0, 100}},
-                                                {.name = "cluster", .ranks = 4, .link = {0, 10}}});
+  const Machine machine = Machine::hierarchical(std::vector<Device>(4, {.name = "gpu"}),
+                                                {{.name = "node", .ranks = 2, .link = {0, 100}},
+                                                 {.name = "cluster", .ranks = 4, .link = {0, 10}}});
   const plan::PlanProblem problem(profile, machine, {.batch = 32, .microbatches = {8}});
   const auto price = [&](std::vector<PlanStage> stages) {
     return plan::PipeDream{}.formula({.stages = std::move(stages), .microbatches = 8}, problem);
@@ -163,8 +163,7 @@ TEST_CASE("PipeDream's pipeline has as many microbatches as it keeps in flight")
     if (!found.plan) continue;
     std::size_t workers = 0;
     for (const PlanStage& stage : found.plan->stages) workers += stage.ranks.size();
-    CHECK(static_cast<std::size_t>(found.plan->microbatches) *
-              found.plan->stages[0].ranks.size() >=
+    CHECK(static_cast<std::size_t>(found.plan->microbatches) * found.plan->stages[0].ranks.size() >=
           workers);
   }
 }

@@ -20,14 +20,13 @@ using namespace heddle;
 
 TEST_CASE("on equal ranks the best of DAPPLE and PipeDream is within 5% of all plans in 92%") {
   const auto equal_ranks = [](const test::PlanCase& one) {
-    return std::ranges::all_of(one.devices, [&](const Device& device) {
-      return device.name == one.devices.front().name;
-    });
+    return std::ranges::all_of(
+        one.devices, [&](const Device& device) { return device.name == one.devices.front().name; });
   };
   const test::OptimumGap gap =
       test::gap_to_optimum(test::cases(200, 5000), equal_ranks, plan::Dapple{}, plan::PipeDream{});
-  INFO(gap.within << " of " << gap.cases << " cases within 5%, the worst, " << gap.worst_seed
-                  << ", at " << gap.worst);
+  WARN("on equal ranks " << gap.within << " of " << gap.cases << " cases within 5%, the worst, "
+                         << gap.worst_seed << ", at " << gap.worst);
   // In the others, the formulas' steady phase is far from a step of two or three microbatches.
   CHECK(gap.cases >= 75);
   CHECK(gap.within * 100 >= gap.cases * 92);

@@ -76,12 +76,12 @@ struct PlanCase {
   one.profile.model = text("random ", seed);
   one.profile.input = static_cast<Bytes>(draw(1, 100));
   for (int l = 0; l < layers; ++l) {
-    ProfiledLayer layer{.name = text("layer ", l),
-                        .output = static_cast<Bytes>(draw(1, 100)),
-                        .saved = static_cast<Bytes>(draw(1, 100)),
-                        .delta = static_cast<Bytes>(draw(0, 20)),
-                        .parameters = static_cast<Bytes>(draw(0, 3) == 0 ? draw(0, 3000)
-                                                                         : draw(0, 300))};
+    ProfiledLayer layer{
+        .name = text("layer ", l),
+        .output = static_cast<Bytes>(draw(1, 100)),
+        .saved = static_cast<Bytes>(draw(1, 100)),
+        .delta = static_cast<Bytes>(draw(0, 20)),
+        .parameters = static_cast<Bytes>(draw(0, 3) == 0 ? draw(0, 3000) : draw(0, 300))};
     const int fixed = draw(0, 1) * draw(0, 30), sample = draw(5, 40);  // of a forward, in us
     for (const char* kind : {"fast", "slow"}) {
       const double slower = kind[0] == 'f' ? 1 : 1 + 0.25 * draw(1, 6);
@@ -100,9 +100,8 @@ struct PlanCase {
   const bool tight = draw(0, 2) == 0;
   const Bytes capacity = tight ? static_cast<Bytes>(draw(100, 6000)) : 0;
   for (int r = 0; r < ranks; ++r)
-    one.devices.push_back(
-        {.name = two_kinds && draw(0, 1) == 1 ? "slow" : "fast",
-         .memories = {{.name = "memory", .capacity = capacity}}});
+    one.devices.push_back({.name = two_kinds && draw(0, 1) == 1 ? "slow" : "fast",
+                           .memories = {{.name = "memory", .capacity = capacity}}});
   const auto link = [&](int least, int most) {
     return Link{.latency = 1e-6 * draw(0, 3), .bandwidth = 1e6 * draw(least, most)};
   };
@@ -130,7 +129,8 @@ struct PlannerBattery {
 /// `least(problem)` is the least formula of all plans of the planner that fit, by brute force, or
 /// nothing; it is compared to 1e-12 if the planner is exact.
 template <plan::Planner P, class BruteForce>
-void planner_battery(const P& planner, const BruteForce& least, const PlannerBattery& battery = {}) {
+void planner_battery(const P& planner, const BruteForce& least,
+                     const PlannerBattery& battery = {}) {
   std::uint64_t feasible = 0;
   for (std::uint64_t seed = 0; seed < battery.cases; ++seed) {
     const PlanCase one = random_plan_case(seed);
@@ -178,8 +178,8 @@ void planner_battery(const P& planner, const BruteForce& least, const PlannerBat
   CHECK((battery.cases < 50 || feasible < battery.cases));  // some have too little memory
 }
 
-/// Calls `visit(owners)` for all ways to give ranks to stages 0 to stages - 1, at least one to each.
-/// Element r of `owners` is the stage of rank r, or -1 for none.
+/// Calls `visit(owners)` for all ways to give ranks to stages 0 to stages - 1, at least one to
+/// each. Element r of `owners` is the stage of rank r, or -1 for none.
 template <class Visit>
 void for_each_assignment(int ranks, int stages, Visit&& visit) {
   std::vector<int> owners(static_cast<std::size_t>(ranks), -1);
@@ -216,9 +216,8 @@ struct SimulatedPlan {
     for (int stages = 1; stages <= std::min(ranks, problem.layers()); ++stages)
       for_each_assignment(ranks, stages, [&](std::span<const int> owners) {
         plan::for_each_composition(problem.layers(), stages, [&](std::span<const int> sizes) {
-          Plan plan{.stages = {},
-                    .microbatches = microbatches,
-                    .schedule = problem.options().schedule};
+          Plan plan{
+              .stages = {}, .microbatches = microbatches, .schedule = problem.options().schedule};
           const auto samples = static_cast<int>(problem.options().batch / microbatches);
           // Stage by stage: the shares of its ranks, then the next one.
           const auto extend = [&](const auto& self, int first) -> void {
@@ -236,8 +235,8 @@ struct SimulatedPlan {
             plan::for_each_composition(
                 samples, static_cast<int>(stage.ranks.size()), [&](std::span<const int> shares) {
                   for (std::size_t i = 0; i < shares.size(); ++i)
-                    if (best && microbatches * work(stage.layers, stage.ranks[i], shares[i]) >=
-                                    best->time)
+                    if (best &&
+                        microbatches * work(stage.layers, stage.ranks[i], shares[i]) >= best->time)
                       return;
                   stage.samples.assign(shares.begin(), shares.end());
                   plan.stages.push_back(stage);
@@ -253,9 +252,9 @@ struct SimulatedPlan {
 
 /// How far the best plan of several planners is from the best of all plans, by simulation.
 struct OptimumGap {
-  std::uint64_t cases = 0;      ///< that have a plan
-  std::uint64_t within = 0;     ///< of these: at most 1.05 of the optimum
-  double worst = 1;             ///< the largest ratio
+  std::uint64_t cases = 0;       ///< that have a plan
+  std::uint64_t within = 0;      ///< of these: at most 1.05 of the optimum
+  double worst = 1;              ///< the largest ratio
   std::uint64_t worst_seed = 0;  ///< its case
 };
 

@@ -26,10 +26,9 @@ using namespace heddle;
 TEST_CASE("DAPPLE divides five models 8:8 and VGG19 15:1 over two nodes of eight") {
   const Machine machine = test::v100_nodes(2, 8, 25e9, 3e9);
   for (const test::ModelBatch& model : test::dapple_models()) {
-    const plan::PlanProblem problem(model.profile, machine,
-                                    {.batch = 64 * model.samples,
-                                     .microbatches = {64},
-                                     .schedule = "dapple"});
+    const plan::PlanProblem problem(
+        model.profile, machine,
+        {.batch = 64 * model.samples, .microbatches = {64}, .schedule = "dapple"});
     const plan::FoundPlan found = plan::Dapple{}.search(problem);
     REQUIRE(found.plan.has_value());
     INFO(model.profile.model << ": " << *found.plan);
@@ -80,8 +79,8 @@ TEST_CASE("a model that fits no rank is refused with the rank and the bytes that
   const plan::PlanProblem problem(model, machine, {.batch = 8, .microbatches = {8}});
   // The layer fc4096 alone has 102,764,544 weights and biases, of 16 bytes with Adam.
   const Bytes least = 16 * Bytes{102'764'544} - 1'000'000'000;
-  for (const std::string& why : {plan::Dapple{}.search(problem).infeasible,
-                                 plan::PipeDream{}.search(problem).infeasible}) {
+  for (const std::string& why :
+       {plan::Dapple{}.search(problem).infeasible, plan::PipeDream{}.search(problem).infeasible}) {
     INFO(why);
     const std::size_t lacks = why.find(" lacks ");
     REQUIRE(why.starts_with("rank "));

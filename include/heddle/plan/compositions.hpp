@@ -13,8 +13,9 @@
 
 namespace heddle::inline v0::plan {
 
-/// Returns the number of compositions of `total` into `parts` parts, binomial(total - 1, parts - 1).
-/// It is 0 if there are none. It must be below 2^64.
+/// Returns the number of compositions of `total` into `parts` parts, which is
+/// binomial(total - 1, parts - 1), or 0 if there are none. The number times `parts` must be below
+/// 2^64.
 [[nodiscard]] constexpr std::uint64_t compositions(int total, int parts) noexcept {
   if (parts < 1 || parts > total) return 0;
   std::uint64_t count = 1;

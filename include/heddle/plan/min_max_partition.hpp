@@ -26,9 +26,9 @@ struct MinMaxPartition {
 
 /// Returns the partition of `items` items in a row into `parts` consecutive parts, none of them
 /// empty, whose largest cost is least. `cost(part, first, last)` is the cost of the items from
-/// `first` up to but without `last` as part `part`. It must not fall if the part grows. The
-/// search is a dynamic programme of at most parts * items^2 / 2 costs. Among equally good partitions
-/// it takes one with the earliest first cut, and behind it the best partition of the rest.
+/// `first` up to but without `last` as part `part`. It must not fall if the part grows. The search
+/// is a dynamic programme of at most parts * items^2 / 2 costs. Among equally good partitions it
+/// takes one with the earliest first cut, and behind it the best partition of the rest.
 /// @throws contract_error if `parts` is below 1 or above `items`.
 template <class Cost>
 [[nodiscard]] auto min_max_partition(int items, int parts, Cost&& cost) {

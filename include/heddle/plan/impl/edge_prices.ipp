@@ -31,9 +31,9 @@ HEDDLE_INLINE EdgePrices::EdgePrices(const PlanProblem& problem, std::int64_t sa
   }
   for (int cut = 1; cut < problem.layers(); ++cut) {
     layer.output = problem.profile().input_of(cut);
-    m_edges.push_back(std::make_unique<Edge>(
-        Profile{.model = problem.profile().model, .layers = {layer, layer}}, machine,
-        PlanOptions{.batch = samples, .microbatches = {1}}));
+    m_edges.push_back(
+        std::make_unique<Edge>(Profile{.model = problem.profile().model, .layers = {layer, layer}},
+                               machine, PlanOptions{.batch = samples, .microbatches = {1}}));
   }
 }
 

@@ -38,9 +38,9 @@ struct PrefixTimes {
 struct Replicas {
   std::vector<Rank> ranks;                  ///< in ascending order
   std::vector<std::int64_t> samples;        ///< by rank
-  std::vector<const PrefixTimes*> slowest;  ///< of each kind of device, for its largest share
-  Seconds sum_latency = 0;                  ///< of an all-reduce over the ranks
-  Seconds sum_per_byte = 0;                 ///< and what each byte of it adds
+  std::vector<const PrefixTimes*> slowest;  ///< by kind of device, for its largest share
+  Seconds sum_latency = 0;                  ///< the latency of an all-reduce over the ranks
+  Seconds sum_per_byte = 0;                 ///< the time that each byte of it adds
 };
 
 /// The time of a stage for one microbatch, of its slowest rank.
@@ -89,7 +89,7 @@ class StageTable {
   std::map<std::pair<std::size_t, std::int64_t>, PrefixTimes> m_sums;
 };
 
-/// Returns whether the memory of a rank is known.
+/// Returns true if the memory of a rank is known.
 [[nodiscard]] bool memory_matters(const PlanProblem& problem);
 
 /// The best plan so far, and the one that lacks least memory if none fits.
@@ -98,7 +98,7 @@ class PlanTracker {
   explicit PlanTracker(const PlanProblem& problem)
       : m_problem(&problem), m_memory(memory_matters(problem)) {}
 
-  /// Returns whether a plan of this price would be the best.
+  /// Returns true if a plan of this price would be the best.
   [[nodiscard]] bool improves(Seconds price) const { return !m_plan || price < m_price; }
   /// Returns the price of the best plan, or infinity.
   [[nodiscard]] Seconds price() const;
@@ -127,7 +127,7 @@ class PlanTracker {
   bool m_memory;
   std::optional<Plan> m_plan;
   Seconds m_price = 0;
-  std::optional<MemoryShortage> m_least;  ///< of the plan that lacks least
+  std::optional<MemoryShortage> m_least;  ///< that of the plan that lacks least
   std::size_t m_candidates = 0;
 };
 

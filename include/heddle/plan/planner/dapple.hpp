@@ -24,9 +24,9 @@ struct LatencyStage {
   Seconds tail = 0;      ///< after its last backward: the sum of gradients and the update
 };
 
-/// Returns the pivot stage: the stage from whose steady phase, which has no bubbles, the latency of a
-/// synchronous step is predicted. The search begins at the last stage, Q. It moves to an earlier
-/// stage s if (M - 1)(F_s + B_s) exceeds (M - 1)(F_Q + B_Q) plus the F + B of the stages between.
+/// Returns the pivot stage. The latency of a synchronous step is predicted from its steady phase,
+/// which has no bubbles. The search begins at the last stage, Q. It moves to an earlier stage s if
+/// (M - 1)(F_s + B_s) exceeds (M - 1)(F_Q + B_Q) plus the F + B of the stages between.
 /// @throws contract_error if there are no stages, or if `microbatches` is below 1.
 [[nodiscard]] std::size_t pivot_stage(std::span<const LatencyStage> stages, int microbatches);
 
@@ -51,11 +51,15 @@ struct LatencyStage {
 /// - Scatter: one free rank of each node in turn.
 ///
 /// The price of a plan is pivot_latency() of its stages and transfers, by stage_prices(). A dynamic
-/// programme over layers and used ranks gives the least largest stage of what remains, as the
-/// released planner computes it. Heddle does not rank only its plans: it bounds with it a search
-/// through all plans, which is exact unless it exceeds `most_candidates`. In this case the result
-/// is the best of what was seen, which includes all plans of one and two stages and, for up to three
-/// stages, a min-max partition for each division of the ranks.
+/// programme over layers and used ranks gives the least largest stage of what remains, as in the
+/// released planner. The released planner ranks the plans of this programme. Heddle bounds with it
+/// a search through all plans, which is exact unless it exceeds `most_candidates`. In this case the
+/// result is the best plan that was seen. All plans of one and two stages are seen, and min-max
+/// partitions of the layers for each division of the ranks over up to three stages.
+///
+/// The formula supposes that transfers overlap with computation as stages of their own do. The
+/// schedule "dapple" (policy B) gives that; under "1f1b" a step with long transfers takes longer
+/// than the formula says.
 struct Dapple {
   static constexpr std::string_view name = "DAPPLE";  ///< for users
 

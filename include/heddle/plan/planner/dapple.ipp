@@ -185,9 +185,8 @@ class DappleSearch {
     m_best->count();
     const Seconds price = pivot_latency(m_latency, m_microbatches);
     if (!m_best->improves(price)) return;
-    Plan plan{.stages = {},
-              .microbatches = m_microbatches,
-              .schedule = m_problem->options().schedule};
+    Plan plan{
+        .stages = {}, .microbatches = m_microbatches, .schedule = m_problem->options().schedule};
     for (const Chosen& stage : m_stages)
       plan.stages.push_back(StageTable::stage(stage.layers, m_replicas[stage.replicas]));
     m_best->consider(std::move(plan), price);
@@ -201,8 +200,7 @@ class DappleSearch {
     }
     const StageTime time = m_table.time(layers, m_replicas[replicas]);
     m_stages.push_back({layers, replicas});
-    m_latency.push_back(
-        {time.forward, time.backward, m_table.tail(layers, m_replicas[replicas])});
+    m_latency.push_back({time.forward, time.backward, m_table.tail(layers, m_replicas[replicas])});
   }
   void pop() {
     m_stages.pop_back();
@@ -221,8 +219,7 @@ class DappleSearch {
     const int ranks = m_problem->machine().ranks();
     const int most = std::min(m_problem->layers(), ranks);
     for (int parts = 1; parts <= std::min(3, most); ++parts)
-      for_each_composition(ranks, parts,
-                           [&](std::span<const int> needs) { cut(none, needs); });
+      for_each_composition(ranks, parts, [&](std::span<const int> needs) { cut(none, needs); });
     for (int parts = 4; parts <= most; ++parts) {
       std::vector<int> needs(static_cast<std::size_t>(parts), 1);
       cut(none, needs);
@@ -243,10 +240,10 @@ class DappleSearch {
       used = step.used;
     }
     const int parts = static_cast<int>(chain.size());
-    const auto best = min_max_partition(
-        m_problem->layers(), parts, [&](int part, int first, int last) {
-          const StageTime own = m_table.time(
-              {first, last}, m_replicas[chain[static_cast<std::size_t>(part)]]);
+    const auto best =
+        min_max_partition(m_problem->layers(), parts, [&](int part, int first, int last) {
+          const StageTime own =
+              m_table.time({first, last}, m_replicas[chain[static_cast<std::size_t>(part)]]);
           return own.forward + own.backward;
         });
     int first = 0;
@@ -280,7 +277,7 @@ class DappleSearch {
       }
   }
 
-  /// Returns whether a plan that begins with these stages can be the best.
+  /// Returns true if a plan that begins with these stages can be the best.
   [[nodiscard]] bool worth(std::size_t used) {
     if (m_any) return true;
     const Chosen& stage = m_stages.back();
@@ -357,8 +354,8 @@ class DappleSearch {
   std::map<std::vector<Rank>, std::size_t> m_replica_ids;
   std::vector<Replicas> m_replicas;
   std::map<std::tuple<int, std::size_t, std::size_t>, EdgePrice> m_edge_prices;
-  std::vector<Chosen> m_stages;          // of the plan that is tried
-  std::vector<LatencyStage> m_latency;   // and its transfers
+  std::vector<Chosen> m_stages;           // of the plan that is tried
+  std::vector<LatencyStage> m_latency;    // and its transfers
   mutable std::vector<Seconds> m_behind;  // the longest stage behind each
 };
 

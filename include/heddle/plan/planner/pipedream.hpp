@@ -32,7 +32,7 @@ namespace heddle::inline v0::plan {
 /// bytes and sends their gradients in 2 a / (b m R). The time of a step is the greatest of all,
 /// times the number of microbatches: a pipeline that is never empty. That needs ceil(ranks /
 /// replicas of the first stage) microbatches in flight, and a plan has at least as many. (The
-/// released program gives each replica a whole microbatch, in turns, and divides T by m. Here
+/// released program gives whole microbatches to the replicas, round-robin, and divides T by m. Here
 /// replicas have shares of every microbatch, so F + B are those of the largest share.)
 ///
 /// A dynamic programme finds the least time on each level, which is exact. If the plan has too few

@@ -30,7 +30,7 @@ namespace impl {
 
 /// The levels of a machine as PipeDream sees them. The groups of level 0 are the ranks.
 struct PipeDreamLevels {
-  std::vector<std::vector<std::size_t>> group_of;  ///< by level and rank
+  std::vector<std::vector<std::size_t>> group_of;             ///< by level and rank
   std::vector<std::vector<std::vector<std::size_t>>> inside;  ///< by level and group: those below
   std::vector<std::size_t> sizes;                             ///< ranks in the largest group
   std::vector<double> bandwidth;  ///< between groups of the level below, bytes per second
@@ -98,8 +98,7 @@ class PipeDreamPrice {
         m_prices(stage_prices(plan, problem)) {}
 
   [[nodiscard]] Seconds step() const {
-    return m_plan->microbatches *
-           part(m_levels.top(), 0, m_plan->stages.size());
+    return m_plan->microbatches * part(m_levels.top(), 0, m_plan->stages.size());
   }
 
  private:
@@ -142,12 +141,11 @@ class PipeDreamPrice {
         weights += static_cast<double>(
             profile.parameters(m_plan->stages[i].layers, m_plan->stages[i].tensor));
       const double copies = static_cast<double>(inside.size()) / static_cast<double>(m);
-      longest = std::max(longest, part(level - 1, s, end) +
-                                      m_levels.sum(level, m, 1, weights) / copies);
+      longest =
+          std::max(longest, part(level - 1, s, end) + m_levels.sum(level, m, 1, weights) / copies);
       if (s != first) {
-        const double bytes =
-            static_cast<double>(profile.input_of(m_plan->stages[s].layers.first)) *
-            static_cast<double>(m_plan->microbatch_samples());
+        const double bytes = static_cast<double>(profile.input_of(m_plan->stages[s].layers.first)) *
+                             static_cast<double>(m_plan->microbatch_samples());
         longest = std::max(longest, m_levels.transfer(level, inside.size(), bytes));
       }
       s = end;
@@ -201,12 +199,12 @@ class PipeDreamSearch {
   struct Section {
     std::size_t level = 0;
     std::vector<std::size_t> groups;
-    std::size_t width = 1;            // the groups of the level below in each of them
+    std::size_t width = 1;  // the groups of the level below in each of them
     std::size_t layers = 0;
-    std::optional<Replicas> replicas = {};       // on level 0
-    std::vector<Seconds> times = {};             // the least, by first and last layer
-    std::vector<Seconds> behind = {};            // the least, by last and first layer, and position
-    std::vector<std::size_t> inside = {};        // sections, by position and number of groups
+    std::optional<Replicas> replicas = {};  // on level 0
+    std::vector<Seconds> times = {};        // the least, by first and last layer
+    std::vector<Seconds> behind = {};       // the least, by last and first layer, and position
+    std::vector<std::size_t> inside = {};   // sections, by position and number of groups
 
     [[nodiscard]] Seconds time(std::size_t first, std::size_t last) const {
       return times[first * (layers + 1) + last];
@@ -235,8 +233,7 @@ class PipeDreamSearch {
   void fill_rank(Section& section) {
     std::vector<Rank> ranks;
     for (const std::size_t rank : section.groups) ranks.push_back(Rank{rank});
-    section.times.assign((m_layers + 1) * (m_layers + 1),
-                         std::numeric_limits<Seconds>::infinity());
+    section.times.assign((m_layers + 1) * (m_layers + 1), std::numeric_limits<Seconds>::infinity());
     if (static_cast<std::int64_t>(ranks.size()) > m_table.samples()) return;
     section.replicas = m_table.replicas(std::move(ranks));
     for (std::size_t i = 0; i < m_layers; ++i)
@@ -252,8 +249,8 @@ class PipeDreamSearch {
     const std::vector<std::size_t>& group_of = m_levels.group_of[section.level];
     std::vector<std::size_t> all{section.level, section.groups.size()};
     for (const std::size_t group : section.groups) {
-      const auto first = static_cast<std::size_t>(std::ranges::find(group_of, group) -
-                                                  group_of.begin());
+      const auto first =
+          static_cast<std::size_t>(std::ranges::find(group_of, group) - group_of.begin());
       for (std::size_t r = first; r < group_of.size() && group_of[r] == group; ++r) {
         all.push_back(m_table.kind(Rank{r}));
         for (std::size_t l = 0; l < section.level; ++l)
@@ -305,8 +302,8 @@ class PipeDreamSearch {
             for (std::size_t end = first + 1; end <= last; ++end) {
               m_best->count();
               const Seconds rest = section.behind[section.at(last, end, position + m)];
-              best = std::min(best, std::max(rest, own(section, position, m, first, end,
-                                                       receives)));
+              best =
+                  std::min(best, std::max(rest, own(section, position, m, first, end, receives)));
             }
           return best;
         };
@@ -323,8 +320,8 @@ class PipeDreamSearch {
     const Seconds inside = m_sections[section.part(position, m)].time(first, last);
     const Seconds time = inside + sum(section, m, first, last);
     if (!receives) return time;
-    return std::max(time, m_levels.transfer(section.level, m * section.groups.size(),
-                                            m_inputs[first]));
+    return std::max(time,
+                    m_levels.transfer(section.level, m * section.groups.size(), m_inputs[first]));
   }
   [[nodiscard]] Seconds sum(const Section& section, std::size_t m, std::size_t first,
                             std::size_t last) const {
@@ -334,7 +331,7 @@ class PipeDreamSearch {
 
   using Then = std::function<void(Seconds)>;
 
-  /// Returns whether a part that takes at least `time` cannot be in the best plan.
+  /// Returns true if a part that takes at least `time` cannot be in the best plan.
   [[nodiscard]] bool too_slow(Seconds time) const {
     const Seconds limit = std::min(m_limit, m_best->price() / m_microbatches);
     return m_best->candidates() >= m_stop || !(time < limit * (1 - 1e-13));
@@ -369,9 +366,9 @@ class PipeDreamSearch {
         const Seconds more = sum(section, m, first, end);
         Seconds so_far = longest;
         if (position != 0)
-          so_far = std::max(so_far, added + m_levels.transfer(section.level,
-                                                              m * section.groups.size(),
-                                                              m_inputs[first]));
+          so_far = std::max(
+              so_far,
+              added + m_levels.transfer(section.level, m * section.groups.size(), m_inputs[first]));
         place(section.part(position, m), first, end, added + more, so_far, [&](Seconds now) {
           if (too_slow(std::max(now, rest))) return;
           if (end == last)
@@ -426,10 +423,10 @@ HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
   impl::PlanTracker best(problem);
   const std::vector<int>& degrees = problem.options().tensor_degrees;
   if (std::ranges::find(degrees, 1) == degrees.end())
-    return {.planner = std::string(name),
-            .plan = std::nullopt,
-            .infeasible =
-                "PipeDream divides no layer, and tensor degree 1 is not among the degrees"};
+    return {
+        .planner = std::string(name),
+        .plan = std::nullopt,
+        .infeasible = "PipeDream divides no layer, and tensor degree 1 is not among the degrees"};
   for (const int microbatches : problem.options().microbatches)
     impl::PipeDreamSearch(problem, microbatches, most_candidates, best).run();
   return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
