@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -173,10 +175,19 @@ class Exhaustive {
     return true;
   }
 
-  Seconds time_of(LayerRange range, const Device& device, int tensor, std::int64_t samples) const {
-    const LayerTimes times =
-        m_problem.profile().times(range, device, tensor, static_cast<double>(samples));
-    return times.forward + times.backward();
+  /// Returns the time of a forward and a backward, from sums over the first layers.
+  Seconds time_of(LayerRange range, Rank rank, int tensor, std::int64_t samples) {
+    const Device& device = m_problem.machine().device(rank);
+    std::vector<Seconds>& sums = m_sums[{device.name, tensor, samples}];
+    if (sums.empty()) {
+      sums.push_back(0);
+      for (int l = 0; l < m_problem.layers(); ++l) {
+        const LayerTimes times =
+            m_problem.profile().times(l, device, tensor, static_cast<double>(samples));
+        sums.push_back(sums.back() + times.forward + times.backward());
+      }
+    }
+    return sums[static_cast<std::size_t>(range.last)] - sums[static_cast<std::size_t>(range.first)];
   }
 
   void add_stages(std::size_t rank, int layer, Seconds slowest, Seconds sum) {
@@ -209,13 +220,12 @@ class Exhaustive {
   }
 
   /// Deals the samples, and returns the time of the slowest group.
-  Seconds deal(PlanStage& stage) const {
+  Seconds deal(PlanStage& stage) {
     const auto degree = static_cast<std::size_t>(stage.tensor);
     const auto group_time = [&](std::size_t g, std::int64_t samples) {
       Seconds most = 0;
       for (std::size_t i = g * degree; i < (g + 1) * degree; ++i)
-        most = std::max(most, time_of(stage.layers, m_problem.machine().device(stage.ranks[i]),
-                                      stage.tensor, samples));
+        most = std::max(most, time_of(stage.layers, stage.ranks[i], stage.tensor, samples));
       return most;
     };
     auto rest = m_samples - static_cast<std::int64_t>(stage.groups());
@@ -237,6 +247,7 @@ class Exhaustive {
 
   const PlanProblem& m_problem;
   Seconds m_best;
+  std::map<std::tuple<std::string, int, std::int64_t>, std::vector<Seconds>> m_sums;
   std::vector<Rank> m_order;
   std::int64_t m_samples = 0;
   double m_count = 0;
