@@ -47,7 +47,7 @@ class MachineJoiner {
     set_ports(machine);
     if (needs_links()) set_links(machine);
     for (const Part& part : m_parts)
-      for (const SharedLine& each : part.machine->lines())
+      for (const heddle::SharedLine& each : part.machine->lines())
         machine.share(each.shared.name, each.shared.bandwidth, moved(each.pairs, part.first));
     if (line) add_lines(machine, *line);
     return machine;
