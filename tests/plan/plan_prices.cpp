@@ -15,6 +15,7 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/error.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
 

@@ -13,6 +13,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner.hpp>
@@ -66,21 +67,23 @@ hp::PricedPlan none(const char* name, const char* why) {
 }  // namespace
 
 TEST_CASE("a found plan is priced by the simulator, or dropped if it does not fit") {
-  const hp::NamedPlanner planner = hp::impl::named_planner<OneEach>("one layer a rank");
+  const hp::NamedPlanner planner = hp::named_planner<OneEach>("one layer a rank");
   const hd::Profile profile = two_layers();
   const auto machine_of = [](hd::Bytes capacity) {
     return hd::Machine::uniform(
         2, {.name = "gpu", .memories = {{.name = "HBM", .capacity = capacity}}}, {});
   };
   const hd::Machine enough = machine_of(960), little = machine_of(959);
-  const hp::PricedPlan good =
-      hp::impl::priced_plan(planner, hp::PlanProblem(profile, enough, {.batch = 4}));
+  const auto priced = [&](const hd::Machine& machine) {
+    const hp::PlanProblem problem(profile, machine, {.batch = 4});
+    return hp::priced_plan(planner.search(problem), problem);
+  };
+  const hp::PricedPlan good = priced(enough);
   REQUIRE(good.found.plan);
   CHECK(good.found.formula == 2);
   CHECK(good.simulated == 2 * 4 + 2 * 12);
   CHECK(good.memory == std::vector<hd::Bytes>{960, 960});
-  const hp::PricedPlan bad =
-      hp::impl::priced_plan(planner, hp::PlanProblem(profile, little, {.batch = 4}));
+  const hp::PricedPlan bad = priced(little);
   CHECK_FALSE(bad.found.plan);
   CHECK(bad.found.infeasible == "rank 0 needs 960 bytes and has 959");
 }

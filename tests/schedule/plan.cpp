@@ -14,6 +14,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/plan.hpp>
 

@@ -108,8 +108,8 @@ struct StagePrice {
 ///         each rank.
 [[nodiscard]] Seconds simulated_step(const Plan& plan, const PlanProblem& problem);
 
-/// Returns the Timeline whose makespan is simulated_step(). Its rank s stands for all ranks of stage
-/// s. @throws contract_error as simulated_step().
+/// Returns the Timeline whose makespan is simulated_step(). Its rank s stands for all ranks of
+/// stage s. @throws contract_error as simulated_step().
 [[nodiscard]] Timeline simulated_timeline(const Plan& plan, const PlanProblem& problem);
 
 /// Returns the bytes that each rank of the machine needs: the state of its weights, and what its

@@ -31,6 +31,14 @@ struct NamedPlanner {
   Seconds (*formula)(const Plan&, const PlanProblem&);
 };
 
+/// Returns a planner's line of planners(), for the planner P with its default options. A program
+/// can also make one for a planner of its own.
+template <Planner P>
+[[nodiscard]] NamedPlanner named_planner(std::string_view about) {
+  return {P::name, about, [](const PlanProblem& problem) { return P{}.search(problem); },
+          [](const Plan& plan, const PlanProblem& problem) { return P{}.formula(plan, problem); }};
+}
+
 /// Returns all planners, in the order in which they are listed to users.
 [[nodiscard]] std::span<const NamedPlanner> planners();
 
@@ -44,6 +52,10 @@ struct PricedPlan {
   Seconds simulated = 0;           ///< simulated_step() of the plan
   std::vector<Bytes> memory = {};  ///< plan_memory() of the plan, by rank
 };
+
+/// Returns what a planner found, with its prices. A plan that does not fit in memory is dropped;
+/// then FoundPlan::infeasible names the rank and its bytes.
+[[nodiscard]] PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem);
 
 /// The result of search(). Prints a line for each planner: its own formula, the simulated time,
 /// the memory of the fullest rank, and the number of candidates.

@@ -34,13 +34,6 @@ namespace heddle::inline v0::plan {
 
 namespace impl {
 
-/// Returns the line of planners() for a planner with its default options.
-template <Planner P>
-[[nodiscard]] NamedPlanner named_planner(std::string_view about) {
-  return {P::name, about, [](const PlanProblem& problem) { return P{}.search(problem); },
-          [](const Plan& plan, const PlanProblem& problem) { return P{}.formula(plan, problem); }};
-}
-
 /// Returns the names, separated by commas.
 [[nodiscard]] inline std::string listed_planners() {
   std::string all;
@@ -48,40 +41,37 @@ template <Planner P>
   return all;
 }
 
-/// Returns what a planner finds, with its prices. A plan that does not fit in memory is dropped.
-[[nodiscard]] inline PricedPlan priced_plan(const NamedPlanner& planner,
-                                            const PlanProblem& problem) {
-  PricedPlan priced{.found = planner.search(problem)};
-  FoundPlan& found = priced.found;
-  if (!found.plan) return priced;
-  if (const auto shortage = memory_shortage(*found.plan, problem)) {
-    found.infeasible = text("rank ", shortage->rank, " needs ", shortage->needed, " bytes and has ",
-                            shortage->capacity);
-    found.plan.reset();
-    return priced;
-  }
-  priced.simulated = simulated_step(*found.plan, problem);
-  priced.memory = plan_memory(*found.plan, problem);
-  return priced;
-}
-
 }  // namespace impl
 
 HEDDLE_INLINE std::span<const NamedPlanner> planners() {
-  // A new planner is one line here: impl::named_planner<P>("what it does, and its source").
+  // A new planner is one line here: named_planner<P>("what it does, and its source").
   static const std::vector<NamedPlanner> all = {
-      impl::named_planner<Dapple>("layers, ranks and their placement by dynamic programming, for "
-                                  "synchronous steps (Fan et al., PPoPP'21)"),
-      impl::named_planner<PipeDream>("layers and replicas, level by level over the machine "
-                                     "(Narayanan et al., SOSP'19)"),
-      impl::named_planner<Metis>("groups of unequal devices, with balanced layers and samples "
-                                 "(Um et al., USENIX ATC'24)"),
-      impl::named_planner<HGTrainer>("orders of sites that slow links join, with compressed cuts "
-                                     "(Zong et al., 2025)"),
-      impl::named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
-      impl::named_planner<Frontier3D>("tensor, pipeline and data degrees of equal stages "
-                                      "(Dash et al., 2023)")};
+      named_planner<Dapple>("layers, ranks and their placement by dynamic programming, for "
+                            "synchronous steps (Fan et al., PPoPP'21)"),
+      named_planner<PipeDream>("layers and replicas, level by level over the machine "
+                               "(Narayanan et al., SOSP'19)"),
+      named_planner<Metis>("groups of unequal devices, with balanced layers and samples "
+                           "(Um et al., USENIX ATC'24)"),
+      named_planner<HGTrainer>("orders of sites that slow links join, with compressed cuts "
+                               "(Zong et al., 2025)"),
+      named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
+      named_planner<Frontier3D>("tensor, pipeline and data degrees of equal stages "
+                                "(Dash et al., 2023)")};
   return all;
+}
+
+HEDDLE_INLINE PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem) {
+  PricedPlan priced{.found = std::move(found)};
+  if (!priced.found.plan) return priced;
+  if (const auto shortage = memory_shortage(*priced.found.plan, problem)) {
+    priced.found.infeasible = text("rank ", shortage->rank, " needs ", shortage->needed,
+                                   " bytes and has ", shortage->capacity);
+    priced.found.plan.reset();
+    return priced;
+  }
+  priced.simulated = simulated_step(*priced.found.plan, problem);
+  priced.memory = plan_memory(*priced.found.plan, problem);
+  return priced;
 }
 
 HEDDLE_INLINE const NamedPlanner& find_planner(std::string_view name) {
@@ -155,7 +145,8 @@ HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,
   std::ranges::sort(asked);
   asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
   std::vector<PricedPlan> plans;
-  for (const NamedPlanner* planner : asked) plans.push_back(impl::priced_plan(*planner, problem));
+  for (const NamedPlanner* planner : asked)
+    plans.push_back(priced_plan(planner->search(problem), problem));
   return PlanSearch(std::move(plans));
 }
 
