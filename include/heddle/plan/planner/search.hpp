@@ -25,10 +25,10 @@ namespace heddle::inline v0::plan {
 
 /// A planner of the library, for programs that choose one by its name.
 struct NamedPlanner {
-  std::string_view name;   ///< the name that users write, such as "DAPPLE"
-  std::string_view about;  ///< a description in one line, with its source
-  FoundPlan (*search)(const PlanProblem&);
-  Seconds (*formula)(const Plan&, const PlanProblem&);
+  std::string_view name;                    ///< the name that users write, such as "DAPPLE"
+  std::string_view about;                   ///< a description in one line, with its source
+  FoundPlan (*search)(const PlanProblem&);  ///< finds a plan
+  Seconds (*formula)(const Plan&, const PlanProblem&);  ///< prices a plan
 };
 
 /// Returns a planner's line of planners(), for the planner P with its default options. A program
@@ -61,6 +61,7 @@ struct PricedPlan {
 /// the memory of the fullest rank, and the number of candidates.
 class PlanSearch {
  public:
+  /// Constructs the result from what each planner found.
   explicit PlanSearch(std::vector<PricedPlan> plans) : m_plans(std::move(plans)) {}
 
   /// Returns the results, one for each planner, in the order of planners().
