@@ -364,8 +364,13 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
   const Orders twice = in_shares(orders, {.samples = 2, .stages = {{1, 1}, {2}}});
   CHECK_THAT(refusal(twice, {.samples = 2, .stages = {{2}, {2}}}),
              ContainsSubstring("the orders have shares"));
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)schedule::fuse(twice); }),
-             ContainsSubstring("call it before in_shares()"));
+  const auto is_refused = [](auto call) {
+    CHECK_THAT(test::message_of<contract_error>(call),
+               ContainsSubstring("call it before in_shares()"));
+  };
+  is_refused([&] { (void)schedule::fuse(twice); });
+  is_refused([&] { (void)schedule::group(twice, 2); });
+  is_refused([&] { (void)schedule::fill_idle_with_weights(twice); });
 }
 
 TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank") {

@@ -10,6 +10,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/pass/group.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -19,6 +20,7 @@ HEDDLE_INLINE Orders group(const Orders& orders, int size) {
     return ErrorInfo{"heddle::schedule::group", "a group needs at least one microbatch",
                      text("size = ", size)};
   });
+  heddle::impl::refuse_shares(orders, "heddle::schedule::group");
   if (size == 1) return orders;
   Orders result{text(orders.name, " in groups of ", size), {}, orders.graph, orders.vertical_sync};
   const auto nth = [size](Order order, int n) {
