@@ -84,7 +84,7 @@ namespace impl {
 /// The call is collective over `comm`, and the result is the same on all ranks. Each size of each
 /// collective takes about `budget` seconds, or seven rounds of the candidates if that is longer.
 /// @throws contract_error if a size is not a multiple of a float, and the errors of
-///          measure_links().
+///         measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>
 [[nodiscard]] CostTable measure_collectives(const Communicator& comm,
                                             const CollectiveMeasureOptions& options = {},

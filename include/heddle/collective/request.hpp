@@ -87,8 +87,8 @@ class [[nodiscard]] Request {
 
   /// Returns when the call is complete.
   /// @throws communication_error if another rank fails or does not take part within the watchdog's
-  ///          time; the communicator cannot be used afterwards. Also throws the exceptions of the
-  ///          reduction on this rank.
+  ///         time; the communicator cannot be used afterwards. Also throws the exceptions of the
+  ///         reduction on this rank.
   void wait() {
     if (m_work != nullptr) guarded([&] { return m_work->wait(), true; });
     m_work.reset();

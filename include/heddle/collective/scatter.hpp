@@ -94,7 +94,7 @@ template <class Held, class Exec, class In, class Out>
 /// The call waits for the work of `space` first, and returns when this rank's part is complete. All
 /// ranks must call it.
 /// @throws contract_error if the size of a View does not fit, or if `root` is not a rank of `comm`.
-///          See CallOptions for all other errors.
+///         See CallOptions for all other errors.
 template <class Exec, TransferableView In, TransferableView Out>
 void scatter(const Exec& space, const In& input, const Out& output, Rank root,
              const Communicator& comm, const CallOptions& options = {}) {

@@ -59,8 +59,8 @@ class SharedView {
   /// Request may be in flight on it. All ranks must give the same extents. They wait for each other
   /// for at most the default of SharedOptions::watchdog.
   /// @throws the errors of SharedTransport::share(). After a communication_error, the communicator
-  ///          cannot be used. At the contract level "communication", contract_error if the extents
-  ///          differ.
+  ///         cannot be used. At the contract level "communication", contract_error if the extents
+  ///         differ.
   template <class... Extents>
   requires(std::is_convertible_v<Extents, std::size_t>&&...) explicit SharedView(
       const Communicator& comm, Extents... extents)

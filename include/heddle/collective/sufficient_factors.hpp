@@ -47,7 +47,7 @@ void gather_rows(const Exec& space, const Matrix& matrix, const BlockCounts& row
 /// rows. The result has the rounding error of one gemm() with these arguments, whatever the number
 /// of ranks. The call runs all_gather() and then queues gemm() in the given instance.
 /// @throws contract_error if the shapes do not fit each other or the counts, and the errors of
-///          all_gather().
+///         all_gather().
 template <kernel::ExecutionSpace Exec, kernel::MatrixOn<Exec> Factor, kernel::MatrixOn<Exec> Sum>
 void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const Sum& gradient,
                     const Communicator& comm, const CallOptions& options = {}) {

@@ -45,9 +45,9 @@ struct CollectiveCall {
 /// messages. All ranks throw the same error. The call that most ranks make is assumed to be the
 /// intended one; in a tie, the call of the lowest rank.
 /// @throws contract_error that names the first rank whose call differs, and the difference: the
-///          function if the order of calls differs, else each differing term with both values.
+///         function if the order of calls differs, else each differing term with both values.
 /// @throws communication_error that names a rank which makes no call within `watchdog` seconds (0:
-///          no limit). If that rank is rank 0, the limit is twice as long.
+///         no limit). If that rank is rank 0, the limit is twice as long.
 ///
 /// After an error `comm` may contain messages that no rank receives. If the program continues, call
 /// release() on it.

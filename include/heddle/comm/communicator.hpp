@@ -45,7 +45,7 @@ class Communicator {
  public:
   /// Duplicates `original`.
   /// @throws contract_error if MPI is not initialized or is finalized, or if `original` is null or
-  ///          an inter-communicator.
+  ///         an inter-communicator.
   explicit Communicator(MPI_Comm original) {
     constexpr const char* where = "heddle::Communicator";
     expects(impl::mpi_is_up(), [&] {

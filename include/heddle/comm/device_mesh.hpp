@@ -39,7 +39,7 @@ class DeviceMesh {
   /// Constructs a mesh, for example `DeviceMesh mesh(comm, {{"pipe", 2}, {"data", 2}})`. All ranks
   /// must give the same shape.
   /// @throws contract_error on every rank if the shapes differ, or if their size is not the number
-  ///          of ranks of `comm`.
+  ///         of ranks of `comm`.
   DeviceMesh(MPI_Comm comm, MeshShape shape, MpiOptions options = {})
       : m_shape(std::move(shape)), m_all(comm) {
     agree();

@@ -159,7 +159,7 @@ class Environment {
   /// Removes the arguments of MPI and Kokkos from the command line. `--help` is left to the
   /// program; use `--kokkos-help` for the options of Kokkos.
   /// @throws contract_error if MPI or Kokkos is already finalized, or if MPI provides less than the
-  ///          required thread level.
+  ///         required thread level.
   Environment(int& argc, char** argv, EnvironmentOptions options = {})
       : m_mpi(argc, argv, options.thread_level), m_kokkos(argc, argv) {}
 

@@ -179,7 +179,7 @@ class LinkProber {
 /// The call is collective over the transport's ranks, and no other message may be in flight. The
 /// result is the same on all ranks.
 /// @throws contract_error if the options are invalid, communication_error if a rank does not
-///          answer.
+///         answer.
 template <Transport T>
 [[nodiscard]] Machine measure_links(T& transport, const LinkOptions& options = {}) {
   expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&

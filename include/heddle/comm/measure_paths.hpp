@@ -99,7 +99,7 @@ template <kernel::ExecutionSpace Exec>
 /// the ranks that will send messages, because only these two are measured.
 /// @throws contract_error if there are fewer than two ranks or the options are invalid.
 /// @throws communication_error if a rank does not answer. The watchdog's time must cover all rounds
-///          of the slowest shape, because the other ranks wait for them.
+///         of the slowest shape, because the other ranks wait for them.
 template <kernel::ExecutionSpace Exec>
 [[nodiscard]] PathTable measure_paths(const Communicator& comm, const PathOptions& options = {}) {
   constexpr const char* where = "heddle::measure_paths";

@@ -177,10 +177,10 @@ class MpiTransport {
   /// Calls MPI_Test once, which makes progress in all messages. Returns true if the message is
   /// complete, or if the request is default-constructed.
   /// @throws communication_error if the sizes of the two sides differ, or if MPI reports an error.
-  ///          The program cannot continue after a wrong size. If the message is longer than the
-  ///          receive and has some kilobytes or more, Open MPI 4.1 writes past the end of the
-  ///          receive's memory before it reports the error. MPICH 4.0 ends the job with a message
-  ///          of its own.
+  ///         The program cannot continue after a wrong size. If the message is longer than the
+  ///         receive and has some kilobytes or more, Open MPI 4.1 writes past the end of the
+  ///         receive's memory before it reports the error. MPICH 4.0 ends the job with a message
+  ///         of its own.
   [[nodiscard]] bool test(Request& request) {
     Operation* const operation = request.m_operation;
     if (operation == nullptr) return true;

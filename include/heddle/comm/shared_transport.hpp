@@ -136,10 +136,10 @@ class SharedTransport {
   /// each call takes as long as an allocation of new pages. No watchdog covers MPI's part of the
   /// call.
   /// @throws out_of_memory on all ranks if the host does not have the memory that its ranks
-  ///          request, plus a sixteenth. The ranks can continue after this error.
+  ///         request, plus a sixteenth. The ranks can continue after this error.
   /// @throws communication_error if another rank fails or does not take part. If another program
-  ///          allocates the memory between the check and the creation of the window, MPI may report
-  ///          the error to one rank only and leave the others waiting; Open MPI 4.1 does so.
+  ///         allocates the memory between the check and the creation of the window, MPI may report
+  ///         the error to one rank only and leave the others waiting; Open MPI 4.1 does so.
   [[nodiscard]] SharedBlocks share(Bytes bytes) {
     free_unused();
     // Aligned here: MPI promises no more than that the memory is there.

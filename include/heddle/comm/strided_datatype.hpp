@@ -124,7 +124,7 @@ template <class Lengths, class Begins>
 /// indexed type whose blocks have different lengths or distances, a distributed array, a pair with
 /// a gap, and a datatype created with counts of type MPI_Count.
 /// @throws communication_error if the handle is not a datatype, contract_error if offsets do not
-///          fit in 64 bits.
+///         fit in 64 bits.
 [[nodiscard]] inline std::optional<StridedBlock> strided_block_of(MPI_Datatype type) {
   const impl::DatatypeContents contents(type);
   if (!contents.readable()) return std::nullopt;

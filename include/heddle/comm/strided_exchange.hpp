@@ -189,8 +189,8 @@ class StridedExchange {
   /// Returns when all exchanges are complete. The received data are available to kernels of any
   /// instance.
   /// @throws communication_error if another rank fails, does not take part within the watchdog's
-  ///          time from now on, or sends a box of another size. Afterwards no exchange can use the
-  ///          communicator.
+  ///         time from now on, or sends a box of another size. Afterwards no exchange can use the
+  ///         communicator.
   void wait() {
     if (!m_under_way) return;
     guarded([&] {

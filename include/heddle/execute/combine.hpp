@@ -61,7 +61,7 @@ void combine(const Task& task, Add&& add) {
 /// task states: `from` comes first if it is the second use of the task, see Rounds. T is the
 /// element type.
 /// @throws contract_error if the two buffers do not have records of the same length with elements
-///          of type T, or if the ranges have different numbers of records.
+///         of type T, or if the ranges have different numbers of records.
 template <class T, class Join>
 requires std::invocable<Join&, const T*, T*, std::size_t>
 void combine_records(const Task& task, Join&& join) {

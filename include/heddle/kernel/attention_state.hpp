@@ -48,7 +48,7 @@ struct AttentionHeads {
 
 /// Throws an error that names `where` if `heads` is not the shape of an attention.
 /// @throws contract_error if a number is 0, or if the number of heads is not a multiple of the
-///          number of K,V heads.
+///         number of K,V heads.
 inline void expect_attention_heads(const char* where, const AttentionHeads& heads) {
   expects(heads.head_width > 0 && heads.heads > 0 && heads.kv_heads > 0 &&
               heads.heads % heads.kv_heads == 0,

@@ -64,7 +64,7 @@ struct AttentionTile {
   [[nodiscard]] constexpr std::size_t scratch_rows() const { return 2 * queries; }
 };
 
-/// Returns the tile that suits an execution space. On the host the tile stays in the cache. On a
+/// The tile that suits an execution space. On the host the tile stays in the cache. On a
 /// device it is large, because each tile needs several launches.
 template <ExecutionSpace Exec>
 inline constexpr AttentionTile attention_tile =

@@ -134,7 +134,7 @@ concept MapFunctor =
 /// costs a small transfer if the elements of a View are not adjacent along the fastest axis of
 /// `out`. The kernel is queued in `exec`.
 /// @throws contract_error if the shapes differ, or if 128 elements of every View do not fit into
-///          the local memory of such a space.
+///         the local memory of such a space.
 template <ExecutionSpace Exec, class F, class Out, class... In>
 requires MapFunctor<F, Out, In...>
 void map(const Exec& exec, const F& f, const Out& out, const In&... in) {

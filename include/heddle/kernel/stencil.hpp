@@ -170,8 +170,8 @@ template <std::size_t Axes>
 /// enough tiles, at most 1.10 times the minimum of bytes is transferred. Host cores read `in`
 /// without a copy, in the order of such tiles. The kernels are queued in `exec`.
 /// @throws contract_error if the shapes differ, the Views overlap, the elements of a row are not
-///          adjacent, a tile does not fit into the scratch, or the radius is above 2^60 and the
-///          grid is not empty.
+///         adjacent, a tile does not fit into the scratch, or the radius is above 2^60 and the
+///         grid is not empty.
 template <ExecutionSpace Exec, class F, GridView Out, GridView In>
 requires StencilFunctor<F, Out, In>
 void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,

@@ -24,7 +24,7 @@ class PackTable {
   /// Constructs a table: `gains[s * runs.size() + r]` is the gain of `sizes[s]` bytes in runs of
   /// `runs[r]` bytes.
   /// @throws contract_error if sizes or runs do not ascend from above 0, if there is not one gain
-  ///          for each pair, or if a gain is not finite and above 0.
+  ///         for each pair, or if a gain is not finite and above 0.
   PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains);
 
   /// Returns the gain for `bytes` bytes in runs of `run` bytes: unpacked time divided by packed

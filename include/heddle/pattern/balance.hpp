@@ -39,8 +39,8 @@ struct BalancedRound {
 /// its thread.
 ///
 /// @throws the exception of `work` after all workers have ended; if several threw, that of the
-///          lowest worker. `ratios` are unchanged then. Also contract_error in the cases of
-///          SpeedRatios::split().
+///         lowest worker. `ratios` are unchanged then. Also contract_error in the cases of
+///         SpeedRatios::split().
 template <std::invocable<Worker, ItemRange> Work>
 BalancedRound balance(SpeedRatios& ratios, std::int64_t items, Work&& work) {
   BalancedRound round{ratios.split(items), {}};

@@ -20,7 +20,7 @@ namespace heddle::inline v0 {
 ///
 /// @throws infeasible if there are more stages than layers.
 /// @throws contract_error if the sum of the counts is not the number of layers, or if a count is
-///          below 1.
+///         below 1.
 [[nodiscard]] inline std::vector<LayerRange> partition_layers(int layers, int stages,
                                                               std::vector<int> counts = {}) {
   constexpr const char* where = "heddle::partition_layers";

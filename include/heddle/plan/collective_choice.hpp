@@ -60,8 +60,7 @@ namespace impl {
 /// with the same number share memory. If `choice.shared` is set, data that ranks read from each
 /// other is copied out; see share_copies().
 /// @throws contract_error if the choice is the library's own call, which has no Schedule, or if it
-/// uses
-///         shared memory and `domains` does not have one number per rank. Also what
+///         uses shared memory and `domains` does not have one number per rank. Also what
 ///         schedule::collective() throws.
 [[nodiscard]] Schedule to_schedule(const CollectiveChoice& choice, schedule::Collective collective,
                                    const schedule::CollectiveOptions& options,

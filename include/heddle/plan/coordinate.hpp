@@ -39,8 +39,8 @@ struct Rule {
 /// The options of coordinate().
 struct CoordinateOptions {
   std::int64_t cap = 0;  ///< most activations that a rank keeps; 0: no limit
-  std::vector<std::int64_t> activations =
-      {};  ///< that a forward of each stage keeps; empty: one each
+  /// The number of activations that a forward of each stage keeps. If empty, it is one each.
+  std::vector<std::int64_t> activations = {};
   std::vector<Rule> rules = standard_rules();  ///< rules to try
   StageSizes sizes = {};                       ///< sizes of what is moved
   bool swaps = false;  ///< swap neighbours in the best orders while it helps; simulates each pair

@@ -45,8 +45,7 @@ class CostTable {
 
   /// Adds or replaces a measured time. `bytes` are those of schedule::CollectiveOptions.
   /// @throws contract_error if the time is not above 0, if the root is not a rank, or if these
-  /// ranks
-  ///         cannot perform the collective over the levels of the choice.
+  ///         ranks cannot perform the collective over the levels of the choice.
   void set(schedule::Collective collective, Bytes bytes, const CollectiveChoice& choice,
            Seconds time);
 
@@ -83,8 +82,7 @@ class CostTable {
 
   /// Reads the text of to_text().
   /// @throws format_error if the text has another format or version, was changed or cut, or has a
-  /// line
-  ///         that is not valid.
+  ///         line that is not valid.
   [[nodiscard]] static CostTable parse(std::string_view content);
 
   /// Writes to_text() to a file in one step. @throws format_error as write_file() does.

@@ -16,8 +16,8 @@ namespace heddle::inline v0::plan {
 struct ListOptions {
   Priority priority = backward_first;  ///< which order goes first
   std::int64_t cap = 0;                ///< most activations that a rank keeps; 0: no limit
-  std::vector<std::int64_t> activations =
-      {};  ///< that a forward of each stage keeps; empty: one each
+  /// The number of activations that a forward of each stage keeps. If empty, it is one each.
+  std::vector<std::int64_t> activations = {};
 };
 
 }  // namespace heddle::inline v0::plan

@@ -37,11 +37,9 @@ class ListScheduler {
   /// urgency the first of the woven orders wins. The result need not be optimal, and a cap may lead
   /// into a dead end. A cap holds forwards back only if there are backwards.
   /// @throws blocked_order, an infeasible, if no rank can go on within the cap. It names the cap,
-  /// the ranks
-  ///         and the first order without room, which its grid marks.
+  ///         the ranks and the first order without room, which its grid marks.
   /// @throws contract_error if the activations are not one number of at least 0 for each stage, or
-  /// if the
-  ///         cap is negative.
+  ///         if the cap is negative.
   [[nodiscard]] Orders run(const ListOptions& options) const {
     expects(options.cap >= 0, [&] {
       return ErrorInfo{where(m_orders), "the cap on activations must be at least 0",

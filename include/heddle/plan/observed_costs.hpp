@@ -43,8 +43,7 @@ class ObservedCosts {
   /// Learns from a measured step. The clocks of two ranks may differ, so the time of a transfer may
   /// be negative.
   /// @throws contract_error if the duration of an action is negative, infinite or undefined, or if
-  /// that of
-  ///         a transfer is not finite; then nothing is learned from the step.
+  ///         that of a transfer is not finite; then nothing is learned from the step.
   void observe(const Timeline& step);
 
   /// Returns the cost of an action that is not a move.

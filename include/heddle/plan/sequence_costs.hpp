@@ -34,7 +34,7 @@ struct DegreeSample {
 /// Returns the costs of `degree` that fit `samples` best, by least squares of relative errors. A
 /// coefficient that would be negative is set to 0.
 /// @throws contract_error if the degree is not a power of two, if there are fewer than 3 samples,
-///          if a length is below 1, or if a time is not positive and finite.
+///         if a length is below 1, or if a time is not positive and finite.
 [[nodiscard]] DegreeCost fit_degree_cost(int degree, std::span<const DegreeSample> samples);
 
 /// The costs of the machine and the model for plan_sequence_groups().
@@ -58,7 +58,7 @@ struct FlexSpModel {
   int hidden = 0;         ///< width of a token, 2 bytes each
 };
 
-/// Returns the constants of FlexSP's release for 7 * 10^9 parameters on A100 devices.
+/// The constants of FlexSP's release for 7 * 10^9 parameters on A100 devices.
 inline constexpr FlexSpModel flexsp_7b{5.128e-6, 0.18396, 629.36, 4.48, 7, 32, 4096};
 
 /// The bandwidths in GB/s of an all-to-all with degree 2, 4, ..., 64, from FlexSP's release.

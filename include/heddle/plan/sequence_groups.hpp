@@ -95,11 +95,11 @@ struct SequenceGroupOptions {
 /// Source: Y. Wang et al., "FlexSP: Accelerating Large Language Model Training via Flexible
 /// Sequence Parallelism", ASPLOS 2025, which solves a mixed integer programme for each microbatch.
 /// @throws contract_error if a length is below 1, if there are more than 2^53 tokens in the batch
-///          or in the memory of all ranks, if the costs have no degrees, ranks or tokens, if
-///          degrees are not ascending powers of two, if a cost is negative or not finite, or if an
-///          option is out of range.
+///         or in the memory of all ranks, if the costs have no degrees, ranks or tokens, if
+///         degrees are not ascending powers of two, if a cost is negative or not finite, or if an
+///         option is out of range.
 /// @throws infeasible if no group can hold a sequence; the error names its length and the degree
-///          that it needs. Also if no composition of the degrees has that many ranks.
+///         that it needs. Also if no composition of the degrees has that many ranks.
 [[nodiscard]] SequencePlan plan_sequence_groups(std::vector<std::int64_t> lengths,
                                                 const SequenceCosts& costs,
                                                 const SequenceGroupOptions& options = {});

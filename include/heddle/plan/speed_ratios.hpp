@@ -58,8 +58,7 @@ class SpeedRatios {
   /// Learns from one round in which worker w took `times[w]` seconds for `ranges[w]`. If a worker
   /// had no items, its time is ignored and its ratio stays.
   /// @throws contract_error if there is not one range and one time for each worker, or if the time
-  /// of a
-  ///         worker with items is not positive and finite; then nothing is learned.
+  ///         of a worker with items is not positive and finite; then nothing is learned.
   void observe(std::span<const ItemRange> ranges, std::span<const Seconds> times);
 
  private:

@@ -65,10 +65,10 @@ struct SwitchPlan {
 /// Source: X. Zhao et al., "DSP: Dynamic Sequence Parallelism for Multi-Dimensional Transformers",
 /// 2024, which switches before every stage.
 /// @throws contract_error if there are no dimensions, if one is repeated, if `first` or `last` is
-///          not one of them or is combined with `cyclic`, or if the costs are negative, NaN or of
-///          the wrong number.
+///         not one of them or is combined with `cyclic`, or if the costs are negative, NaN or of
+///         the wrong number.
 /// @throws infeasible if no plan has a finite cost. The error names the first stage that cannot be
-///          reached.
+///         reached.
 [[nodiscard]] SwitchPlan plan_switches(const std::vector<std::size_t>& dimensions,
                                        const std::vector<std::size_t>& mixed,
                                        const SwitchOptions& options = {});

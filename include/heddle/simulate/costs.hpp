@@ -88,8 +88,7 @@ struct BasicStageCosts {
   T per_byte = {};                                ///< the occupancy of a move, per byte
 
   /// Checks all costs. @throws contract_error if one is negative, infinite or not a number. The
-  /// error
-  ///         names the member.
+  /// error names the member.
   void check() const {
     const std::pair<const char*, T BasicStageCosts::*> members[] = {
         {"forward", &BasicStageCosts::forward},
@@ -245,8 +244,7 @@ class TableCosts {
   /// Replaces the Machine that prices moves.
   void set_machine(Machine machine) { m_machine = std::move(machine); }
   /// Checks all costs. @throws contract_error if one is negative, infinite or not a number. The
-  /// error
-  ///         names its kind and stage, or those of its pair.
+  /// error names its kind and stage, or those of its pair.
   void check() const;
 
   /// Returns the cost of an action that is not a move. @throws contract_error if the table does not

@@ -61,8 +61,8 @@ namespace impl {
 /// others pass none. Some short messages tell all ranks the layout, so keep the result if it is
 /// needed again. `all` must outlive the result; the tensor and its communicator need not.
 /// @throws contract_error on all ranks if no rank passes the tensor, if `all` lacks a rank of its
-///          communicator, or if the ranks that pass a tensor are not exactly the ranks of one
-///          communicator.
+///         communicator, or if the ranks that pass a tensor are not exactly the ranks of one
+///         communicator.
 template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
                                          const std::optional<Sharded<Data, Space>>& tensor) {

@@ -65,8 +65,8 @@ class Halo {
   /// table chooses how to send data that are not contiguous. Its MPI datatypes are used only with
   /// age 0, because otherwise the elements may be written while they are in flight.
   /// @throws contract_error if the age or the warm-up is negative, if schedule::halo_exchange()
-  ///          rejects the layout, or if the table has a path that does not exist for this memory;
-  ///          at the contract level "communication" also if the ranks construct different Halos.
+  ///         rejects the layout, or if the table has a path that does not exist for this memory;
+  ///         at the contract level "communication" also if the ranks construct different Halos.
   explicit Halo(const Sharded<Data, Space>& tensor, const schedule::HaloOptions& options = {},
                 const schedule::Freshness& freshness = {},
                 const std::optional<PathTable>& paths = {})
@@ -98,9 +98,9 @@ class Halo {
   /// filled and the rank's own elements may be written again. Halos beyond the ends of a dimension
   /// that is not periodic keep their values.
   /// @throws contract_error if the tensor has another layout or belongs to another communicator; at
-  ///          the contract level "communication" also if the ranks make different calls.
+  ///         the contract level "communication" also if the ranks make different calls.
   /// @throws communication_error if another rank fails or does not take part within the watchdog's
-  ///          time.
+  ///         time.
   template <class SpaceInstance>
   requires Kokkos::is_execution_space_v<SpaceInstance>
   void exchange(const SpaceInstance& space, const Tensor& tensor,

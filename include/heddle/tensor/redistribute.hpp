@@ -139,12 +139,12 @@ class Redistributions {
 /// the same order. The meshes of the layouts may contain any of these ranks. Use among() if the
 /// communicators differ. The first call allocates what the communicator keeps for later calls.
 /// @throws contract_error if the sizes of the tensors differ, if their communicators have different
-///          ranks, if an axis would become Partial, if the tensors overlap in memory, or if the
-///          table has a path that does not exist for this memory; at the contract level
-///          "communication" also if the ranks pass different layouts, or if only some pass
-///          overlapping tensors.
+///         ranks, if an axis would become Partial, if the tensors overlap in memory, or if the
+///         table has a path that does not exist for this memory; at the contract level
+///         "communication" also if the ranks pass different layouts, or if only some pass
+///         overlapping tensors.
 /// @throws communication_error if another rank fails or does not take part within the watchdog's
-///          time. The communicator cannot be used afterwards.
+///         time. The communicator cannot be used afterwards.
 template <class Exec, class Data, class Space>
 requires Kokkos::is_execution_space_v<Exec>
 void redistribute(const Exec& space, const Sharded<Data, Space>& source,

@@ -34,7 +34,7 @@ class ShardGroup : public ShardPlace {
   /// Constructs a group with `pair` ranks in a pair and `node` ranks in a node. A level with one
   /// rank or with all ranks does not exist.
   /// @throws contract_error if a pair does not divide a node, or if a node does not divide the
-  ///          ranks.
+  ///         ranks.
   ShardGroup(const Communicator& ranks, int node, int pair)
       : ShardPlace(ranks.rank(), ranks.size(), node, pair) {
     const int rank = static_cast<int>(+ranks.rank());

@@ -71,8 +71,8 @@ class Sharded {
       : Sharded(mesh.all(), Layout(mesh.shape(), std::move(sizes), std::move(placements))) {}
   /// Constructs a tensor with this layout on the ranks of `comm`.
   /// @throws contract_error if the layout has another number of dimensions, if `comm` lacks a rank
-  ///          of the layout, or if an axis is Partial and the elements cannot be merged as it says,
-  ///          because they cannot be added or multiplied, or have no order.
+  ///         of the layout, or if an axis is Partial and the elements cannot be merged as it says,
+  ///         because they cannot be added or multiplied, or have no order.
   Sharded(const Communicator& comm, Layout layout)
       : m_comm(&comm), m_layout(std::move(layout)), m_here(m_layout.rank_here(comm.rank())) {
     check();
@@ -83,7 +83,7 @@ class Sharded {
   /// Constructs a tensor from existing elements. `mine` is the View of this rank's elements,
   /// including halos.
   /// @throws contract_error in the same cases, and on a rank whose View has other extents or has
-  ///          gaps, for example a subview.
+  ///         gaps, for example a subview.
   Sharded(const Communicator& comm, Layout layout, View mine)
       : m_comm(&comm),
         m_layout(std::move(layout)),

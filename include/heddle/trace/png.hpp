@@ -24,8 +24,7 @@ struct Pixel {
 /// Returns the PNG file of a picture that is `width` pixels wide. The rows are ordered from the
 /// top, and their pixels from the left.
 /// @throws contract_error if there are no pixels, if a side is above 2^31 - 1, or if the last row
-/// is
-///         not complete.
+///         is not complete.
 [[nodiscard]] std::string to_png(std::size_t width, std::span<const Pixel> pixels);
 
 }  // namespace heddle::inline v0

@@ -58,9 +58,9 @@ class CoreGroup {
   /// it waits. In such a launch a kernel must not poll memory until another core writes it.
   ///
   /// @throws contract_error if a core breaks a rule or its kernel throws. The other cores run to
-  ///          their ends. If there are several errors, it throws that of the core with the lowest
-  ///          number. In a cooperative launch it throws the first error, because the others may
-  ///          follow from it.
+  ///         their ends. If there are several errors, it throws that of the core with the lowest
+  ///         number. In a cooperative launch it throws the first error, because the others may
+  ///         follow from it.
   template <class Kernel>
   void launch(std::string_view label, const Kernel& kernel,
               Cooperative cooperative = Cooperative::no) {

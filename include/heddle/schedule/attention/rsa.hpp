@@ -37,7 +37,7 @@ namespace heddle::inline v0::schedule {
 /// Blocks are always sent as a whole. The order and the mask determine which pairs are visible, and
 /// drop_unread() removes blocks that no rank needs.
 /// @throws contract_error in the cases of AttentionForm::expect_valid(), and if `form.ways` is not
-///          1.
+///         1.
 [[nodiscard]] Schedule rsa(const AttentionForm& form);
 
 }  // namespace heddle::inline v0::schedule

@@ -31,7 +31,7 @@ namespace heddle::inline v0::schedule {
 /// 0, and states use lane 1.
 ///
 /// @throws contract_error in the cases of AttentionForm::expect_valid(), if `form.ways` is 2, and
-///          if `form.backward` is true, because no publication describes the backward pass.
+///         if `form.backward` is true, because no publication describes the backward pass.
 [[nodiscard]] Schedule token_ring(const AttentionForm& form);
 
 }  // namespace heddle::inline v0::schedule
