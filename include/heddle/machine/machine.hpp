@@ -34,7 +34,7 @@ struct Route {
 ///     Machine cluster = Machine::hierarchical(
 ///         std::vector<Device>(16, {"gpu"}),
 ///         {{.name = "node", .ranks = 4, .link = {1e-6, 200e9}, .ports = {25e9, 25e9}},
-///         {.name = "cluster", .ranks = 16, .link = {3e-6, 25e9}}});
+///          {.name = "cluster", .ranks = 16, .link = {3e-6, 25e9}}});
 class Machine {
  public:
   /// Returns a machine of `ranks` equal devices. Every pair of ranks has a link of its own in each
