@@ -125,7 +125,7 @@ TEST_CASE("a task knows its action and finds its operands by role") {
   });
   CHECK(seen == std::vector<std::string>{"0F0", "0F1", "0F2", "0B0", "0B1", "0B2", "0UPDATE0"});
   CHECK(doubles == 2);
-  CHECK(lacks == "heddle::Task 0F2: it has no 'delta'");
+  CHECK(lacks == "heddle::Task 0F2: the action uses no buffer 'delta'");
   CHECK(halves ==
         "heddle::Task 0F2: 'weights' does not hold whole elements (6 bytes, elements of 4)");
 }

@@ -117,7 +117,7 @@ TEST_CASE("segments are of collectives in place") {
                  (void)schedule::collective_in_segments(collective, Algorithm::direct,
                                                         {.ranks = 2, .bytes = 64});
                }),
-               ContainsSubstring(text("no ", collective, " in segments")) &&
+               ContainsSubstring(text(collective, " cannot be cut into segments")) &&
                    ContainsSubstring("only collectives that work in place can"));
 }
 

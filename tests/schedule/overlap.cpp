@@ -419,8 +419,8 @@ TEST_CASE("a product goes with what is merged, gathered or exchanged only") {
                                       Collective::scatter, Collective::barrier})
     CHECK_THAT(
         refusal(collective, 8),
-        ContainsSubstring(text("heddle::schedule::with_product: no product can be combined with a ",
-                               collective)) &&
+        ContainsSubstring(
+            text("heddle::schedule::with_product: no product can be combined with ", collective)) &&
             ContainsSubstring("use reduce_scatter, all_reduce, all_gather or all_to_all"));
   for (const Bytes bytes : {0, 4, 12})
     CHECK_THAT(refusal(Collective::all_gather, bytes),

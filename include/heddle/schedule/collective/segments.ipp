@@ -24,7 +24,7 @@ HEDDLE_INLINE Schedule collective_in_segments(Collective collective, Algorithm a
                                               const CollectiveOptions& options) {
   if (!schedule::works_in_place(collective) || options.apart)
     throw infeasible({"heddle::schedule::collective_in_segments",
-                      text("a ", collective, " cannot be cut into segments"),
+                      text(collective, " cannot be cut into segments"),
                       "only collectives that work in place can"});
   const Schedule plain = schedule::collective(collective, algorithm, options);
   Builder builder(text(plain.name(), " in segments"), options.ranks);

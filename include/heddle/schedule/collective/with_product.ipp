@@ -26,7 +26,7 @@ HEDDLE_INLINE Schedule with_product(Collective collective, Algorithm algorithm,
       collective == Collective::reduce_scatter || collective == Collective::all_reduce;
   const bool exchanges = collective == Collective::all_to_all;
   if (!merges && !exchanges && collective != Collective::all_gather)
-    throw infeasible({where, text("no product can be combined with a ", collective),
+    throw infeasible({where, text("no product can be combined with ", collective),
                       "it does not move data of all ranks to every rank",
                       "use reduce_scatter, all_reduce, all_gather or all_to_all"});
   expects(!options.apart, [&] {
