@@ -23,7 +23,7 @@ struct MeanPartial {
 
 /// The reduction that merges the weighted means of two samples into the mean of both.
 struct WeightedMean {
-  /// mean + (other mean - mean) w' / (w + w').
+  /// Sets the mean of `into` to mean + (other mean - mean) w' / (w + w').
   template <class Real>
   KOKKOS_FUNCTION void join(MeanPartial<Real>& into, const MeanPartial<Real>& from) const {
     const Real weight = into.weight + from.weight;
@@ -51,7 +51,7 @@ struct MomentsPartial {
 /// Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
 /// sample variances", 1979, eq. (2.1).
 struct Moments {
-  /// squares + other squares + (other mean - mean)^2 n n' / (n + n').
+  /// Sets the squares of `into` to squares + other squares + (other mean - mean)^2 n n' / (n + n').
   template <class Real>
   KOKKOS_FUNCTION void join(MomentsPartial<Real>& into, const MomentsPartial<Real>& from) const {
     const Real count = into.count + from.count;

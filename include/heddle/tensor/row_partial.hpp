@@ -19,18 +19,18 @@ namespace heddle::inline v0 {
 template <std::floating_point Real>
 struct RowPartial {
   SoftmaxPartial<Real> softmax;  ///< the softmax of their logits
-  Real target;                   ///< the target's logit where it is among them, else 0
+  Real target;                   ///< the target's logit if it is in these classes, else 0
 };
 
-/// Merges them.
+/// The reduction that merges the partial results of two sets of classes.
 struct MergeRowPartials {
-  /// The partial of the classes of both; the target is in one of them at most.
+  /// Merges `from` into `into`. At most one of them contains the target.
   template <class Real>
   KOKKOS_FUNCTION void join(RowPartial<Real>& into, const RowPartial<Real>& from) const {
     OnlineSoftmax{}.join(into.softmax, from.softmax);
     into.target += from.target;
   }
-  /// The partial of no classes.
+  /// Sets `value` to the partial result of no classes.
   template <class Real>
   KOKKOS_FUNCTION void init(RowPartial<Real>& value) const {
     OnlineSoftmax{}.init(value.softmax);
