@@ -113,7 +113,8 @@ class Mapped {
       refuse(text(call, ": ", std::generic_category().message(error)));
     };
     expects(bytes > 0 && bytes <= std::numeric_limits<::off_t>::max(), [&] {
-      return ErrorInfo{where, text("cannot map a file of ", bytes, " B")};
+      return ErrorInfo{where, text("cannot map a file of ", bytes, " B"),
+                       "its size must be above 0 and fit in off_t"};
     });
     File file(path);
     if (file.number < 0) fail("open", errno);
