@@ -114,7 +114,8 @@ TEST_CASE("a file that cannot be mapped is named with the reason, and stays as i
   CHECK_THAT(message(name + "4", 10), ContainsSubstring("(open: No such file"));
   CHECK_FALSE(std::filesystem::exists(name + "3"));
   CHECK(message_of<hd::contract_error>([&] { memory::Mapped mapped(name, 0); }) ==
-        "heddle::memory::Mapped: cannot map a file of 0 B");
+        "heddle::memory::Mapped: cannot map a file of 0 B (its size must be above 0 and fit in "
+        "off_t)");
 }
 
 }  // namespace test_mapped

@@ -38,11 +38,9 @@ namespace heddle::inline v0 {
 
 /// Limits of an MpiTransport.
 struct MpiOptions {
-  /// The size in bytes of the pieces into which longer messages are divided; 1 <= size < 2^31. It
-  /// must be the same on all ranks.
+  /// The bytes of the pieces of longer messages, 1 to 2^31 - 1; the same on all ranks.
   Bytes max_message = Bytes{1} << 30;
-  /// The time in seconds that a rank waits after an abort until the other ranks no longer use its
-  /// memory.
+  /// The seconds that a rank waits after an abort for others to stop using its memory.
   Seconds patience = 10;
 };
 
@@ -55,17 +53,15 @@ struct MpiOptions {
 ///
 /// After an abort, `cancel` and the destructor end all operations of this rank and make their
 /// memory available again:
-/// - Receives are cancelled. If a part of the message has arrived, the receive is completed with
-///   the help of the sender. Then every other rank is told that this rank no longer reads memory of
-///   others.
+/// - Receives are cancelled. If a part has arrived, the sender helps to complete the receive. Then
+///   every other rank is told that this rank no longer reads memory of others.
 /// - A send ends when it is complete, or when its receiver has sent this notice.
 ///
 /// This cannot deadlock, because the first part needs no answer. If a rank does not answer within
 /// `patience`, because it computes for long or hangs, this rank stops waiting. Late reads of this
 /// rank's memory are then harmless, because their results are not used. If its memory is still
 /// being written, the only safe end is MPI_Abort. The reason is printed to the standard error
-/// output, because no exception could report it. The communicators of an aborted transport are not
-/// freed, because that is collective.
+/// output. The communicators of an aborted transport are not freed, because that is collective.
 class MpiTransport {
   /// One message in flight. It is in a slot of the transport that is reused.
   struct Operation {
@@ -99,8 +95,7 @@ class MpiTransport {
     Operation* m_operation = nullptr;
   };
 
-  /// Constructs the transport. Collective over `comm`, of which it makes two duplicates: for
-  /// messages and for aborts.
+  /// Constructs the transport. Collective over `comm`, which it duplicates twice.
   /// @throws contract_error on every rank if the options are invalid or differ between ranks.
   explicit MpiTransport(MPI_Comm comm, MpiOptions options = {})
       : m_comm(comm), m_control(comm), m_options(options) {
@@ -129,9 +124,8 @@ class MpiTransport {
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
 
-  /// Destroys the transport. This is collective, like MPI_Comm_free, unless the transport was
-  /// aborted. If messages are in flight or an exception leaves the transport's scope, this rank has
-  /// failed, and the other ranks are told so that they do not wait for it.
+  /// Destroys the transport; collective, unless it was aborted. If messages are in flight or an
+  /// exception leaves its scope, this rank has failed, and tells the other ranks.
   ~MpiTransport() {
     if (!impl::mpi_is_up()) return;
     try {
@@ -156,8 +150,8 @@ class MpiTransport {
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
     return start<true>(peer, lane, const_cast<std::byte*>(data), bytes);
   }
-  /// Starts a send of the `bytes` bytes that one item of the datatype `type` covers at `data`. The
-  /// peer must receive as many bytes. There must be fewer than MpiOptions::max_message.
+  /// Starts a send of one item of `type` at `data`, of `bytes` bytes (fewer than
+  /// MpiOptions::max_message). The peer must receive as many bytes.
   [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes,
                              MPI_Datatype type) {
     return start<true>(peer, lane, const_cast<std::byte*>(data), bytes, type);
@@ -167,20 +161,18 @@ class MpiTransport {
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     return start<false>(peer, lane, data, bytes);
   }
-  /// Starts a receive into the bytes that one item of `type` covers, fewer than
-  /// MpiOptions::max_message.
+  /// Starts a receive into one item of `type`, of fewer bytes than MpiOptions::max_message.
   [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes,
                                 MPI_Datatype type) {
     return start<false>(peer, lane, data, bytes, type);
   }
 
-  /// Calls MPI_Test once, which makes progress in all messages. Returns true if the message is
-  /// complete, or if the request is default-constructed.
+  /// Makes progress in all messages by one MPI_Test. Returns true if the message is complete, or
+  /// if the request is default-constructed.
   /// @throws communication_error if the sizes of the two sides differ, or if MPI reports an error.
-  ///         The program cannot continue after a wrong size. If the message is longer than the
-  ///         receive and has some kilobytes or more, Open MPI 4.1 writes past the end of the
-  ///         receive's memory before it reports the error. MPICH 4.0 ends the job with a message
-  ///         of its own.
+  ///         The program cannot continue after a wrong size: if a message of some kilobytes is too
+  ///         long, Open MPI 4.1 writes past the end of the receive's memory before it reports
+  ///         the error, and MPICH 4.0 ends the job.
   [[nodiscard]] bool test(Request& request) {
     Operation* const operation = request.m_operation;
     if (operation == nullptr) return true;
@@ -195,8 +187,7 @@ class MpiTransport {
     return true;
   }
 
-  /// Ends all operations of this rank, not only this one, and makes their memory available again;
-  /// see the class.
+  /// Ends all operations of this rank and makes their memory available again; see the class.
   /// @throws contract_error if there was no abort.
   void cancel(Request& request) {
     if (std::exchange(request.m_operation, nullptr) == nullptr) return;
@@ -302,8 +293,7 @@ class MpiTransport {
     return true;
   }
 
-  /// Returns the error for differing sizes. MPI reports `came` bytes for the current piece; some
-  /// MPI libraries report only the bytes that fitted.
+  /// Returns the error for differing sizes. Some MPIs report in `came` only the bytes that fitted.
   [[nodiscard]] communication_error mismatch(const Operation& operation, int came) const {
     const Bytes before = operation.at * m_options.max_message;
     const auto expected = piece_bytes(operation.bytes, operation.at);
@@ -331,8 +321,7 @@ class MpiTransport {
     });
   }
 
-  /// Returns true if no piece is in flight. A piece that failed is not in flight either; its error
-  /// is ignored.
+  /// Returns true if no piece is in flight. The error of a failed piece is ignored.
   bool settled(Operation& operation) {
     bool all = true;
     for (std::size_t i = 0; i == 0 || i < operation.pieces.size(); ++i) {
@@ -343,8 +332,8 @@ class MpiTransport {
     return all;
   }
 
-  /// Waits until `over(operation)` is true for every open send (if `sends`) or receive, and closes
-  /// these. Returns false if `patience` ends first.
+  /// Waits until `over(operation)` is true for every open send or receive, and closes these.
+  /// Returns false if `patience` ends first.
   template <class Over>
   bool close(bool sends, Over&& over) {
     Waiting waiting(Idle::nap);
@@ -376,8 +365,7 @@ class MpiTransport {
     std::abort();  // not reached
   }
 
-  /// Ends all operations of this rank. The description of the class says what this guarantees and
-  /// why.
+  /// Ends all operations of this rank. The class description says what this guarantees.
   void unwind() {
     if (std::exchange(m_unwound, true)) return;
     for (Operation& operation : m_operations) {
