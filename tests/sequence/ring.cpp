@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// ranks: 1 2 3 4 8
+// ranks: 1 2 3 4 6 8
 // program: its own
 // space: its own
 

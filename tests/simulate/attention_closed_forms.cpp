@@ -126,6 +126,25 @@ TEST_CASE("in two slots moves hide behind blocks: P, and 2P - 1 if they take twi
     }
 }
 
+TEST_CASE("with a rank's own block as a slot, eager sends take as long as with both slots") {
+  for (const int p : {2, 3, 5, 8})
+    for (const bool zigzag : {false, true})
+      for (const bool causal : {false, true})
+        for (const int ways : {1, 2}) {
+          AttentionForm form =
+              form_of(p, zigzag ? ShardOrder::zigzag() : ShardOrder::even(), ways, causal);
+          std::vector<Schedule> lists = {in_two_slots(schedule::ring_attention(form), form)};
+          if (ways == 1) lists.push_back(in_two_slots(schedule::token_ring(form), form));
+          form.backward = true;
+          lists.push_back(in_two_slots(schedule::ring_attention(form), form));
+          for (const Schedule& list : lists) {
+            const Schedule reused = schedule::reuse_own_block(list, form);
+            for (const Rational move : {Rational(1, 3), Rational(9, 10), Rational(7, 2)})
+              CHECK(time_of(reused, form, move) == time_of(list, form, move));
+          }
+        }
+}
+
 TEST_CASE("with two ways a message takes half as long") {
   for (const int p : {3, 4, 8}) {
     const AttentionForm form = form_of(p, ShardOrder::even(), 2);
