@@ -198,6 +198,31 @@ TEST_CASE("automatic: private links favour two ways, and a port one") {
   CHECK(chosen(one_port(world_size())) == 1);
 }
 
+TEST_CASE("automatic: work favours rsa, unless it saves more than the limit") {
+  if (world_size() == 1) return;
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"ring", world_size()}, {"heads", 1}});
+  const hd::SequenceShape shape{1, 12 * world_size(), {4, 4, 2}, {.causal = false}};
+  const auto made = [&](hd::Bytes limit) {
+    return Line(mesh["heads"], mesh["ring"],
+                {.method = hd::SequenceMethod::automatic,
+                 .machine = private_links(world_size()),
+                 .work = {.product = 1},  // messages cost nothing beside it
+                 .saved_limit = limit});
+  };
+  // Backward has 4 products by rsa and 5 by a ring, which makes the scores again.
+  const Line any = made(0);
+  CHECK(any.method(shape) == hd::SequenceMethod::rsa);
+  const hd::Bytes saved = any.saved_size(shape) * sizeof(double);
+  CHECK(made(saved).method(shape) == hd::SequenceMethod::rsa);
+  const Line limited = made(saved - 1);
+  CHECK(limited.method(shape) == hd::SequenceMethod::ring);
+  CHECK_THAT(hd::text(limited.explain(shape, private_links(world_size()))),
+             ContainsSubstring(
+                 hd::text("saves ", saved, " bytes around the ring; the limit is ", saved - 1)));
+  CHECK_THAT(message_of<hd::contract_error>([&] { (void)made(1).method(shape); }),
+             ContainsSubstring("no method can compute this attention along these axes"));
+}
+
 TEST_CASE("automatic: measured links are the same on all ranks, which choose alike") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"ring", world_size()}, {"heads", 1}});
   const hd::Machine machine = hd::measure_links(mesh, {.budget = 0.001, .largest = 1 << 16});

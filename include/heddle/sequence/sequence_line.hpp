@@ -10,7 +10,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +17,6 @@
 #include <vector>
 
 #include <Kokkos_Core.hpp>
-#include <mpi.h>
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -39,6 +37,7 @@
 #include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
+#include <heddle/sequence/impl/near_axis.hpp>
 #include <heddle/sequence/impl/prediction_hash.hpp>
 #include <heddle/sequence/impl/ring_performer.hpp>
 #include <heddle/sequence/impl/rsa_performer.hpp>
@@ -76,7 +75,7 @@ class SequenceLine {
       : m_heads(&heads),
         m_ring(&ring),
         m_options(std::move(options)),
-        m_near(near_axis(heads, ring)) {
+        m_near(impl::near_axis(heads, ring)) {
     expect_agreement();
     expect_axes();
     // Made here, because an error in one axis must reach the ranks of the other at any time.
@@ -109,7 +108,8 @@ class SequenceLine {
   /// Returns the methods for attention of `shape` over as many ranks as this line has, with the
   /// bytes and messages of a rank and the times that simulate() predicts on `machine`: see
   /// plan::sequence_choice(). The ranks of the machine stand for the ranks of the line as in
-  /// SequenceOptions. Sends no message.
+  /// SequenceOptions. A method of these axes that saves more than SequenceOptions::saved_limit is
+  /// refused. Sends no message.
   /// @throws contract_error if the machine has fewer ranks than the line, or as
   ///         plan::sequence_choice().
   [[nodiscard]] SequenceExplanation explain(const SequenceShape& shape,
@@ -117,12 +117,16 @@ class SequenceLine {
     plan::AttentionWork work = m_options.work;
     work.sequences = std::max<std::size_t>(shape.sequences, 1);
     SequenceExplanation explanation{static_cast<int>(heads_size()), static_cast<int>(ring_size())};
-    for (plan::SequenceCandidate& each : plan::sequence_choice(whole_form(shape), machine, work)) {
+    for (plan::SequenceCandidate& each : plan::sequence_choice(
+             form_of(shape, size(), 1, m_options.trains, shape.heads), machine, work)) {
       const bool here = each.heads == explanation.heads_ranks &&
                         each.ring == explanation.ring_ranks &&
                         (each.method != SequenceMethod::usp || each.near == m_near);
+      if (here && each.refused.empty()) each.refused = saves_too_much(shape, each);
       (here ? explanation.here : explanation.other).push_back(std::move(each));
     }
+    std::ranges::stable_partition(
+        explanation.here, [](const plan::SequenceCandidate& each) { return each.refused.empty(); });
     return explanation;
   }
   /// How the ring axis deals out positions.
@@ -188,23 +192,11 @@ class SequenceLine {
   /// other methods they are a state; every piece of a rank's block has as much room as the longest
   /// one, so that messages can take each other's place.
   [[nodiscard]] std::size_t ring_state_size(const SequenceShape& shape) const {
-    const schedule::AttentionForm form = ring_form(shape, false);
-    return method(shape) == SequenceMethod::rsa ? impl::RsaPerformer<Real, Exec>::kept_size(form)
-                                                : impl::RingPerformer<Real, Exec>::kept_size(form);
+    return kept_size(method(shape), ring_form(shape, false));
   }
   /// Returns the form of attention around the ring for one sequence, which is not empty.
   [[nodiscard]] schedule::AttentionForm ring_form(const SequenceShape& shape, bool backward) const {
-    const kernel::AttentionHeads own = own_heads(shape.heads);
-    return {.ranks = static_cast<int>(ring_size()),
-            .order = order(),
-            .ways = ways(shape),
-            .mask = shape.mask,
-            .backward = backward,
-            .tokens = shape.context,
-            .heads = static_cast<int>(own.heads),
-            .kv_heads = static_cast<int>(own.kv_heads),
-            .head_width = static_cast<int>(own.head_width),
-            .type = scalar_of<Real>};
+    return form_of(shape, ring_size(), ways(shape), backward, own_heads(shape.heads));
   }
   /// Returns the performer of ring_form(), which is kept with the ring axis. `kept` is what forward
   /// leaves for backward of the first sequence.
@@ -281,6 +273,7 @@ class SequenceLine {
             {"machine and work",
              machine ? text(impl::prediction_hash(*machine, m_options.work)) : "none"});
         call.terms.push_back({"trains", m_options.trains ? "yes" : "no"});
+        call.terms.push_back({"saved limit", text(m_options.saved_limit)});
         call.terms.push_back({"near axis", m_near == plan::NearAxis::heads ? "heads" : "ring"});
       }
       return call;
@@ -337,35 +330,38 @@ class SequenceLine {
             });
   }
 
-  /// The axis along which ranks of MPI_COMM_WORLD are closer together.
-  [[nodiscard]] static plan::NearAxis near_axis(const Communicator& heads,
-                                                const Communicator& ring) {
-    const auto distance = [](const Communicator& axis) {
-      if (axis.size() == 1) return 0;
-      MPI_Group of_axis = MPI_GROUP_NULL, of_all = MPI_GROUP_NULL;
-      const int neighbours[] = {0, 1};
-      int ranks[] = {0, 0};
-      MPI_Comm_group(axis.get(), &of_axis);
-      MPI_Comm_group(MPI_COMM_WORLD, &of_all);
-      MPI_Group_translate_ranks(of_axis, 2, neighbours, of_all, ranks);
-      MPI_Group_free(&of_axis);
-      MPI_Group_free(&of_all);
-      return std::abs(ranks[1] - ranks[0]);
-    };
-    return distance(heads) <= distance(ring) ? plan::NearAxis::heads : plan::NearAxis::ring;
+  [[nodiscard]] schedule::AttentionForm form_of(const SequenceShape& shape, std::size_t ranks,
+                                                int ways, bool backward,
+                                                const kernel::AttentionHeads& heads) const {
+    return {.ranks = static_cast<int>(ranks),
+            .order = order(),
+            .ways = ways,
+            .mask = shape.mask,
+            .backward = backward,
+            .tokens = shape.context,
+            .heads = static_cast<int>(heads.heads),
+            .kv_heads = static_cast<int>(heads.kv_heads),
+            .head_width = static_cast<int>(heads.head_width),
+            .type = scalar_of<Real>};
+  }
+  [[nodiscard]] static std::size_t kept_size(SequenceMethod method,
+                                             const schedule::AttentionForm& form) {
+    return method == SequenceMethod::rsa ? impl::RsaPerformer<Real, Exec>::kept_size(form)
+                                         : impl::RingPerformer<Real, Exec>::kept_size(form);
   }
 
-  /// Returns the form of attention over all ranks of the line.
-  [[nodiscard]] schedule::AttentionForm whole_form(const SequenceShape& shape) const {
-    return {.ranks = static_cast<int>(size()),
-            .order = order(),
-            .mask = shape.mask,
-            .backward = m_options.trains,
-            .tokens = shape.context,
-            .heads = static_cast<int>(shape.heads.heads),
-            .kv_heads = static_cast<int>(shape.heads.kv_heads),
-            .head_width = static_cast<int>(shape.heads.head_width),
-            .type = scalar_of<Real>};
+  /// Why `candidate` is refused by the limit of what is saved, the same on all ranks; empty if it
+  /// is not.
+  [[nodiscard]] std::string saves_too_much(const SequenceShape& shape,
+                                           const plan::SequenceCandidate& candidate) const {
+    if (m_options.saved_limit == 0 || ring_size() == 1 || shape.context == 0) return {};
+    // The first rank of the heads axis has the most heads.
+    const schedule::AttentionForm form =
+        form_of(shape, ring_size(), candidate.ways, false,
+                impl::share_of_heads(shape.heads, heads_size(), 0));
+    const Bytes saved = shape.sequences * kept_size(candidate.method, form) * sizeof(Real);
+    if (saved <= m_options.saved_limit) return {};
+    return text("saves ", saved, " bytes around the ring; the limit is ", m_options.saved_limit);
   }
 
   /// The method and ways of a shape.

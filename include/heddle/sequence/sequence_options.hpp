@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/layout/shard_order.hpp>
 #include <heddle/machine/machine.hpp>
@@ -34,6 +35,9 @@ struct SequenceOptions {
   plan::AttentionWork work = {};
   /// Whether the method automatic serves backward too. Without backward it may choose TokenRing.
   bool trains = true;
+  /// The most bytes that the method automatic lets forward save around the ring; 0: no limit. RSA
+  /// saves all probabilities, so that a limit excludes it for long contexts.
+  Bytes saved_limit = 0;
 };
 
 }  // namespace heddle::inline v0
