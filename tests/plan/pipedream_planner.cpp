@@ -17,6 +17,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/machine.hpp>
 #include <heddle/plan/compositions.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
 
@@ -119,7 +120,7 @@ TEST_CASE("PipeDream's planner finds the best of its plans") {
 TEST_CASE("PipeDream's formula has the terms of the published optimiser") {
   // Two nodes of two ranks: 100 B/s inside, 10 B/s between. F + B of a sample: 3 s for each layer.
   Profile profile{.model = "four layers", .input = 7};
-  for (const Bytes weights : {80, 160, 240, 320})
+  for (const Bytes weights : {80u, 160u, 240u, 320u})
     profile.layers.push_back(
         {.name = "layer",
          .output = 50,
@@ -165,6 +166,26 @@ TEST_CASE("PipeDream's pipeline has as many microbatches as it keeps in flight")
     for (const PlanStage& stage : found.plan->stages) workers += stage.ranks.size();
     CHECK(static_cast<std::size_t>(found.plan->microbatches) * found.plan->stages[0].ranks.size() >=
           workers);
+  }
+}
+
+TEST_CASE("sites of unequal size are levels, too") {
+  // A site of one rank and a site of three, two of which are a node.
+  const Machine near = Machine::uniform(1, {.name = "fast"}, {});
+  const Machine far = Machine::hierarchical(std::vector<Device>(3, {.name = "fast"}),
+                                            {{.name = "node", .ranks = 2, .link = {0, 1e8}},
+                                             {.name = "site", .ranks = 4, .link = {0, 1e8}}});
+  const Machine machine = join({near, far}, {0, 1e7});
+  const test::PlanCase one = test::random_plan_case(12);
+  for (const std::int64_t batch : {4, 24}) {
+    const plan::PlanProblem problem(one.profile, machine, {.batch = batch});
+    const auto found = plan::PipeDream{}.search(problem);
+    REQUIRE(found.plan.has_value());
+    check(*found.plan, problem.layers(), 4);
+    CHECK(found.formula == plan::PipeDream{}.formula(*found.plan, problem));
+    // Three ranks of the far site cannot be alike inside of the near one.
+    for (const PlanStage& stage : found.plan->stages)
+      CHECK((+stage.ranks.front() != 0 || stage.ranks.size() <= 2));
   }
 }
 
