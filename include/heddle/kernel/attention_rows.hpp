@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <type_traits>
 
@@ -126,12 +125,13 @@ void expect_scores(const char* where, const char* name, const AttentionHeads& he
 /// Writes the scores of `queries` (queries x heads * head width) with `keys` (keys x kv_heads *
 /// head width): Q K^T / sqrt(head width), where `visible` has a query that sees a key.
 /// @throws contract_error if a matrix has the wrong shape.
-template <ExecutionSpace Exec, std::floating_point Real>
+template <ExecutionSpace Exec, MatrixOn<Exec> Scores>
 void attention_scores(const Exec& exec, const AttentionHeads& heads,
                       const VisibleKeys<Exec>& visible,
-                      const std::type_identity_t<Matrix<const Real, Exec>>& queries,
-                      const std::type_identity_t<Matrix<const Real, Exec>>& keys,
-                      const Matrix<Real, Exec>& scores) {
+                      const std::type_identity_t<Matrix<const element<Scores>, Exec>>& queries,
+                      const std::type_identity_t<Matrix<const element<Scores>, Exec>>& keys,
+                      const Scores& scores) {
+  using Real = element<Scores>;
   constexpr const char* where = "heddle::kernel::attention_scores";
   impl::expect_scores(where, "scores", heads, visible, scores);
   expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
@@ -147,11 +147,12 @@ void attention_scores(const Exec& exec, const AttentionHeads& heads,
 /// Adds the scores of a block of keys to the log-sum-exp of every row. `log_sum` has heads *
 /// queries elements, which are -inf before the first block.
 /// @throws contract_error if a matrix or the vector has the wrong shape.
-template <ExecutionSpace Exec, std::floating_point Real>
+template <ExecutionSpace Exec, VectorOn<Exec> LogSums>
 void add_to_log_sums(const Exec& exec, const AttentionHeads& heads,
                      const VisibleKeys<Exec>& visible,
-                     const std::type_identity_t<Matrix<const Real, Exec>>& scores,
-                     const Vector<Real, Exec>& log_sum) {
+                     const std::type_identity_t<Matrix<const element<LogSums>, Exec>>& scores,
+                     const LogSums& log_sum) {
+  using Real = element<LogSums>;
   constexpr const char* where = "heddle::kernel::add_to_log_sums";
   impl::expect_scores(where, "scores", heads, visible, scores);
   expect_shape(where, "log_sum", log_sum, scores.extent(0));
@@ -169,11 +170,12 @@ void add_to_log_sums(const Exec& exec, const AttentionHeads& heads,
 /// Replaces the scores of a block of keys by probabilities, exp(score - log_sum). `log_sum` is that
 /// after *all* blocks.
 /// @throws contract_error if a matrix or the vector has the wrong shape.
-template <ExecutionSpace Exec, std::floating_point Real>
-void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
-                             const VisibleKeys<Exec>& visible,
-                             const std::type_identity_t<Vector<const Real, Exec>>& log_sum,
-                             const Matrix<Real, Exec>& scores) {
+template <ExecutionSpace Exec, MatrixOn<Exec> Scores>
+void scores_to_probabilities(
+    const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
+    const std::type_identity_t<Vector<const element<Scores>, Exec>>& log_sum,
+    const Scores& scores) {
+  using Real = element<Scores>;
   constexpr const char* where = "heddle::kernel::scores_to_probabilities";
   impl::expect_scores(where, "scores", heads, visible, scores);
   expect_shape(where, "log_sum", log_sum, scores.extent(0));
@@ -190,11 +192,12 @@ void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
 
 /// Adds the weighted values of a block of keys, P V, to `output` (queries x heads * head width).
 /// @throws contract_error if a matrix has the wrong shape.
-template <ExecutionSpace Exec, std::floating_point Real>
+template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void attend(const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
-            const std::type_identity_t<Matrix<const Real, Exec>>& probabilities,
-            const std::type_identity_t<Matrix<const Real, Exec>>& values,
-            const Matrix<Real, Exec>& output) {
+            const std::type_identity_t<Matrix<const element<Output>, Exec>>& probabilities,
+            const std::type_identity_t<Matrix<const element<Output>, Exec>>& values,
+            const Output& output) {
+  using Real = element<Output>;
   constexpr const char* where = "heddle::kernel::attend";
   impl::expect_scores(where, "probabilities", heads, visible, probabilities);
   expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
@@ -210,15 +213,15 @@ void attend(const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exe
 /// `values_grad`. `output` and `output_grad` (queries x heads * head width) are those of the whole
 /// attention.
 /// @throws contract_error if a matrix has the wrong shape.
-template <ExecutionSpace Exec, std::floating_point Real>
-void attention_values_backward(const Exec& exec, const AttentionHeads& heads,
-                               const VisibleKeys<Exec>& visible,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& probabilities,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& values,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& output,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& output_grad,
-                               const Matrix<Real, Exec>& score_grad,
-                               const std::type_identity_t<Matrix<Real, Exec>>& values_grad) {
+template <ExecutionSpace Exec, MatrixOn<Exec> Grad>
+void attention_values_backward(
+    const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& probabilities,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& values,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& output,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& output_grad,
+    const Grad& score_grad, const std::type_identity_t<Matrix<element<Grad>, Exec>>& values_grad) {
+  using Real = element<Grad>;
   constexpr const char* where = "heddle::kernel::attention_values_backward";
   impl::expect_scores(where, "probabilities", heads, visible, probabilities);
   impl::expect_scores(where, "score_grad", heads, visible, score_grad);
@@ -244,14 +247,14 @@ void attention_values_backward(const Exec& exec, const AttentionHeads& heads,
 /// Adds the gradients of the queries and of a block of keys to `queries_grad` and `keys_grad`, from
 /// the gradients of their scores.
 /// @throws contract_error if a matrix has the wrong shape.
-template <ExecutionSpace Exec, std::floating_point Real>
-void attention_scores_backward(const Exec& exec, const AttentionHeads& heads,
-                               const VisibleKeys<Exec>& visible,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& score_grad,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& queries,
-                               const std::type_identity_t<Matrix<const Real, Exec>>& keys,
-                               const Matrix<Real, Exec>& queries_grad,
-                               const std::type_identity_t<Matrix<Real, Exec>>& keys_grad) {
+template <ExecutionSpace Exec, MatrixOn<Exec> Grad>
+void attention_scores_backward(
+    const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& score_grad,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& queries,
+    const std::type_identity_t<Matrix<const element<Grad>, Exec>>& keys, const Grad& queries_grad,
+    const std::type_identity_t<Matrix<element<Grad>, Exec>>& keys_grad) {
+  using Real = element<Grad>;
   constexpr const char* where = "heddle::kernel::attention_scores_backward";
   impl::expect_scores(where, "score_grad", heads, visible, score_grad);
   expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());

@@ -146,9 +146,10 @@ class AttentionPieces {
 
 /// Returns `schedule`, which fold_attention() has folded to two slots, with one slot in "ring". The
 /// own buffer of a rank ("keys_values", or "queries" of token_ring()) becomes the other slot once
-/// the own block has left it. So a rank has room for two travelling blocks in all, its own included.
-/// With eager sends (see Sending) the simulated time stays the same. The caller writes its own block
-/// anew before each run. A schedule that needs no second slot stays as it is, and so does rsa().
+/// the own block has left it. So a rank has room for two travelling blocks in all, its own
+/// included. With eager sends (see Sending) the simulated time stays the same. The caller writes
+/// its own block anew before each run. A schedule that needs no second slot stays as it is, and so
+/// does rsa().
 /// @throws contract_error if the ring has more than two slots. infeasible if some action would find
 ///         another value than before.
 [[nodiscard]] Schedule reuse_own_block(const Schedule& schedule, const AttentionForm& form);
