@@ -313,6 +313,55 @@ TEST_CASE("a model sizes the buffers by their samples after weave()") {
              ContainsSubstring("the buffer has no granules"));
 }
 
+TEST_CASE("branches in shares: outputs that several stages use, and a shared loss") {
+  constexpr Kind F = Kind::forward, B = Kind::backward;
+  const auto order = [](Kind kind, int stage) { return Order{kind, Stage{stage}, Item{0}}; };
+  // Stage 0 feeds stages 1 and 2, stage 1 feeds stage 2.
+  const Orders skip{
+      "skip",
+      {{order(F, 0), order(B, 0)}, {order(F, 1), order(B, 1)}, {order(F, 2), order(B, 2)}},
+      {3, {{Stage{0}, Stage{1}}, {Stage{1}, Stage{2}}, {Stage{0}, Stage{2}}}}};
+  const StageSizes four{.activation = 32, .saved = 32, .parameters = 8, .type = Scalar::i64};
+  const Orders shared = in_shares(skip, {.samples = 4, .stages = {{2, 2}, {1, 3}, {3, 1}}});
+  const Schedule woven = weave(shared, four);
+  Ledger expected;
+  const auto add = [&](int from, int to, int samples) {
+    for (const bool gradient : {false, true}) {
+      Traffic& traffic = expected[gradient ? std::tuple{Rank{to}, Rank{from}, true}
+                                           : std::tuple{Rank{from}, Rank{to}, false}];
+      traffic.messages += 1;
+      traffic.bytes += 8u * static_cast<Bytes>(samples);
+    }
+  };
+  // Samples 0 1 | 2 3 of stage 0, 0 | 1 2 3 of stage 1, 0 1 2 | 3 of stage 2.
+  for (const auto& [from, to, samples] : {std::tuple{0, 2, 1},
+                                          {0, 3, 1},
+                                          {1, 3, 2},
+                                          {2, 4, 1},
+                                          {3, 4, 2},
+                                          {3, 5, 1},
+                                          {0, 4, 2},
+                                          {1, 4, 1},
+                                          {1, 5, 1}})
+    add(from, to, samples);
+  CHECK(ledger_of(woven) == expected);
+  CHECK(test::difference_from_oracle(expand(woven, schedule::CollectiveForm{}), 2) == "");
+  CHECK(test::meaning(fold_to_min_slots(woven)) == test::meaning(woven));
+  // Each backward pass reads the outputs of the other branch for its own samples.
+  const Orders joint{"joint loss",
+                     {{order(F, 0), order(B, 0)}, {order(F, 1), order(B, 1)}},
+                     {2, {{Stage{0}, Stage{1}, B}, {Stage{1}, Stage{0}, B}}}};
+  const Schedule exchanged =
+      weave(in_shares(joint, {.samples = 4, .stages = {{1, 3}, {2, 2}}}), four);
+  CHECK(ledger_of(exchanged) == Ledger{{{Rank{0}, Rank{2}, false}, {1, 8}},
+                                       {{Rank{1}, Rank{2}, false}, {1, 8}},
+                                       {{Rank{1}, Rank{3}, false}, {1, 16}},
+                                       {{Rank{2}, Rank{0}, false}, {1, 8}},
+                                       {{Rank{2}, Rank{1}, false}, {1, 8}},
+                                       {{Rank{3}, Rank{1}, false}, {1, 16}}});
+  test::schedule_battery(exchanged);
+}
+
 TEST_CASE("wrong shares are rejected with their stage and numbers") {
   const Orders orders = schedule::one_f_one_b_orders(2, 4);
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{3, 3, 2}, {4, 3}}}),
