@@ -27,11 +27,11 @@ class LayerBalance {
   static constexpr int memory_retries = 3;  ///< reductions of stages that exceed their memory
 
   /// The shapes and what they keep outlive the object. There are no fewer layers than stages.
-  LayerBalance(const std::vector<StageShape>& shapes, const KeptByStage& kept, int layers)
+  LayerBalance(const std::vector<const StageShape*>& shapes, const KeptByStage& kept, int layers)
       : m_shapes(shapes), m_kept(kept), m_layers(layers) {
     double sum = 0;
-    for (const StageShape& shape : shapes) {
-      m_capacity.push_back(1 / time_of(shape));
+    for (const StageShape* shape : shapes) {
+      m_capacity.push_back(1 / time_of(*shape));
       sum += m_capacity.back();
     }
     for (double& capacity : m_capacity) capacity /= sum;
@@ -50,7 +50,7 @@ class LayerBalance {
     }
     if (auto exact = least_max([&](std::size_t s, LayerRange range) -> std::optional<double> {
           if (lacking(s, range) > 0) return {};
-          return m_shapes[s].time(range);
+          return m_shapes[s]->time(range);
         }))
       return *exact;
     return first;
@@ -72,17 +72,28 @@ class LayerBalance {
 
   /// Returns the memory that stage `s` has left.
   [[nodiscard]] double headroom(std::span<const int> ends, std::size_t s) const {
-    return m_shapes[s].headroom(range_of(ends, s), m_kept.live[s], m_kept.split[s]);
+    return m_shapes[s]->headroom(range_of(ends, s), m_kept.live[s], m_kept.split[s]);
+  }
+
+  /// Returns the time of the computation of so many microbatches, without messages.
+  [[nodiscard]] Seconds computation(std::span<const int> ends, int microbatches) const {
+    Seconds slowest = 0, sum = 0;
+    for (std::size_t s = 0; s < m_shapes.size(); ++s) {
+      const Seconds time = m_shapes[s]->time(range_of(ends, s));
+      slowest = std::max(slowest, time);
+      sum += time;
+    }
+    return (microbatches - 1) * slowest + sum;
   }
 
   /// Returns whether another end of stage `s` could shorten a step: the slower of its two stages
   /// becomes faster, or both together do.
   [[nodiscard]] bool shortens(std::span<const int> ends, std::span<const int> moved,
                               std::size_t s) const {
-    const Seconds a = m_shapes[s].time(range_of(ends, s));
-    const Seconds b = m_shapes[s + 1].time(range_of(ends, s + 1));
-    const Seconds c = m_shapes[s].time(range_of(moved, s));
-    const Seconds d = m_shapes[s + 1].time(range_of(moved, s + 1));
+    const Seconds a = m_shapes[s]->time(range_of(ends, s));
+    const Seconds b = m_shapes[s + 1]->time(range_of(ends, s + 1));
+    const Seconds c = m_shapes[s]->time(range_of(moved, s));
+    const Seconds d = m_shapes[s + 1]->time(range_of(moved, s + 1));
     return std::max(c, d) < std::max(a, b) || c + d < a + b;
   }
 
@@ -91,7 +102,7 @@ class LayerBalance {
     return {s == 0 ? 0 : ends[s - 1], ends[s]};
   }
   [[nodiscard]] Bytes lacking(std::size_t s, LayerRange range) const {
-    return m_shapes[s].lacking(range, m_kept.live[s], m_kept.split[s]);
+    return m_shapes[s]->lacking(range, m_kept.live[s], m_kept.split[s]);
   }
 
   /// Returns the time of all layers, above 0.
@@ -103,8 +114,8 @@ class LayerBalance {
   /// Returns the part of all of its layers' time that a stage needs for one sublayer.
   [[nodiscard]] double demand(std::size_t s, int sublayer) const {
     const int layer = sublayer / sublayers;
-    const LayerTimes one = m_shapes[s].slowest().of({layer, layer + 1});
-    return (one.forward + one.backward()) / time_of(m_shapes[s]) / sublayers;
+    const LayerTimes one = m_shapes[s]->slowest().of({layer, layer + 1});
+    return (one.forward + one.backward()) / time_of(*m_shapes[s]) / sublayers;
   }
 
   /// Returns the ends of the stages, in sublayers.
@@ -208,7 +219,7 @@ class LayerBalance {
     return ends;
   }
 
-  const std::vector<StageShape>& m_shapes;
+  const std::vector<const StageShape*>& m_shapes;
   const KeptByStage& m_kept;
   int m_layers;
   std::vector<double> m_capacity;  ///< by stage, from times; the sum is 1

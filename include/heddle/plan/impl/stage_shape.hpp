@@ -50,7 +50,16 @@ struct LayerSums {
   [[nodiscard]] const LayerTimes& all() const { return first.back(); }
 };
 
-/// The LayerSums of a problem, each computed when it is first needed.
+/// The sums of bytes of the first l layers, for one tensor degree.
+struct ByteSums {
+  std::vector<Bytes> parameters{0}, saved{0}, delta{0};
+
+  [[nodiscard]] static Bytes of(const std::vector<Bytes>& sums, LayerRange range) {
+    return sums[static_cast<std::size_t>(range.last)] - sums[static_cast<std::size_t>(range.first)];
+  }
+};
+
+/// The sums of a problem, each computed when it is first needed.
 class LayerTable {
  public:
   explicit LayerTable(const PlanProblem& problem) : m_problem(&problem) {
@@ -76,6 +85,20 @@ class LayerTable {
     return sums;
   }
 
+  [[nodiscard]] const ByteSums& bytes(int tensor) {
+    const auto [place, inserted] = m_bytes.try_emplace(tensor);
+    ByteSums& sums = place->second;
+    for (int l = 0; inserted && l < m_problem->layers(); ++l) {
+      const Profile& profile = m_problem->profile();
+      const Bytes delta = profile.layers[static_cast<std::size_t>(l)].delta;
+      const auto degree = static_cast<Bytes>(tensor);
+      sums.parameters.push_back(sums.parameters.back() + profile.parameters({l, l + 1}, tensor));
+      sums.saved.push_back(sums.saved.back() + profile.saved({l, l + 1}, tensor));
+      sums.delta.push_back(sums.delta.back() + (delta + degree - 1) / degree);
+    }
+    return sums;
+  }
+
   /// Returns whether the profile has this degree for the kind of the rank.
   [[nodiscard]] bool has_degree(Rank rank, int tensor) {
     const auto [place, inserted] = m_degrees.try_emplace(kind(rank));
@@ -88,6 +111,7 @@ class LayerTable {
   const PlanProblem* m_problem;
   std::vector<std::size_t> m_kind;  ///< by rank
   std::map<std::tuple<std::size_t, int, std::int64_t>, LayerSums> m_sums;
+  std::map<int, ByteSums> m_bytes;                    ///< by tensor degree
   std::map<std::size_t, std::vector<int>> m_degrees;  ///< by kind
 };
 
@@ -131,6 +155,7 @@ class StageShape {
   StageShape(LayerTable& table, std::vector<Rank> ranks, std::vector<std::int64_t> samples,
              int tensor)
       : m_problem(&table.problem()),
+        m_bytes(&table.bytes(tensor)),
         m_ranks(std::move(ranks)),
         m_samples(std::move(samples)),
         m_tensor(tensor) {
@@ -164,7 +189,7 @@ class StageShape {
   /// Returns the time of the sum of gradients over the groups.
   [[nodiscard]] Seconds gradient_sum(LayerRange range) const {
     if (m_samples.size() < 2) return 0;
-    const auto bytes = static_cast<double>(m_problem->profile().parameters(range, m_tensor));
+    const auto bytes = static_cast<double>(ByteSums::of(m_bytes->parameters, range));
     Seconds longest = 0;
     std::vector<Rank> ring;
     for (std::size_t t = 0; t < static_cast<std::size_t>(m_tensor); ++t) {
@@ -207,24 +232,22 @@ class StageShape {
 
   [[nodiscard]] Bytes bytes(LayerRange range, std::int64_t samples, std::int64_t live,
                             std::int64_t split, bool recompute) const {
-    const Profile& profile = m_problem->profile();
     const double state = m_problem->options().state_per_parameter *
-                         static_cast<double>(profile.parameters(range, m_tensor));
+                         static_cast<double>(ByteSums::of(m_bytes->parameters, range));
     const auto alive = static_cast<double>(live);
-    const auto saved = static_cast<double>(profile.saved(range, m_tensor));
+    const auto saved = static_cast<double>(ByteSums::of(m_bytes->saved, range));
     double kept = alive * saved;
     if (recompute)
-      kept = alive * static_cast<double>(profile.input_of(range.first)) + (live > 0 ? saved : 0);
-    double delta = 0;
-    for (int l = range.first; split > 0 && l < range.last; ++l)
-      delta += std::ceil(static_cast<double>(profile.layers[static_cast<std::size_t>(l)].delta) /
-                         m_tensor);
+      kept = alive * static_cast<double>(m_problem->profile().input_of(range.first)) +
+             (live > 0 ? saved : 0);
+    const auto delta = static_cast<double>(ByteSums::of(m_bytes->delta, range));
     const double all =
         state + (kept + static_cast<double>(split) * delta) * static_cast<double>(samples);
     return static_cast<Bytes>(std::ceil(std::min(all, 0x1p63)));
   }
 
   const PlanProblem* m_problem;
+  const ByteSums* m_bytes;
   std::vector<Rank> m_ranks;
   std::vector<std::int64_t> m_samples;
   int m_tensor;

@@ -14,7 +14,9 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,8 +83,11 @@ class MetisSearch {
   [[nodiscard]] FoundPlan run() {
     const auto orders = rank_orders();
     for (int used = m_problem.machine().ranks(); used >= 1 && !m_found.plan; --used)
-      for (const std::vector<Rank>& order : orders)
-        try_ranks({order.begin(), order.begin() + used});
+      for (const std::vector<Rank>& order : orders) {
+        m_order = order;
+        m_shapes.clear();
+        try_ranks(used);
+      }
     if (!m_found.plan)
       m_found.infeasible = m_shortage.any()
                                ? m_shortage.reason()
@@ -120,16 +125,16 @@ class MetisSearch {
     return all;
   }
 
-  void try_ranks(const std::vector<Rank>& ranks) {
-    const int used = static_cast<int>(ranks.size());
+  /// Tries all plans with the first `used` ranks of the order.
+  void try_ranks(int used) {
     for (int stages = 1; stages <= std::min(used, m_problem.layers()); ++stages)
       for (const std::vector<int>& sizes :
            device_group_lists(used, stages, m_metis.longest_permutation, m_metis.variance)) {
-        std::vector<std::vector<Rank>> groups;
-        auto next = ranks.begin();
+        std::vector<std::span<const Rank>> groups;
+        std::size_t first = 0;
         for (const int size : sizes) {
-          groups.emplace_back(next, next + size);
-          next += size;
+          groups.push_back(std::span(m_order).subspan(first, static_cast<std::size_t>(size)));
+          first += groups.back().size();
         }
         for (const int microbatches : m_problem.options().microbatches)
           if (const KeptByStage* kept = kept_of(stages, microbatches))
@@ -144,27 +149,29 @@ class MetisSearch {
   }
 
   /// From data parallelism to tensor parallelism, one stage after another.
-  void try_degrees(const std::vector<std::vector<Rank>>& groups, int microbatches,
+  void try_degrees(const std::vector<std::span<const Rank>>& groups, int microbatches,
                    const KeptByStage& kept) {
     const std::int64_t samples = m_problem.options().batch / microbatches;
     std::vector<int> degrees(groups.size(), 1);
     for (std::size_t s = 0; s < groups.size(); ++s)
       if (!allowed(groups[s], 1) && !raise(groups[s], degrees[s])) return;
     while (true) {
-      std::vector<StageShape> shapes;
+      std::vector<const StageShape*> shapes;
       std::vector<double> headroom(groups.size(), -std::numeric_limits<double>::infinity());
       for (std::size_t s = 0; s < groups.size(); ++s)
-        if (auto shares = balanced_samples(m_table, groups[s], degrees[s], samples)) {
-          shapes.emplace_back(m_table, groups[s], std::move(*shares), degrees[s]);
+        if (const StageShape* shape = shape_of(groups[s], degrees[s], samples)) {
+          shapes.push_back(shape);
           headroom[s] = 0;
         }
       if (shapes.size() == groups.size()) {
         const LayerBalance balance(shapes, kept, m_problem.layers());
         const std::vector<int> ends = balance.ends();
-        if (balance.fits(ends))
-          consider(shapes, ends, microbatches, balance);
-        else
+        ++m_found.candidates;
+        if (!balance.fits(ends))
           note_shortage(shapes, balance.least_memory_ends(), microbatches);
+        else if (!m_found.plan || balance.computation(ends, microbatches) <=
+                                      std::max(1.0, m_metis.refined) * m_found.formula)
+          consider(shapes, ends, microbatches, balance);
         for (std::size_t s = 0; s < shapes.size(); ++s) headroom[s] = balance.headroom(ends, s);
       }
       std::vector<std::size_t> order(groups.size());
@@ -178,7 +185,19 @@ class MetisSearch {
     }
   }
 
-  [[nodiscard]] bool allowed(const std::vector<Rank>& ranks, int degree) {
+  /// Returns the shape of a stage, or nullptr if it has fewer samples than groups.
+  [[nodiscard]] const StageShape* shape_of(std::span<const Rank> ranks, int degree,
+                                           std::int64_t samples) {
+    const auto [place, inserted] =
+        m_shapes.try_emplace({ranks.data() - m_order.data(), ranks.size(), degree, samples});
+    if (inserted)
+      if (auto shares = balanced_samples(m_table, ranks, degree, samples))
+        place->second.emplace(m_table, std::vector<Rank>(ranks.begin(), ranks.end()),
+                              std::move(*shares), degree);
+    return place->second ? &*place->second : nullptr;
+  }
+
+  [[nodiscard]] bool allowed(std::span<const Rank> ranks, int degree) {
     return std::cmp_less_equal(degree, ranks.size()) &&
            ranks.size() % static_cast<std::size_t>(degree) == 0 &&
            std::ranges::find(m_problem.options().tensor_degrees, degree) !=
@@ -187,7 +206,7 @@ class MetisSearch {
   }
 
   /// Doubles a stage's degree until it is allowed. Returns false if there is no such degree.
-  [[nodiscard]] bool raise(const std::vector<Rank>& ranks, int& degree) {
+  [[nodiscard]] bool raise(std::span<const Rank> ranks, int& degree) {
     for (int next = 2 * degree; std::cmp_less_equal(next, ranks.size()); next *= 2)
       if (allowed(ranks, next)) {
         degree = next;
@@ -196,22 +215,22 @@ class MetisSearch {
     return false;
   }
 
-  [[nodiscard]] Plan plan_of(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
-                             int microbatches) const {
+  [[nodiscard]] Plan plan_of(const std::vector<const StageShape*>& shapes,
+                             const std::vector<int>& ends, int microbatches) const {
     Plan plan;
     plan.microbatches = microbatches;
     plan.schedule = m_problem.options().schedule;
     for (std::size_t s = 0; s < shapes.size(); ++s)
       plan.stages.push_back({.layers = {s == 0 ? 0 : ends[s - 1], ends[s]},
-                             .ranks = shapes[s].ranks(),
-                             .samples = shapes[s].samples(),
-                             .tensor = shapes[s].tensor()});
+                             .ranks = shapes[s]->ranks(),
+                             .samples = shapes[s]->samples(),
+                             .tensor = shapes[s]->tensor()});
     return plan;
   }
 
   /// Prices a plan that fits, and its neighbours while they are better.
-  void consider(const std::vector<StageShape>& shapes, std::vector<int> ends, int microbatches,
-                const LayerBalance& balance) {
+  void consider(const std::vector<const StageShape*>& shapes, std::vector<int> ends,
+                int microbatches, const LayerBalance& balance) {
     Seconds time = price(shapes, ends, microbatches);
     if (!(time <= m_metis.refined * m_found.formula)) return;
     for (bool better = true; better;) {
@@ -222,6 +241,7 @@ class MetisSearch {
           moved[s] += step;
           if (moved[s] <= (s == 0 ? 0 : moved[s - 1]) || moved[s] >= moved[s + 1]) continue;
           if (!balance.shortens(ends, moved, s) || !balance.fits(moved)) continue;
+          ++m_found.candidates;
           const Seconds other = price(shapes, moved, microbatches);
           if (other >= time) continue;
           time = other;
@@ -231,11 +251,10 @@ class MetisSearch {
     }
   }
 
-  Seconds price(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
+  Seconds price(const std::vector<const StageShape*>& shapes, const std::vector<int>& ends,
                 int microbatches) {
     Plan plan = plan_of(shapes, ends, microbatches);
     const Seconds time = m_metis.formula(plan, m_problem);
-    ++m_found.candidates;
     if (!m_found.plan || time < m_found.formula) {
       m_found.plan = std::move(plan);
       m_found.formula = time;
@@ -243,9 +262,8 @@ class MetisSearch {
     return time;
   }
 
-  void note_shortage(const std::vector<StageShape>& shapes, const std::vector<int>& ends,
+  void note_shortage(const std::vector<const StageShape*>& shapes, const std::vector<int>& ends,
                      int microbatches) {
-    ++m_found.candidates;
     static_cast<void>(m_shortage.note(plan_memory(plan_of(shapes, ends, microbatches), m_problem),
                                       m_problem.machine()));
   }
@@ -254,6 +272,10 @@ class MetisSearch {
   const PlanProblem& m_problem;
   LayerTable m_table;
   LeastShortage m_shortage;
+  std::vector<Rank> m_order;  ///< all ranks, kind after kind
+  /// By first rank in the order, number of ranks, tensor degree and samples.
+  std::map<std::tuple<std::ptrdiff_t, std::size_t, int, std::int64_t>, std::optional<StageShape>>
+      m_shapes;
   std::map<std::pair<int, int>, std::optional<KeptByStage>> m_kept;
   FoundPlan m_found;
 };
