@@ -3,6 +3,8 @@
 
 // microbatch_size(): the samples of a microbatch, or the numbers that would divide.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -89,6 +91,23 @@ TEST_CASE("a step without samples or microbatches is refused") {
   CHECK_THROWS_AS(schedule::microbatch_size(0, 1), contract_error);
   CHECK_THROWS_AS(schedule::microbatch_size(4, 0), contract_error);
   CHECK_THROWS_AS(schedule::microbatch_size(-4, 2), contract_error);
+}
+
+TEST_CASE("sizes of microbatches sum to the batch and differ by at most one, larger ones first") {
+  for (int microbatches = 1; microbatches <= 9; ++microbatches)
+    for (std::int64_t samples = microbatches; samples <= 40; ++samples) {
+      const auto sizes = schedule::microbatch_sizes(samples, microbatches);
+      std::int64_t sum = 0;
+      for (const std::int64_t size : sizes) sum += size;
+      CHECK(sizes.size() == static_cast<std::size_t>(microbatches));
+      CHECK(sum == samples);
+      CHECK(std::is_sorted(sizes.rbegin(), sizes.rend()));
+      CHECK(sizes.front() - sizes.back() <= 1);
+    }
+  CHECK_THROWS_AS(schedule::microbatch_sizes(0, 1), contract_error);
+  CHECK_THROWS_AS(schedule::microbatch_sizes(4, 0), contract_error);
+  CHECK_THAT(test::message_of<infeasible>([] { (void)schedule::microbatch_sizes(2, 3); }),
+             Catch::Matchers::ContainsSubstring("samples = 2, microbatches = 3"));
 }
 
 }  // namespace test_microbatch_size
