@@ -34,6 +34,8 @@ using Word = std::uint64_t;
 /// Elements of a sample and weights of a stage.
 constexpr std::size_t width = 3;
 constexpr int steps = 3;
+/// Results are numbers modulo a prime, so that no sum of gradients overflows.
+constexpr Word prime = (Word{1} << 31) - 1;
 
 /// Sample `sample` of microbatch `item`, and what its output should be. Microbatches of a batch
 /// follow each other, so `first` is the first sample of the microbatch in the batch.
@@ -63,15 +65,17 @@ std::vector<std::vector<Word>> serial(const StageShares& shares, std::size_t ite
       for (std::size_t d = 0; d < width; ++d) {
         std::vector<Word> input(stages + 1);
         input[0] = datum(i, d);
-        for (std::size_t s = 0; s < stages; ++s) input[s + 1] = input[s] * weights[s][d] + bias(s);
-        Word gradient = input[stages] ^ datum(i, d);
+        for (std::size_t s = 0; s < stages; ++s)
+          input[s + 1] = (input[s] * weights[s][d] + bias(s)) % prime;
+        Word gradient = (input[stages] ^ datum(i, d)) % prime;
         for (std::size_t s = stages; s-- > 0;) {
-          gradients[s][d] += gradient * input[s];
-          gradient *= weights[s][d];
+          gradients[s][d] += gradient * input[s] % prime;
+          gradient = gradient * weights[s][d] % prime;
         }
       }
     for (std::size_t s = 0; s < stages; ++s)
-      for (std::size_t d = 0; d < width; ++d) weights[s][d] -= gradients[s][d];
+      for (std::size_t d = 0; d < width; ++d)
+        weights[s][d] = (weights[s][d] + gradients[s][d]) % prime;
   }
   return weights;
 }
@@ -120,7 +124,7 @@ class Model {
     };
     if (task.kind() == Kind::update) {
       const auto gradients = take(), weights = take();
-      for (std::size_t d = 0; d < width; ++d) weights[d] -= gradients[d];
+      for (std::size_t d = 0; d < width; ++d) weights[d] = (weights[d] + gradients[d]) % prime;
       return;
     }
     const std::size_t stage = +task.stage();
@@ -144,7 +148,7 @@ class Model {
       const auto weights = take();
       for (std::size_t i = 0; i < elements; ++i) {
         saved[i] = is_first ? data(i) : input[i];
-        if (!is_last) output[i] = saved[i] * weights[i % width] + bias(stage);
+        if (!is_last) output[i] = (saved[i] * weights[i % width] + bias(stage)) % prime;
       }
       return;
     }
@@ -157,10 +161,10 @@ class Model {
     const auto weights = take();
     if (is_last)
       for (std::size_t i = 0; i < elements; ++i)
-        gradient[i] = (saved[i] * weights[i % width] + bias(stage)) ^ data(i);
+        gradient[i] = ((saved[i] * weights[i % width] + bias(stage)) % prime ^ data(i)) % prime;
     if (task.kind() != Kind::backward_weight && !is_first) {
       const auto sent = expect(take());
-      for (std::size_t i = 0; i < elements; ++i) sent[i] = gradient[i] * weights[i % width];
+      for (std::size_t i = 0; i < elements; ++i) sent[i] = gradient[i] * weights[i % width] % prime;
     }
     if (task.kind() == Kind::backward_input) {
       const auto delta = expect(take());
@@ -174,7 +178,8 @@ class Model {
     const bool begins = uses[next].access == Access::write;
     const auto gradients = take();
     if (begins) std::fill(gradients.begin(), gradients.end(), Word{0});
-    for (std::size_t i = 0; i < elements; ++i) gradients[i % width] += gradient[i] * saved[i];
+    for (std::size_t i = 0; i < elements; ++i)
+      gradients[i % width] += gradient[i] * saved[i] % prime;
   }
 
  private:
