@@ -44,8 +44,7 @@ HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices, std::ve
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const Level& level = levels[l];
     const int smaller = l == 0 ? 1 : levels[l - 1].ranks;
-    const bool nests =
-        sizes.empty() ? level.ranks % smaller == 0 : true;  // set_sizes() has checked
+    const bool nests = !sizes.empty() || level.ranks % smaller == 0;  // set_sizes() has checked
     expects(level.ranks >= smaller && nests, [&] {
       return ErrorInfo{where,
                        "the groups of a level must consist of whole groups of the level below",

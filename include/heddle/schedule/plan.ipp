@@ -100,7 +100,7 @@ class PlanCheck {
     check_ranks(s, stage);
   }
 
-  void check_groups(std::size_t s, const PlanStage& stage) const {
+  void check_groups(std::size_t s, const PlanStage& stage) {
     need(stage.tensor >= 1 && stage.sequence >= 1, "a degree is at least 1", [&] {
       return text("stage ", s, ": tensor ", stage.tensor, ", sequence ", stage.sequence);
     });
@@ -147,7 +147,7 @@ class PlanCheck {
   const Plan* m_plan;
   int m_layers;
   int m_next = 0;                                   // the first layer without a stage
-  mutable std::int64_t m_samples = 0;               // of a microbatch, in stage 0
+  std::int64_t m_samples = 0;                       // of a microbatch, in stage 0
   std::vector<std::optional<std::size_t>> m_owner;  // by rank: its stage
 };
 
