@@ -2,13 +2,15 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Checks the prices of plans by numbers computed by hand and by closed forms: all-reduces, messages
-// between unequal groups, the simulated step of 1F1B, GPipe and ZB-H1, and the memory of ranks.
+// between unequal groups, the simulated step of 1F1B, GPipe and ZB-H1, and the memory of ranks. A
+// recurrence predicts 1F1B on random plans.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -19,6 +21,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 
 namespace test_plan_prices {
@@ -70,6 +73,58 @@ double cut_time(const hd::Profile& profile, const hd::Machine& machine, const hd
   CHECK(prices[0].send_forward == prices[0].send_backward);
   return prices[0].send_forward;
 }
+
+/// An independent prediction of 1F1B: every time is the latest of what it waits for, by recursion.
+class OneForwardOneBackward {
+ public:
+  OneForwardOneBackward(std::vector<hp::StagePrice> prices, int microbatches)
+      : m_prices(std::move(prices)),
+        m_microbatches(microbatches),
+        m_times(m_prices.size() * static_cast<std::size_t>(microbatches) * 4, -1) {}
+
+  [[nodiscard]] double step() {
+    double last = 0;
+    for (int s = 0; s < stages(); ++s)
+      last = std::max(last, end(1, s, m_microbatches - 1) + at(s).gradient_sum + at(s).update);
+    return last;
+  }
+
+ private:
+  [[nodiscard]] int stages() const { return static_cast<int>(m_prices.size()); }
+  [[nodiscard]] const hp::StagePrice& at(int s) const {
+    return m_prices[static_cast<std::size_t>(s)];
+  }
+  /// The end of a forward (pass 0) or backward (1), or of the message behind it (2, 3).
+  double end(int pass, int s, int m) {
+    double& known = m_times[static_cast<std::size_t>((pass * stages() + s) * m_microbatches + m)];
+    if (known < 0) known = pass < 2 ? compute(pass == 0, s, m) : send(pass == 2, s, m);
+    return known;
+  }
+  double compute(bool forward, int s, int m) {
+    const int warm_up =
+        std::min(m_microbatches, stages() - s);  // forwards before the first backward
+    double start = 0;
+    if (forward) {
+      if (m >= warm_up) start = end(1, s, m - warm_up);
+      if (m > 0) start = std::max(start, end(0, s, m - 1));
+      if (s > 0) start = std::max(start, end(2, s - 1, m));
+      return start + at(s).forward;
+    }
+    start = end(0, s, std::min(m + warm_up - 1, m_microbatches - 1));
+    if (m > 0) start = std::max(start, end(1, s, m - 1));
+    if (s + 1 < stages()) start = std::max(start, end(3, s + 1, m));
+    return start + at(s).backward;
+  }
+  double send(bool forward, int s, int m) {
+    const double before = m > 0 ? end(forward ? 2 : 3, s, m - 1) : 0;
+    return std::max(before, end(forward ? 0 : 1, s, m)) +
+           (forward ? at(s).send_forward : at(s - 1).send_backward);
+  }
+
+  std::vector<hp::StagePrice> m_prices;
+  int m_microbatches;
+  std::vector<double> m_times;  // by pass, stage and microbatch; -1: unknown
+};
 
 }  // namespace
 
@@ -190,6 +245,44 @@ TEST_CASE("the simulated step of equal stages has the closed form of its schedul
       for (hd::PlanStage& each : recompute.stages) each.recompute = true;
       CHECK(hp::simulated_step(recompute, problem) == slots * 5 + 0.25);
     }
+}
+
+TEST_CASE("the simulated step of unequal stages and slow messages equals a recurrence") {
+  std::mt19937_64 random(7);
+  const auto from = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  for (std::uint64_t c = 0; c < hd::test::cases(300, 10'000); ++c) {
+    const int stages = from(1, 5), microbatches = from(1, 8);
+    hd::Profile profile = profile_of(stages);
+    std::vector<hd::Device> devices;
+    std::vector<hd::Link> links;
+    hd::Plan plan{.microbatches = microbatches};
+    for (int s = 0; s < stages; ++s) {
+      hd::ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(s)];
+      layer.output = static_cast<hd::Bytes>(from(0, 8));
+      const double forward = from(1, 8), input = from(0, 8), weight = from(0, 8),
+                   update = from(0, 3);
+      layer.measured = {{"gpu", 1, 1, {forward, input, weight, update}}};
+      // One or two ranks, of any speeds.
+      std::vector<hd::Rank> ranks;
+      for (int r = from(1, 2); r > 0; --r) {
+        ranks.emplace_back(devices.size());
+        devices.push_back({from(0, 1) == 0 ? "gpu" : "other", 1.0 / from(1, 4)});
+      }
+      const std::vector<std::int64_t> samples =
+          ranks.size() == 1 ? std::vector<std::int64_t>{4} : std::vector<std::int64_t>{3, 1};
+      plan.stages.push_back(
+          {.layers = {s, s + 1}, .ranks = ranks, .samples = samples, .recompute = from(0, 3) == 0});
+    }
+    for (std::size_t l = 0; l < devices.size() * devices.size(); ++l)
+      links.push_back({from(0, 4) / 4.0, static_cast<double>(from(1, 8))});
+    const hd::Machine machine = hd::Machine::from_links(devices, links);
+    const hp::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+    const double expected =
+        OneForwardOneBackward(hp::stage_prices(plan, problem), microbatches).step();
+    REQUIRE_THAT(hp::simulated_step(plan, problem), WithinRel(expected, 1e-12));
+  }
 }
 
 TEST_CASE("a microbatch alone takes the sum of all stages and messages") {
