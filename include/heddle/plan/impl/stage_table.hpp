@@ -122,6 +122,9 @@ class PlanTracker {
 
  private:
   [[nodiscard]] std::string why_not() const;
+  /// Returns a lower bound of the bytes that a rank lacks. It is cheaper than memory_shortage(),
+  /// which makes the orders of the schedule for each plan.
+  [[nodiscard]] double least_lack(const Plan& plan);
 
   const PlanProblem* m_problem;
   bool m_memory;
@@ -129,6 +132,8 @@ class PlanTracker {
   Seconds m_price = 0;
   std::optional<MemoryShortage> m_least;  ///< that of the plan that lacks least
   std::size_t m_candidates = 0;
+  /// By number of stages and of microbatches: the live activations of each stage.
+  std::map<std::pair<std::size_t, int>, std::vector<std::int64_t>> m_live;
 };
 
 }  // namespace heddle::inline v0::plan::impl

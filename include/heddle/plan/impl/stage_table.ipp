@@ -17,6 +17,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -137,15 +139,40 @@ HEDDLE_INLINE Seconds PlanTracker::price() const {
 HEDDLE_INLINE void PlanTracker::consider(Plan plan, Seconds price) {
   if (!improves(price)) return;
   if (m_memory) {
+    const auto lack = [](const MemoryShortage& s) { return s.needed - s.capacity; };
+    if (m_least && least_lack(plan) > static_cast<double>(lack(*m_least)) + 1) return;
     const std::optional<MemoryShortage> shortage = memory_shortage(plan, *m_problem);
     if (shortage) {
-      const auto lack = [](const MemoryShortage& s) { return s.needed - s.capacity; };
       if (!m_least || lack(*shortage) < lack(*m_least)) m_least = shortage;
       return;
     }
   }
   m_plan = std::move(plan);
   m_price = price;
+}
+
+HEDDLE_INLINE double PlanTracker::least_lack(const Plan& plan) {
+  const auto [at, is_new] = m_live.try_emplace({plan.stages.size(), plan.microbatches});
+  if (is_new)
+    at->second = live_activations(schedule::find_schedule(plan.schedule)
+                                      .orders({.ranks = static_cast<int>(plan.stages.size()),
+                                               .microbatches = plan.microbatches,
+                                               .stages_per_rank = 1}));
+  double most = 0;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    const Profile& profile = m_problem->profile();
+    const double state = m_problem->options().state_per_parameter *
+                         static_cast<double>(profile.parameters(stage.layers));
+    const double saved =
+        static_cast<double>(at->second[s]) * static_cast<double>(profile.saved(stage.layers));
+    for (std::size_t r = 0; r < stage.ranks.size(); ++r) {
+      const Bytes capacity = capacity_of(*m_problem, stage.ranks[r]);
+      const double needed = state + saved * static_cast<double>(stage.samples[r]);
+      if (capacity != 0) most = std::max(most, needed - static_cast<double>(capacity));
+    }
+  }
+  return most;
 }
 
 HEDDLE_INLINE std::string PlanTracker::why_not() const {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -420,7 +421,10 @@ HEDDLE_INLINE FoundPlan Dapple::search(const PlanProblem& problem) const {
     return {.planner = std::string(name),
             .plan = std::nullopt,
             .infeasible = "DAPPLE divides no layer, and tensor degree 1 is not among the degrees"};
-  for (const int microbatches : problem.options().microbatches)
+  // Many microbatches are small and fit: their price bounds the search for those that do not.
+  std::vector<int> counts = problem.options().microbatches;
+  std::ranges::sort(counts, std::greater<>());
+  for (const int microbatches : counts)
     impl::DappleSearch(problem, microbatches, most_candidates, best).run();
   return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
 }

@@ -427,7 +427,10 @@ HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
         .planner = std::string(name),
         .plan = std::nullopt,
         .infeasible = "PipeDream divides no layer, and tensor degree 1 is not among the degrees"};
-  for (const int microbatches : problem.options().microbatches)
+  // Many microbatches are small and fit: their price bounds the search for those that do not.
+  std::vector<int> counts = problem.options().microbatches;
+  std::ranges::sort(counts, std::greater<>());
+  for (const int microbatches : counts)
     impl::PipeDreamSearch(problem, microbatches, most_candidates, best).run();
   return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
 }
