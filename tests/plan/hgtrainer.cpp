@@ -229,7 +229,7 @@ bool one_site(const Plan& plan) {
   std::size_t fast = 0, all = 0;
   for (const PlanStage& stage : plan.stages)
     for (const Rank rank : stage.ranks) {
-      fast += rank < 8 ? 1 : 0;
+      fast += rank < 8 ? 1u : 0u;
       ++all;
     }
   return fast == 0 || fast == all;
@@ -252,9 +252,9 @@ TEST_CASE("HGTrainer's search equals brute force, exactly") {
       check(*found.plan, problem.layers(), problem.machine().ranks());
       CHECK(found.formula == brute.best);
       CHECK(found.formula == planner.formula(*found.plan, problem));
-      several += found.plan->stages.size() > 1 ? 1 : 0;
-      pipelined += found.plan->stages.size() > 2 ? 1 : 0;
-      casts += found.plan->casts.empty() ? 0 : 1;
+      several += found.plan->stages.size() > 1 ? 1u : 0u;
+      pipelined += found.plan->stages.size() > 2 ? 1u : 0u;
+      casts += found.plan->casts.empty() ? 0u : 1u;
     }
     CHECK(several >= 30);
     CHECK(pipelined >= 5);
@@ -275,7 +275,7 @@ TEST_CASE("with limited memory HGTrainer's search equals brute force, or names w
     if (found.plan) {
       CHECK(found.formula == brute.best);
       CHECK_FALSE(memory_shortage(*found.plan, problem));
-      for (const PlanStage& stage : found.plan->stages) recompute += stage.recompute ? 1 : 0;
+      for (const PlanStage& stage : found.plan->stages) recompute += stage.recompute ? 1u : 0u;
     } else {
       ++infeasible;
       CHECK_THAT(found.infeasible, ContainsSubstring("rank ") && ContainsSubstring(" lacks "));
