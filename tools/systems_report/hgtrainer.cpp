@@ -57,10 +57,10 @@ struct ByBandwidth {
 template <class Price, class Reference>
 Comparison cast_gain(const std::string& what, const char* schedule, const Price& price,
                      const Reference& reference) {
-  ByBandwidth exact, whole, expected;
+  ByBandwidth exact, rounded, expected;
   bool equal = true;
   for (const auto& [layers, cut, gains] :
-       {std::tuple{437, 312, &exact}, std::tuple{24, 17, &whole}}) {
+       {std::tuple{437, 312, &exact}, std::tuple{24, 17, &rounded}}) {
     const hd::Profile profile = TwoSites::profile(layers, {8});
     const double part = static_cast<double>(cut) / layers;
     const double first = TwoSites::stage_time(part, TwoSites::fast);
@@ -78,7 +78,7 @@ Comparison cast_gain(const std::string& what, const char* schedule, const Price&
       equal = equal && std::abs(gains->numbers.back() - wanted) < 1e-6;
     }
   }
-  return {what, "", hd::text(exact.to_text(), " (in whole layers of 24: ", whole.to_text(), ")"),
+  return {what, "", hd::text(exact.to_text(), " (in whole layers of 24: ", rounded.to_text(), ")"),
           hd::text("equal to a reference without Heddle: ", expected.to_text()), verdict(equal)};
 }
 
