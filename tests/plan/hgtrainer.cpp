@@ -22,6 +22,7 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/machine/join.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
@@ -53,6 +54,7 @@ enum class Form : std::uint8_t {
   kinds,    ///< up to 4 ranks without levels: a site for each kind of device
   limited,  ///< 2 or 3 such ranks with little memory
   nodes,    ///< 2 or 3 nodes of 2 ranks, some of which can change places
+  joined,   ///< two machines of 1 to 3 ranks, joined by one line
 };
 
 /// A small problem whose times and bandwidths are such that all sums of times are exact, with sites
@@ -90,7 +92,18 @@ struct ExactCase {
       profile.layers.push_back(std::move(layer));
     }
     const double line = 0x1p10 * static_cast<double>(to(2));
-    if (form == Form::nodes) {
+    if (form == Form::joined) {
+      std::vector<Machine> machines;
+      int ranks = 0;
+      for (int site = 0; site < 2; ++site) {
+        const int count = static_cast<int>(to(3));
+        machines.push_back(
+            Machine::uniform(count, {to(2) == 1 ? "fast" : "slow"}, {0x1p-6, 0x1p14}));
+        sites.emplace_back();
+        while (std::cmp_less(sites.back().size(), count)) sites.back().push_back(Rank{ranks++});
+      }
+      machine = join(machines, {0x1p-4, 2 * line}, Shared{"line", line});
+    } else if (form == Form::nodes) {
       const int nodes = 1 + static_cast<int>(to(2));
       std::vector<Device> devices;
       for (int n = 0; n < nodes; ++n) {
@@ -238,7 +251,8 @@ bool one_site(const Plan& plan) {
 }  // namespace
 
 TEST_CASE("HGTrainer's search equals brute force, exactly") {
-  for (const auto& [form, usual] : {std::pair{Form::kinds, 600}, std::pair{Form::nodes, 300}}) {
+  for (const auto& [form, usual] :
+       {std::pair{Form::kinds, 600}, std::pair{Form::nodes, 300}, std::pair{Form::joined, 300}}) {
     std::size_t several = 0, pipelined = 0, casts = 0;
     for (std::uint64_t seed = 0; seed < test::cases(static_cast<std::uint64_t>(usual), 2000);
          ++seed) {

@@ -44,8 +44,9 @@ namespace heddle::inline v0::plan::impl {
   return kinds;
 }
 
-/// Returns the ranks of each site. Sites are the groups of the last level but one. If these have
-/// one rank each, or if there is one level, sites are the kinds of device.
+/// Returns the ranks of each site. Sites are the groups of the last level but one. If there is no
+/// such level, or it is the first one and has groups of one rank, sites are the kinds of device,
+/// because a first level of single ranks describes the ranks themselves.
 [[nodiscard]] inline std::vector<std::vector<Rank>> sites_of(const Machine& machine) {
   const std::size_t levels = machine.levels().size();
   std::vector<std::vector<Rank>> sites;
@@ -57,7 +58,7 @@ namespace heddle::inline v0::plan::impl {
     }
   const bool grouped =
       std::ranges::any_of(sites, [](const std::vector<Rank>& site) { return site.size() > 1; });
-  return grouped ? sites : device_kinds(machine);
+  return grouped || levels > 2 ? sites : device_kinds(machine);
 }
 
 /// Returns the site of every rank.
