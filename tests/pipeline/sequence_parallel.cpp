@@ -217,7 +217,7 @@ TEST_CASE("with its sequences divided the GPT trains as one rank does") {
 }
 
 TEST_CASE("every order and number of ways trains as one rank does") {
-  if (world_size() > 3) return;
+  if (world_size() != 3) return;
   for (const auto& order :
        {hd::ShardOrder::even(), hd::ShardOrder::zigzag(), hd::ShardOrder::cyclic()})
     for (const int ways : {1, 2})
