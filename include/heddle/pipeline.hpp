@@ -9,4 +9,5 @@
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages.hpp>

@@ -19,6 +19,9 @@ struct ForwardCall {
   const T* input = nullptr;  ///< input_size() elements; null if that is 0
   T* output = nullptr;       ///< output_size() elements; null if that is 0
   T* saved = nullptr;        ///< saved_size() elements
+  /// The samples to compute, if ranks divide the microbatch or it may be smaller than others (see
+  /// StageShares): at most StagePlace::samples. The memory has room for so many. 0: not divided.
+  std::size_t samples = 0;
 };
 
 /// The arguments of PipelineStage::backward_input and backward_weight.
@@ -30,6 +33,7 @@ struct BackwardCall {
   const T* output_grad = nullptr;  ///< output_size() elements; null if that is 0
   T* input_grad = nullptr;         ///< input_size() elements; null if that is 0
   T* delta = nullptr;              ///< delta_size() elements
+  std::size_t samples = 0;         ///< the samples to compute, as in ForwardCall
 };
 
 /// Consecutive layers of a model on one rank, with their parameters. LayerStage makes one from a
@@ -45,8 +49,8 @@ struct BackwardCall {
 /// of the microbatches, `update`. `zero_gradients` comes before the first `backward_weight` of the
 /// step, and before the first one after each update in schedules that update several times a step.
 ///
-/// - Sizes are in elements per microbatch, and constant: no microbatch is smaller than the others,
-///   see schedule::microbatch_size(). `input_size` is 0 for the stage that reads the data itself,
+/// - Sizes are in elements per microbatch, and constant. If the schedule has StageShares, they are
+///   those of StagePlace::samples samples, and a call may have fewer. `input_size` is 0 for the stage that reads the data itself,
 ///   `output_size` is 0 for the one that computes the loss. In inference the last stage may have an
 ///   output, which is the result.
 /// - `forward(ForwardCall)` computes the output, and stores in `saved` what the backward passes

@@ -36,10 +36,12 @@
 #include <heddle/execute/runner.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/memory/message_memory.hpp>
+#include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/pipeline/stage_place.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/order/weave.hpp>
@@ -111,12 +113,14 @@ template <class S>
 
 /// A Model for Runner that consists of pipeline stages. It holds the stages of this rank.
 ///
-/// `make(first, last)` builds the stage that holds the layers [first, last). A model with branches
-/// counts its layers branch after branch, in the order in which its graph counts the stages. It is
-/// divided so that no stage holds layers of two branches. If two stages share a loss,
-/// backward_input gets the output of the other stage instead of the gradient of its output. Both
-/// outputs must have the same size, each stage may have only one such partner, and its output may
-/// have no other use.
+/// `make(first, last)` builds the stage that holds the layers [first, last). If ranks divide the
+/// samples of a microbatch (see StageShares), `make(place)` also gets the samples of its rank.
+///
+/// A model with branches counts its layers branch after branch, in the order in which its graph
+/// counts the stages. It is divided so that no stage holds layers of two branches. If two stages
+/// share a loss, backward_input gets the output of the other stage instead of the gradient of its
+/// output. Both outputs must have the same size, each stage may have only one such partner, and its
+/// output may have no other use.
 ///
 /// A stage with several inputs gets them concatenated, in the order of the graph's edges;
 /// input_size counts all of them. The gradient that it computes has the same order. If several
@@ -142,6 +146,16 @@ class Stages {
   /// Constructs a model of `layers` layers, divided as `options` say. The stages are built when a
   /// Runner is constructed.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
+      : Stages(
+            layers,
+            std::function<S(const StagePlace&)>([make = std::move(make)](const StagePlace& place) {
+              return make(place.layers.first, place.layers.last);
+            }),
+            std::move(options)) {}
+
+  /// Constructs the model from a function that also gets the samples of the rank, for schedules with
+  /// StageShares: `make(place)` builds the stage of a StagePlace.
+  Stages(int layers, std::function<S(const StagePlace&)> make, StagesOptions options = {})
       : m_layers(layers), m_make(std::move(make)), m_options(std::move(options)) {}
 
   /// Builds this rank's stages and sets the sizes of the buffers. Called by Runner.
@@ -149,7 +163,14 @@ class Stages {
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
     check(schedule);
+    const impl::SampleRanges ranges(schedule);
+    std::size_t coordinate = +transport_of(place).rank();  // in the schedule of one line
     if constexpr (std::same_as<P, DeviceMesh>) {
+      const MeshShape& shape = place.shape();
+      coordinate = shape.has(m_options.pipe_axis)
+                       ? static_cast<std::size_t>(shape.coordinate(
+                             place.transport().rank(), shape.axis(m_options.pipe_axis)))
+                       : 0;
       schedule = data_parallel(schedule, place.shape(), m_options.pipe_axis, m_options.shard_axes);
       m_replicas = replicas(place);
     }
@@ -166,7 +187,8 @@ class Stages {
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
     };
-    build(schedule, transport.rank());
+    build(schedule, transport.rank(),
+          [&](Stage stage) { return ranges.of(Rank{coordinate}, stage); });
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::CollectiveForm{});
@@ -236,6 +258,12 @@ class Stages {
     if (kind == Kind::combine) return combine_in<memory_space>(task);
     if (kind == Kind::cast) return cast_in<memory_space>(task);
     if (kind == Kind::group) return sum_group(task);
+    if (kind == Kind::move) {  // within this rank: the samples that the next stage needs of ours
+      const auto uses = task.uses();
+      return copy(reinterpret_cast<scalar_type*>(uses[1].data),
+                  reinterpret_cast<const scalar_type*>(uses[0].data),
+                  uses[0].bytes / sizeof(scalar_type));
+    }
     expects(kind <= Kind::backward || kind == Kind::update, [&] {
       return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
                        action_text(task.schedule(), task.id())};
@@ -290,7 +318,8 @@ class Stages {
     Stage number;
     LayerRange layers;
     std::unique_ptr<S> stage;
-    Elements versions = {};  ///< versions of its parameters, if there are several
+    Elements versions = {};    ///< versions of its parameters, if there are several
+    SampleRange samples = {};  ///< its samples of a microbatch, if ranks divide it
   };
   static std::byte* bytes_of(scalar_type* data) { return reinterpret_cast<std::byte*>(data); }
 
@@ -325,7 +354,9 @@ class Stages {
         });
   }
 
-  void build(const Schedule& schedule, Rank rank) {
+  /// Builds the stages of `rank`. `samples_at(stage)` returns its samples of a microbatch.
+  template <class SamplesAt>
+  void build(const Schedule& schedule, Rank rank, SamplesAt&& samples_at) {
     int count = 0;
     for (const Buffer& buffer : schedule.buffers())
       count = std::max(count, static_cast<int>(+buffer.stage) + 1);
@@ -339,15 +370,16 @@ class Stages {
                                              schedule[buffer.label] == role::weights;
                                     });
       if (!here) continue;
+      const StagePlace place{Stage{s}, ranges[s], samples_at(Stage{s})};
       const auto same = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
-        return entry.stage && entry.layers == ranges[s];
+        return entry.stage && entry.layers == ranges[s] && entry.samples == place.samples;
       });
       if (same != before.end())
-        m_stages.push_back(
-            {Stage{s}, ranges[s], std::move(same->stage), std::move(same->versions)});
+        m_stages.push_back({Stage{s}, ranges[s], std::move(same->stage), std::move(same->versions),
+                            place.samples});
       else
         m_stages.push_back(
-            {Stage{s}, ranges[s], std::make_unique<S>(m_make(ranges[s].first, ranges[s].last))});
+            {Stage{s}, ranges[s], std::make_unique<S>(m_make(place)), {}, place.samples});
     }
   }
 
@@ -434,7 +466,7 @@ class Stages {
   }
 
   int m_layers;
-  std::function<S(int, int)> m_make;
+  std::function<S(const StagePlace&)> m_make;
   StagesOptions m_options;
   std::vector<Entry> m_stages;
   impl::StageCalls<S> m_calls;

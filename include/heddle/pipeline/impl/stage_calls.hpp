@@ -17,6 +17,7 @@
 #include <heddle/pipeline/impl/lent_memory.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
@@ -88,6 +89,7 @@ template <class S, class T, class MemorySpace>
   UseReader<T> uses(task.uses());
   BoundForward<T> bound;
   bound.call.item = task.item();
+  bound.call.samples = static_cast<std::size_t>(samples_of(task.schedule(), task.id()));
   bound.call.input = joint.joined(uses.take(ends.inputs));
   bound.keeps = ends.outputs == 0;
   bound.call.output =
@@ -116,6 +118,7 @@ template <class S, class T, class MemorySpace>
   UseReader<T> uses(task.uses());
   BoundBackward<T> bound;
   bound.call.item = task.item();
+  bound.call.samples = static_cast<std::size_t>(samples_of(task.schedule(), task.id()));
   bound.call.input = joint.joined(uses.take(ends.inputs));
   bound.call.saved = uses.take();
   bound.call.output_grad = joint.summed(uses.take(ends.returned + ends.partners));

@@ -16,9 +16,11 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/message_sizes.hpp>
+#include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
@@ -98,10 +100,27 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
   }
 }
 
-/// The elements of each buffer that holds an input or the gradient of one. An input has the size
-/// of the output that it is; together they must have the size that their stage says.
+/// Returns the elements of one sample of `stage` on `rank`, which has `elements` elements for its
+/// samples of a microbatch. Without shares, a microbatch counts as one sample.
+[[nodiscard]] inline std::uint64_t elements_of_sample(const SampleRanges& ranges, Rank rank,
+                                                      Stage stage, std::uint64_t elements) {
+  const auto samples = static_cast<std::uint64_t>(ranges.of(rank, stage).size());
+  if (samples == 0) return elements;
+  expects(elements % samples == 0, [&] {
+    return ErrorInfo{"heddle::Stages", "a stage does not have whole elements for every sample",
+                     text("stage ", stage, " on rank ", rank, ": ", elements, " elements for ",
+                          samples, " samples"),
+                     "make the stage for StagePlace::samples"};
+  });
+  return elements / samples;
+}
+
+/// The elements of each buffer that holds an input or the gradient of one, for one sample if the
+/// buffer has granules. An input has the size of the output that it is; together they must have the
+/// size that their stage says.
 [[nodiscard]] inline std::vector<std::uint64_t> elements_of_inputs(const Schedule& schedule,
-                                                                   const SizesOfRanks& sizes) {
+                                                                   const SizesOfRanks& sizes,
+                                                                   const SampleRanges& ranges) {
   const std::vector<std::uint32_t> made_in = outputs_of_values(schedule);
   std::vector<std::uint64_t> elements(schedule.buffers().size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
@@ -113,12 +132,15 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
     for (const Use& use : inputs)
       if (const std::uint32_t from = made_in[+use.buffer]; from != 0xffffffffu) {
         const Buffer& output = schedule[BufferId{from}];
-        all += elements[+use.buffer] = sizes.of(output.rank, output.stage).output;
+        all += elements[+use.buffer] = elements_of_sample(
+            ranges, output.rank, output.stage, sizes.of(output.rank, output.stage).output);
       }
     for (const Use& use : schedule.uses(ActionId{i}))
       if (use.writes() && schedule[schedule[use.buffer].label] == role::input_grad)
         elements[+use.buffer] = elements[+inputs[next++].buffer];
-    const std::uint64_t taken = sizes.of(schedule[action.queue].from, action.stage).input;
+    const Rank rank = schedule[action.queue].from;
+    const std::uint64_t taken =
+        elements_of_sample(ranges, rank, action.stage, sizes.of(rank, action.stage).input);
     expects(all == taken, [&] {
       return complaint_of_stage(
           schedule, ActionId{i},
@@ -150,7 +172,8 @@ using SizeOfRole = std::uint64_t StageElements::*;
 [[nodiscard]] inline Schedule with_stage_sizes(const Schedule& schedule, const SizesOfRanks& sizes,
                                                Scalar type) {
   check_ends(schedule, sizes);
-  const std::vector<std::uint64_t> of_inputs = elements_of_inputs(schedule, sizes);
+  const SampleRanges ranges(schedule);
+  const std::vector<std::uint64_t> of_inputs = elements_of_inputs(schedule, sizes, ranges);
   auto bind = [&, next = std::size_t{0}](Buffer& buffer) mutable {
     const std::string& label = schedule[buffer.label];
     const std::uint64_t input = of_inputs[next++];
@@ -163,6 +186,11 @@ using SizeOfRole = std::uint64_t StageElements::*;
     });
     const std::uint64_t elements = is_input ? input : sizes.of(buffer.rank, buffer.stage).*size;
     buffer.type = type;
+    if (buffer.granules != nullptr)
+      return size_by_samples(
+          buffer,
+          size_of(type) *
+              (is_input ? input : elements_of_sample(ranges, buffer.rank, buffer.stage, elements)));
     buffer.bytes = elements * size_of(type) * buffer.parts;
   };
   return with_message_sizes(schedule.with_sizes(bind));

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// StagePlace: what Stages tells the function that makes a stage.
+
+#include <heddle/core/index.hpp>
+#include <heddle/pipeline/partition.hpp>
+#include <heddle/schedule/order/stage_shares.hpp>
+
+namespace heddle::inline v0 {
+
+/// The part of the model and of a microbatch that a stage computes on this rank.
+struct StagePlace {
+  Stage stage = {};        ///< the number of the stage
+  LayerRange layers = {};  ///< its layers
+  /// Its samples of the largest microbatch, if the schedule has StageShares. Otherwise it computes
+  /// whole microbatches, and the range is empty.
+  SampleRange samples = {};
+
+  friend bool operator==(const StagePlace&, const StagePlace&) = default;
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
+
+// Stages whose ranks divide the samples of every microbatch, and microbatches of unequal sizes:
+// losses and gradients of the serial model. In whole numbers, so that equal means equal.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/world.hpp"
+
+namespace test_pipeline_shares {
+
+namespace hd = heddle;
+using hd::schedule::in_shares;
+using hd::test::world_size;
+
+namespace {
+
+constexpr std::size_t width = 2;
+constexpr int layers = 4;
+
+double datum(std::size_t item, std::size_t sample, std::size_t d) {
+  return static_cast<double>(1 + item + 2 * sample + 3 * d);
+}
+/// The weight of the sample in the loss.
+double target(std::size_t item, std::size_t sample, std::size_t d) {
+  return static_cast<double>(1 + (item + sample + d) % 3);
+}
+double first_weight(std::size_t layer, std::size_t d) {
+  return static_cast<double>(1 + (layer + d) % 3);
+}
+/// The optimiser: weights stay small whole numbers.
+double next_weight(double gradient) { return std::fmod(gradient, 5) + 1; }
+
+struct Expected {
+  std::vector<double> losses;                       ///< by step
+  std::vector<std::vector<double>> last_gradients;  ///< by layer
+};
+
+/// The layers y = w x + 1 one after another, sample by sample.
+Expected serial(const hd::StageShares& shares, std::size_t items, int steps) {
+  std::vector<std::vector<double>> weights(layers);
+  for (std::size_t l = 0; l < layers; ++l)
+    for (std::size_t d = 0; d < width; ++d) weights[l].push_back(first_weight(l, d));
+  Expected expected;
+  for (int step = 0; step < steps; ++step) {
+    std::vector gradients(layers, std::vector<double>(width, 0));
+    double loss = 0;
+    for (std::size_t m = 0; m < items; ++m)
+      for (std::size_t i = 0; i < static_cast<std::size_t>(shares.samples_of(hd::Item{m})); ++i)
+        for (std::size_t d = 0; d < width; ++d) {
+          std::vector<double> x{datum(m, i, d)};
+          for (std::size_t l = 0; l < layers; ++l) x.push_back(weights[l][d] * x[l] + 1);
+          loss += target(m, i, d) * x.back();
+          double gradient = target(m, i, d);
+          for (std::size_t l = layers; l-- > 0;) {
+            gradients[l][d] += gradient * x[l];
+            gradient *= weights[l][d];
+          }
+        }
+    for (std::size_t l = 0; l < layers; ++l)
+      for (std::size_t d = 0; d < width; ++d) weights[l][d] = next_weight(gradients[l][d]);
+    expected.losses.push_back(loss);
+    expected.last_gradients = gradients;
+  }
+  return expected;
+}
+
+/// Those layers of one place, for its samples.
+class ShareStage {
+ public:
+  using scalar_type = double;
+  using memory_space = Kokkos::HostSpace;
+
+  ShareStage(const hd::StagePlace& place, const hd::StageShares& shares)
+      : m_place(place), m_shares(shares), m_gradients(count() * width) {
+    while (m_shares.range(place.stage, m_number, m_shares.samples) != place.samples) ++m_number;
+    for (std::size_t l = 0; l < count(); ++l)
+      for (std::size_t d = 0; d < width; ++d) m_weights.push_back(first_weight(first() + l, d));
+  }
+
+  std::size_t input_size() const { return first() == 0 ? 0 : elements(); }
+  std::size_t output_size() const { return m_place.layers.last == layers ? 0 : elements(); }
+  std::size_t saved_size() const { return count() * elements(); }
+  std::size_t delta_size() const { return count() * elements(); }
+  std::size_t parameter_count() const { return m_weights.size(); }
+  double* parameters() { return m_weights.data(); }
+  double* gradients() { return m_gradients.data(); }
+  const hd::StagePlace& place() const { return m_place; }
+
+  void forward(const hd::ForwardCall<double>& call) {
+    const auto range = range_of(call.item, call.samples);
+    double loss = 0;
+    for (std::size_t i = 0; i < call.samples * width; ++i) {
+      const std::size_t sample = range + i / width, d = i % width;
+      double x = first() == 0 ? datum(+call.item, sample, d) : call.input[i];
+      for (std::size_t l = 0; l < count(); ++l) {
+        call.saved[i * count() + l] = x;
+        x = m_weights[l * width + d] * x + 1;
+      }
+      if (output_size() > 0)
+        call.output[i] = x;
+      else
+        loss += target(+call.item, sample, d) * x;
+    }
+    m_losses.resize(std::max(m_losses.size(), +call.item + 1));
+    m_losses[+call.item] = loss;
+  }
+  void backward_input(const hd::BackwardCall<double>& call) {
+    const auto range = range_of(call.item, call.samples);
+    for (std::size_t i = 0; i < call.samples * width; ++i) {
+      const std::size_t sample = range + i / width, d = i % width;
+      double gradient = output_size() > 0 ? call.output_grad[i] : target(+call.item, sample, d);
+      for (std::size_t l = count(); l-- > 0;) {
+        call.delta[i * count() + l] = gradient;
+        gradient *= m_weights[l * width + d];
+      }
+      if (first() > 0) call.input_grad[i] = gradient;
+    }
+  }
+  void backward_weight(const hd::BackwardCall<double>& call) {
+    for (std::size_t i = 0; i < call.samples * width; ++i)
+      for (std::size_t l = 0; l < count(); ++l)
+        m_gradients[l * width + i % width] +=
+            call.delta[i * count() + l] * call.saved[i * count() + l];
+  }
+  void zero_gradients() { m_gradients.assign(m_gradients.size(), 0); }
+  void update() {
+    for (std::size_t i = 0; i < m_weights.size(); ++i) m_weights[i] = next_weight(m_gradients[i]);
+  }
+  void fence() const {}
+  double loss(hd::Item item) const { return m_losses[+item]; }
+
+ private:
+  std::size_t first() const { return static_cast<std::size_t>(m_place.layers.first); }
+  std::size_t count() const {
+    return static_cast<std::size_t>(m_place.layers.last - m_place.layers.first);
+  }
+  std::size_t elements() const { return static_cast<std::size_t>(m_place.samples.size()) * width; }
+  /// The first sample of a microbatch here. The call must have the samples of this share.
+  std::size_t range_of(hd::Item item, std::size_t samples) const {
+    const hd::SampleRange range =
+        m_shares.range(m_place.stage, m_number, m_shares.samples_of(item));
+    REQUIRE(static_cast<std::size_t>(range.size()) == samples);
+    return static_cast<std::size_t>(range.begin);
+  }
+
+  hd::StagePlace m_place;
+  hd::StageShares m_shares;
+  std::size_t m_number = 0;
+  std::vector<double> m_weights, m_gradients, m_losses;
+};
+
+/// Trains two steps on the mesh and compares. `lines` lines compute the same samples.
+void check(const hd::Orders& plain, const hd::StageShares& shares, std::size_t items,
+           int lines = 1) {
+  INFO(plain.name);
+  const hd::Orders orders = in_shares(plain, shares);
+  const int pipe = static_cast<int>(orders.ranks.size());
+  REQUIRE(pipe * lines == world_size());
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", lines}, {"pipe", pipe}});
+  hd::Stages<ShareStage> model(
+      layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); });
+  hd::Runner run(model, weave(orders), mesh);
+  const int steps = lines == 1 ? 2 : 1;
+  const Expected expected = serial(shares, items, steps);
+  for (int step = 0; step < steps; ++step)
+    CHECK(run.step().loss == lines * expected.losses[static_cast<std::size_t>(step)]);
+  model.for_each([&](hd::Stage number, ShareStage& stage) {
+    INFO("stage " << number);
+    for (std::size_t i = 0; i < stage.parameter_count(); ++i) {
+      const auto layer = static_cast<std::size_t>(stage.place().layers.first) + i / width;
+      CHECK(stage.gradients()[i] == lines * expected.last_gradients[layer][i % width]);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("stages in shares have the losses and gradients of the serial model") {
+  using hd::StageShares;
+  const std::vector<std::int64_t> unequal{8, 8, 5};
+  std::vector<StageShares> all;
+  if (world_size() == 1) all = {{8, {{8}}}, {8, {{8}}, unequal}};
+  if (world_size() == 2) all = {{8, {{5, 3}}}, {8, {{5, 3}}, unequal}, {8, {{8}, {8}}, unequal}};
+  if (world_size() == 3)
+    all = {{8, {{3, 3, 2}}}, {8, {{5, 3}, {8}}, unequal}, {8, {{8}, {2, 6}}, unequal}};
+  if (world_size() == 4)
+    all = {{8, {{3, 3, 2}, {8}}},
+           {8, {{5, 3}, {2, 6}}, unequal},
+           {8, {{8}, {2, 6}, {8}}, unequal},
+           {8, {{8}, {8}, {8}, {8}}, unequal}};
+  for (const StageShares& shares : all) {
+    const int stages = static_cast<int>(shares.stages.size());
+    for (const hd::Orders& orders :
+         {hd::schedule::gpipe_orders(stages, 3), hd::schedule::one_f_one_b_orders(stages, 3),
+          hd::schedule::zb_h1_orders(stages, 3)})
+      check(orders, shares, 3);
+  }
+}
+
+TEST_CASE("several stages on a rank, and lines of stages in shares") {
+  if (world_size() != 4) return;
+  // ZB-V: ranks 2 and 3 have stages 1 and 2, and copy the samples that they keep.
+  check(hd::schedule::zb_v_orders(2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
+  check(hd::schedule::interleaved_orders(2, 2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
+  check(hd::schedule::one_f_one_b_orders(1, 3), {8, {{5, 3}}}, 3, 2);
+}
+
+}  // namespace test_pipeline_shares
