@@ -14,10 +14,12 @@
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
 
+#include "support/complaint.hpp"
 #include "support/world.hpp"
 
 namespace test_pipeline_shares {
@@ -217,6 +219,28 @@ TEST_CASE("several stages on a rank, and lines of stages in shares") {
   check(hd::schedule::zb_v_orders(2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
   check(hd::schedule::interleaved_orders(2, 2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
   check(hd::schedule::one_f_one_b_orders(1, 3), {8, {{5, 3}}}, 3, 2);
+}
+
+TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole microbatches") {
+  if (world_size() != 2) return;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
+  const hd::StageShares shares{
+      .samples = 3, .stages = {{3}, {3}}, .microbatches = hd::schedule::microbatch_sizes(8, 3)};
+  const hd::Orders orders = in_shares(hd::schedule::one_f_one_b_orders(2, 3), shares);
+  hd::Stages<ShareStage> model(
+      layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); });
+  hd::Runner run(model, weave(orders), mesh);
+  CHECK(run.step().loss == serial(shares, 3, 1).losses[0]);
+  // Two ranks of one stage, each of which builds it for a whole microbatch of 7 samples.
+  const hd::StageShares divided{7, {{4, 3}}};
+  hd::Stages<ShareStage> whole(layers, [&](const hd::StagePlace& place) {
+    return ShareStage({place.stage, place.layers, {0, 7}}, {7, {{7}}});
+  });
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
+               hd::Runner refused(
+                   whole, weave(in_shares(hd::schedule::gpipe_orders(1, 2), divided)), mesh);
+             }),
+             Catch::Matchers::ContainsSubstring("make the stage for StagePlace::samples"));
 }
 
 }  // namespace test_pipeline_shares

@@ -50,9 +50,9 @@ struct BackwardCall {
 /// step, and before the first one after each update in schedules that update several times a step.
 ///
 /// - Sizes are in elements per microbatch, and constant. If the schedule has StageShares, they are
-///   those of StagePlace::samples samples, and a call may have fewer. `input_size` is 0 for the stage that reads the data itself,
-///   `output_size` is 0 for the one that computes the loss. In inference the last stage may have an
-///   output, which is the result.
+///   those of StagePlace::samples samples, and a call may have fewer. `input_size` is 0 for the
+///   stage that reads the data itself, `output_size` is 0 for the one that computes the loss. In
+///   inference the last stage may have an output, which is the result.
 /// - `forward(ForwardCall)` computes the output, and stores in `saved` what the backward passes
 ///   need. They do not get the output: a stage that needs it again saves a copy.
 /// - `backward_input(BackwardCall)` computes the gradient of the input, and stores in `delta` what

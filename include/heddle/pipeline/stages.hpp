@@ -153,8 +153,8 @@ class Stages {
             }),
             std::move(options)) {}
 
-  /// Constructs the model from a function that also gets the samples of the rank, for schedules with
-  /// StageShares: `make(place)` builds the stage of a StagePlace.
+  /// Constructs the model from a function that also gets the samples of the rank. `make(place)`
+  /// builds the stage of a StagePlace. Schedules with StageShares need it.
   Stages(int layers, std::function<S(const StagePlace&)> make, StagesOptions options = {})
       : m_layers(layers), m_make(std::move(make)), m_options(std::move(options)) {}
 
