@@ -31,10 +31,10 @@ namespace report {
 
 namespace {
 
-constexpr int microbatches = 64;
+constexpr int dapple_microbatches = 64;
 
 /// What DAPPLE's planner says about one model.
-struct Planned {
+struct PlannedByDapple {
   std::string plan;      ///< the ranks of its stages
   std::string two;       ///< of the best plan of at most two
   double gain = 0;       ///< over PipeDream's plan, by DAPPLE's formula
@@ -42,17 +42,18 @@ struct Planned {
   double late = 0;       ///< the simulated step under 1F1B over the formula
 };
 
-Planned plan_of(const hd::Profile& profile, std::int64_t samples) {
+PlannedByDapple planned_by_dapple(const hd::Profile& profile, std::int64_t samples) {
   const hd::Machine machine = hd::test::v100_nodes(2, 8, 25e9, 3e9);
-  const hd::plan::PlanProblem problem(
-      profile, machine,
-      {.batch = microbatches * samples, .microbatches = {microbatches}, .schedule = "dapple"});
+  const hd::plan::PlanProblem problem(profile, machine,
+                                      {.batch = dapple_microbatches * samples,
+                                       .microbatches = {dapple_microbatches},
+                                       .schedule = "dapple"});
   const auto own = hd::plan::Dapple{}.search(problem);
   const auto theirs = hd::plan::PipeDream{}.search(problem);
   hd::Plan slow = *own.plan;
   slow.schedule = "1f1b";
   return {hd::test::ranks_of_stages(*own.plan),
-          hd::test::ranks_of_stages(hd::test::best_of_two_stages(problem, microbatches)),
+          hd::test::ranks_of_stages(hd::test::best_of_two_stages(problem, dapple_microbatches)),
           hd::plan::Dapple{}.formula(*theirs.plan, problem) / own.formula,
           std::abs(own.formula / hd::plan::simulated_step(*own.plan, problem) - 1),
           hd::plan::simulated_step(slow, problem) / own.formula};
@@ -102,7 +103,7 @@ std::optional<hd::Profile> authors_profile(const std::string& path) {
   return profile;
 }
 
-double median(std::vector<double> values) {
+double median_gain(std::vector<double> values) {
   std::ranges::sort(values);
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
@@ -134,7 +135,7 @@ std::vector<Comparison> by_authors_profiles() {
       const std::string why = hd::text("skipped: cannot read ", file, ".txt");
       return {{plans, "8:8, VGG19 15:1", "-", "the same, of plans of up to two stages", why}};
     }
-    const Planned planned = plan_of(*profile, 5040);
+    const PlannedByDapple planned = planned_by_dapple(*profile, 5040);
     shapes += hd::text(shapes.empty() ? "" : ", ", file, ' ', planned.two,
                        " (any number of stages: ", planned.plan, ')');
     same = same && planned.two == published;
@@ -143,8 +144,8 @@ std::vector<Comparison> by_authors_profiles() {
   const auto [least, most] = std::ranges::minmax(all);
   return {
       {plans, "8:8, VGG19 15:1", shapes, "the same, of plans of up to two stages", verdict(same)},
-      {gains, "up to 3.23x", hd::text(least, " to ", most, "x, median ", median(all), 'x'),
-       "at least 1, median at least 1.3", verdict(least >= 1 && median(all) >= 1.3)}};
+      {gains, "up to 3.23x", hd::text(least, " to ", most, "x, median ", median_gain(all), 'x'),
+       "at least 1, median at least 1.3", verdict(least >= 1 && median_gain(all) >= 1.3)}};
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ std::vector<Comparison> dapple_planner() {
   double deviation = 0;
   std::vector<double> gains, late;
   for (const hd::test::ModelBatch& model : hd::test::dapple_models()) {
-    const Planned planned = plan_of(model.profile, model.samples);
+    const PlannedByDapple planned = planned_by_dapple(model.profile, model.samples);
     shapes += hd::text(shapes.empty() ? "" : ", ", model.profile.model, ' ', planned.plan);
     same = same && planned.plan == model.published;
     deviation = std::max(deviation, planned.deviation);
@@ -173,8 +174,8 @@ std::vector<Comparison> dapple_planner() {
        hd::text(*std::ranges::min_element(late), " to ", *std::ranges::max_element(late), 'x'),
        "at least 1", verdict(*std::ranges::min_element(late) >= 1)},
       {"step of PipeDream's plan over that of DAPPLE's, by DAPPLE's formula, the same profiles",
-       "up to 3.23x", hd::text(least, " to ", most, "x, median ", median(gains), 'x'), "at least 1",
-       verdict(least >= 1)},
+       "up to 3.23x", hd::text(least, " to ", most, "x, median ", median_gain(gains), 'x'),
+       "at least 1", verdict(least >= 1)},
   };
   for (Comparison& line : by_authors_profiles()) lines.push_back(std::move(line));
   return lines;
