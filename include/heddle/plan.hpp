@@ -24,6 +24,7 @@
 #include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/profile.hpp>

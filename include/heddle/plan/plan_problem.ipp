@@ -23,6 +23,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
@@ -222,27 +223,6 @@ void each_message(const Plan& plan, std::size_t s, const PlanProblem& problem, M
   return longest;
 }
 
-/// Returns the orders of a plan's schedule, with stage s on rank s.
-/// @throws contract_error if the schedule has other stages.
-[[nodiscard]] inline Orders plan_orders(const Plan& plan) {
-  const schedule::NamedSchedule& named = schedule::find_schedule(plan.schedule);
-  const int stages = static_cast<int>(plan.stages.size());
-  const auto refuse = [&](const std::string& why) {
-    throw contract_error({"heddle::plan::simulated_step",
-                          text("the schedule '", plan.schedule, "' does not fit the plan"), why,
-                          "use a schedule with one stage on each rank, such as 1f1b"});
-  };
-  if (named.branches) refuse("it is for a model with two branches");
-  Orders orders =
-      named.orders({.ranks = stages, .microbatches = plan.microbatches, .stages_per_rank = 1});
-  if (static_cast<int>(orders.ranks.size()) != stages)
-    refuse(text("it has ", orders.ranks.size(), " ranks for ", stages, " stages"));
-  for (std::size_t r = 0; r < orders.ranks.size(); ++r)
-    for (const Order& order : orders.ranks[r])
-      if (+order.stage != r) refuse(text("it puts stage ", order.stage, " on rank ", r));
-  return orders;
-}
-
 /// The costs of a plan's schedule. Stage s is on rank s.
 struct PlanCosts {
   using Time = Seconds;
@@ -370,12 +350,12 @@ HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& p
   impl::PlanCosts costs{stage_prices(plan, problem), {}};
   for (const PlanStage& stage : plan.stages)
     costs.weights.push_back(impl::stage_times(stage, problem).slowest.backward_weight);
-  return simulate(weave(impl::plan_orders(plan)), costs);
+  return simulate(weave(impl::plan_orders(plan, "heddle::plan::simulated_step")), costs);
 }
 
 HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem) {
   heddle::check(plan, problem.layers(), problem.machine().ranks());
-  const Orders orders = impl::plan_orders(plan);
+  const Orders orders = impl::plan_orders(plan, "heddle::plan::simulated_step");
   const std::vector<std::int64_t> live = live_activations(orders);
   const Profile& profile = problem.profile();
   std::vector<Bytes> memory(static_cast<std::size_t>(problem.machine().ranks()));

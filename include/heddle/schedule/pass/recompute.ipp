@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
@@ -44,7 +46,7 @@ class Recomputer {
       while (m_schedule[ActionId{end}].flags & flag::with_next) ++end;
       for (std::size_t each = i; each <= end; ++each) {
         const Action& action = m_schedule[ActionId{each}];
-        const auto forward = m_forward.find({action.stage, action.item});
+        const auto forward = m_forward.find(pass_of(action));
         if ((action.kind != Kind::backward && action.kind != Kind::backward_input) ||
             forward == m_forward.end())
           continue;
@@ -54,7 +56,7 @@ class Recomputer {
       for (; i <= end; ++i) {
         const ActionId id{i};
         const Action& action = m_schedule[id];
-        if (chosen[i] && saves(id)) m_forward[{action.stage, action.item}] = {id, writers(id)};
+        if (chosen[i] && saves(id)) m_forward[pass_of(action)] = {id, writers(id)};
         m_builder.add(m_schedule, id, m_schedule.uses(id));
         for (const Use& use : m_schedule.uses(id))
           for (std::uint32_t part = 0; use.writes() && part < use.count; ++part)
@@ -73,6 +75,13 @@ class Recomputer {
     ActionId id;
     std::vector<std::uint32_t> writers;
   };
+
+  /// A microbatch of a stage on one rank. Several ranks of a stage may compute the same microbatch.
+  using Pass = std::tuple<Rank, Stage, Item>;
+
+  [[nodiscard]] Pass pass_of(const Action& action) const {
+    return {m_schedule[action.queue].from, action.stage, action.item};
+  }
 
   [[nodiscard]] bool saves(ActionId id) const {
     for (const Use& use : m_schedule.uses(id))
@@ -104,7 +113,7 @@ class Recomputer {
   Builder m_builder;
   std::vector<std::size_t> m_first_part;  ///< per buffer, counted over all buffers
   std::vector<std::uint32_t> m_writer;    ///< per part: the action that wrote it last
-  std::map<std::pair<Stage, Item>, Forward> m_forward;
+  std::map<Pass, Forward> m_forward;
 };
 
 HEDDLE_INLINE Schedule recompute_forwards(const Schedule& schedule,

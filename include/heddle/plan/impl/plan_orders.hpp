@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// plan_orders(): the orders of a plan's schedule before its stages are placed.
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+/// Returns the orders of a plan's schedule, with stage s on rank s. `where` is the caller's name,
+/// for errors.
+/// @throws contract_error if the schedule has other stages.
+[[nodiscard]] Orders plan_orders(const Plan& plan, const char* where);
+
+}  // namespace heddle::inline v0::plan::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/impl/plan_orders.ipp>
+#endif

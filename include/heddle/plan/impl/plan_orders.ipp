@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of plan_orders.hpp.
+
+#include <cstddef>
+#include <string>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+HEDDLE_INLINE Orders plan_orders(const Plan& plan, const char* where) {
+  const schedule::NamedSchedule& named = schedule::find_schedule(plan.schedule);
+  const int stages = static_cast<int>(plan.stages.size());
+  const auto refuse = [&](const std::string& why) {
+    throw contract_error({where, text("the schedule '", plan.schedule, "' does not fit the plan"),
+                          why, "use a schedule with one stage on each rank, such as 1f1b"});
+  };
+  if (named.branches) refuse("it is for a model with two branches");
+  Orders orders =
+      named.orders({.ranks = stages, .microbatches = plan.microbatches, .stages_per_rank = 1});
+  if (static_cast<int>(orders.ranks.size()) != stages)
+    refuse(text("it has ", orders.ranks.size(), " ranks for ", stages, " stages"));
+  for (std::size_t r = 0; r < orders.ranks.size(); ++r)
+    for (const Order& order : orders.ranks[r])
+      if (+order.stage != r) refuse(text("it puts stage ", order.stage, " on rank ", r));
+  return orders;
+}
+
+}  // namespace heddle::inline v0::plan::impl

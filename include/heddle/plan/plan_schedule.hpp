@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// plan::schedule(): the Schedule that a Plan describes. plan::costs(): the costs of its actions by
+/// a Profile and a Machine.
+
+#include <cstddef>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// The options of schedule().
+struct ScheduleOptions {
+  /// The ranks of the Schedule. 0: up to the highest rank of the plan.
+  int ranks = 0;
+  /// The type of the elements of all buffers. Its size divides the profile's bytes.
+  Scalar type = Scalar::f32;
+};
+
+/// Returns the Schedule of a plan, with the plan's ranks. Its orders are those of the schedule in
+/// the catalogue. Ranks of a stage divide the samples of each microbatch (see StageShares); rank i
+/// of PlanStage::ranks has the samples behind those of the ranks before it. Buffers have the bytes
+/// of the profile. Stages that recompute run their forwards again, see recompute(). Messages
+/// between two stages have the format of Plan::casts, see cast_at_cut(). Ranks that the plan leaves
+/// out have no actions.
+///
+/// If a stage has several ranks, a group action before its update sums its gradients. Leave it to
+/// the MPI library, or expand() it. `Plan::sharding` does not change the Schedule: the code that
+/// performs the sum and the update divides parameters and optimiser.
+///
+/// @throws contract_error if the plan is invalid (see check(const Plan&)), if the schedule does not
+///         have one stage on each rank, or updates several times in a step although ranks of a
+///         stage divide its samples, if a stage has a tensor or sequence degree above 1, which a
+///         Schedule cannot express, if bytes of the profile are not whole elements, or as
+///         cast_at_cut().
+[[nodiscard]] Schedule schedule(const Plan& plan, const Profile& profile,
+                                const ScheduleOptions& options = {});
+
+/// Costs of the Schedule of a plan, by rank: passes and updates take the time that the profile has
+/// for the layers and samples of the rank on its device. The machine's links price the moves. A
+/// group action takes ring_all_reduce_time() of the stage's parameters over the ranks of the stage.
+/// Other actions, such as combines and casts, take no time.
+class RankCosts {
+ public:
+  using Time = Seconds;  ///< the type of costs
+
+  /// Constructs the costs. @throws contract_error if the plan or the profile is invalid, if the
+  /// plan has ranks that the machine does not have, or a tensor or sequence degree above 1, or if a
+  /// device was not measured.
+  RankCosts(const Plan& plan, const Profile& profile, Machine machine);
+
+  /// Returns the Machine whose links price the moves.
+  [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
+  /// Returns the times of a rank's share of a microbatch. They are 0 if the plan leaves it out.
+  [[nodiscard]] const LayerTimes& times(Rank rank) const { return m_times[+rank]; }
+  /// Returns the cost of an action that is not a move.
+  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const;
+  /// Returns the cost of a move, by the link between its two ranks.
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const;
+  /// Returns the time for which a move keeps a shared resource.
+  [[nodiscard]] Seconds occupancy(const Schedule& schedule, ActionId id,
+                                  const Shared& shared) const;
+
+ private:
+  Machine m_machine;
+  std::vector<LayerTimes> m_times;  ///< by rank
+  std::vector<Seconds> m_sums;      ///< by stage: the sum of gradients
+};
+
+/// Returns the costs of schedule(plan, profile) on a machine, for simulate().
+///
+/// If backwards are not split, and no two pairs of ranks share a port or line, simulate() with them
+/// is never slower than simulated_step(). Both are equal if each stage has one rank, no stage
+/// recomputes and links have no latency, also with split backwards. simulated_step() takes more
+/// time because
+///
+/// - all ranks of a stage take the time of the slowest one, and wait for the whole microbatch
+///   instead of the samples that they need;
+/// - a rank sends its messages to several ranks of the next stage one after another;
+/// - a message occupies its link during its latency as well;
+/// - the second forward of a stage that recomputes waits for the gradient.
+///
+/// But a message with samples of several granules is cast granule by granule (see StageShares),
+/// which may take more scales and so more bytes.
+///
+/// @throws contract_error as RankCosts.
+[[nodiscard]] RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine);
+
+}  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/plan_schedule.ipp>
+#endif

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of plan_schedule.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/plan_schedule.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/pass/in_shares.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/samples_of.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+/// Throws contract_error if a Schedule cannot express the stages of a plan.
+inline void check_degrees(const Plan& plan, const char* where) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    expects(stage.tensor == 1 && stage.sequence == 1, [&] {
+      return ErrorInfo{
+          where, "a Schedule divides the samples of a stage only",
+          text("stage ", s, " has tensor degree ", stage.tensor, ", sequence degree ",
+               stage.sequence),
+          "search with PlanOptions::tensor_degrees = {1}, or run one Schedule on each rank of the "
+          "groups by data_parallel() with the axis in `shards`"};
+    });
+  }
+}
+
+/// The bytes of the buffers of a stage.
+struct StageBytes {
+  Bytes input = 0;       ///< a sample
+  Bytes output = 0;      ///< a sample
+  Bytes saved = 0;       ///< a sample
+  Bytes delta = 0;       ///< a sample
+  Bytes parameters = 0;  ///< of the stage
+};
+
+/// Returns the bytes of a stage. @throws contract_error if they are not whole elements.
+[[nodiscard]] inline StageBytes stage_bytes(const PlanStage& stage, const Profile& profile,
+                                            Scalar type) {
+  const LayerRange layers = stage.layers;
+  StageBytes bytes{.input = profile.input_of(layers.first),
+                   .output = profile.layers[static_cast<std::size_t>(layers.last) - 1].output,
+                   .saved = profile.saved(layers),
+                   .parameters = profile.parameters(layers)};
+  for (int l = layers.first; l < layers.last; ++l)
+    bytes.delta += profile.layers[static_cast<std::size_t>(l)].delta;
+  const std::pair<const char*, Bytes> members[] = {{"input", bytes.input},
+                                                   {"output", bytes.output},
+                                                   {"saved", bytes.saved},
+                                                   {"delta", bytes.delta},
+                                                   {"parameters", bytes.parameters}};
+  for (const auto& [name, each] : members)
+    expects(each % size_of(type) == 0, [&, name = name, each = each] {
+      return ErrorInfo{
+          "heddle::plan::schedule",
+          text("the bytes of '", name, "' must be whole elements of ", type),
+          text(each, " bytes for layers ", layers.first, "-", layers.last - 1),
+          "correct the profile, or set ScheduleOptions::type to the type of its elements"};
+    });
+  return bytes;
+}
+
+/// Sets the type and the size of a buffer of a stage with `samples` samples a microbatch.
+inline void size_buffer(Buffer& buffer, std::string_view label, const StageBytes& bytes,
+                        Scalar type, std::int64_t samples) {
+  buffer.type = type;
+  if (label == role::weights || label == role::gradients) {
+    buffer.bytes = buffer.parts * bytes.parameters;
+    return;
+  }
+  Bytes each = bytes.output;  // output, output_grad
+  if (label == role::input || label == role::input_grad) each = bytes.input;
+  if (label == role::saved) each = bytes.saved;
+  if (label == role::delta) each = bytes.delta;
+  if (buffer.granules != nullptr)
+    size_by_samples(buffer, each);
+  else
+    buffer.bytes = buffer.parts * static_cast<Bytes>(samples) * each;
+}
+
+/// Returns a schedule with rank r renamed to `places[r]` and with buffers changed by `change`.
+template <class Change>
+[[nodiscard]] Schedule on_ranks(const Schedule& schedule, const std::vector<Rank>& places,
+                                int ranks, Change&& change) {
+  Builder builder(schedule.name(), ranks);
+  builder.reserve_actions(schedule.size(), schedule.all_uses().size());
+  for (Buffer buffer : schedule.buffers()) {
+    change(buffer);
+    buffer.rank = places[+buffer.rank];
+    buffer.label = builder.label(schedule[buffer.label]);
+    builder.add_buffer(buffer);
+  }
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    const Queue& queue = schedule[action.queue];
+    builder.add({action.kind, builder.queue(places[+queue.from], places[+queue.to], queue.lane),
+                 action.stage, action.item, action.flags, action.units},
+                schedule.uses(ActionId{i}));
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
+                                const ScheduleOptions& options) {
+  constexpr const char* where = "heddle::plan::schedule";
+  std::size_t highest = 0;
+  std::vector<Rank> places;
+  for (const PlanStage& stage : plan.stages)
+    for (const Rank rank : stage.ranks) {
+      highest = std::max(highest, +rank);
+      places.push_back(rank);
+    }
+  const int ranks = options.ranks > 0 ? options.ranks : static_cast<int>(highest) + 1;
+  heddle::check(plan, static_cast<int>(profile.layers.size()), ranks);
+  impl::check_degrees(plan, where);
+
+  Orders orders = impl::plan_orders(plan, where);
+  const bool divided =
+      std::ranges::any_of(plan.stages, [](const PlanStage& stage) { return stage.groups() > 1; });
+  if (divided) {
+    StageShares shares{.samples = plan.microbatch_samples()};
+    for (const PlanStage& stage : plan.stages) shares.stages.push_back(stage.samples);
+    orders = schedule::in_shares(std::move(orders), std::move(shares));
+  }
+  std::vector<impl::StageBytes> bytes;
+  for (const PlanStage& stage : plan.stages)
+    bytes.push_back(impl::stage_bytes(stage, profile, options.type));
+  const Schedule woven = weave(orders);
+  Schedule made = impl::on_ranks(woven, places, ranks, [&](Buffer& buffer) {
+    impl::size_buffer(buffer, woven[buffer.label], bytes[+buffer.stage], options.type,
+                      plan.microbatch_samples());
+  });
+
+  const auto recomputes = [&](Stage stage) { return plan.stages[+stage].recompute; };
+  if (std::ranges::any_of(plan.stages, &PlanStage::recompute)) made = recompute(made, recomputes);
+  constexpr std::size_t none = std::numeric_limits<std::size_t>::max() - 1;
+  std::vector<std::size_t> stage_of(static_cast<std::size_t>(ranks), none);
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    for (const Rank rank : plan.stages[s].ranks) stage_of[+rank] = s;
+  for (std::size_t s = 0; s + 1 < plan.stages.size(); ++s)
+    if (const std::optional<Codec>& codec = plan.cast_after(s))
+      made = cast_at_cut(made, *codec, [&](Rank from, Rank to) {
+        const auto [low, high] = std::minmax(stage_of[+from], stage_of[+to]);
+        return low == s && high == s + 1;
+      });
+  return made;
+}
+
+HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Machine machine)
+    : m_machine(std::move(machine)), m_times(static_cast<std::size_t>(m_machine.ranks())) {
+  heddle::check(profile);
+  heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
+  impl::check_degrees(plan, "heddle::plan::costs");
+  for (const PlanStage& stage : plan.stages) {
+    for (std::size_t i = 0; i < stage.ranks.size(); ++i)
+      m_times[+stage.ranks[i]] = profile.times(stage.layers, m_machine.device(stage.ranks[i]), 1,
+                                               static_cast<double>(stage.samples[i]));
+    m_sums.push_back(ring_all_reduce_time(m_machine, stage.ranks,
+                                          static_cast<double>(profile.parameters(stage.layers))));
+  }
+}
+
+HEDDLE_INLINE Seconds RankCosts::time(const Schedule& schedule, ActionId id) const {
+  const Action& action = schedule[id];
+  const LayerTimes& times = m_times[+schedule[action.queue].from];
+  switch (action.kind) {
+    case Kind::forward: return times.forward;
+    case Kind::backward: return times.backward();
+    case Kind::backward_input: return times.backward_input;
+    case Kind::backward_weight: return times.backward_weight;
+    case Kind::update: return times.update;
+    case Kind::group: return m_sums[+action.stage];
+    default: return 0;
+  }
+}
+
+HEDDLE_INLINE Transfer<Seconds> RankCosts::transfer(const Schedule& schedule, ActionId id) const {
+  return heddle::impl::transfer(m_machine, schedule, id);
+}
+
+HEDDLE_INLINE Seconds RankCosts::occupancy(const Schedule& schedule, ActionId id,
+                                           const Shared& shared) const {
+  return shared.occupancy(heddle::impl::moved_bytes(schedule, id));
+}
+
+HEDDLE_INLINE RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine) {
+  return {plan, profile, machine};
+}
+
+}  // namespace heddle::inline v0::plan

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Checks the Schedule of a plan: its ranks, samples, bytes and casts against the plan, and its
+// simulated time against simulated_step() for random plans.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+#include "support/cases.hpp"
+#include "support/complaint.hpp"
+
+namespace test_plan_schedule {
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+using test::message_of;
+using Random = std::mt19937;
+
+namespace {
+
+int in(Random& random, int low, int high) {
+  return std::uniform_int_distribution<int>(low, high)(random);
+}
+double time_in(Random& random) { return std::uniform_real_distribution<>(0.5, 2)(random); }
+
+Profile random_profile(Random& random, int layers) {
+  Profile profile{.model = "random", .input = 40, .layers = {}, .reference = "gpu"};
+  for (int l = 0; l < layers; ++l) {
+    ProfiledLayer layer{.name = "layer",
+                        .output = Bytes(4 * in(random, 1, 200)),
+                        .saved = 80,
+                        .delta = 12,
+                        .parameters = Bytes(4 * in(random, 1, 100))};
+    layer.measured = {
+        {"gpu", 1, 1, {time_in(random), time_in(random), time_in(random), time_in(random)}},
+        {"gpu", 1, 4, {5 + time_in(random), 5 + time_in(random), 5 + time_in(random), 9}}};
+    profile.layers.push_back(std::move(layer));
+  }
+  return profile;
+}
+
+/// Devices of several speeds, and a private link with its own bandwidth for each pair.
+Machine random_machine(Random& random, int ranks, Seconds latency) {
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  for (int r = 0; r < ranks; ++r) devices.push_back({.name = "other", .speed = time_in(random)});
+  for (int i = 0; i < ranks * ranks; ++i)
+    links.push_back({latency * time_in(random), 400 * time_in(random)});
+  return Machine::from_links(std::move(devices), std::move(links));
+}
+
+/// Divides layers and ranks at random; a stage has `most` ranks at most.
+Plan random_plan(Random& random, int layers, int ranks, int most) {
+  Plan plan{.microbatches = in(random, 1, 6), .schedule = "1f1b"};
+  std::vector<int> order(static_cast<std::size_t>(ranks));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, random);
+  const int stages = in(random, 1, std::min(layers, ranks));
+  const int samples = in(random, most, most + 4);
+  int layer = 0, used = 0;
+  for (int s = 0; s < stages; ++s) {
+    const int last = s + 1 == stages ? layers : in(random, layer + 1, layers - (stages - s - 1));
+    const int width = in(random, 1, std::min(most, ranks - used - (stages - s - 1)));
+    PlanStage stage{.layers = {layer, last}};
+    int left = samples;
+    for (int i = 0; i < width; ++i) {
+      stage.ranks.push_back(Rank{order[static_cast<std::size_t>(used + i)]});
+      stage.samples.push_back(i + 1 == width ? left : in(random, 1, left - (width - i - 1)));
+      left -= static_cast<int>(stage.samples.back());
+    }
+    plan.stages.push_back(std::move(stage));
+    layer = last;
+    used += width;
+  }
+  return plan;
+}
+
+Seconds simulated(const Plan& plan, const Profile& profile, const Machine& machine) {
+  return simulate(plan::schedule(plan, profile, {.ranks = machine.ranks()}),
+                  plan::costs(plan, profile, machine))
+      .makespan();
+}
+
+/// Two stages: three ranks in descending order, then one; rank 2 is left out.
+Plan plan_3_to_1() {
+  return {.stages = {{.layers = {0, 2}, .ranks = {Rank{4}, Rank{3}, Rank{0}}, .samples = {3, 4, 1}},
+                     {.layers = {2, 3}, .ranks = {Rank{1}}, .samples = {8}}},
+          .microbatches = 3};
+}
+
+}  // namespace
+
+TEST_CASE("with one rank a stage the Schedule takes simulated_step()") {
+  Random random(1);
+  const std::vector<std::string> names{"1f1b", "gpipe", "dapple", "zb-h1", "zb-h2"};
+  for (std::uint64_t c = 0; c < test::cases(60, 5000); ++c) {
+    const int layers = in(random, 1, 6), ranks = in(random, 1, 5);
+    const Profile profile = random_profile(random, layers);
+    const Machine machine = random_machine(random, ranks, 0);
+    Plan plan = random_plan(random, layers, ranks, 1);
+    plan.schedule = names[c % names.size()];
+    if (c % 3 == 0)
+      for (std::size_t s = 0; s + 1 < plan.stages.size(); ++s)
+        plan.casts.push_back(s % 2 == 0 ? std::optional(Codec{.type = Scalar::i8, .block = 64})
+                                        : std::nullopt);
+    const plan::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+    INFO("case " << c << ": " << plan);
+    CHECK_THAT(simulated(plan, profile, machine),
+               WithinRel(plan::simulated_step(plan, problem), 1e-12));
+  }
+}
+
+TEST_CASE("with shares, latencies or recomputation it is between the busiest rank and the price") {
+  Random random(2);
+  int faster = 0;
+  for (std::uint64_t c = 0; c < test::cases(60, 5000); ++c) {
+    const int layers = in(random, 1, 6), ranks = in(random, 2, 7);
+    const Profile profile = random_profile(random, layers);
+    const Machine machine = random_machine(random, ranks, c % 2 == 0 ? 0 : 0.3);
+    Plan plan = random_plan(random, layers, ranks, in(random, 1, 4));
+    for (PlanStage& stage : plan.stages) stage.recompute = in(random, 0, 3) == 0;
+    const plan::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+    const plan::RankCosts costs = plan::costs(plan, profile, machine);
+    Seconds busiest = 0;
+    for (const PlanStage& stage : plan.stages) {
+      const Seconds sum = plan::ring_all_reduce_time(
+          machine, stage.ranks, static_cast<double>(profile.parameters(stage.layers)));
+      for (const Rank rank : stage.ranks) {
+        const LayerTimes& times = costs.times(rank);
+        const Seconds passes = times.forward * (stage.recompute ? 2 : 1) + times.backward();
+        busiest = std::max(busiest, plan.microbatches * passes + sum + times.update);
+      }
+    }
+    INFO("case " << c << ": " << plan);
+    const Seconds step = simulated(plan, profile, machine);
+    const Seconds price = plan::simulated_step(plan, problem);
+    CHECK(step <= price * (1 + 1e-12));
+    CHECK(step >= busiest * (1 - 1e-12));
+    faster += step < price * 0.999;
+  }
+  CHECK(faster > 10);
+}
+
+TEST_CASE("shares that take equal times over free links take simulated_step()") {
+  Profile profile{.model = "even", .input = 4, .layers = {}, .reference = "gpu"};
+  profile.layers.assign(
+      6, {.output = 4, .saved = 4, .parameters = 4, .measured = {{"gpu", 1, 1, {1, 2, 1, 0.5}}}});
+  const Machine machine =
+      Machine::from_links({{"gpu"}, {"half", 0.5}, {"double", 2}, {"gpu"}}, std::vector<Link>(16));
+  const Plan plan{
+      .stages = {{.layers = {0, 3}, .ranks = {Rank{0}, Rank{1}, Rank{2}}, .samples = {2, 1, 4}},
+                 {.layers = {3, 6}, .ranks = {Rank{3}}, .samples = {7}}},
+      .microbatches = 5};
+  const plan::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+  // Stage 0: 6 and 18 a microbatch; stage 1: 21 and 63, so it is busy from 6 on; then stage 0 ends.
+  // The update of a rank of speed 0.5 takes 3.
+  const Seconds expected = 6 + 5 * 84 + 18 + 3;
+  CHECK_THAT(plan::simulated_step(plan, problem), WithinRel(expected, 1e-12));
+  CHECK_THAT(simulated(plan, profile, machine), WithinRel(expected, 1e-12));
+}
+
+TEST_CASE("ranks, samples and bytes of the Schedule are those of the plan") {
+  Random random(3);
+  const Profile profile = random_profile(random, 3);
+  Plan plan = plan_3_to_1();
+  plan.stages[0].recompute = true;
+  const Schedule made = plan::schedule(plan, profile, {.ranks = 6});
+  REQUIRE(made.ranks() == 6);
+  CHECK(plan::schedule(plan, profile).ranks() == 5);
+  const std::vector<std::int64_t> samples{1, 8, 0, 4, 3, 0};  // by rank
+  std::vector<int> forwards(6), again(6);
+  std::vector<Bytes> sent(6);
+  int sums = 0;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const ActionId id{i};
+    const Action& action = made[id];
+    const Queue& queue = made[action.queue];
+    if (action.kind == Kind::forward || action.kind == Kind::backward)
+      CHECK(samples_of(made, id) == samples[+queue.from]);
+    if (action.kind == Kind::forward)
+      ++((action.flags & flag::again) != 0 ? again : forwards)[+queue.from];
+    if (action.kind == Kind::move) sent[+queue.from] += made.bytes(made.uses(id).front());
+    if (action.kind != Kind::group) continue;
+    ++sums;
+    CHECK(made.uses(id).size() == 3);
+    CHECK(made.bytes(made.uses(id).front()) == profile.parameters({0, 2}));
+  }
+  CHECK(forwards == std::vector<int>{3, 3, 0, 3, 3, 0});
+  CHECK(again == std::vector<int>{3, 0, 0, 3, 3, 0});
+  CHECK(sums == 1);
+  const Bytes output = 3 * profile.layers[1].output;  // a sample of each microbatch
+  CHECK(sent == std::vector<Bytes>{output, 8 * output, 0, 4 * output, 3 * output, 0});
+  // What each rank saves, sends and has as weights.
+  for (const Buffer& buffer : made.buffers()) {
+    const auto share = static_cast<Bytes>(samples[+buffer.rank]);
+    const LayerRange layers = plan.stages[+buffer.stage].layers;
+    if (made[buffer.label] == role::weights) CHECK(buffer.bytes == profile.parameters(layers));
+    if (made[buffer.label] == role::saved)
+      CHECK(buffer.bytes % (share * profile.saved(layers)) == 0);
+    if (made[buffer.label] == role::output) CHECK(buffer.bytes == share * output);
+  }
+
+  // With a cast the same messages have one byte an element, and the two ends of others do not.
+  plan.casts = {Codec{.type = Scalar::i8, .block = 0}};
+  const Schedule narrow = plan::schedule(plan, profile, {.ranks = 6});
+  Bytes bytes = 0, expected = 0;
+  for (std::size_t i = 0; i < narrow.size(); ++i)
+    if (narrow[ActionId{i}].kind == Kind::move) {
+      const Use& use = narrow.uses(ActionId{i}).front();
+      CHECK(narrow[use.buffer].type == Scalar::i8);
+      bytes += narrow.bytes(use);
+    }
+  for (const Bytes each : sent) expected += each / 4;
+  CHECK(bytes == expected);
+}
+
+TEST_CASE("schedule() names what it cannot express") {
+  Random random(4);
+  const Profile profile = random_profile(random, 3);
+  Plan tensor = plan_3_to_1();
+  tensor.stages[1].tensor = 2;
+  tensor.stages[1].ranks.push_back(Rank{2});
+  CHECK_THAT(
+      message_of<contract_error>([&] { (void)plan::schedule(tensor, profile); }),
+      ContainsSubstring("stage 1 has tensor degree 2") && ContainsSubstring("tensor_degrees"));
+  CHECK_THAT(message_of<contract_error>(
+                 [&] { (void)plan::costs(tensor, profile, random_machine(random, 5, 0)); }),
+             ContainsSubstring("stage 1 has tensor degree 2"));
+  Profile odd = profile;
+  odd.layers[1].output = 6;
+  CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(plan_3_to_1(), odd); }),
+             ContainsSubstring("'output'") && ContainsSubstring("6 bytes for layers 0-1"));
+  CHECK_NOTHROW(plan::schedule(plan_3_to_1(), odd, {.type = Scalar::f16}));
+  CHECK_THROWS_AS(plan::schedule(plan_3_to_1(), profile, {.ranks = 4}), contract_error);
+  Plan other = plan_3_to_1();
+  other.schedule = "interleaved";
+  other.microbatches = 4;
+  other.schedule = "chimera";
+  CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(other, profile); }),
+             ContainsSubstring("plan::schedule") && ContainsSubstring("does not fit the plan"));
+  other.schedule = "pipedream";
+  CHECK_THROWS_AS(plan::schedule(other, profile), contract_error);
+}
+
+}  // namespace test_plan_schedule
