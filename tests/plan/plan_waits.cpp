@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Plans for ranks of speeds 1, 1, 0.4 and 0.4 (threads) that wait instead of computing, over links
+// that make sums of gradients expensive: what simulate() predicts is what a step takes, and the
+// best plan gains over equal stages and over leaving the slow ranks out.
+// alone: yes
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/execute.hpp>
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+namespace test_plan_waits {
+
+using namespace heddle;
+
+namespace {
+
+constexpr int layers = 24;
+constexpr int microbatches = 16;
+constexpr int samples = 28;
+
+/// A forward of 6 layers takes 5 ms at speed 1, a backward twice as long.
+Profile waits() {
+  constexpr Seconds sample = 5e-3 / 6 / samples;
+  Profile profile{.model = "waits", .input = 40, .layers = {}, .reference = "fast"};
+  profile.layers.assign(layers, {.name = "layer",
+                                 .output = 40,
+                                 .saved = 40,
+                                 .parameters = 40'000,
+                                 .measured = {{"fast", 1, 1, {sample, sample, sample, 0}}}});
+  return profile;
+}
+
+Machine machine_of(int ranks) {
+  std::vector<Device> devices{{.name = "fast"}, {.name = "fast"}};
+  devices.resize(static_cast<std::size_t>(ranks), {.name = "slow", .speed = 0.4});
+  return Machine::from_links(std::move(devices),
+                             std::vector<Link>(static_cast<std::size_t>(ranks * ranks),
+                                               Link{.latency = 0, .bandwidth = 4e6}));
+}
+
+/// A plan with `counts[s]` layers and one rank for each stage.
+Plan stages_of(const std::vector<int>& counts) {
+  Plan plan{.microbatches = microbatches};
+  int layer = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    plan.stages.push_back(
+        {.layers = {layer, layer + counts[s]}, .ranks = {Rank{s}}, .samples = {samples}});
+    layer += counts[s];
+  }
+  return plan;
+}
+
+struct Case {
+  std::string name;
+  Plan plan;
+  Schedule schedule;
+  plan::RankCosts costs;
+  Seconds predicted = 0;
+  Seconds fastest = std::numeric_limits<Seconds>::infinity();
+
+  [[nodiscard]] double error() const { return fastest / predicted - 1; }
+};
+
+/// Runs one step on four threads; notes its time if no other run was faster. A wait ends at a time
+/// that counts from the end of the wait before, so that late wake-ups do not add up.
+void run(Case& each) {
+  std::array<Seconds, 4> took{};
+  run_threads(4, [&](ThreadTransport& threads) {
+    ShapedTransport transport(threads, shape_of(each.costs.machine()));
+    Seconds due = 0;
+    const auto model = [&](const Task& task) {
+      if (task.kind() == Kind::combine) return combine_on_host(task);
+      const Seconds wait = each.costs.time(task.schedule(), task.id());
+      if (wait == 0) return;
+      const Seconds now = steady_seconds();
+      due = (now - due < 2e-3 ? due : now) + wait;
+      std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
+    };
+    Runner runner(model, each.schedule, transport, {.execute = {.idle = Idle::nap}});
+    (void)all_gather(transport, {});
+    const Seconds start = steady_seconds();
+    runner.step();
+    took[+transport.rank()] = steady_seconds() - start;
+  });
+  each.fastest = std::min(each.fastest, std::ranges::max(took));
+}
+
+}  // namespace
+
+TEST_CASE("plans for unequal ranks take what simulate() predicts") {
+  const Profile profile = waits();
+  const Machine machine = machine_of(4);
+  std::vector<Case> cases;
+  const auto add = [&](std::string name, const Plan& plan) {
+    for (Case& each : cases)
+      if (each.plan == plan) {
+        each.name += ", " + name;
+        return;
+      }
+    const Schedule made =
+        expand(plan::schedule(plan, profile, {.ranks = 4}), schedule::CollectiveForm{});
+    const plan::RankCosts costs = plan::costs(plan, profile, machine);
+    cases.push_back({std::move(name), plan, made, costs, simulate(made, costs).makespan()});
+  };
+  const plan::PlanOptions options{.batch = microbatches * samples, .microbatches = {microbatches}};
+  const plan::PlanSearch found = plan::search(profile, machine, options);
+  const Plan best = found.best();
+  add("best", best);
+  for (const plan::PricedPlan& each : found.plans()) {
+    REQUIRE(each.found.plan);
+    add(each.found.planner, *each.found.plan);
+  }
+  add("9, 9, 3, 3 layers", stages_of({9, 9, 3, 3}));
+  add("two stages in shares",
+      {.stages = {{.layers = {0, 17}, .ranks = {Rank{1}, Rank{0}}, .samples = {14, 14}},
+                  {.layers = {17, 24}, .ranks = {Rank{2}, Rank{3}}, .samples = {14, 14}}},
+       .microbatches = microbatches});
+  const Plan equal = stages_of({6, 6, 6, 6});
+  add("equal stages", equal);
+  const Plan fast_only = plan::search(profile, machine_of(2), options).best();
+  add("without slow ranks", fast_only);
+
+  // Other programs make a run longer, and nothing makes it shorter: runs of all plans are repeated
+  // in turns until the fastest ones are near their predictions.
+  for (int round = 0; round < 20; ++round) {
+    bool near = round >= 1;
+    for (Case& each : cases) {
+      if (round >= 1 && each.error() <= 0.03) continue;
+      run(each);
+      near = near && each.error() <= 0.05;
+    }
+    if (near) break;
+  }
+  for (const Case& each : cases) {
+    std::cout << each.name << ": predicted " << each.predicted << " s, executed " << each.fastest
+              << " s\n";
+    INFO(each.name << ": " << each.plan << "predicted " << each.predicted << " s, executed "
+                   << each.fastest << " s");
+    CHECK(std::abs(each.error()) <= 0.05);
+    for (const Case& other : cases)
+      if (each.predicted > 1.1 * other.predicted) CHECK(each.fastest > other.fastest);
+  }
+  const auto time_of = [&](const Plan& plan) {
+    return std::ranges::find(cases, plan, &Case::plan)->fastest;
+  };
+  CHECK(time_of(equal) / time_of(best) >= 1.5);
+  CHECK(time_of(fast_only) / time_of(best) >= 1.15);
+}
+
+}  // namespace test_plan_waits
