@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of monitor.hpp.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/monitor.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+/// Returns the value below which `numerator` / `denominator` of the values lie, rounded down.
+[[nodiscard]] inline double low_quantile(std::vector<double> values, std::size_t denominator) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / denominator);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+/// Returns the entry that stands for all others, or zero if there are none.
+[[nodiscard]] inline double usual(const std::vector<double>& values) {
+  return values.empty() ? 0 : low_quantile(values, 2);
+}
+
+/// Returns the factor above which a value is an outlier among `values`.
+[[nodiscard]] inline double outlier_threshold(const std::vector<double>& values,
+                                              const MonitorOptions& options) {
+  constexpr double normal = 1.4826;  // standard deviations in a median absolute deviation
+  const double middle = usual(values);
+  if (!(middle > 0)) return std::numeric_limits<double>::infinity();
+  std::vector<double> away;
+  for (const double value : values) away.push_back(std::abs(value - middle) / middle);
+  return 1 + std::max(options.least - 1, options.deviations * normal * low_quantile(away, 2));
+}
+
+/// Returns when the storage of a move is free at the destination.
+[[nodiscard]] inline Seconds storage_free(const Timeline& step, ActionId move) {
+  Seconds free = std::numeric_limits<Seconds>::lowest();
+  for (const After& after : step.schedule().after(move)) {
+    if (!after.mine) continue;
+    const Span& on = step[ActionId{after.action}];
+    free = std::max(free, after.end ? on.arrival : on.end);
+  }
+  return free;
+}
+
+/// Returns the ranks that take part in an action: one, or the two ends of a message.
+[[nodiscard]] inline std::vector<Rank> ranks_of(const Schedule& schedule, ActionId id) {
+  const Queue& queue = schedule[schedule[id].queue];
+  if (queue.local()) return {queue.from};
+  return {queue.from, queue.to};
+}
+
+[[nodiscard]] inline std::string list_place(const Schedule& schedule, ActionId id) {
+  return text(action_text(schedule, id), " (place ", +id, " of the list)");
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE std::string_view to_string(Syndrome syndrome) {
+  constexpr std::array<std::string_view, 6> names = {
+      "slow link",     "slow sender",           "slow receiver",
+      "slow computer", "hang in communication", "hang outside of communication"};
+  return names[static_cast<std::size_t>(syndrome)];
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Syndrome syndrome) {
+  return out << to_string(syndrome);
+}
+
+HEDDLE_INLINE std::string to_string(const Finding& finding) {
+  if (finding.causes.empty()) return "no fault";
+  const std::string pair = text("rank ", finding.rank, " to rank ", finding.peer);
+  const std::string times = text(std::round(finding.factor * 10) / 10, " times as long as planned");
+  const Syndrome first = finding.causes.front();
+  if (first == Syndrome::hang_in_communication)
+    return text("the message from ", pair, " does not arrive: ", finding.place);
+  if (first == Syndrome::hang_outside)
+    return text(
+        "rank ", finding.rank,
+        finding.silent ? " is silent; it was last seen " : " hangs outside of communication ",
+        finding.place);
+  if (first == Syndrome::slow_computer) return text("rank ", finding.rank, " computes ", times);
+  if (finding.causes.size() == 1 && first != Syndrome::slow_link)
+    return text("all messages ", first == Syndrome::slow_sender ? "from" : "to", " rank ",
+                finding.rank, " take ", times);
+  std::string line = text("messages from ", pair, " take ", times);
+  if (finding.causes.size() == 1) return line;
+  line += ": ";
+  for (std::size_t i = 0; i < finding.causes.size(); ++i)
+    line += text(i == 0 ? "" : i + 1 < finding.causes.size() ? ", " : " and ", finding.causes[i]);
+  return line + " cannot be told apart, because a rank was seen with one peer only";
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Finding& finding) {
+  return out << to_string(finding);
+}
+
+HEDDLE_INLINE Monitor::Monitor(int ranks, MonitorOptions options)
+    : m_ranks(ranks), m_options(options) {
+  constexpr const char* where = "heddle::Monitor";
+  expects(ranks >= 1, [&] {
+    return ErrorInfo{where, "there are no ranks", text(ranks, " ranks")};
+  });
+  expects(options.least >= 1 && options.deviations >= 0 && options.steps >= 1, [&] {
+    return ErrorInfo{where, "an option is out of range",
+                     text("least ", options.least, ", deviations ", options.deviations, ", steps ",
+                          options.steps),
+                     "expected least >= 1, deviations >= 0 and steps >= 1"};
+  });
+  const auto p = static_cast<std::size_t>(ranks);
+  m_transfers.resize(p * p);
+  m_computes.resize(p);
+}
+
+HEDDLE_INLINE void Monitor::observe(const Timeline& measured, const Timeline& planned) {
+  constexpr const char* where = "heddle::Monitor::observe";
+  const Schedule& schedule = measured.schedule();
+  expects(schedule.size() == planned.schedule().size() && schedule.ranks() <= m_ranks, [&] {
+    return ErrorInfo{where, "the timelines do not fit each other or the monitor",
+                     text("measured: ", schedule.size(), " actions on ", schedule.ranks(),
+                          " ranks; planned: ", planned.schedule().size(),
+                          " actions; monitor: ", m_ranks, " ranks"),
+                     "both must be of the same schedule"};
+  });
+  for (const Timeline* timeline : {&measured, &planned}) {
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Span& span = (*timeline)[ActionId{i}];
+      expects(std::isfinite(span.start) && std::isfinite(span.end) && std::isfinite(span.arrival),
+              [&] {
+                return ErrorInfo{where, "a time is not finite", action_text(schedule, ActionId{i})};
+              });
+    }
+  }
+  std::vector<Sum> transfers(m_transfers.size());
+  std::vector<Sum> computes(m_computes.size());
+  std::vector<Seconds> worked(m_computes.size(), std::numeric_limits<Seconds>::lowest());
+  std::vector<bool> awaited(schedule.size(), false);
+  const auto await = [&](ActionId move) {
+    awaited[+move] = true;
+    const Queue& queue = schedule[schedule[move].queue];
+    const Span& seen = measured[move];
+    const Span& plan = planned[move];
+    const Seconds took = seen.arrival - seen.start;
+    const Seconds expected = plan.arrival - plan.start;
+    const Seconds ready = std::max(worked[+queue.to], impl::storage_free(measured, move));
+    if (!(expected > 0) || !(seen.arrival - ready > took / 10)) return;
+    if (!(plan.arrival > impl::storage_free(planned, move))) return;  // the plan waits for storage
+    Sum& sum = transfers[cell(+queue.from, +queue.to)];
+    sum.measured += took;
+    sum.planned += expected;
+  };
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const ActionId id{i};
+    const Rank rank = schedule[schedule[id].queue].from;
+    for (const After& after : schedule.after(id)) {
+      const ActionId on{after.action};
+      const Queue& queue = schedule[schedule[on].queue];
+      if (schedule[on].kind == Kind::move && !queue.local() && !after.mine && queue.to == rank &&
+          !awaited[+on])
+        await(on);
+    }
+    if (schedule[id].kind == Kind::move) continue;
+    const Span& seen = measured[id];
+    worked[+rank] = std::max(worked[+rank], seen.end);
+    const Seconds expected = planned[id].end - planned[id].start;
+    if (schedule[id].kind == Kind::group || !(expected > 0)) continue;
+    computes[+rank].measured += seen.end - seen.start;
+    computes[+rank].planned += expected;
+  }
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    if (action.kind == Kind::move && !schedule[action.queue].local() && !awaited[i])
+      await(ActionId{i});
+  }
+  for (std::size_t i = 0; i < transfers.size(); ++i) add(m_transfers[i], transfers[i]);
+  for (std::size_t i = 0; i < computes.size(); ++i) add(m_computes[i], computes[i]);
+}
+
+HEDDLE_INLINE void Monitor::add(Samples& samples, const Sum& sum) const {
+  if (!(sum.planned > 0)) return;
+  samples.push_back(sum.measured / sum.planned);
+  if (samples.size() > m_options.steps) samples.pop_front();
+}
+
+HEDDLE_INLINE std::optional<double> Monitor::transfer(Rank from, Rank to) const {
+  const Samples& samples = m_transfers.at(cell(+from, +to));
+  if (samples.empty()) return {};
+  return impl::low_quantile({samples.begin(), samples.end()}, 2);
+}
+
+HEDDLE_INLINE std::optional<double> Monitor::compute(Rank rank) const {
+  const Samples& samples = m_computes.at(+rank);
+  if (samples.empty()) return {};
+  return impl::low_quantile({samples.begin(), samples.end()}, 2);
+}
+
+HEDDLE_INLINE double Monitor::transfer_threshold() const {
+  std::vector<double> all;
+  for (int from = 0; from < m_ranks; ++from)
+    for (int to = 0; to < m_ranks; ++to)
+      if (const auto seen = transfer(Rank{from}, Rank{to})) all.push_back(*seen);
+  return impl::outlier_threshold(all, m_options);
+}
+
+HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
+  const auto p = static_cast<std::size_t>(m_ranks);
+  std::vector<Finding> found;
+  std::vector<double> all;
+  for (int r = 0; r < m_ranks; ++r)
+    if (const auto seen = compute(Rank{r})) all.push_back(*seen);
+  const double computes = impl::usual(all);
+  const double late = impl::outlier_threshold(all, m_options);
+  for (int r = 0; r < m_ranks; ++r)
+    if (const auto seen = compute(Rank{r}); seen && *seen > late * computes)
+      found.push_back({{Syndrome::slow_computer}, Rank{r}, Rank{r}, *seen / computes});
+
+  std::vector<std::vector<double>> rows(p), columns(p);
+  all.clear();
+  for (int from = 0; from < m_ranks; ++from) {
+    for (int to = 0; to < m_ranks; ++to) {
+      const auto seen = transfer(Rank{from}, Rank{to});
+      if (!seen) continue;
+      all.push_back(*seen);
+      rows[static_cast<std::size_t>(from)].push_back(*seen);
+      columns[static_cast<std::size_t>(to)].push_back(*seen);
+    }
+  }
+  const double transfers = impl::usual(all);
+  const double slow = impl::outlier_threshold(all, m_options) * transfers;
+  const auto judge = [&](const std::vector<std::vector<double>>& lines, Syndrome syndrome) {
+    std::vector<bool> hot(p, false);
+    for (std::size_t r = 0; r < p; ++r) {
+      if (lines[r].size() < 2 || !(impl::low_quantile(lines[r], 4) > slow)) continue;
+      hot[r] = true;
+      found.push_back({{syndrome}, Rank{r}, Rank{r}, impl::low_quantile(lines[r], 2) / transfers});
+    }
+    return hot;
+  };
+  const std::vector<bool> senders = judge(rows, Syndrome::slow_sender);
+  const std::vector<bool> receivers = judge(columns, Syndrome::slow_receiver);
+  for (std::size_t from = 0; from < p; ++from) {
+    for (std::size_t to = 0; to < p; ++to) {
+      const auto seen = transfer(Rank{from}, Rank{to});
+      if (!seen || !(*seen > slow) || senders[from] || receivers[to]) continue;
+      std::vector<Syndrome> causes = {Syndrome::slow_link};
+      if (rows[from].size() == 1) causes.push_back(Syndrome::slow_sender);
+      if (columns[to].size() == 1) causes.push_back(Syndrome::slow_receiver);
+      found.push_back({causes, Rank{from}, Rank{to}, *seen / transfers});
+    }
+  }
+  return found;
+}
+
+HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
+                                             std::span<const ListPlace> places) {
+  const auto ranks = static_cast<std::size_t>(schedule.ranks());
+  expects(places.size() == ranks, [&] {
+    return ErrorInfo{"heddle::find_hang", "every rank of the schedule needs a place",
+                     text(places.size(), " places for ", ranks, " ranks")};
+  });
+  const auto finished = [&](std::size_t action, Rank rank) {
+    return places[+rank].finished > action;
+  };
+  std::vector<Finding> found;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    if (places[r].answered) continue;
+    std::size_t known = std::max(places[r].started, places[r].finished);
+    for (std::size_t i = known; i < schedule.size(); ++i) {
+      const Queue& queue = schedule[schedule[ActionId{i}].queue];
+      if (!queue.local() && queue.from == Rank{r} && finished(i, queue.to)) known = i + 1;
+    }
+    found.push_back({{Syndrome::hang_outside},
+                     Rank{r},
+                     Rank{r},
+                     0,
+                     true,
+                     known == 0 ? "before its first action"
+                                : "at " + impl::list_place(schedule, ActionId{known - 1})});
+  }
+  if (!found.empty()) return found;
+
+  std::vector<Finding> waiting;  // groups that have started
+  std::vector<bool> passed(ranks, false);
+  for (std::size_t i = 0; i < schedule.size() && found.empty(); ++i) {
+    const ActionId id{i};
+    const std::vector<Rank> members = impl::ranks_of(schedule, id);
+    bool ready = true;
+    bool open = false;
+    for (const Rank rank : members) {
+      if (finished(i, rank)) continue;
+      open = true;
+      ready = ready && !passed[+rank];
+      passed[+rank] = true;
+    }
+    if (!open) continue;
+    for (const After& after : schedule.after(id)) {
+      const Queue& queue = schedule[schedule[ActionId{after.action}].queue];
+      ready = ready && finished(after.action, after.end ? queue.to : queue.from);
+    }
+    if (!ready) continue;
+    const std::string place = impl::list_place(schedule, id);
+    for (const Rank rank : members)
+      if (places[+rank].started <= i && !finished(i, rank))
+        found.push_back({{Syndrome::hang_outside}, rank, rank, 0, false, "before " + place});
+    if (!found.empty()) continue;
+    const Finding stuck{
+        {members.size() == 2 || schedule[id].kind == Kind::group ? Syndrome::hang_in_communication
+                                                                 : Syndrome::hang_outside},
+        members.front(),
+        members.back(),
+        0,
+        false,
+        members.size() == 2 ? place : "in " + place};
+    (schedule[id].kind == Kind::group ? waiting : found).push_back(stuck);
+  }
+  return found.empty() && !waiting.empty() ? std::vector<Finding>{waiting.front()} : found;
+}
+
+}  // namespace heddle::inline v0
