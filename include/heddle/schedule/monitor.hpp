@@ -98,6 +98,8 @@ class Monitor {
   [[nodiscard]] std::optional<double> transfer(Rank from, Rank to) const;
   /// Returns the measured over the planned time of computations, or nothing if there were none.
   [[nodiscard]] std::optional<double> compute(Rank rank) const;
+  /// Returns the median of the matrix, or zero if no transfer counted.
+  [[nodiscard]] double usual_transfer() const;
   /// Returns the factor above which a transfer is slow: 1 + max(least - 1, deviations * scatter).
   /// The scatter is 1.4826 times the median absolute deviation of the matrix, over its median.
   [[nodiscard]] double transfer_threshold() const;
@@ -120,6 +122,8 @@ class Monitor {
   [[nodiscard]] std::size_t cell(std::size_t from, std::size_t to) const {
     return from * static_cast<std::size_t>(m_ranks) + to;
   }
+  /// Returns the entries of the matrix that exist.
+  [[nodiscard]] std::vector<double> seen_transfers() const;
   void add(Samples& samples, const Sum& sum) const;
 
   int m_ranks;

@@ -215,12 +215,18 @@ HEDDLE_INLINE std::optional<double> Monitor::compute(Rank rank) const {
   return impl::low_quantile({samples.begin(), samples.end()}, 2);
 }
 
-HEDDLE_INLINE double Monitor::transfer_threshold() const {
+HEDDLE_INLINE std::vector<double> Monitor::seen_transfers() const {
   std::vector<double> all;
   for (int from = 0; from < m_ranks; ++from)
     for (int to = 0; to < m_ranks; ++to)
       if (const auto seen = transfer(Rank{from}, Rank{to})) all.push_back(*seen);
-  return impl::outlier_threshold(all, m_options);
+  return all;
+}
+
+HEDDLE_INLINE double Monitor::usual_transfer() const { return impl::usual(seen_transfers()); }
+
+HEDDLE_INLINE double Monitor::transfer_threshold() const {
+  return impl::outlier_threshold(seen_transfers(), m_options);
 }
 
 HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
@@ -236,18 +242,16 @@ HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
       found.push_back({{Syndrome::slow_computer}, Rank{r}, Rank{r}, *seen / computes});
 
   std::vector<std::vector<double>> rows(p), columns(p);
-  all.clear();
   for (int from = 0; from < m_ranks; ++from) {
     for (int to = 0; to < m_ranks; ++to) {
       const auto seen = transfer(Rank{from}, Rank{to});
       if (!seen) continue;
-      all.push_back(*seen);
       rows[static_cast<std::size_t>(from)].push_back(*seen);
       columns[static_cast<std::size_t>(to)].push_back(*seen);
     }
   }
-  const double transfers = impl::usual(all);
-  const double slow = impl::outlier_threshold(all, m_options) * transfers;
+  const double transfers = usual_transfer();
+  const double slow = transfer_threshold() * transfers;
   const auto judge = [&](const std::vector<std::vector<double>>& lines, Syndrome syndrome) {
     std::vector<bool> hot(p, false);
     for (std::size_t r = 0; r < p; ++r) {
