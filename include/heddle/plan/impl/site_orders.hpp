@@ -81,7 +81,7 @@ class SiteOrders {
       for (const int degree : problem.options().tensor_degrees) {
         if (!table.has_degree(kinds[k][0], degree)) continue;
         for (const std::int64_t samples : numbers) {
-          const LayerSums& sums = table.sums(kinds[k][0], degree, samples);
+          const LayerTimeSums& sums = table.sums(kinds[k][0], degree, samples);
           for (std::size_t l = 0; l < layers; ++l) {
             const LayerTimes one = sums.of({static_cast<int>(l), static_cast<int>(l) + 1});
             least[k][l] = std::min(least[k][l], (one.forward + one.backward()) * degree /

@@ -38,7 +38,7 @@ namespace heddle::inline v0::plan::impl {
 
 /// The sums of the times of the first l layers, for l from 0 to all, for one kind of device, one
 /// tensor degree and one number of samples.
-struct LayerSums {
+struct LayerTimeSums {
   std::vector<LayerTimes> first;
 
   [[nodiscard]] LayerTimes of(LayerRange range) const {
@@ -72,8 +72,8 @@ class LayerTable {
   /// Returns the kind of a rank's device; kinds are in the order of device_kinds().
   [[nodiscard]] std::size_t kind(Rank rank) const noexcept { return m_kind[+rank]; }
 
-  [[nodiscard]] const LayerSums& sums(Rank rank, int tensor, std::int64_t samples) {
-    LayerSums& sums = m_sums[{kind(rank), tensor, samples}];
+  [[nodiscard]] const LayerTimeSums& sums(Rank rank, int tensor, std::int64_t samples) {
+    LayerTimeSums& sums = m_sums[{kind(rank), tensor, samples}];
     if (!sums.first.empty()) return sums;
     LayerTimes sum;
     sums.first.push_back(sum);
@@ -110,7 +110,7 @@ class LayerTable {
  private:
   const PlanProblem* m_problem;
   std::vector<std::size_t> m_kind;  ///< by rank
-  std::map<std::tuple<std::size_t, int, std::int64_t>, LayerSums> m_sums;
+  std::map<std::tuple<std::size_t, int, std::int64_t>, LayerTimeSums> m_sums;
   std::map<int, ByteSums> m_bytes;                    ///< by tensor degree
   std::map<std::size_t, std::vector<int>> m_degrees;  ///< by kind
 };
@@ -160,7 +160,7 @@ class StageShape {
         m_samples(std::move(samples)),
         m_tensor(tensor) {
     for (std::size_t i = 0; i < m_ranks.size(); ++i) {
-      const LayerSums* const sums = &table.sums(m_ranks[i], tensor, m_samples[group_of(i)]);
+      const LayerTimeSums* const sums = &table.sums(m_ranks[i], tensor, m_samples[group_of(i)]);
       if (std::ranges::find(m_sums, sums) == m_sums.end()) m_sums.push_back(sums);
     }
   }
@@ -169,8 +169,8 @@ class StageShape {
   [[nodiscard]] const std::vector<std::int64_t>& samples() const noexcept { return m_samples; }
   [[nodiscard]] int tensor() const noexcept { return m_tensor; }
   /// Returns the times of the rank that takes longest for all layers.
-  [[nodiscard]] const LayerSums& slowest() const {
-    return **std::ranges::max_element(m_sums, {}, [](const LayerSums* sums) {
+  [[nodiscard]] const LayerTimeSums& slowest() const {
+    return **std::ranges::max_element(m_sums, {}, [](const LayerTimeSums* sums) {
       return sums->all().forward + sums->all().backward();
     });
   }
@@ -178,7 +178,7 @@ class StageShape {
   /// Returns the time of a forward and a backward of the slowest ranks.
   [[nodiscard]] Seconds time(LayerRange range, bool recompute = false) const {
     Seconds forward = 0, backward = 0;
-    for (const LayerSums* sums : m_sums) {
+    for (const LayerTimeSums* sums : m_sums) {
       const LayerTimes times = sums->of(range);
       forward = std::max(forward, times.forward);
       backward = std::max(backward, times.backward() + (recompute ? times.forward : 0));
@@ -251,7 +251,7 @@ class StageShape {
   std::vector<Rank> m_ranks;
   std::vector<std::int64_t> m_samples;
   int m_tensor;
-  std::vector<const LayerSums*> m_sums;  ///< the different ones of the ranks
+  std::vector<const LayerTimeSums*> m_sums;  ///< the different ones of the ranks
 };
 
 /// Returns the samples of the groups of a stage, or nothing if there are fewer samples than groups.
