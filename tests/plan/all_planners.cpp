@@ -10,7 +10,9 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/plan/planner/dapple.hpp>
+#include <heddle/plan/planner/frontier.hpp>
 #include <heddle/plan/planner/hgtrainer.hpp>
+#include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
 
@@ -24,7 +26,7 @@ using namespace heddle;
 TEST_CASE("the best of all planners is within 5% of the best of all plans in 95% of the cases") {
   const test::OptimumGap gap = test::gap_to_optimum(
       test::cases(200, 5000), [](const test::PlanCase&) { return true; }, plan::Dapple{},
-      plan::PipeDream{}, plan::Metis{}, plan::HGTrainer{});
+      plan::PipeDream{}, plan::Metis{}, plan::HGTrainer{}, plan::Holmes{}, plan::Frontier3D{});
   std::cout << "all planners: " << gap.within << " of " << gap.cases
             << " cases within 5%, the worst, " << gap.worst_seed << ", at " << gap.worst << '\n';
   CHECK(gap.cases >= 150);
