@@ -11,6 +11,7 @@
 #include <heddle/trace/memory_report.hpp>
 #include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/perfetto.hpp>
+#include <heddle/trace/plan_error.hpp>
 #include <heddle/trace/png.hpp>
 #include <heddle/trace/report.hpp>
 #include <heddle/trace/sequence_groups.hpp>

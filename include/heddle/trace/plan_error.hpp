@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// plan_error(): how wrong a prediction was, for the step, the passes of each stage and the
+/// messages of each pair of ranks.
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/timeline.hpp>
+
+namespace heddle::inline v0::trace {
+
+/// The relative errors of several actions: measured / predicted - 1. Actions without a predicted
+/// time have no relative error and do not count.
+struct ErrorSpread {
+  std::size_t actions = 0;  ///< actions that count
+  double median = 0;  ///< of an even number the mean of the two in the middle; 0 if none count
+  double worst = 0;   ///< the error of the greatest size, with its sign; 0 if none count
+  ActionId worst_action = {};  ///< the first action that has it
+};
+
+/// The errors of the work of a stage: its passes and updates on all of its ranks, each from its
+/// start to its end.
+struct StageError {
+  Stage stage;         ///< the stage
+  ErrorSpread errors;  ///< of its work
+};
+
+/// The errors of the messages from one rank to another, each from its start to its arrival.
+struct MoveError {
+  Rank from;           ///< the sender
+  Rank to;             ///< the receiver
+  ErrorSpread errors;  ///< of its messages
+};
+
+/// The result of plan_error().
+struct PlanError {
+  std::string name;                     ///< the name of the schedule
+  Seconds predicted = 0;                ///< the makespan of the predicted timeline
+  Seconds measured = 0;                 ///< the makespan of the measured timeline
+  std::vector<StageError> stages = {};  ///< by stage
+  std::vector<MoveError> moves = {};    ///< by sender and receiver
+
+  /// Returns the relative error of the step, or 0 if no time was predicted.
+  [[nodiscard]] double step() const { return predicted > 0 ? measured / predicted - 1 : 0; }
+};
+
+/// Compares a predicted and a measured timeline, action by action.
+/// @throws contract_error if a timeline does not fit its schedule, if a time is not finite, or if
+///         the schedules have different actions. The error names the first one that differs.
+[[nodiscard]] PlanError plan_error(const Timeline& predicted, const Timeline& measured);
+
+/// Returns the errors as a table: a line for the step, one for each stage and one for each pair of
+/// ranks.
+[[nodiscard]] std::string to_string(const PlanError& error);
+
+/// Prints to_string(error).
+std::ostream& operator<<(std::ostream& out, const PlanError& error);
+
+}  // namespace heddle::inline v0::trace
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/trace/plan_error.ipp>
+#endif

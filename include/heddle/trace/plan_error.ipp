@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of plan_error.hpp.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/trace/impl/check.hpp>
+#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/plan_error.hpp>
+
+namespace heddle::inline v0::trace {
+
+namespace impl {
+
+/// An action's relative error.
+struct ActionError {
+  double error;
+  ActionId id;
+};
+
+[[nodiscard]] inline ErrorSpread spread_of(std::vector<ActionError> errors) {
+  ErrorSpread spread{.actions = errors.size()};
+  if (errors.empty()) return spread;
+  const auto size = [](const ActionError& each) { return std::abs(each.error); };
+  const ActionError& worst = *std::ranges::max_element(errors, {}, size);
+  spread.worst = worst.error;
+  spread.worst_action = worst.id;
+  std::ranges::sort(errors, {}, &ActionError::error);
+  const std::size_t half = errors.size() / 2;
+  spread.median = errors.size() % 2 == 1 ? errors[half].error
+                                         : (errors[half - 1].error + errors[half].error) / 2;
+  return spread;
+}
+
+inline void check_same_actions(const Schedule& predicted, const Schedule& measured) {
+  constexpr const char* where = "heddle::trace::plan_error";
+  constexpr const char* fix = "simulate the schedule that ran";
+  expects(predicted.size() == measured.size(), [&] {
+    return ErrorInfo{where, "the timelines have different schedules",
+                     text("predicted ", predicted.size(), " actions, measured ", measured.size()),
+                     fix};
+  });
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    const ActionId id{i};
+    const Action &a = predicted[id], &b = measured[id];
+    const Queue &on = predicted[a.queue], &other = measured[b.queue];
+    expects(a.kind == b.kind && a.stage == b.stage && a.item == b.item && on.from == other.from &&
+                on.to == other.to,
+            [&] {
+              return ErrorInfo{where, "the timelines have different schedules",
+                               text("action ", i, " is ", action_text(predicted, id),
+                                    " as predicted, ", action_text(measured, id), " as measured"),
+                               fix};
+            });
+  }
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& measured) {
+  impl::check("heddle::trace::plan_error", predicted);
+  impl::check("heddle::trace::plan_error", measured);
+  const Schedule& schedule = predicted.schedule();
+  impl::check_same_actions(schedule, measured.schedule());
+  std::map<Stage, std::vector<impl::ActionError>> stages;
+  std::map<std::pair<Rank, Rank>, std::vector<impl::ActionError>> moves;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const ActionId id{i};
+    const Action& action = schedule[id];
+    const Queue& queue = schedule[action.queue];
+    const bool message = action.kind == Kind::move && !queue.local();
+    if (!message && !is_work(action.kind)) continue;
+    auto& errors = message ? moves[{queue.from, queue.to}] : stages[action.stage];
+    const auto time = [&](const Span& span) {
+      return (message ? span.arrival : span.end) - span.start;
+    };
+    if (const Seconds expected = time(predicted[id]); expected > 0)
+      errors.push_back({time(measured[id]) / expected - 1, id});
+  }
+  PlanError result{
+      .name = schedule.name(), .predicted = predicted.makespan(), .measured = measured.makespan()};
+  for (auto& [stage, errors] : stages)
+    result.stages.push_back({stage, impl::spread_of(std::move(errors))});
+  for (auto& [ranks, errors] : moves)
+    result.moves.push_back({ranks.first, ranks.second, impl::spread_of(std::move(errors))});
+  return result;
+}
+
+HEDDLE_INLINE std::string to_string(const PlanError& error) {
+  const impl::TimeUnit unit = impl::unit_for(std::max(error.predicted, error.measured));
+  const auto signed_percent = [](double share) {
+    return (share < 0 ? "" : "+") + impl::percent_text(share);
+  };
+  std::string out = "plan error" + (error.name.empty() ? "" : " of " + error.name) +
+                    ": predicted " + impl::time_text(error.predicted, unit) + ", measured " +
+                    impl::time_text(error.measured, unit) + " (" + signed_percent(error.step()) +
+                    ")\n";
+  const auto cell = [](std::string row, const std::string& entry, std::size_t width) {
+    row.append(width - std::min(width, entry.size()), ' ');
+    return row + entry;
+  };
+  const auto row_of = [&](std::string label, const std::string& actions, const std::string& median,
+                          const std::string& worst) {
+    label.resize(std::max<std::size_t>(label.size(), 16), ' ');
+    out += cell(cell(cell(std::move(label), actions, 9), median, 10), worst, 10) + "\n";
+  };
+  row_of("", "actions", "median", "worst");
+  const auto add = [&](std::string label, const ErrorSpread& errors) {
+    const bool some = errors.actions > 0;
+    row_of(std::move(label), text(errors.actions), some ? signed_percent(errors.median) : "-",
+           some ? signed_percent(errors.worst) : "-");
+  };
+  for (const StageError& each : error.stages) add(text("stage ", each.stage), each.errors);
+  for (const MoveError& each : error.moves)
+    add(text("rank ", each.from, " to ", each.to), each.errors);
+  return out;
+}
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PlanError& error) {
+  return out << to_string(error);
+}
+
+}  // namespace heddle::inline v0::trace
