@@ -24,6 +24,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/trace.hpp>
 
 namespace test_plan_waits {
 
@@ -72,7 +73,9 @@ struct Case {
   Plan plan;
   Schedule schedule;
   plan::RankCosts costs;
+  Timeline timeline;
   Seconds predicted = 0;
+  Timeline measured = {};  ///< of the fastest run
   Seconds fastest = std::numeric_limits<Seconds>::infinity();
 
   [[nodiscard]] double error() const { return fastest / predicted - 1; }
@@ -82,6 +85,7 @@ struct Case {
 /// that counts from the end of the wait before, so that late wake-ups do not add up.
 void run(Case& each) {
   std::array<Seconds, 4> took{};
+  Timeline measured;
   run_threads(4, [&](ThreadTransport& threads) {
     ShapedTransport transport(threads, shape_of(each.costs.machine()));
     Seconds due = 0;
@@ -93,13 +97,19 @@ void run(Case& each) {
       due = (now - due < 2e-3 ? due : now) + wait;
       std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
     };
-    Runner runner(model, each.schedule, transport, {.execute = {.idle = Idle::nap}});
+    Runner runner(model, each.schedule, transport,
+                  {.execute = {.idle = Idle::nap, .record = true}});
     (void)all_gather(transport, {});
     const Seconds start = steady_seconds();
     runner.step();
     took[+transport.rank()] = steady_seconds() - start;
+    const Timeline timeline = runner.timeline();
+    if (transport.rank() == 0) measured = timeline;
   });
-  each.fastest = std::min(each.fastest, std::ranges::max(took));
+  const Seconds longest = std::ranges::max(took);
+  if (longest >= each.fastest) return;
+  each.fastest = longest;
+  each.measured = std::move(measured);
 }
 
 }  // namespace
@@ -117,7 +127,8 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
     const Schedule made =
         expand(plan::schedule(plan, profile, {.ranks = 4}), schedule::CollectiveForm{});
     const plan::RankCosts costs = plan::costs(plan, profile, machine);
-    cases.push_back({std::move(name), plan, made, costs, simulate(made, costs).makespan()});
+    const Timeline timeline = simulate(made, costs);
+    cases.push_back({std::move(name), plan, made, costs, timeline, timeline.makespan()});
   };
   const plan::PlanOptions options{.batch = microbatches * samples, .microbatches = {microbatches}};
   const plan::PlanSearch found = plan::search(profile, machine, options);
@@ -154,6 +165,11 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
     INFO(each.name << ": " << each.plan << "predicted " << each.predicted << " s, executed "
                    << each.fastest << " s");
     CHECK(std::abs(each.error()) <= 0.05);
+    const trace::PlanError error = trace::plan_error(each.timeline, each.measured);
+    INFO(error);
+    CHECK(std::abs(error.step()) <= 0.05);
+    for (const trace::StageError& stage : error.stages)
+      CHECK(std::abs(stage.errors.median) <= 0.05);
     for (const Case& other : cases)
       if (each.predicted > 1.1 * other.predicted) CHECK(each.fastest > other.fastest);
   }

@@ -21,9 +21,9 @@ namespace heddle::inline v0::trace {
 /// The relative errors of several actions: measured / predicted - 1. Actions without a predicted
 /// time have no relative error and do not count.
 struct ErrorSpread {
-  std::size_t actions = 0;  ///< actions that count
-  double median = 0;  ///< of an even number the mean of the two in the middle; 0 if none count
-  double worst = 0;   ///< the error of the greatest size, with its sign; 0 if none count
+  std::size_t actions = 0;     ///< actions that count
+  double median = 0;           ///< mean of the middle two of an even number; 0 if none count
+  double worst = 0;            ///< the error of the greatest size, with its sign; 0 if none count
   ActionId worst_action = {};  ///< the first action that has it
 };
 
@@ -31,14 +31,16 @@ struct ErrorSpread {
 /// start to its end.
 struct StageError {
   Stage stage;         ///< the stage
-  ErrorSpread errors;  ///< of its work
+  ErrorSpread errors;  ///< the spread over its work
 };
 
-/// The errors of the messages from one rank to another, each from its start to its arrival.
+/// The errors of the messages from one rank to another, each from its start to its arrival. A
+/// measured message arrives when the receiver sees it. A receiver that computes does not look, so
+/// early messages seem late, but delay nothing.
 struct MoveError {
   Rank from;           ///< the sender
   Rank to;             ///< the receiver
-  ErrorSpread errors;  ///< of its messages
+  ErrorSpread errors;  ///< the spread over its messages
 };
 
 /// The result of plan_error().
