@@ -92,7 +92,7 @@ TEST_CASE("around congested spines the busiest link takes the least time there i
       INFO("seed " << seed << ": " << ours << " against " << least);
       REQUIRE(std::abs(plan.max_time() - ours) < 1e-12);
       REQUIRE(ours <= least + 1);  // one flow of a whole link
-      beyond += ours > least * (1 + 1e-12) ? 1 : 0;
+      beyond += ours > least * (1 + 1e-12) ? 1u : 0u;
     }
   }
   CHECK(beyond == 0);
@@ -189,7 +189,7 @@ TEST_CASE("a monitor finds the congested spine, and the plan then avoids it") {
     bool right = true;
     for (std::uint32_t s = 0; s < 4; ++s)
       right = right && (s == slow ? std::abs(shares[s] - 0.5) < 0.1 : shares[s] == 1);
-    good += right ? 1 : 0;
+    good += right ? 1u : 0u;
     if (!right || slow == 4) continue;
     const double before = test::time_of(flows, copy(plan), shares);
     (void)plan.congested(slow, shares[slow]);

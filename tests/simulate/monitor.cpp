@@ -36,7 +36,8 @@ namespace {
 /// The number of `seeds` of which the monitor says exactly what was put in.
 std::uint64_t right(std::optional<Syndrome> fault, double factor, std::uint64_t seeds) {
   std::uint64_t count = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) count += is_named(fault, factor, seed) ? 1 : 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed)
+    count += is_named(fault, factor, seed) ? 1u : 0u;
   return count;
 }
 
@@ -82,8 +83,8 @@ TEST_CASE("in one ring, link, sender and receiver cannot be told apart") {
                       found[0].causes == std::vector{Syndrome::slow_link, Syndrome::slow_sender,
                                                      Syndrome::slow_receiver} &&
                       found[0].rank == place.rank && found[0].peer == place.peer
-                  ? 1
-                  : 0;
+                  ? 1u
+                  : 0u;
     }
     INFO(fault << ": " << good << " of " << seeds);
     CHECK(100 * good >= 99 * seeds);

@@ -37,7 +37,7 @@ class NoisyCosts {
 
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
-    const Seconds planned = (action.kind == Kind::backward ? 2.0 : 1.0) + 0.25 * +action.stage;
+    const Seconds planned = (action.kind == Kind::backward ? 2.0 : 1.0) + 0.25 * action.stage.value;
     const bool slow = m_fault && m_fault->syndrome == Syndrome::slow_computer &&
                       schedule[action.queue].from == m_fault->rank;
     return planned * noise(id) * (slow ? m_fault->factor : 1);

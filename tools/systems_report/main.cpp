@@ -59,6 +59,7 @@ constexpr System systems[] = {
     {"DistriFusion", report::distrifusion},
     {"PCPP", report::pcpp},
     {"T3", report::t3},
+    {"C4", report::c4},
     {"flow splitting", report::flow_splitting},
     {"TEMPI", report::tempi},
     {"SWAlloc", report::sw_alloc},

@@ -68,7 +68,7 @@ class Slots {
   [[nodiscard]] std::size_t used(std::size_t end, std::uint32_t spine) const {
     std::size_t count = 0;
     for (std::uint32_t slot = m_first[spine]; slot < m_first[spine + 1]; ++slot)
-      count += at(end, slot) == none ? 0 : 1;
+      if (at(end, slot) != none) ++count;
     return count;
   }
   /// Returns the flows that exchange slots a and b if `flow` gets slot a. Slot a is free at its
