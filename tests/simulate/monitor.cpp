@@ -195,6 +195,8 @@ TEST_CASE("a monitor rejects bad options and timelines that do not fit") {
              ContainsSubstring("a time is not finite"));
   CHECK_FALSE(monitor.compute(0).has_value());
   CHECK(monitor.findings().empty());
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)monitor.transfer(1, 4); }),
+             ContainsSubstring("heddle::Monitor::transfer: no such rank (rank 4 of 4)"));
 }
 
 }  // namespace test_monitor

@@ -30,14 +30,14 @@ namespace {
 using hd::Syndrome;
 namespace watched = hd::monitored;
 
-constexpr std::uint64_t seeds = 200;
+constexpr std::uint64_t runs = 200;
 constexpr Syndrome syndromes[] = {Syndrome::slow_link, Syndrome::slow_sender,
                                   Syndrome::slow_receiver, Syndrome::slow_computer};
 
 /// The number of seeds whose fault the monitor names with its place, and nothing else.
 std::uint64_t named(std::optional<Syndrome> fault, double factor) {
   std::uint64_t count = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed)
+  for (std::uint64_t seed = 0; seed < runs; ++seed)
     count += watched::is_named(fault, factor, seed) ? 1u : 0u;
   return count;
 }
@@ -49,13 +49,13 @@ std::string of_each(double factor, std::uint64_t& fewest) {
     fewest = std::min(fewest, count);
     line += hd::text(line.empty() ? "" : ", ", fault, ' ', count);
   }
-  return hd::text(line, " of ", seeds);
+  return hd::text(line, " of ", runs);
 }
 
 /// The number of seeds in which a slow way in a single ring has exactly the three causes.
 std::uint64_t told_in_one_ring() {
   std::uint64_t count = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < runs; ++seed) {
     const watched::Place place = watched::place_of(seed, true);
     const watched::InjectedFault fault{syndromes[seed % 3], place.rank, place.peer, 2};
     const auto found =
@@ -71,7 +71,7 @@ std::uint64_t told_in_one_ring() {
 /// The number of seeds in which find_hang() names the kind, the ranks and the place.
 std::uint64_t hangs(watched::HangKind kind) {
   std::uint64_t count = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < runs; ++seed) {
     const watched::Hang hang = watched::hang_of(seed, kind);
     const auto found = hd::find_hang(hang.schedule, watched::run_until_hang(hang));
     const Syndrome expected = kind == watched::HangKind::message ? Syndrome::hang_in_communication
@@ -89,7 +89,7 @@ std::uint64_t hangs(watched::HangKind kind) {
 /// The largest excess over the optimum, in flows of a whole link, with one congested spine.
 double excess_around_congestion() {
   double most = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < runs; ++seed) {
     const hd::Random random(seed, "c4");
     const auto leaves = 1 + random.below(0, 4);
     const auto spines = 2 + random.below(1, 3);
@@ -142,26 +142,25 @@ bool survives_a_spine() {
 std::vector<Comparison> c4() {
   std::vector<Comparison> lines;
   const std::string run = "8 ranks, noise 10%, 5 steps of a pipeline and an all-to-all";
-  std::uint64_t fewest = seeds;
+  std::uint64_t fewest = runs;
   const std::string twice = of_each(2, fewest);
   lines.push_back({hd::text("simulated, ", run, ", one fault of factor 2: class and place"), "",
-                   twice, "at least 99%", verdict(100 * fewest >= 99 * seeds)});
+                   twice, "at least 99%", verdict(100 * fewest >= 99 * runs)});
   const std::uint64_t quiet = named({}, 1);
-  lines.push_back({"the same without a fault: no alarm", "", hd::text(quiet, " of ", seeds),
-                   "at least 99%", verdict(100 * quiet >= 99 * seeds)});
-  std::uint64_t unjudged = seeds;
+  lines.push_back({"the same without a fault: no alarm", "", hd::text(quiet, " of ", runs),
+                   "at least 99%", verdict(100 * quiet >= 99 * runs)});
+  std::uint64_t unjudged = runs;
   lines.push_back(
       {"the same with factor 1.3", "", of_each(1.3, unjudged), "none", "skipped: printed only"});
   const std::uint64_t ring = told_in_one_ring();
   lines.push_back({"in one ring of 8: slow link, sender and receiver cannot be told apart", "",
-                   hd::text(ring, " of ", seeds), "at least 99%",
-                   verdict(100 * ring >= 99 * seeds)});
+                   hd::text(ring, " of ", runs), "at least 99%", verdict(100 * ring >= 99 * runs)});
   const std::uint64_t inside = hangs(watched::HangKind::in_action);
   const std::uint64_t before = hangs(watched::HangKind::before_action);
   const std::uint64_t message = hangs(watched::HangKind::message);
   lines.push_back({"hang in an action, before one, in a message: class, ranks and place", "",
-                   hd::text(inside, ", ", before, ", ", message, " of ", seeds), "at least 99%",
-                   verdict(100 * std::min({inside, before, message}) >= 99 * seeds)});
+                   hd::text(inside, ", ", before, ", ", message, " of ", runs), "at least 99%",
+                   verdict(100 * std::min({inside, before, message}) >= 99 * runs)});
   lines.push_back({"one leaf's flows, up to 64 over 16 spines, before and after the loss of one",
                    "equal use of links",
                    survives_a_spine() ? "ceil(flows / spines), only the lost spine's flows move"

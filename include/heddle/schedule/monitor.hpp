@@ -95,8 +95,10 @@ class Monitor {
   /// Returns the options.
   [[nodiscard]] const MonitorOptions& options() const noexcept { return m_options; }
   /// Returns the measured over the planned time of transfers, or nothing if none counted.
+  /// @throws contract_error if a rank does not exist.
   [[nodiscard]] std::optional<double> transfer(Rank from, Rank to) const;
   /// Returns the measured over the planned time of computations, or nothing if there were none.
+  /// @throws contract_error if the rank does not exist.
   [[nodiscard]] std::optional<double> compute(Rank rank) const;
   /// Returns the median of the matrix, or zero if no transfer counted.
   [[nodiscard]] double usual_transfer() const;
@@ -122,6 +124,7 @@ class Monitor {
   [[nodiscard]] std::size_t cell(std::size_t from, std::size_t to) const {
     return from * static_cast<std::size_t>(m_ranks) + to;
   }
+  void check(const char* where, Rank rank) const;
   /// Returns the entries of the matrix that exist.
   [[nodiscard]] std::vector<double> seen_transfers() const;
   void add(Samples& samples, const Sum& sum) const;

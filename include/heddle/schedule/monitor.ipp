@@ -203,14 +203,22 @@ HEDDLE_INLINE void Monitor::add(Samples& samples, const Sum& sum) const {
   if (samples.size() > m_options.steps) samples.pop_front();
 }
 
+HEDDLE_INLINE void Monitor::check(const char* where, Rank rank) const {
+  expects(+rank < m_computes.size(), [&] {
+    return ErrorInfo{where, "no such rank", text("rank ", rank, " of ", m_ranks)};
+  });
+}
+
 HEDDLE_INLINE std::optional<double> Monitor::transfer(Rank from, Rank to) const {
-  const Samples& samples = m_transfers.at(cell(+from, +to));
+  for (const Rank rank : {from, to}) check("heddle::Monitor::transfer", rank);
+  const Samples& samples = m_transfers[cell(+from, +to)];
   if (samples.empty()) return {};
   return impl::low_quantile({samples.begin(), samples.end()}, 2);
 }
 
 HEDDLE_INLINE std::optional<double> Monitor::compute(Rank rank) const {
-  const Samples& samples = m_computes.at(+rank);
+  check("heddle::Monitor::compute", rank);
+  const Samples& samples = m_computes[+rank];
   if (samples.empty()) return {};
   return impl::low_quantile({samples.begin(), samples.end()}, 2);
 }
