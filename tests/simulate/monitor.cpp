@@ -168,6 +168,25 @@ TEST_CASE("silent ranks are named with the last action that others know of") {
   }
 }
 
+TEST_CASE("a group hangs outside of communication in a member that has not started it") {
+  Builder builder("group", 3);
+  std::vector<Use> uses;
+  for (int r = 0; r < 3; ++r)
+    uses.push_back(
+        schedule::update(builder.add_buffer({.rank = Rank{r}, .transient = false, .bytes = 8})));
+  builder.add({.kind = Kind::group, .queue = builder.local(0)}, uses);
+  const Schedule schedule = std::move(builder).build();
+  const std::vector<Finding> late =
+      find_hang(schedule, std::vector<ListPlace>{{1, 0}, {0, 0}, {1, 0}});
+  REQUIRE(late.size() == 1);
+  CHECK(late[0].rank == 1);
+  CHECK(late[0].causes == std::vector{Syndrome::hang_outside});
+  const std::vector<Finding> stuck = find_hang(schedule, std::vector<ListPlace>(3, {1, 0}));
+  REQUIRE(stuck.size() == 1);
+  CHECK(stuck[0].causes == std::vector{Syndrome::hang_in_communication});
+  CHECK_THAT(to_string(stuck[0]), ContainsSubstring("the group of rank 0 does not end: "));
+}
+
 TEST_CASE("ranks that have all finished do not hang, and places must fit the schedule") {
   const Schedule schedule = pipeline(4, 4);
   const auto all = static_cast<std::uint32_t>(schedule.size());

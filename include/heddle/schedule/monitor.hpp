@@ -148,9 +148,10 @@ struct ListPlace {
 ///
 /// Each rank that did not answer is reported as silent, with the last action that it is known to
 /// have reached by its own report or by a message of it that arrived. Otherwise the hang began at
-/// the first action that is not finished although all that it waits for is finished. If one of its
-/// ranks has not started it, or if it is a computation, that rank hangs outside of communication.
-/// If both ends of a message have started, the hang is in communication.
+/// the first action of the list that is not finished, because all that it waits for is finished.
+/// Ranks that have not started it hang outside of communication, and so does the rank of a
+/// computation. If both ends of a message or all members of a group have started, the hang is in
+/// communication. For a group, `rank` and `peer` are its first member.
 /// @throws contract_error unless there is one place for each rank of the schedule.
 [[nodiscard]] std::vector<Finding> find_hang(const Schedule& schedule,
                                              std::span<const ListPlace> places);

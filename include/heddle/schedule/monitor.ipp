@@ -64,11 +64,17 @@ namespace impl {
   return free;
 }
 
-/// Returns the ranks that take part in an action: one, or the two ends of a message.
+/// Returns the ranks that take part in an action: one, the two ends of a message, or the members of
+/// a group.
 [[nodiscard]] inline std::vector<Rank> ranks_of(const Schedule& schedule, ActionId id) {
   const Queue& queue = schedule[schedule[id].queue];
-  if (queue.local()) return {queue.from};
-  return {queue.from, queue.to};
+  if (!queue.local()) return {queue.from, queue.to};
+  std::vector<Rank> ranks = {queue.from};
+  if (schedule[id].kind != Kind::group) return ranks;
+  for (const Use& use : schedule.uses(id)) ranks.push_back(schedule[use.buffer].rank);
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
 }
 
 [[nodiscard]] inline std::string list_place(const Schedule& schedule, ActionId id) {
@@ -93,6 +99,8 @@ HEDDLE_INLINE std::string to_string(const Finding& finding) {
   const std::string pair = text("rank ", finding.rank, " to rank ", finding.peer);
   const std::string times = text(std::round(finding.factor * 10) / 10, " times as long as planned");
   const Syndrome first = finding.causes.front();
+  if (first == Syndrome::hang_in_communication && finding.rank == finding.peer)
+    return text("the group of rank ", finding.rank, " does not end: ", finding.place);
   if (first == Syndrome::hang_in_communication)
     return text("the message from ", pair, " does not arrive: ", finding.place);
   if (first == Syndrome::hang_outside)
@@ -173,16 +181,17 @@ HEDDLE_INLINE void Monitor::observe(const Timeline& measured, const Timeline& pl
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
     const Rank rank = schedule[schedule[id].queue].from;
+    const std::vector<Rank> members = impl::ranks_of(schedule, id);
     for (const After& after : schedule.after(id)) {
       const ActionId on{after.action};
       const Queue& queue = schedule[schedule[on].queue];
-      if (schedule[on].kind == Kind::move && !queue.local() && !after.mine && queue.to == rank &&
-          !awaited[+on])
+      if (schedule[on].kind == Kind::move && !queue.local() && !after.mine && !awaited[+on] &&
+          std::ranges::find(members, queue.to) != members.end())
         await(on);
     }
     if (schedule[id].kind == Kind::move) continue;
     const Span& seen = measured[id];
-    worked[+rank] = std::max(worked[+rank], seen.end);
+    for (const Rank member : members) worked[+member] = std::max(worked[+member], seen.end);
     const Seconds expected = planned[id].end - planned[id].start;
     if (schedule[id].kind == Kind::group || !(expected > 0)) continue;
     computes[+rank].measured += seen.end - seen.start;
@@ -312,41 +321,24 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
   }
   if (!found.empty()) return found;
 
-  std::vector<Finding> waiting;  // groups that have started
-  std::vector<bool> passed(ranks, false);
+  // Dependencies point backwards, so the first open action of the list waits for nothing.
   for (std::size_t i = 0; i < schedule.size() && found.empty(); ++i) {
     const ActionId id{i};
     const std::vector<Rank> members = impl::ranks_of(schedule, id);
-    bool ready = true;
-    bool open = false;
-    for (const Rank rank : members) {
-      if (finished(i, rank)) continue;
-      open = true;
-      ready = ready && !passed[+rank];
-      passed[+rank] = true;
-    }
-    if (!open) continue;
-    for (const After& after : schedule.after(id)) {
-      const Queue& queue = schedule[schedule[ActionId{after.action}].queue];
-      ready = ready && finished(after.action, after.end ? queue.to : queue.from);
-    }
-    if (!ready) continue;
+    if (std::ranges::all_of(members, [&](Rank rank) { return finished(i, rank); })) continue;
     const std::string place = impl::list_place(schedule, id);
     for (const Rank rank : members)
       if (places[+rank].started <= i && !finished(i, rank))
         found.push_back({{Syndrome::hang_outside}, rank, rank, 0, false, "before " + place});
-    if (!found.empty()) continue;
-    const Finding stuck{
-        {members.size() == 2 || schedule[id].kind == Kind::group ? Syndrome::hang_in_communication
-                                                                 : Syndrome::hang_outside},
-        members.front(),
-        members.back(),
-        0,
-        false,
-        members.size() == 2 ? place : "in " + place};
-    (schedule[id].kind == Kind::group ? waiting : found).push_back(stuck);
+    if (!found.empty()) break;
+    if (schedule[id].kind == Kind::move && members.size() == 2)
+      found.push_back({{Syndrome::hang_in_communication}, members[0], members[1], 0, false, place});
+    else if (schedule[id].kind == Kind::group)
+      found.push_back({{Syndrome::hang_in_communication}, members[0], members[0], 0, false, place});
+    else
+      found.push_back({{Syndrome::hang_outside}, members[0], members[0], 0, false, "in " + place});
   }
-  return found.empty() && !waiting.empty() ? std::vector<Finding>{waiting.front()} : found;
+  return found;
 }
 
 }  // namespace heddle::inline v0
