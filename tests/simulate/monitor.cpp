@@ -128,6 +128,26 @@ TEST_CASE("a transfer counts only if its receiver waited for it") {
   CHECK(*monitor.transfer(0, 1) == 3);
 }
 
+TEST_CASE("a transfer that waited for storage at its receiver does not count") {
+  // Rank 1 forwards what it received over a slow link, and receives the next value in its place.
+  Builder builder("forward", 3);
+  const BufferId from = builder.add_buffer({.rank = 0, .transient = false, .bytes = 8});
+  const BufferId slot = builder.add_buffer({.rank = 1, .bytes = 8});
+  const BufferId to = builder.add_buffer({.rank = 2, .bytes = 8});
+  for (int m = 0; m < 2; ++m) {
+    builder.add({.kind = Kind::move, .queue = builder.queue(0, 1)},
+                {schedule::read(from), schedule::write(slot)});
+    builder.add({.kind = Kind::move, .queue = builder.queue(1, 2)},
+                {schedule::read(slot), schedule::write(to)});
+  }
+  const Schedule schedule = std::move(builder).build();
+  const Timeline planned(schedule, {{0, 1, 1}, {1, 2, 2}, {2, 3, 3}, {3, 4, 4}});
+  Monitor monitor(3);
+  monitor.observe({schedule, {{0, 1, 1}, {1, 9, 9}, {1, 2, 9}, {9, 17, 17}}}, planned);
+  CHECK(*monitor.transfer(0, 1) == 1);
+  CHECK(*monitor.transfer(1, 2) == 8);
+}
+
 TEST_CASE("a hang is found where it began: in an action, before it, or in a message") {
   const std::uint64_t seeds = test::cases(200, 2000);
   for (std::uint64_t seed = 0; seed < seeds; ++seed)
