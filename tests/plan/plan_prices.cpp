@@ -389,7 +389,7 @@ TEST_CASE("a problem fills in what is left open, and rejects what cannot be") {
   CHECK_THAT(error({.batch = 12, .schedule = "gpip"}), ContainsSubstring("did you mean 'gpipe'?"));
   CHECK_THAT(error({.state_per_parameter = -1}), ContainsSubstring("state_per_parameter = -1"));
   CHECK_THAT(error({.codecs = {hd::Codec{.type = hd::Scalar::byte}}}),
-             ContainsSubstring("bytes have no values"));
+             ContainsSubstring("have no numeric value to encode"));
   profile.reference = "";
   const hd::Machine other = hd::Machine::uniform(2, {"tpu"}, free_link);
   CHECK_THAT(message_of<hd::contract_error>([&] { hp::PlanProblem(profile, other, {}); }),
