@@ -256,7 +256,7 @@ TEST_CASE("a codec that cannot be is refused") {
             .find("only one-byte types can have a scale per block of elements (type f16, "
                   "blocks of 8)") != std::string::npos);
   for (const Scalar type : {Scalar::i8, Scalar::f8e4m3, Scalar::f8e5m2}) check({type, 64});
-  check({});
+  check(Codec{});
 }
 
 }  // namespace test_encoded
