@@ -74,7 +74,7 @@ TEST_CASE("in one ring, link, sender and receiver cannot be told apart") {
     std::uint64_t good = 0;
     const std::uint64_t seeds = test::cases(200, 2000);
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const MatrixCell place = place_of(seed, true);
+      const auto place = place_of(seed, true);
       const Monitor monitor =
           watch({ring(8)}, InjectedFault{fault, place.rank, place.peer, 2}, seed, ring_steps);
       const std::vector<Finding> found = monitor.findings();
