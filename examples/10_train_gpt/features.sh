@@ -5,25 +5,8 @@
 # features.sh COMMAND...: starts COMMAND, train_gpt on 2 ranks, with features that arguments.txt leaves
 # out. Each time --check compares losses and gradients with those of one rank.
 set -uo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-# trains PHRASE ARGUMENTS...: is checked, and prints the phrase.
-trains() {
-  local phrase=$1 output status=0
-  shift
-  output=$(timeout 60 "${command[@]}" --microbatches 4 --layers 4 --width 16 --heads 2 --context 16 \
-    --sequences 2 --precision double --steps 2 --sample 0 --check "$@" 2>&1) || status=$?
-  if ((status != 0)) || [[ $output != *"check: against one rank"* || $output != *"$phrase"* ]]; then
-    failures=$((failures + 1))
-    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
-           "$status" "$*" "$phrase" "$output"
-  else
-    printf 'ok: %s: %s\n' "$*" "$phrase"
-  fi
-}
-
+. "$(dirname "${BASH_SOURCE[0]}")/trains.sh"
+sizes=(--microbatches 4 --layers 4 --width 16 --heads 2 --context 16)
 command=("$@")
 trains "kFkB P=2 M=4 k=4" --pipe 2 --schedule kfkb --group 4
 trains "ZB-H1 P=2 M=4" --pipe 2 --schedule zb-h1

@@ -5,25 +5,8 @@
 # sequence.sh COMMAND...: starts COMMAND, train_gpt on 4 ranks, with sequences that ranks divide, of
 # a length that is a prime. Each time --check compares losses and gradients with those of one rank.
 set -uo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-# trains PHRASE ARGUMENTS...: is checked, and prints the phrase.
-trains() {
-  local phrase=$1 output status=0
-  shift
-  output=$(timeout 60 "${command[@]}" --microbatches 2 --layers 2 --width 16 --heads 4 --context 37 \
-    --sequences 2 --precision double --steps 2 --sample 0 --check "$@" 2>&1) || status=$?
-  if ((status != 0)) || [[ $output != *"check: against one rank"* || $output != *"$phrase"* ]]; then
-    failures=$((failures + 1))
-    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
-           "$status" "$*" "$phrase" "$output"
-  else
-    printf 'ok: %s: %s\n' "$*" "$phrase"
-  fi
-}
-
+. "$(dirname "${BASH_SOURCE[0]}")/trains.sh"
+sizes=(--microbatches 2 --layers 2 --width 16 --heads 4 --context 37)
 command=("$@")
 trains "sequence: 4 ranks, ring, zigzag order" --sequence 4 --attention ring --order zigzag
 trains "sequence: 4 ranks, ulysses, even order" --sequence 4 --attention ulysses --shard zero3
