@@ -44,7 +44,8 @@ void report(const Settings& s, const heddle::Timeline& predicted,
   }
   if (!s.trace.empty()) {
     heddle::trace::write(s.trace, predicted, *median);
-    std::cout << "trace: " << s.trace << " (open it in ui.perfetto.dev)\n";
+    std::cout << "trace: " << s.trace
+              << (s.trace.ends_with(".svg") ? "\n" : " (open it in ui.perfetto.dev)\n");
   }
 }
 

@@ -145,7 +145,9 @@ Settings parse(int argc, char** argv) {
   options.add("save", s.save, "file for a checkpoint at the end");
   options.add("resume", s.resume, "checkpoint to go on from, saved on any division of the ranks");
   options.add("sample", s.sample, "bytes of text to generate at the end");
-  options.add("trace", s.trace, "file for a Perfetto trace, predicted and measured");
+  options.add(
+      "trace", s.trace,
+      "file for predicted and measured timelines: for Perfetto, or a picture if it ends in .svg");
   options.flag("check", s.check, "train on one rank too and compare losses and gradients");
   options.flag("report", s.report,
                "print the BLAS library and the bubble: theory, simulated, measured");
