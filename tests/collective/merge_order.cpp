@@ -219,10 +219,11 @@ TEST_CASE("an algorithm that merges in another order is refused by its name") {
     if (algorithm == Algorithm::star || algorithm == Algorithm::binomial_tree) continue;
     const hd::CallOptions options{.algorithm = algorithm,
                                   .levels = {{1, Algorithm::star}, {comm.size(), Algorithm::ring}}};
-    CHECK_THAT(hd::test::message_of<hd::infeasible>(
-                   [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
-               ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
-                   ContainsSubstring("choose star, binomial_tree or levels of these"));
+    CHECK_THAT(
+        hd::test::message_of<hd::infeasible>(
+            [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
+        ContainsSubstring("heddle::collective::all_reduce: the reduction is not commutative") &&
+            ContainsSubstring("choose star, binomial_tree or levels of these"));
   }
 }
 
@@ -238,10 +239,11 @@ TEST_CASE(
   const auto refused = [&](std::vector<hd::schedule::GroupLevel> levels) {
     const hd::CallOptions options{.algorithm = Algorithm::hierarchical,
                                   .levels = std::move(levels)};
-    CHECK_THAT(hd::test::message_of<hd::infeasible>(
-                   [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
-               ContainsSubstring("heddle::collective::all_reduce: the merge does not commute") &&
-                   ContainsSubstring("choose star, binomial_tree or levels of these"));
+    CHECK_THAT(
+        hd::test::message_of<hd::infeasible>(
+            [&] { hd::all_reduce(Exec{}, view, InOrder{}, comm, options); }),
+        ContainsSubstring("heddle::collective::all_reduce: the reduction is not commutative") &&
+            ContainsSubstring("choose star, binomial_tree or levels of these"));
     hd::all_reduce(Exec{}, view, KeepsOwn{}, comm, options);  // may be in any order
   };
   using hd::schedule::level_of;

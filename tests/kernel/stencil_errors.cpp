@@ -91,7 +91,7 @@ TEST_CASE("stencil refuses a radius that is no distance, and one that no scratch
   for (const std::size_t radius : {~std::size_t{0}, std::size_t{1} << 61})
     REQUIRE_THROWS_WITH(
         hk::stencil(Exec{}, radius, Right{}, out, in, {.boundary = hk::Boundary::periodic}),
-        ContainsSubstring("heddle::kernel::stencil: the radius is too large (it is ") &&
+        ContainsSubstring("heddle::kernel::stencil: the radius is too large (radius ") &&
             ContainsSubstring(
                 "); pass the largest distance of a neighbour that the function reads"));
   // The bytes of such tiles are more than a number holds.

@@ -614,7 +614,7 @@ TEST_CASE("domains of memory are of all ranks, or there are none") {
   const std::vector<std::uint32_t> three = {0, 0, 0};
   const auto check = [](auto&& call) {
     CHECK_THAT(message_of<hd::contract_error>(call),
-               ContainsSubstring("heddle::CollectiveChoice: every rank has a domain") &&
+               ContainsSubstring("heddle::CollectiveChoice: every rank needs one memory domain") &&
                    ContainsSubstring("3 domains, 4 ranks"));
   };
   check([&] { (void)hd::choose(Collective::all_reduce, options, machine, three); });

@@ -290,7 +290,7 @@ TEST_CASE("a machine, a form or costs that are no good are named") {
   };
   CHECK_THAT(complaint(form_of(4), 2, {}), ContainsSubstring("4 ranks, 2 on the machine"));
   CHECK_THAT(complaint(form_of(4), 4, {.sequences = 0}), ContainsSubstring("0 sequences"));
-  CHECK_THAT(complaint(form_of(4, 7), 4, {}), ContainsSubstring("do not divide"));
+  CHECK_THAT(complaint(form_of(4, 7), 4, {}), ContainsSubstring("must be a multiple of"));
   CHECK_THAT(complaint(form_of(4), 4, {.cast = -1}), ContainsSubstring("cast = -1"));
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)plan::sequence_schedule({.heads = 3, .ring = 2}, form_of(4), false);

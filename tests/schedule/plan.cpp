@@ -98,7 +98,7 @@ TEST_CASE("the first wrong entry of a plan is named") {
       {"rank 2 is in stage 0 and again in stage 1", [](hd::Plan& p) { p.stages[1].ranks[2] = 2; }},
       {"rank 1 is in stage 0 and again in stage 0", [](hd::Plan& p) { p.stages[0].ranks[0] = 1; }},
       {"2 casts for 1 cuts", [](hd::Plan& p) { p.casts.emplace_back(); }},
-      {"only types of one byte have scales",
+      {"only one-byte types can have a scale",
        [](hd::Plan& p) { p.casts[0] = hd::Codec{.type = hd::Scalar::f16, .block = 4}; }},
   };
   for (const Change& change : changes) {

@@ -52,6 +52,8 @@ std::pair<Number, bool> whole_part(const Number& x) {
 /// takes the open part with the least bound first and halves it at the variable that is farthest
 /// from a whole number. An exact type needs a function floor(Number).
 ///
+/// @param program        the program without the condition that variables are whole
+/// @param whole          the numbers of the variables that are whole
 /// @param most_programs  linear programs to solve at most; the search then ends with the best
 ///                       solution that it has, and `inaccurate`
 /// @throws contract_error if `whole` names a variable that does not exist.

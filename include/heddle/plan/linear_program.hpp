@@ -58,8 +58,8 @@ class LinearProgram {
   struct Constraint {
     std::string name;         ///< shown to people
     std::vector<Term> terms;  ///< a variable may stand in several; their factors are added
-    Relation relation = Relation::at_most;
-    Number side = {};  ///< the right side
+    Relation relation = Relation::at_most;  ///< between the sum and the side
+    Number side = {};                       ///< the right side
   };
 
   /// Adds a variable and returns its number, counted from 0.
