@@ -232,7 +232,7 @@ TEST_CASE("usp rejects more heads ranks than K,V heads in both passes, on every 
   const auto check_refused = [](const auto& call) {
     CHECK_THAT(message_of<hd::contract_error>(call),
                ContainsSubstring("there are more heads ranks than K,V heads") &&
-                   ContainsSubstring("take the ring axis for the other ranks"));
+                   ContainsSubstring("use the ring axis for the other ranks"));
   };
   check_refused([&] { hd::sequence_attention_forward(line, Exec{}, shape, qkv, saved, output); });
   check_refused(
