@@ -391,7 +391,8 @@ TEST_CASE("what has the same layout on all ranks goes as it lies where a call is
     CHECK(get(view) == sum_of(p, 15));
     CHECK_THAT(hd::test::message_of<hd::contract_error>(
                    [&] { hd::broadcast(Exec{}, gaps, Rank{}, comm, options); }),
-               ContainsSubstring("heddle::collective::broadcast: same_layout needs a View without gaps"));
+               ContainsSubstring("heddle::collective::broadcast: same_layout needs a View "
+                                 "without gaps"));
   }
 }
 

@@ -67,15 +67,17 @@ hd::Machine one_port(int ranks) {
   return machine;
 }
 
-/// Calls visit(mesh) for every division of the ranks, with either axis near.
+/// Calls visit(mesh, near) for every division of the ranks, with either axis near.
 template <class Visit>
 void for_each_division(const Visit& visit) {
   for (int heads = 1; heads <= world_size(); ++heads) {
     if (world_size() % heads != 0) continue;
     const int ring = world_size() / heads;
-    visit(hd::DeviceMesh(MPI_COMM_WORLD, {{"ring", ring}, {"heads", heads}}));
+    visit(hd::DeviceMesh(MPI_COMM_WORLD, {{"ring", ring}, {"heads", heads}}),
+          hd::plan::NearAxis::heads);
     if (heads > 1 && ring > 1)
-      visit(hd::DeviceMesh(MPI_COMM_WORLD, {{"heads", heads}, {"ring", ring}}));
+      visit(hd::DeviceMesh(MPI_COMM_WORLD, {{"heads", heads}, {"ring", ring}}),
+            hd::plan::NearAxis::ring);
   }
 }
 
@@ -108,12 +110,13 @@ TEST_CASE("explain: predicts the bytes and messages of every method, to the byte
   const hd::SequenceShape shapes[] = {{1, 24, {8, 4, 2}, {.causal = false}},
                                       {2, 37, {8, 4, 3}},
                                       {1, 29, {12, 6, 1}, {true, {4, 11}}}};
-  for_each_division([&](const hd::DeviceMesh& mesh) {
+  for_each_division([&](const hd::DeviceMesh& mesh, hd::plan::NearAxis near) {
     for (const hd::ShardOrder& order : {hd::ShardOrder(), hd::ShardOrder::zigzag()}) {
       const Line whole(mesh["heads"], mesh["ring"],
                        {.method = hd::SequenceMethod::automatic,
                         .order = order,
-                        .machine = private_links(world_size())});
+                        .machine = private_links(world_size()),
+                        .near = near});
       for (const hd::SequenceShape& shape : shapes) {
         const hd::SequenceExplanation explained = whole.explain(shape, private_links(world_size()));
         REQUIRE(!explained.here.empty());
@@ -160,12 +163,13 @@ TEST_CASE("explain: prints a line for each method, and why one is refused") {
 TEST_CASE("automatic: takes the least predicted time, and equals attention on one rank") {
   const Line alone;
   const hd::SequenceShape shapes[] = {{2, 37, {8, 4, 3}}, {1, 24, {8, 4, 2}, {.causal = false}}};
-  for_each_division([&](const hd::DeviceMesh& mesh) {
+  for_each_division([&](const hd::DeviceMesh& mesh, hd::plan::NearAxis near) {
     for (const hd::Machine& machine : {private_links(world_size()), one_port(world_size())}) {
       const Line line(mesh["heads"], mesh["ring"],
                       {.method = hd::SequenceMethod::automatic,
                        .order = hd::ShardOrder::zigzag(),
-                       .machine = machine});
+                       .machine = machine,
+                       .near = near});
       for (const hd::SequenceShape& shape : shapes) {
         const hd::SequenceExplanation explained = line.explain(shape, machine);
         INFO(hd::text(explained));

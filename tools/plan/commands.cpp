@@ -23,6 +23,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
 
+#include "../common/columns.hpp"
 #include "commands.hpp"
 
 namespace tool {
@@ -41,21 +42,6 @@ struct Settings {
   int columns = 100;
   std::string svg = {}, perfetto = {};
 };
-
-/// Prints the rows in columns; the first is the head.
-void print(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> width(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c];
-      if (c + 1 < row.size()) line.append(width[c] + 2 - row[c].size(), ' ');
-    }
-    std::cout << line << '\n';
-  }
-}
 
 std::string seconds(double value) { return text(value, " s"); }
 std::string gigabytes(Bytes bytes) { return text(static_cast<double>(bytes) / 1e9, " GB"); }
@@ -170,7 +156,7 @@ void check_plan(const Settings& s) {
                     seconds(price.send_backward), gigabytes(most)});
   }
   std::cout << plan << "\n\n";
-  print(rows);
+  print_columns(rows);
   std::cout << "\nsimulated step " << seconds(simulated_step(plan, problem)) << '\n';
   if (const auto shortage = memory_shortage(plan, problem))
     throw infeasible({text("'", s.plan, "'"), "the plan does not fit in memory",
@@ -210,7 +196,7 @@ void compare(const Settings& s) {
                 gigabytes(std::ranges::max(memory)),
                 shortage ? text("no: rank ", shortage->rank) : std::string("yes")});
   }
-  print(rows);
+  print_columns(rows);
 }
 
 void add_state(CommandLine& command, Settings& s) {

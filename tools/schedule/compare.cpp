@@ -12,6 +12,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
 
+#include "../common/columns.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
 
@@ -20,21 +21,6 @@ namespace tool {
 using namespace heddle;
 
 namespace {
-
-/// Prints the rows in columns; the first is the head.
-void print(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> width(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c];
-      if (c + 1 < row.size()) line.append(width[c] + 2 - row[c].size(), ' ');
-    }
-    std::cout << line << '\n';
-  }
-}
 
 void compare(const CommandLine& command, const Settings& s) {
   std::vector<std::vector<std::string>> rows = {
@@ -54,7 +40,7 @@ void compare(const CommandLine& command, const Settings& s) {
     row.push_back(text(priced.messages * s.activation));
     row.push_back(text(most));
   }
-  print(rows);
+  print_columns(rows);
 }
 
 }  // namespace
@@ -64,7 +50,7 @@ void add_list(CommandLine& program) {
     std::vector<std::vector<std::string>> rows = {{"name", "heddle::schedule", "what it is"}};
     for (const auto& entry : schedule::catalogue())
       rows.push_back({std::string(entry.name), std::string(entry.call), std::string(entry.about)});
-    print(rows);
+    print_columns(rows);
   });
 }
 

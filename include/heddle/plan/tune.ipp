@@ -126,7 +126,7 @@ class Tuner {
     return std::sqrt(sum);
   }
 
-  // What the trials say of a point: sums over their weights.
+  // The estimate of a point by the trials: sums over their weights.
   struct Estimate {
     double heights = 0;     // weight * logarithm of the cost, of feasible trials
     double feasible = 0;    // weights of these

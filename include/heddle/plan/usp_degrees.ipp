@@ -57,7 +57,7 @@ class UspFormula {
     const int of_second = std::max(1, m_network.node / first);
     const int heads_inside = near == NearAxis::heads ? of_first : std::min(of_second, cost.heads);
     const int ring_inside = near == NearAxis::heads ? std::min(of_second, cost.ring) : of_first;
-    // What the rank with the most heads has, over an even share.
+    // The share of the rank with the most heads, over an even share.
     const int kv_heads = m_form.key_heads();
     const int most = (kv_heads + cost.heads - 1) / cost.heads;
     const double share = static_cast<double>(most * cost.heads) / kv_heads;

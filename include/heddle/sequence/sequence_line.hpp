@@ -37,7 +37,6 @@
 #include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
-#include <heddle/sequence/impl/near_axis.hpp>
 #include <heddle/sequence/impl/prediction_hash.hpp>
 #include <heddle/sequence/impl/ring_performer.hpp>
 #include <heddle/sequence/impl/rsa_performer.hpp>
@@ -72,10 +71,7 @@ class SequenceLine {
   /// @throws contract_error on every rank if methods or orders differ between ranks, or if the
   ///         method cannot use the axes.
   SequenceLine(const Communicator& heads, const Communicator& ring, SequenceOptions options = {})
-      : m_heads(&heads),
-        m_ring(&ring),
-        m_options(std::move(options)),
-        m_near(impl::near_axis(heads, ring)) {
+      : m_heads(&heads), m_ring(&ring), m_options(std::move(options)) {
     expect_agreement();
     expect_axes();
     // Made here, because an error in one axis must reach the ranks of the other at any time.
@@ -121,7 +117,7 @@ class SequenceLine {
              form_of(shape, size(), 1, m_options.trains, shape.heads), machine, work)) {
       const bool here = each.heads == explanation.heads_ranks &&
                         each.ring == explanation.ring_ranks &&
-                        (each.method != SequenceMethod::usp || each.near == m_near);
+                        (each.method != SequenceMethod::usp || each.near == m_options.near);
       if (here && each.refused.empty()) each.refused = saves_too_much(shape, each);
       (here ? explanation.here : explanation.other).push_back(std::move(each));
     }
@@ -274,7 +270,8 @@ class SequenceLine {
              machine ? text(impl::prediction_hash(*machine, m_options.work)) : "none"});
         call.terms.push_back({"trains", m_options.trains ? "yes" : "no"});
         call.terms.push_back({"saved limit", text(m_options.saved_limit)});
-        call.terms.push_back({"near axis", m_near == plan::NearAxis::heads ? "heads" : "ring"});
+        call.terms.push_back(
+            {"near axis", m_options.near == plan::NearAxis::heads ? "heads" : "ring"});
       }
       return call;
     };
@@ -391,7 +388,6 @@ class SequenceLine {
   const Communicator* m_heads = nullptr;
   const Communicator* m_ring = nullptr;
   SequenceOptions m_options = {};
-  plan::NearAxis m_near = plan::NearAxis::heads;
   std::shared_ptr<std::vector<std::pair<SequenceShape, Choice>>> m_choices =
       std::make_shared<std::vector<std::pair<SequenceShape, Choice>>>();
   std::shared_ptr<impl::SequenceWorkspace<Real, Exec>> m_workspace =

@@ -30,6 +30,9 @@ struct SequenceOptions {
   /// The machine on which the method automatic predicts times. Its ranks from 0 on stand for the
   /// ranks of the line, in the order of a mesh of its two axes.
   std::optional<Machine> machine = {};
+  /// The axis whose ranks are consecutive among those of the line: the last one of the two in the
+  /// mesh. Only predictions use it.
+  plan::NearAxis near = plan::NearAxis::heads;
   /// The local work for predicted times. Its number of sequences is that of each call. If all costs
   /// are 0, messages alone count.
   plan::AttentionWork work = {};

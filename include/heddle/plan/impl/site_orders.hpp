@@ -59,7 +59,7 @@ class SiteOrders {
   [[nodiscard]] double speed(std::size_t site) const { return m_speeds[site]; }
 
  private:
-  /// For each layer the fewest device-seconds a sample of each rank, over all degrees and samples.
+  /// Finds the fewest device-seconds a sample of each layer and rank, over all degrees and samples.
   void find_work(LayerTable& table) {
     const PlanProblem& problem = table.problem();
     const auto ranks = static_cast<std::size_t>(problem.machine().ranks());

@@ -130,7 +130,7 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
   FoundPlan found{.planner = std::string(name)};
   std::optional<MemoryShortage> smallest;
   const auto consider = [&](Plan plan) {
-    // What a stage would take for all layers says how fast it is.
+    // The speed of a stage follows from its time for all layers.
     std::vector<double> speeds;
     for (PlanStage& stage : plan.stages) {
       stage.layers = {0, problem.layers()};

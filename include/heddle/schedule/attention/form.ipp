@@ -88,7 +88,8 @@ inline std::vector<IndexSet> halves(const IndexSet& share) {
   return {share.at(first), share.at(second)};
 }
 
-/// For every part that an action reads, in list order: the action that has written it, or -1.
+/// Returns, for every part that an action reads, in list order, the action that has written it, or
+/// -1.
 inline std::vector<std::int64_t> writers_of_reads(const Schedule& schedule) {
   std::vector<std::vector<std::int64_t>> writer;
   for (const Buffer& buffer : schedule.buffers()) writer.emplace_back(buffer.parts, -1);
