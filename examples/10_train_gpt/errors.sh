@@ -10,6 +10,8 @@ trap 'rm -rf "$folder"' EXIT
 : > "$folder/empty.txt"
 echo "too short" > "$folder/short.txt"
 failures=0
+# Open MPI waits a second between its first and its last word to the ranks that an error leaves behind.
+export OMPI_MCA_odls_base_sigkill_timeout=0
 
 # refuses PHRASE ARGUMENTS...
 refuses() {
