@@ -11,7 +11,6 @@
 #include <heddle/heddle_core.hpp>
 #include <heddle/kernel.hpp>
 #include <heddle/memory.hpp>
-#include <heddle/pattern.hpp>
 #include <heddle/pipeline.hpp>
 #include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>

@@ -10,6 +10,7 @@
 #include <heddle/execute.hpp>
 #include <heddle/layout.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/pattern.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
