@@ -6,3 +6,5 @@
 /// Everything of pattern/: work whose division is decided while it runs.
 
 #include <heddle/pattern/balance.hpp>
+#include <heddle/pattern/race.hpp>
+#include <heddle/pattern/walker.hpp>

@@ -66,6 +66,7 @@ constexpr System systems[] = {
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
     {"hybrid CPU balance", report::hybrid_balance},
+    {"SAT speed-up prediction", report::sat},
 };
 
 /// Prints one system; true where nothing falls short.

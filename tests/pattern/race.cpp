@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Races of threads and of ranks that are threads: who wins, who stops, and what an error does.
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core.hpp>
+#include <heddle/execute.hpp>
+#include <heddle/pattern.hpp>
+
+#include "support/complaint.hpp"
+#include "support/walk_sat.hpp"
+
+namespace test_race {
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+constexpr std::uint64_t poll = 50;  // flips between two looks at the race
+
+/// Walks until a model is found or the race is lost. Its seed is the walker's number.
+std::optional<std::vector<bool>> walk(const test::Formula& formula, Walker& walker) {
+  test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
+  for (std::uint64_t flips = 0; !run.is_solved(); ++flips) {
+    if (flips % poll == 0 && walker.stop_requested()) return std::nullopt;
+    run.flip();
+    walker.work();
+  }
+  return run.values();
+}
+
+/// The flips of each walker that is not stopped, and the walker with the fewest.
+struct Alone {
+  std::vector<std::uint64_t> flips;
+  int best = 0;
+
+  Alone(const test::Formula& formula, int walkers) {
+    for (int w = 0; w < walkers; ++w) {
+      // flips_of_run counts the first assignment too.
+      flips.push_back(
+          static_cast<std::uint64_t>(test::flips_of_run(formula, static_cast<std::uint64_t>(w))) -
+          1);
+      if (flips.back() < flips[static_cast<std::size_t>(best)]) best = w;
+    }
+  }
+};
+
+TEST_CASE("a race by work has the same winner for any number of threads") {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const test::Formula formula = test::planted_formula(60, 252, seed);
+    const Alone alone(formula, 8);
+    const std::uint64_t least = alone.flips[static_cast<std::size_t>(alone.best)];
+    for (int threads = 1; threads <= 8; ++threads) {
+      RaceReport report;
+      const auto model =
+          race({.walkers = 8, .threads = threads, .order = RaceOrder::by_work, .report = &report},
+               [&](Walker& walker) { return walk(formula, walker); });
+      CAPTURE(seed, threads);
+      REQUIRE(model);
+      CHECK(formula.is_satisfied(*model));
+      CHECK(report.winner == alone.best);
+      REQUIRE(report.work.size() == 8);
+      CHECK(report.work[static_cast<std::size_t>(alone.best)] == least);
+      for (std::size_t w = 0; w < 8; ++w) CHECK(report.work[w] <= alone.flips[w]);
+    }
+  }
+}
+
+TEST_CASE("walkers stop at their next look once another has won") {
+  // Walker 0 wins at once; the others would never end by themselves.
+  for (const int threads : {2, 5}) {
+    std::atomic<bool> won{false};
+    std::atomic<int> late{0};
+    const auto winner = race({.walkers = threads}, [&](Walker& walker) -> std::optional<int> {
+      if (walker.number() == 0) {
+        won = true;
+        return 42;
+      }
+      for (int looks_after = 0;;) {
+        if (walker.stop_requested()) return std::nullopt;
+        if (won && ++looks_after > 1'000'000) ++late;
+      }
+    });
+    CHECK(winner == 42);
+    CHECK(late == 0);
+  }
+}
+
+TEST_CASE("nothing is found where all walkers give up") {
+  RaceReport report;
+  const auto none = race({.walkers = 3, .threads = 2, .report = &report},
+                         [](Walker& walker) -> std::optional<std::string> {
+                           walker.work(5);
+                           return std::nullopt;
+                         });
+  CHECK_FALSE(none);
+  CHECK(report.winner == -1);
+  CHECK(report.work == std::vector<std::uint64_t>{5, 5, 5});
+}
+
+TEST_CASE("a walker that gives up leaves its thread to the next") {
+  const auto result = race({.walkers = 10, .threads = 2}, [](Walker& walker) -> std::optional<int> {
+    if (walker.number() < 7) return std::nullopt;
+    return walker.number();
+  });
+  REQUIRE(result);
+  CHECK(*result >= 7);
+}
+
+TEST_CASE("an exception ends a race, and the lowest walker's is thrown") {
+  for (const RaceOrder order : {RaceOrder::by_time, RaceOrder::by_work}) {
+    const auto failing = [](Walker& walker) -> std::optional<int> {
+      if (walker.number() == 1 || walker.number() == 2)
+        throw std::runtime_error("walker " + std::to_string(walker.number()));
+      while (!walker.stop_requested()) walker.work();
+      return std::nullopt;
+    };
+    CHECK_THAT(test::message_of<std::runtime_error>(
+                   [&] { (void)race({.walkers = 4, .order = order}, failing); }),
+               ContainsSubstring("walker"));
+  }
+}
+
+TEST_CASE("a race of ranks tells all who won, and gives the winner its result") {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const test::Formula formula = test::planted_formula(60, 252, seed);
+      const Alone alone(formula, ranks);
+      for (const RaceOrder order : {RaceOrder::by_time, RaceOrder::by_work}) {
+        std::vector<RaceReport> reports(static_cast<std::size_t>(ranks));
+        std::atomic<int> results{0};
+        std::atomic<bool> satisfied{true};
+        run_threads(ranks, [&](ThreadTransport& transport) {
+          RaceReport& report = reports[+transport.rank()];
+          const auto model = race(transport, {.order = order, .report = &report},
+                                  [&](Walker& walker) { return walk(formula, walker); });
+          if (model) ++results;
+          if (model && !formula.is_satisfied(*model)) satisfied = false;
+          if (model && transport.rank() != report.winner) satisfied = false;
+        });
+        CAPTURE(ranks, seed);
+        CHECK(results == 1);
+        CHECK(satisfied);
+        for (const RaceReport& report : reports) {
+          CHECK(report.winner == reports[0].winner);
+          CHECK(report.work == reports[0].work);
+        }
+        if (order == RaceOrder::by_work) CHECK(reports[0].winner == alone.best);
+      }
+    }
+  }
+}
+
+TEST_CASE("a rank whose search throws ends the race of all") {
+  std::atomic<int> lost{0};
+  CHECK_THROWS(run_threads(3, [&](ThreadTransport& transport) {
+    try {
+      (void)race(transport, {}, [&](Walker& walker) -> std::optional<int> {
+        if (transport.rank() == 1) throw std::runtime_error("no more memory");
+        while (!walker.stop_requested()) {
+        }
+        return std::nullopt;
+      });
+    } catch (const communication_error& error) {
+      if (std::string(error.what()).find("no more memory") != std::string::npos) ++lost;
+      throw;
+    }
+  }));
+  CHECK(lost == 2);
+}
+
+TEST_CASE("a race without walkers is refused") {
+  const auto search = [](Walker&) -> std::optional<int> { return 1; };
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)race({.walkers = 0}, search); }),
+             ContainsSubstring("walkers = 0"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] { (void)race({.walkers = 1, .threads = -1}, search); }),
+      ContainsSubstring("threads = -1"));
+}
+
+}  // namespace test_race
