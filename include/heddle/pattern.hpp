@@ -6,5 +6,8 @@
 /// Everything of pattern/: work whose division is decided while it runs.
 
 #include <heddle/pattern/balance.hpp>
+#include <heddle/pattern/equations.hpp>
+#include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/race.hpp>
+#include <heddle/pattern/sweep.hpp>
 #include <heddle/pattern/walker.hpp>

@@ -55,6 +55,7 @@ std::vector<Comparison> flexsp();
 std::vector<Comparison> frontier_3d();
 std::vector<Comparison> holmes();
 std::vector<Comparison> unified();
+std::vector<Comparison> fixed_point();
 std::vector<Comparison> sat();
 std::vector<Comparison> ring_attention();
 std::vector<Comparison> rsa();

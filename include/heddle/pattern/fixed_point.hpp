@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// fixed_point(): solves a chain of equations, of which each reads the values before it, by sweeps
+/// that compute many of them at once. Source: Song, Meng, Liao and Ermon, "Accelerating feedforward
+/// computation via parallel nonlinear equation solving", ICML 2021.
+
+#include <cmath>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/pattern/equations.hpp>
+#include <heddle/pattern/impl/fixed_point_solver.hpp>
+#include <heddle/pattern/sweep.hpp>
+
+namespace heddle::inline v0 {
+
+/// Solves a chain of equations by sweeps on threads. After k sweeps of Sweep::jacobi at least the
+/// first k values are those of a plain loop, so n equations take at most n sweeps and n (n + 1) / 2
+/// evaluations. How many sweeps it takes depends on the equations: few if a value depends weakly on
+/// those far before it, and n for a chaotic map, which gains nothing. A plain loop takes n
+/// evaluations one after another; here the longest thread takes FixedPoint::longest_share of them,
+/// at most sweeps * ceil(n / threads).
+///
+/// Values must be copyable and have `==`. If `tolerance` is above 0 and they are no numbers, a
+/// function `distance(a, b)` beside their type measures them; without one, only equal values are
+/// near.
+///
+/// @throws contract_error if `threads` is below 1, if an option is negative, if `tolerance` is not
+///         finite, or if an equation reads a value that is not before its own; the exception of an
+///         equation, after all threads have ended; if several threw, that of the lowest thread.
+template <class Value, class Rule>
+[[nodiscard]] FixedPoint<Value> fixed_point(const Equations<Value, Rule>& equations,
+                                            const FixedPointOptions& options = {}) {
+  expects(options.threads >= 1 && options.block >= 0 && options.most_sweeps >= 0, [&] {
+    return ErrorInfo{"heddle::fixed_point", "an option is out of range",
+                     text("threads = ", options.threads, ", block = ", options.block,
+                          ", most_sweeps = ", options.most_sweeps),
+                     "use at least one thread, and no negative number"};
+  });
+  expects(std::isfinite(options.tolerance) && options.tolerance >= 0, [&] {
+    return ErrorInfo{"heddle::fixed_point", "the tolerance must be finite and not negative",
+                     text("tolerance = ", options.tolerance)};
+  });
+  return impl::FixedPointSolver<Equations<Value, Rule>>(equations, options).run();
+}
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The options and the result of fixed_point().
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::inline v0 {
+
+/// How a sweep computes the values. "The last sweep" is the start value before the first sweep.
+enum class Sweep : std::uint8_t {
+  gauss_seidel,         ///< one after another: one sweep, as a plain loop
+  jacobi,               ///< all at once, from the values of the last sweep
+  jacobi_gauss_seidel,  ///< the blocks at once, and one after another inside a block
+  gauss_seidel_jacobi,  ///< the blocks one after another, and all at once inside a block
+};
+
+/// The options of fixed_point().
+struct FixedPointOptions {
+  Sweep sweep = Sweep::jacobi;  ///< how values are computed
+  int threads = 1;              ///< number of threads, at least 1
+  /// Values of a block, for the two sweeps that have blocks; 0: as many blocks as threads.
+  int block = 0;
+  /// A sweep that changes no value by more than this is the last one. 0: the result is that of a
+  /// plain loop, bit for bit.
+  double tolerance = 0;
+  int most_sweeps = 0;  ///< sweeps after which the call returns what it has, or 0 for no limit
+};
+
+/// The result of fixed_point().
+template <class Value>
+struct FixedPoint {
+  std::vector<Value> values;       ///< by equation
+  int sweeps = 0;                  ///< number of sweeps; with blocks in turn, those of all blocks
+  std::int64_t evaluations = 0;    ///< number of equations that all threads computed
+  std::int64_t longest_share = 0;  ///< sum over the sweeps of the most that one thread computed
+  int exact = 0;                   ///< so many values from the first on are those of a plain loop
+  bool converged = false;          ///< false: most_sweeps was reached
+};
+
+}  // namespace heddle::inline v0
