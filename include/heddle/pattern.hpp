@@ -7,7 +7,12 @@
 
 #include <heddle/pattern/balance.hpp>
 #include <heddle/pattern/equations.hpp>
+#include <heddle/pattern/farm.hpp>
+#include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
+#include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/fixed_point.hpp>
+#include <heddle/pattern/prompt_schema.hpp>
 #include <heddle/pattern/race.hpp>
 #include <heddle/pattern/sweep.hpp>
 #include <heddle/pattern/walker.hpp>

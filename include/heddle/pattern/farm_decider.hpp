@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// FarmDecider: decides who works on which item of a farm. It has no clock, no threads and no
+/// messages: a driver tells it the time and what happened. The farm of threads and the farm in
+/// virtual time are two drivers.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+
+namespace heddle::inline v0 {
+
+/// The options of a farm.
+struct FarmOptions {
+  int workers = 1;               ///< number of workers, at least 1
+  int attempts = 1;              ///< attempts at an item before it counts as failed, at least 1
+  Seconds backoff = 0.01;        ///< wait before the second attempt; each later one doubles it
+  Seconds longest_backoff = 10;  ///< the longest wait before an attempt
+  std::uint64_t seed = 0;        ///< seed of the jitter of these waits
+  int in_flight = 0;             ///< items that are taken and not finished; 0: 4 per worker
+  bool ordered = true;           ///< results arrive in the order of the items, not as they finish
+  /// If set to k > 0, the source sees the results of exactly the items up to i - k when it gives
+  /// item i. The results are then the same for any number of workers. k = 1 is one after another.
+  int lag = 0;
+  Seconds lease = 0;  ///< a worker that is silent for so long loses its item to another; 0: never
+};
+
+/// An attempt at an item.
+struct FarmTask {
+  std::int64_t item = 0;  ///< the number of the item, in the order of the source
+  int attempt = 1;        ///< from 1
+  friend constexpr bool operator==(const FarmTask&, const FarmTask&) = default;
+};
+
+/// Returns the wait before attempt `task.attempt` > 1: backoff * 2^(attempt - 2), at most
+/// longest_backoff, times a number in [0.5, 1) that depends only on (seed, item, attempt).
+[[nodiscard]] Seconds farm_backoff(const FarmOptions& options, const FarmTask& task);
+
+/// Decides who works on which item.
+class FarmDecider {
+ public:
+  /// The answer to a worker that asks for work.
+  enum class Answer : std::uint8_t {
+    work,     ///< work on Next::task
+    propose,  ///< take an item from the source, call proposed(), and ask again
+    wait,     ///< ask again at Next::until, or when something has happened
+    end,      ///< nothing is left and nothing will come
+  };
+
+  /// An answer with its details.
+  struct Next {
+    Answer answer = Answer::end;   ///< what to do
+    FarmTask task;                 ///< for Answer::work
+    std::optional<Seconds> until;  ///< for Answer::wait; nothing: only an event can change it
+  };
+
+  /// The consequence of an attempt that has ended.
+  enum class Fate : std::uint8_t {
+    finished,  ///< the item is finished: its result or its error counts
+    again,     ///< the attempt failed, and the item will be tried again
+    late,      ///< the item has been finished by another worker: drop what this one brings
+  };
+
+  /// @throws contract_error if an option is out of range.
+  explicit FarmDecider(const FarmOptions& options);
+
+  /// Returns what `worker` should do at the time `now`. If it is to work, the task is its own until
+  /// it reports, or until the lease ends.
+  [[nodiscard]] Next next(Worker worker, Seconds now);
+
+  /// Notes that the source gave the item with the number items(), or that it has no more.
+  void proposed(bool given);
+
+  /// Notes that `worker` ended its task, with a result or with a failure.
+  /// @throws contract_error if the worker has no task.
+  Fate report(Worker worker, bool succeeded, Seconds now);
+
+  /// Returns the number of items that the source has given.
+  [[nodiscard]] std::int64_t items() const noexcept { return m_items; }
+  /// Returns how many items from the first on are finished without a gap.
+  [[nodiscard]] std::int64_t finished_prefix() const noexcept { return m_base; }
+  /// Returns the number of attempts that were begun.
+  [[nodiscard]] std::int64_t attempts() const noexcept { return m_attempts; }
+  /// Returns the number of reports that came too late.
+  [[nodiscard]] std::int64_t late() const noexcept { return m_late; }
+
+ private:
+  /// An item that is not finished, or that follows one.
+  struct Item {
+    int attempt = 1;  ///< the present or next one
+    bool finished = false;
+  };
+  /// The task of a worker.
+  struct Held {
+    FarmTask task;
+    Seconds until = 0;     ///< the end of the lease
+    bool expired = false;  ///< the item has been given back
+  };
+  /// An item that waits for its time.
+  struct Waiting {
+    Seconds time;
+    std::int64_t item;
+    friend auto operator<=>(const Waiting&, const Waiting&) = default;
+  };
+
+  Item& item(std::int64_t number) { return m_open[static_cast<std::size_t>(number - m_base)]; }
+  [[nodiscard]] bool may_propose() const;
+  void end_leases(Seconds now);
+  Next give(Worker worker, std::int64_t number, Seconds now);
+  void finish(std::int64_t number);
+
+  FarmOptions m_options;
+  std::vector<std::optional<Held>> m_held;  ///< by worker
+  std::deque<Item> m_open;                  ///< the items from m_base on
+  std::deque<std::int64_t> m_ready;         ///< items that nobody has tried or whose lease ended
+  std::set<Waiting> m_waiting;
+  std::int64_t m_base = 0;
+  std::int64_t m_items = 0;
+  std::int64_t m_unfinished = 0;
+  std::int64_t m_attempts = 0;
+  std::int64_t m_late = 0;
+  bool m_ended = false;      ///< the source has no more
+  bool m_proposing = false;  ///< a worker takes an item from the source
+};
+
+}  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/pattern/farm_decider.ipp>
+#endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Farms on threads: each item once, in order, with the attempts of an oracle, whatever fails.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core.hpp>
+#include <heddle/pattern.hpp>
+
+#include "support/complaint.hpp"
+
+namespace test_farm {
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+/// The source of the numbers 0 .. count - 1.
+auto numbers(int count) {
+  return [count, next = 0]() mutable {
+    return next < count ? std::optional<int>(next++) : std::nullopt;
+  };
+}
+
+/// Whether an attempt fails, by the oracle: a function of seed, item and attempt.
+bool fails(std::uint64_t seed, std::int64_t item, int attempt) {
+  return Random(seed, "failures").uniform(static_cast<std::uint64_t>(8 * item + attempt)) < 0.2;
+}
+
+TEST_CASE("a farm finishes each item once, in order where that is asked for") {
+  for (const int workers : {1, 2, 3, 8}) {
+    for (const int count : {0, 1, 7, 1'000}) {
+      for (const bool ordered : {true, false}) {
+        std::vector<std::int64_t> arrived;
+        std::vector<int> results(static_cast<std::size_t>(count), -1);
+        const FarmReport report = farm(
+            {.workers = workers, .ordered = ordered}, numbers(count),
+            [](int item) { return item * 3; },
+            [&](std::int64_t number, FarmOutcome<int>&& outcome) {
+              arrived.push_back(number);
+              results[static_cast<std::size_t>(number)] = *outcome.value;
+            });
+        CAPTURE(workers, count, ordered);
+        CHECK(report.items == count);
+        CHECK(report.attempts == count);
+        CHECK(report.failed == 0);
+        REQUIRE(arrived.size() == static_cast<std::size_t>(count));
+        if (!ordered) std::sort(arrived.begin(), arrived.end());
+        for (int i = 0; i < count; ++i) {
+          CHECK(arrived[static_cast<std::size_t>(i)] == i);
+          CHECK(results[static_cast<std::size_t>(i)] == 3 * i);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a farm over a range returns its outcomes in order") {
+  const std::vector<std::string> words{"a", "bcd", "", "ef"};
+  const auto sizes = farm({.workers = 3}, words, [](const std::string& word) {
+    if (word.empty()) throw std::invalid_argument("an empty word");
+    return word.size();
+  });
+  REQUIRE(sizes.size() == 4);
+  CHECK(sizes[1].value == 3);
+  CHECK_FALSE(sizes[2].value);
+  CHECK(sizes[2].error == "an empty word");
+  CHECK(sizes[2].attempts == 1);
+  CHECK(sizes[3].value == 2);
+}
+
+TEST_CASE("failed attempts are repeated as often as the oracle says") {
+  constexpr int count = 400;
+  for (const std::uint64_t seed : {1u, 2u}) {
+    for (const int workers : {1, 3, 8}) {
+      std::vector<int> items(count);
+      for (int i = 0; i < count; ++i) items[static_cast<std::size_t>(i)] = i;
+      const auto outcomes = farm({.workers = workers, .attempts = 3, .backoff = 1e-5, .seed = seed},
+                                 items, [&](int item, const FarmTask& task) {
+                                   if (task.item != item)
+                                     throw std::logic_error("another item's task");
+                                   if (fails(seed, item, task.attempt))
+                                     throw std::runtime_error(text("attempt ", task.attempt));
+                                   return 10 * item + task.attempt;
+                                 });
+      for (int i = 0; i < count; ++i) {
+        int attempt = 1;
+        while (attempt < 3 && fails(seed, i, attempt)) ++attempt;
+        const bool succeeds = !fails(seed, i, attempt);
+        const auto& outcome = outcomes[static_cast<std::size_t>(i)];
+        CAPTURE(seed, workers, i);
+        CHECK(outcome.attempts == attempt);
+        CHECK(outcome.value.has_value() == succeeds);
+        if (succeeds) CHECK(*outcome.value == 10 * i + attempt);
+        CHECK(outcome.error == (succeeds ? "" : "attempt 3"));
+      }
+    }
+  }
+}
+
+TEST_CASE("a source that sees results proposes the same for any number of workers") {
+  constexpr int count = 60;
+  for (const int lag : {1, 2, 5}) {
+    std::vector<std::uint64_t> expected;
+    for (const int workers : {1, 2, 3, 8}) {
+      std::vector<std::uint64_t> proposed;
+      std::int64_t i = 0;
+      bool right_view = true;
+      const auto source =
+          [&](std::span<const FarmOutcome<std::uint64_t>> seen) -> std::optional<std::uint64_t> {
+        if (i == count) return std::nullopt;
+        right_view = right_view && static_cast<std::int64_t>(seen.size()) ==
+                                       std::max<std::int64_t>(0, i - lag + 1);
+        std::uint64_t next = static_cast<std::uint64_t>(++i);
+        for (const auto& outcome : seen) next = 31 * next + *outcome.value;
+        proposed.push_back(next);
+        return next;
+      };
+      farm(
+          {.workers = workers, .lag = lag}, source,
+          [](std::uint64_t item) {
+            if (item % 3 == 0) std::this_thread::yield();
+            return item * item + 1;
+          },
+          [](std::int64_t, FarmOutcome<std::uint64_t>&&) {});
+      if (expected.empty()) expected = proposed;
+      CAPTURE(lag, workers);
+      CHECK(right_view);
+      CHECK(proposed.size() == count);
+      CHECK(proposed == expected);
+    }
+  }
+}
+
+TEST_CASE("a silent worker's item goes to another, and its late result is dropped") {
+  std::atomic<int> begun{0};
+  std::vector<int> delivered;
+  const FarmReport report = farm(
+      {.workers = 2, .lease = 0.02}, numbers(6),
+      [&](int item) {
+        // The first attempt at item 2 sleeps longer than its lease.
+        if (item == 2 && begun++ == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(150));
+          return -1;
+        }
+        return item;
+      },
+      [&](std::int64_t, FarmOutcome<int>&& outcome) { delivered.push_back(*outcome.value); });
+  CHECK(delivered == std::vector<int>{0, 1, 2, 3, 4, 5});
+  CHECK(report.late == 1);
+  CHECK(report.attempts == 7);
+}
+
+TEST_CASE("no more items than in_flight are in memory") {
+  struct Counted {
+    explicit Counted(std::atomic<int>& count) : live(&count) { ++*live; }
+    Counted(Counted&& other) noexcept : live(other.live) { other.live = nullptr; }
+    Counted& operator=(Counted&&) = delete;
+    ~Counted() {
+      if (live != nullptr) --*live;
+    }
+    std::atomic<int>* live;
+  };
+  for (const bool ordered : {true, false}) {
+    std::atomic<int> live{0};
+    std::atomic<int> most{0};
+    int given = 0;
+    farm(
+        {.workers = 3, .in_flight = 5, .ordered = ordered},
+        [&]() -> std::optional<Counted> {
+          if (given++ == 200) return std::nullopt;
+          return Counted(live);
+        },
+        [&](const Counted&) {
+          const int now = live;
+          int seen = most;
+          while (now > seen && !most.compare_exchange_weak(seen, now)) {
+          }
+          return now;
+        },
+        [](std::int64_t, FarmOutcome<int>&&) {});
+    // One more is in the hands of the source.
+    CHECK(most <= 6);
+    CHECK(live == 0);
+  }
+}
+
+TEST_CASE("an exception of the source or the sink ends the farm") {
+  for (const int workers : {1, 4}) {
+    int given = 0;
+    CHECK_THAT(test::message_of<std::runtime_error>([&] {
+                 farm(
+                     {.workers = workers},
+                     [&]() -> std::optional<int> {
+                       if (++given == 20) throw std::runtime_error("the source broke");
+                       return given;
+                     },
+                     [](int item) { return item; }, [](std::int64_t, FarmOutcome<int>&&) {});
+               }),
+               ContainsSubstring("the source broke"));
+    int delivered = 0;
+    CHECK_THAT(test::message_of<std::runtime_error>([&] {
+                 farm(
+                     {.workers = workers}, numbers(100), [](int item) { return item; },
+                     [&](std::int64_t, FarmOutcome<int>&&) {
+                       if (++delivered == 5) throw std::runtime_error("the disk is full");
+                     });
+               }),
+               ContainsSubstring("the disk is full"));
+    CHECK(delivered == 5);
+  }
+}
+
+TEST_CASE("wrong options of a farm are refused") {
+  const auto message = [](const FarmOptions& options) {
+    return test::message_of<contract_error>(
+        [&] { (void)farm(options, std::vector<int>{1}, [](int item) { return item; }); });
+  };
+  CHECK_THAT(message({.workers = 0}), ContainsSubstring("workers = 0"));
+  CHECK_THAT(message({.attempts = 0}), ContainsSubstring("attempts = 0"));
+  CHECK_THAT(message({.in_flight = -1}), ContainsSubstring("in_flight = -1"));
+  CHECK_THAT(message({.lease = -1}), ContainsSubstring("lease = -1"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { FarmDecider({.workers = 2, .ordered = false, .lag = 3}); }),
+             ContainsSubstring("set ordered, or lag = 0"));
+  CHECK_THAT(test::message_of<contract_error>([] { FarmDecider({.lag = -1}); }),
+             ContainsSubstring("lag = -1"));
+}
+
+}  // namespace test_farm
