@@ -56,6 +56,7 @@ std::vector<Comparison> frontier_3d();
 std::vector<Comparison> holmes();
 std::vector<Comparison> unified();
 std::vector<Comparison> fixed_point();
+std::vector<Comparison> multiverse();
 std::vector<Comparison> parallel_prompt();
 std::vector<Comparison> sat();
 std::vector<Comparison> ring_attention();

@@ -66,6 +66,7 @@ constexpr System systems[] = {
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
     {"hybrid CPU balance", report::hybrid_balance},
+    {"Multiverse", report::multiverse},
     {"ParallelPrompt", report::parallel_prompt},
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},

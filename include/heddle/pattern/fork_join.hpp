@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// fork_join(): nested parts that run side by side, decided while they run. Forks nest to any
+/// depth on a fixed number of threads.
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/pattern/impl/fork_pool.hpp>
+
+namespace heddle::inline v0 {
+
+/// The options of fork_join().
+struct ForkJoinOptions {
+  int threads = 1;  ///< number of threads, at least 1; the calling thread is one of them
+};
+
+/// One part of a fork-join program, as its function sees it. It can fork again.
+class Fork {
+ public:
+  /// Constructs a part. fork_join() and map() do this.
+  Fork(impl::ForkPool& pool, const impl::ForkGroup* group) noexcept
+      : m_pool(&pool), m_group(group) {}
+
+  /// Calls `path(fork, item)` for each item, side by side, and then `join(results)` with the
+  /// results in the order of the items, whose value it returns. What all paths share is not copied:
+  /// refer to it from `path`. A path may call map() again.
+  /// @throws the exception of a path, after all paths have ended; if several threw, that of the
+  ///         first item. `join` is not called then, and paths that have not begun do not begin.
+  template <std::ranges::forward_range Items, class Path, class Join>
+  auto map(Items&& items, Path&& path, Join&& join) {
+    using Result = std::invoke_result_t<Path&, Fork&, decltype(*std::ranges::begin(items))>;
+    static_assert(!std::is_void_v<Result>, "a path of heddle::Fork::map() returns a result");
+    std::vector<std::ranges::iterator_t<Items>> at;
+    for (auto i = std::ranges::begin(items); i != std::ranges::end(items); ++i) at.push_back(i);
+    std::vector<std::optional<Result>> results(at.size());
+    m_pool->run(at.size(), m_group, [&](const impl::ForkGroup& group, std::size_t i) {
+      Fork inner(*m_pool, &group);
+      results[i].emplace(path(inner, *at[i]));
+    });
+    std::vector<Result> values;
+    values.reserve(results.size());
+    for (std::optional<Result>& result : results) values.push_back(std::move(*result));
+    return join(std::move(values));
+  }
+
+  /// Returns the results themselves, in the order of the items.
+  template <std::ranges::forward_range Items, class Path>
+  auto map(Items&& items, Path&& path) {
+    return map(items, path, [](auto values) { return values; });
+  }
+
+  /// Returns true if a path beside this one, or beside one that it is in, has thrown: the result
+  /// will not be used, and the path should end.
+  [[nodiscard]] bool stop_requested() const noexcept {
+    for (const impl::ForkGroup* group = m_group; group != nullptr; group = group->outer)
+      if (group->failed.load(std::memory_order_relaxed)) return true;
+    return false;
+  }
+
+ private:
+  impl::ForkPool* m_pool;
+  const impl::ForkGroup* m_group;
+};
+
+/// Calls `program(fork)` with the forks that it needs, on options.threads threads, and returns its
+/// value. The result is that of a serial run if the paths do not touch each other's data.
+/// @throws contract_error if `threads` is below 1; the exception of the program.
+template <std::invocable<Fork&> Program>
+std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, Program&& program) {
+  expects(options.threads >= 1, [&] {
+    return ErrorInfo{"heddle::fork_join", "a program needs at least one thread",
+                     text("threads = ", options.threads)};
+  });
+  impl::ForkPool pool(options.threads);
+  Fork fork(pool, nullptr);
+  return program(fork);
+}
+
+}  // namespace heddle::inline v0

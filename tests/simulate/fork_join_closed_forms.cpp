@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Texts written side by side, simulated: prefix, longest path and conclusion at every fork, exact
+// on rationals; and what is stored.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core.hpp>
+#include <heddle/layout.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+#include "support/cases.hpp"
+#include "support/complaint.hpp"
+#include "support/fork_tree.hpp"
+#include "support/rational.hpp"
+#include "support/schedule_battery.hpp"
+
+namespace test_fork_join_closed_forms {
+
+using namespace heddle;
+using test::Rational;
+
+/// Every token takes as long; there are no moves.
+struct TokenCosts {
+  using Time = Rational;
+  const ForkedText& text;
+  Rational per_token;
+
+  [[nodiscard]] Rational time(const Schedule& schedule, ActionId id) const {
+    Rational time = 0;
+    for (std::int64_t t = 0; t < text.segments()[+schedule[id].item].tokens; ++t)
+      time = time + per_token;
+    return time;
+  }
+  [[nodiscard]] Transfer<Rational> transfer(const Schedule&, ActionId) const { return {}; }
+};
+
+TEST_CASE("a forked text takes its prefix, longest path and conclusion, recursively") {
+  for (std::uint64_t seed = 0; seed < test::cases(300, 5'000); ++seed) {
+    const test::ForkTree tree = test::ForkTrees(seed).draw(3);
+    const ForkedText text = test::text_of(tree);
+    if (text.tokens() == 0) continue;
+    const Schedule schedule = schedule::fork_join(text, 24);
+    const Rational per_token(1, 3);
+    const auto timeline = simulate(schedule, TokenCosts{text, per_token});
+    CAPTURE(seed);
+    CHECK(timeline.makespan() == test::time_of(tree, per_token));
+    // The prefix is stored once: every token has its bytes in one buffer.
+    Bytes bytes = 0;
+    for (const Buffer& buffer : schedule.buffers()) bytes += buffer.bytes;
+    CHECK(bytes == 24 * static_cast<Bytes>(text.tokens()));
+    for (const Action& action : schedule.actions()) CHECK(action.kind == Kind::user);
+  }
+}
+
+TEST_CASE("a token without bytes is refused") {
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::fork_join(ForkedText(), 0); }),
+             Catch::Matchers::ContainsSubstring("per_token = 0"));
+}
+
+}  // namespace test_fork_join_closed_forms
