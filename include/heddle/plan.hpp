@@ -20,6 +20,8 @@
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/message_costs.hpp>
 #include <heddle/plan/min_max_partition.hpp>
+#include <heddle/plan/nano_batches.hpp>
+#include <heddle/plan/nano_search.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>
