@@ -94,7 +94,7 @@ HEDDLE_INLINE std::vector<double> performance_between(
     while (line[next].first < share) ++next;
     const auto [x0, y0] = line[next - 1];
     const auto [x1, y1] = line[next];
-    speeds.push_back(y0 + (y1 - y0) * (share - x0) / (x1 - x0));
+    speeds.push_back(y1 - (y1 - y0) * (x1 - share) / (x1 - x0));
   }
   speeds.push_back(1);
   return speeds;
