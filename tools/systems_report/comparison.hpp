@@ -54,6 +54,7 @@ std::vector<Comparison> dsp();
 std::vector<Comparison> flexsp();
 std::vector<Comparison> frontier_3d();
 std::vector<Comparison> holmes();
+std::vector<Comparison> nano_flow();
 std::vector<Comparison> unified();
 std::vector<Comparison> fixed_point();
 std::vector<Comparison> multiverse();

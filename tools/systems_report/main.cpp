@@ -63,6 +63,7 @@ constexpr System systems[] = {
     {"flow splitting", report::flow_splitting},
     {"TEMPI", report::tempi},
     {"SWAlloc", report::sw_alloc},
+    {"NanoFlow", report::nano_flow},
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
     {"hybrid CPU balance", report::hybrid_balance},
