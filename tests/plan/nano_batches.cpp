@@ -89,8 +89,8 @@ Case random_case(std::uint64_t seed) {
   // Pieces of operations that are not connected change places; so do those of one operation.
   auto& order = made.plan.order;
   for (int i = 0; i < 20 && order.size() > 1; ++i) {
-    const auto at = static_cast<std::size_t>(
-        draw.from(0, static_cast<std::int64_t>(order.size()) - 2));
+    const auto at =
+        static_cast<std::size_t>(draw.from(0, static_cast<std::int64_t>(order.size()) - 2));
     const auto& inputs = layer.operations[order[at + 1].operation].inputs;
     if (std::ranges::find(inputs, order[at].operation) == inputs.end())
       std::swap(order[at], order[at + 1]);
@@ -132,8 +132,7 @@ bool shares_a_part(const Schedule& schedule, ActionId reader, ActionId writer) {
   for (const Use& in : schedule.uses(reader))
     for (const Use& out : schedule.uses(writer))
       if (!in.writes() && out.writes() && in.buffer == out.buffer &&
-          std::max(in.first, out.first) <
-              std::min(in.first + in.count, out.first + out.count))
+          std::max(in.first, out.first) < std::min(in.first + in.count, out.first + out.count))
         return true;
   return false;
 }
@@ -199,7 +198,8 @@ struct UncountedCosts {
 NanoLayer two_operations() {
   NanoLayer layer{.name = "two", .samples = 2, .units = 10};
   layer.operations = {{"a", 0, {}, 1}, {"b", 1, {0}, 1}};
-  layer.performance = {{.1, .2, .3, .4, .5, .8, .8, .9, .9, 1}, {.1, .2, .3, .5, .5, .6, .7, .8, .9, 1}};
+  layer.performance = {{.1, .2, .3, .4, .5, .8, .8, .9, .9, 1},
+                       {.1, .2, .3, .5, .5, .6, .7, .8, .9, 1}};
   return layer;
 }
 
@@ -267,8 +267,9 @@ TEST_CASE("a row of the interference table is on straight lines") {
   for (const auto& [units, speed] : {std::pair{1u, 0.2}, {3u, 0.6}, {7u, 0.9}})
     CHECK(std::abs(row[units - 1] - speed) < 1e-15);
   CHECK(plan::performance_between(1, {}) == std::vector<double>{1});
-  CHECK_THAT(test::message_of<contract_error>(
-                 [] { (void)plan::performance_between(4, {{0.5, 0.9}, {0.6, 0.8}}); }),
+  CHECK_THAT(test::message_of<contract_error>([] {
+               (void)plan::performance_between(4, {{0.5, 0.9}, {0.6, 0.8}});
+             }),
              ContainsSubstring("(0.6, 0.8) follows (0.5, 0.9)"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)plan::performance_between(0, {}); }),
              ContainsSubstring("units = 0"));
@@ -301,7 +302,9 @@ TEST_CASE("layers and plans that do not fit are rejected by name") {
              ContainsSubstring("units = 0"));
   CHECK_THAT(layer_error([](NanoLayer& layer) { layer.samples = 3; }),
              ContainsSubstring("2 samples, the layer has 2 and 3"));
-  CHECK_THAT(plan_error([](NanoPlan& plan) { plan.pieces.stages[1] = {1, 2}; }),
+  CHECK_THAT(plan_error([](NanoPlan& plan) {
+               plan.pieces.stages[1] = {1, 2};
+             }),
              ContainsSubstring("stage 1: 1 + 2 = 3"));
   CHECK_THAT(plan_error([](NanoPlan& plan) { std::swap(plan.order[1], plan.order[3]); }),
              ContainsSubstring("piece 1 of 'b' reads piece 1 of 'a'"));
@@ -312,8 +315,7 @@ TEST_CASE("layers and plans that do not fit are rejected by name") {
   CHECK_THAT(plan_error([](NanoPlan& plan) { plan.order[2].units = 11; }),
              ContainsSubstring("piece 0 of 'b' has 11 of 10 units"));
   const auto search_error = [&](plan::NanoSearchOptions options) {
-    return test::message_of<contract_error>(
-        [&] { (void)plan::search_nano_plan(good, options); });
+    return test::message_of<contract_error>([&] { (void)plan::search_nano_plan(good, options); });
   };
   CHECK_THAT(search_error({.divisions = {{1, 2}}}), ContainsSubstring("1 + 2 = 3"));
   CHECK_THAT(search_error({.units = {{4}}}), ContainsSubstring("1 rows for 2 resources"));

@@ -24,7 +24,7 @@ namespace heddle::test {
 class AllNanoPlans {
  public:
   AllNanoPlans(const plan::NanoLayer& layer, const std::vector<std::int64_t>& division,
-           const std::vector<std::vector<int>>& units, Seconds known)
+               const std::vector<std::vector<int>>& units, Seconds known)
       : best(known), m_layer(layer), m_costs(layer), m_division(division), m_units(units) {
     m_plan = plan::serial_nano_plan(layer, division);
     m_plan.order.clear();

@@ -37,10 +37,10 @@ struct NanoOperation {
 /// same time. `performance[resource][units - 1]` is the interference table: the speed of an
 /// operation with so many units, relative to the whole device.
 struct NanoLayer {
-  std::string name = "layer";                        ///< shown to people
-  std::int64_t samples = 0;                          ///< the samples of the batch
-  int units = 0;                                     ///< the units of the device
-  std::vector<NanoOperation> operations = {};        ///< each after its inputs
+  std::string name = "layer";                         ///< shown to people
+  std::int64_t samples = 0;                           ///< the samples of the batch
+  int units = 0;                                      ///< the units of the device
+  std::vector<NanoOperation> operations = {};         ///< each after its inputs
   std::vector<std::vector<double>> performance = {};  ///< by resource and units
   Bytes sample_bytes = 0;  ///< bytes of a sample of every input and output; 0: without memory
 
@@ -81,8 +81,8 @@ struct NanoPlan {
 
 /// Returns the Schedule of a plan on one rank. Each resource is a local queue (the lane is the
 /// resource). Piece p of operation o is the forward pass of stage o for item p, with its units. It
-/// first reads its samples of the inputs, in the order of NanoOperation::inputs, and then writes its
-/// samples of the output. An operation without inputs reads the buffer "input".
+/// first reads its samples of the inputs, in the order of NanoOperation::inputs, and then writes
+/// its samples of the output. An operation without inputs reads the buffer "input".
 ///
 /// The parts of all buffers are granules: the samples between two boundaries of any operation.
 /// Therefore a piece depends on a piece of an input exactly if their ranges of samples overlap.
@@ -122,7 +122,8 @@ class InterferenceCosts {
 /// becomes a rank, and all ranks share memory. The actions stand in the order of their start. The
 /// units become parts of a buffer "units" of which an action updates as many as it occupies, so
 /// that the sum of the units stays within the device without a count at run time.
-/// @throws contract_error if the schedule has several ranks, moves or fused pairs, or if its actions
+/// @throws contract_error if the schedule has several ranks, moves or fused pairs, or if its
+/// actions
 ///         occupy more than `units` units at any time.
 [[nodiscard]] Schedule in_streams(const Timeline& timeline, int units);
 

@@ -28,20 +28,20 @@ namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE void NanoLayer::check() const {
   const auto complain = [&](std::string what, std::string why, std::string fix = {}) {
-    return ErrorInfo{text("heddle::plan::NanoLayer, '", name, "'"), std::move(what),
-                     std::move(why), std::move(fix)};
+    return ErrorInfo{text("heddle::plan::NanoLayer, '", name, "'"), std::move(what), std::move(why),
+                     std::move(fix)};
   };
   expects(samples >= 1 && units >= 1 && units <= 0xffff && !operations.empty(), [&] {
-    return complain("a layer has samples, operations and 1 to 65535 units",
-                    text("samples = ", samples, ", ", operations.size(), " operations, units = ",
-                         units));
+    return complain(
+        "a layer has samples, operations and 1 to 65535 units",
+        text("samples = ", samples, ", ", operations.size(), " operations, units = ", units));
   });
   for (std::size_t r = 0; r < performance.size(); ++r) {
     expects(performance[r].size() == static_cast<std::size_t>(units), [&] {
-      return complain("a resource needs one speed for each number of units",
-                      text("resource ", r, " has ", performance[r].size(), " speeds, units = ",
-                           units),
-                      "make the row by performance_between()");
+      return complain(
+          "a resource needs one speed for each number of units",
+          text("resource ", r, " has ", performance[r].size(), " speeds, units = ", units),
+          "make the row by performance_between()");
     });
     for (const double speed : performance[r])
       expects(speed > 0 && speed <= 1, [&] {
@@ -53,9 +53,9 @@ HEDDLE_INLINE void NanoLayer::check() const {
     const NanoOperation& operation = operations[o];
     const std::string which = text("operation ", o, " '", operation.name, "'");
     expects(operation.resource < performance.size(), [&] {
-      return complain("the resource of an operation has no speeds",
-                      text(which, " uses resource ", operation.resource, " of ",
-                           performance.size()));
+      return complain(
+          "the resource of an operation has no speeds",
+          text(which, " uses resource ", operation.resource, " of ", performance.size()));
     });
     for (const std::uint32_t input : operation.inputs)
       expects(input < o, [&] {
@@ -117,17 +117,18 @@ namespace heddle::inline v0::plan::impl {
 /// A layer that is cut into pieces, and its granules.
 class CutLayer {
  public:
-  CutLayer(const plan::NanoLayer& layer, const plan::NanoPlan& plan) : m_layer(layer), m_plan(plan) {
+  CutLayer(const plan::NanoLayer& layer, const plan::NanoPlan& plan)
+      : m_layer(layer), m_plan(plan) {
     const StageShares& pieces = plan.pieces;
     pieces.check();
     expects(pieces.samples == layer.samples && pieces.stages.size() == layer.operations.size() &&
                 pieces.microbatches.empty(),
             [&] {
-              return complaint("the pieces are not those of the layer",
-                               text("shares of ", pieces.stages.size(), " operations and ",
-                                    pieces.samples, " samples, the layer has ",
-                                    layer.operations.size(), " and ", layer.samples),
-                               "give every operation its shares, and no microbatches");
+              return complaint(
+                  "the pieces are not those of the layer",
+                  text("shares of ", pieces.stages.size(), " operations and ", pieces.samples,
+                       " samples, the layer has ", layer.operations.size(), " and ", layer.samples),
+                  "give every operation its shares, and no microbatches");
             });
     for (std::uint32_t o = 0; o < pieces.stages.size(); ++o)
       for (std::uint32_t p = 0; p < pieces.stages[o].size(); ++p)
@@ -226,8 +227,7 @@ HEDDLE_INLINE Schedule nano_schedule(const NanoLayer& layer, const NanoPlan& pla
   if (begins) input = builder.add_buffer(cut.buffer(Stage{}, builder.label("input"), false));
   std::vector<BufferId> outputs;
   for (std::size_t o = 0; o < layer.operations.size(); ++o)
-    outputs.push_back(
-        builder.add_buffer(cut.buffer(Stage{o}, builder.label("output"), read[o])));
+    outputs.push_back(builder.add_buffer(cut.buffer(Stage{o}, builder.label("output"), read[o])));
   std::vector<Use> uses;
   for (const NanoPiece& piece : plan.order) {
     const NanoOperation& operation = layer.operations[piece.operation];
@@ -254,8 +254,8 @@ HEDDLE_INLINE Seconds InterferenceCosts::time(const Schedule& schedule, ActionId
   const Action& action = schedule[id];
   if (action.kind != Kind::forward) return 0;
   const NanoOperation& operation = m_layer.operations[+action.stage];
-  const double share = static_cast<double>(samples_of(schedule, id)) /
-                       static_cast<double>(m_layer.samples);
+  const double share =
+      static_cast<double>(samples_of(schedule, id)) / static_cast<double>(m_layer.samples);
   return (operation.batch * share + operation.piece) /
          m_layer.performance[operation.resource][action.units - 1u];
 }

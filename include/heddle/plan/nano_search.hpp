@@ -35,17 +35,17 @@ struct FoundNanoPlan {
 };
 
 /// Returns the plan of least makespan that a local search finds. The plan without pieces
-/// (serial_nano_plan() with one share) is a candidate, so the result is never slower than it. Pieces
-/// of an operation run in the order of the batch.
+/// (serial_nano_plan() with one share) is a candidate, so the result is never slower than it.
+/// Pieces of an operation run in the order of the batch.
 ///
 /// The search starts in each division from the orders "operation by operation" and "piece by piece"
 /// and from random ones, with random units. A step changes the units of one piece, the units of two
-/// pieces that share the device between them, or the order of two neighbours. The search takes steps
-/// while one of them shortens the simulated makespan. NanoFlow solves two integer programs instead,
-/// the first without interference. Equal arguments give equal results.
+/// pieces that share the device between them, or the order of two neighbours. The search takes
+/// steps while one of them shortens the simulated makespan. NanoFlow solves two integer programs
+/// instead, the first without interference. Equal arguments give equal results.
 /// @throws contract_error as nano_schedule() does, also for divisions of other sums than the
-///         samples; if units to try are not within the device, or if their rows are not those of the
-///         resources; or if the number of restarts is negative.
+///         samples; if units to try are not within the device, or if their rows are not those of
+///         the resources; or if the number of restarts is negative.
 [[nodiscard]] FoundNanoPlan search_nano_plan(const NanoLayer& layer,
                                              const NanoSearchOptions& options);
 
