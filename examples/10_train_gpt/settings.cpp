@@ -140,9 +140,13 @@ Settings parse(int argc, char** argv) {
   options.add("sequences", model.sequences, "per microbatch");
   options.add("precision", s.precision, "float or double");
   options.add("steps", s.steps, "training steps");
+  options.add("end", s.end, "step to train up to, in place of --steps; 0: --steps more");
+  options.add("log", s.log, "file to which the number and the loss of each step are appended");
   options.add("rate", s.rate, "learning rate");
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
   options.add("save", s.save, "file for a checkpoint at the end");
+  options.add("save-every", s.save_every,
+              "steps between checkpoints, to --save FILE and FILE.2 in turns; 0: only at the end");
   options.add("resume", s.resume, "checkpoint to go on from, saved on any division of the ranks");
   options.add("sample", s.sample, "bytes of text to generate at the end");
   options.add(

@@ -25,6 +25,9 @@ struct Settings {
   std::string shard;   ///< none where empty
   std::string save;    ///< file of a checkpoint, likewise
   std::string resume;  ///< likewise
+  std::string log;     ///< file of losses, likewise
+  int save_every = 0;  ///< steps between checkpoints; 0: one at the end
+  int end = 0;         ///< step to train up to; 0: `steps` more
   int pipe = 1;
   int data = 1;
   int sequence = 1;  ///< ranks that divide each sequence

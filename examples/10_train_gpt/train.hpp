@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -22,6 +23,7 @@
 #include "host_copy.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "restart.hpp"
 #include "results.hpp"
 #include "settings.hpp"
 #include "space.hpp"
@@ -37,10 +39,11 @@ inline void expect_within(const char* what, double difference, double tolerance,
       {"check", what, heddle::text(where, " ", difference, " > ", tolerance)});
 }
 
-/// Trains as `s` says on the ranks of `comm`, and prints what came of it on rank 0.
+/// Trains as `settings` say on the ranks of `comm`, and prints what came of it on rank 0.
 /// Throws error where the check fails.
 template <class Real>
-void train(const Settings& s, MPI_Comm comm) {
+void train(const Settings& settings, MPI_Comm comm) {
+  Settings s = settings;
   const GptTraining& training = s.training;
   heddle::DeviceMesh mesh(comm, {{"pipe", s.pipe},
                                  {"data", s.data},
@@ -82,6 +85,15 @@ void train(const Settings& s, MPI_Comm comm) {
                         training.microbatches * training.replicas;
   const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
+  if (s.end > 0) s.steps = s.end - begin;
+  if (s.steps < 1) {
+    if (speaks) std::cout << "already trained up to step " << begin << '\n';
+    return;
+  }
+  SaveFiles files(s);
+  std::ofstream log;
+  if (speaks && !s.log.empty()) log.open(s.log, std::ios::app);
+  log.precision(17);
   std::vector<double> losses;
   std::vector<Real> gradients;  // of the first step
   // Every other step is profiled; what that predicts is compared with the steps between.
@@ -90,20 +102,25 @@ void train(const Settings& s, MPI_Comm comm) {
   {
     Progress progress(speaks, s.steps, tokens);
     for (int step = 0; step < s.steps; ++step) {
+      kill_in_tests(static_cast<int>(+mesh.rank()), begin + step);
       // The first step warms up caches and libraries; it is not what a step costs.
       if (step == 1 && s.steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
       losses.push_back(
           run.step(batch(training, text, begin + step, replica), weight(training)).loss);
       progress(step, losses.back());
+      if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
+      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < s.steps)
+        save<Real>(files.next(), model, mesh, training, text, begin + step + 1);
       if (step == 0 && s.check)
         gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
       if (predicts && step > 0 && step % 2 == 0) measured.push_back(run.timeline());
     }
   }
   if (!s.save.empty()) {
-    save<Real>(s.save, model, mesh, training, text, begin + s.steps);
-    if (speaks) std::cout << "saved before step " << begin + s.steps << ": " << s.save << '\n';
+    const std::string file = files.next();
+    save<Real>(file, model, mesh, training, text, begin + s.steps);
+    if (speaks) std::cout << "saved before step " << begin + s.steps << ": " << file << '\n';
   }
   const auto last = [&](int count) {
     double sum = 0;

@@ -38,12 +38,12 @@ int main(int argc, char** argv) {
                                 "use float or double"});
     }
   } catch (const std::exception& error) {
-    // What is wrong on all ranks is said once.
+    // What is wrong on all ranks is said once. It stays wrong on other ranks, which status 2 says.
     const bool shared = dynamic_cast<const hd::contract_error*>(&error) != nullptr ||
                         dynamic_cast<const hd::infeasible*>(&error) != nullptr ||
                         dynamic_cast<const hd::format_error*>(&error) != nullptr;
     if (rank == 0 || !shared) std::cerr << "train_gpt: " << error.what() << '\n';
-    return 1;
+    return shared ? 2 : 1;
   }
   return 0;
 }

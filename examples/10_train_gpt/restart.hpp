@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What a training needs that may be killed and started again (tools/elastic): two files for its
+/// checkpoints, and a way to be killed in tests.
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+#include "settings.hpp"
+
+namespace examples {
+
+/// The files of checkpoints: always --save, or with --save-every FILE and FILE.2 in turns. The file
+/// that the training resumed from is not the first that is replaced.
+class SaveFiles {
+ public:
+  explicit SaveFiles(const Settings& s)
+      : m_file(s.save), m_two(s.save_every > 0), m_second(m_two && s.resume == s.save) {
+    heddle::expects(s.save_every >= 0 && (!m_two || !m_file.empty()), [&] {
+      return heddle::ErrorInfo{
+          "command line", "--save-every needs a number of steps and --save",
+          heddle::text("--save-every ", s.save_every, " --save '", m_file, "'")};
+    });
+  }
+
+  [[nodiscard]] std::string next() {
+    const bool second = m_second;
+    m_second = m_two && !second;
+    return second ? m_file + ".2" : m_file;
+  }
+
+ private:
+  std::string m_file;
+  bool m_two;
+  bool m_second;
+};
+
+/// For tests: if the environment's TRAIN_GPT_KILL is "RANK STEP MICROSECONDS", that rank is killed
+/// so long after the begin of that step.
+inline void kill_in_tests(int rank, int step) {
+  const char* const told = std::getenv("TRAIN_GPT_KILL");
+  if (told == nullptr) return;
+  std::istringstream words(told);
+  int who = -1, when = -1, microseconds = 0;
+  words >> who >> when >> microseconds;
+  if (who != rank || when != step) return;
+  std::thread([microseconds] {
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    (void)std::raise(SIGKILL);
+  }).detach();
+}
+
+}  // namespace examples
