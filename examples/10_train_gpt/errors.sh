@@ -49,6 +49,7 @@ refuses "a group needs at least one microbatch" "${pipe[@]}" --schedule kfkb --g
 refuses "the width must be a multiple of the number of heads" "${pipe[@]}" --width 10 --heads 4
 refuses "no option '--stepz'; did you mean '--steps'? try --help" "${pipe[@]}" --stepz 3
 refuses "--save: the option lacks its value ('--check' is an option)" "${pipe[@]}" --save --check
+refuses "--save-every 2 --save ''" "${pipe[@]}" --save-every 2
 refuses "no schedule 'zbv'; did you mean 'zb-v'?" "${pipe[@]}" --schedule zbv
 refuses "not a number" "${pipe[@]}" --layers three
 refuses "at least 1" "${pipe[@]}" --steps 0

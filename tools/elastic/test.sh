@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # test.sh PROGRAM DOCS: from which checkpoint and on how many ranks `elastic` starts a job again, what
-# it removes and ends, and what it refuses. The jobs are scripts; chains.sh has trainings.
+# it removes and ends, and what it refuses. The jobs are scripts; elastic.sh of example 10 has trainings.
 set -euo pipefail
 program=$1
 work=$(mktemp -d)

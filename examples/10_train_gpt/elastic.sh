@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# elastic.sh ELASTIC RANKS COMMAND...: trains a GPT by ELASTIC on RANKS ranks, then on one less after
+# each rank that is killed, down to one. COMMAND starts train_gpt on {ranks} ranks. A random rank is
+# killed at a random time of a random step. The losses must be those of a training that nobody kills,
+# at most the steps between two checkpoints are repeated, and neither a process nor a temporary file
+# is left. HEDDLE_LONG asks for that share of 50 chains.
+set -euo pipefail
+elastic=$1
+ranks=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+RANDOM=20
+steps=14 every=3
+command=("$@" --pipe {ranks} --layers 4 --width 16 --heads 2 --context 16 --sequences 1 --microbatches 4
+         --precision double --sample 0 --end "$steps")
+
+fail() { echo "chain $chain: $*" >&2; cat out.txt error.txt >&2 || true; exit 1; }
+chains=2
+if [[ -n ${HEDDLE_LONG-} ]]; then chains=$(awk -v share="$HEDDLE_LONG" 'BEGIN { n = int(50 * share); print n > 2 ? n : 2 }'); fi
+
+chain=reference
+"${command[@]//\{ranks\}/$ranks}" --log reference > out.txt 2> error.txt || fail "the reference fails"
+[[ $(wc -l < reference) -eq $steps ]] || fail "the reference lacks steps"
+
+# Each run takes the kill of its number of ranks.
+cat > run.sh << 'RUN'
+ranks=$1
+shift
+export TRAIN_GPT_KILL=$(awk -v ranks="$ranks" '$1 == ranks { print $2, $3, $4 }' kills)
+exec "$@"
+RUN
+for ((chain = 1; chain <= chains; ++chain)); do
+  rm -f run.ckpt* log
+  : > kills
+  step=0
+  for ((r = ranks; r > 1; --r)); do
+    # Later than the kill before, so that each run reaches its own.
+    step=$((step + RANDOM % 4 + (r < ranks)))
+    echo "$r $((RANDOM % r)) $step $((RANDOM % 4000))" >> kills
+  done
+  status=0
+  "$elastic" --ranks "$ranks" --checkpoint run.ckpt -- bash run.sh {ranks} "${command[@]}" --log log \
+    --save run.ckpt --save-every "$every" --resume {checkpoint} > out.txt 2> error.txt || status=$?
+  [[ $status -eq 0 ]] || fail "status $status"
+  [[ $(grep -c '^elastic: the job on' error.txt) -eq $((ranks - 1)) ]] || fail "kills: $(cat kills)"
+  grep -q '^elastic: starts 1 rank from' error.txt || fail "one rank has not trained"
+  # Each step is there with its loss. Going back is at most `every` steps.
+  awk -v steps="$steps" -v every="$every" '
+    NR == FNR { loss[$1] = $2; next }
+    {
+      difference = ($2 - loss[$1]) / loss[$1]
+      if (difference < 0) difference = -difference
+      if (!($1 in loss) || !(difference <= 1e-10)) { print "step " $1 " differs by " difference; bad = 1 }
+      if (FNR > 1 && $1 <= last && last + 1 - $1 > every) { print "repeats " last + 1 - $1 " steps"; bad = 1 }
+      if ($1 > last + 1) { print "step " $1 " follows " last; bad = 1 }
+      last = $1
+      seen[$1] = 1
+    }
+    END { for (s = 0; s < steps; ++s) if (!(s in seen)) { print "no step " s; bad = 1 } exit bad }
+  ' reference log || fail "kills: $(cat kills)"
+  [[ -z $(find . -name '.heddle-*') ]] || fail "a temporary file is left"
+  ! pgrep -f -- "--log log .*--end $steps" > /dev/null || fail "a process is left"
+  echo "chain $chain: $(paste -sd, kills), $(wc -l < log) steps for $steps"
+done
+
+# Both checkpoints are damaged: nothing is trained.
+chain=damaged
+truncate -s -8 run.ckpt
+truncate -s -8 run.ckpt.2
+rm -f log
+status=0
+"$elastic" --ranks 1 --checkpoint run.ckpt -- "${command[@]}" --log log --resume {checkpoint} \
+  > out.txt 2> error.txt || status=$?
+[[ $status -eq 1 && ! -e log ]] || fail "status $status"
+grep -q "no checkpoint is whole.* at byte" error.txt || fail "elastic does not say where"
