@@ -4,9 +4,9 @@
 
 # elastic.sh ELASTIC RANKS COMMAND...: trains a GPT by ELASTIC on RANKS ranks, then on one less after
 # each rank that is killed, down to one. COMMAND starts train_gpt on {ranks} ranks. A random rank is
-# killed at a random time of a random step. The losses must be those of a training that nobody kills,
-# at most the steps between two checkpoints are repeated, and neither a process nor a temporary file
-# is left. HEDDLE_LONG asks for that share of 50 chains.
+# killed at a random time of a random step, or rank 0 while it saves. The losses must be those of a
+# training that nobody kills, at most the steps between two checkpoints are repeated, and neither a
+# process nor a temporary file is left. HEDDLE_LONG asks for that share of 50 chains.
 set -euo pipefail
 elastic=$1
 ranks=$2
@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 RANDOM=20
-steps=14 every=3
+steps=24 every=3
 command=("$@" --pipe {ranks} --layers 4 --width 16 --heads 2 --context 16 --sequences 1 --microbatches 4
          --precision double --sample 0 --end "$steps")
 
@@ -31,7 +31,7 @@ chain=reference
 cat > run.sh << 'RUN'
 ranks=$1
 shift
-export TRAIN_GPT_KILL=$(awk -v ranks="$ranks" '$1 == ranks { print $2, $3, $4 }' kills)
+export TRAIN_GPT_KILL=$(awk -v ranks="$ranks" '$1 == ranks { print $2, $3, $4, $5 }' kills)
 exec "$@"
 RUN
 for ((chain = 1; chain <= chains; ++chain)); do
@@ -40,8 +40,14 @@ for ((chain = 1; chain <= chains; ++chain)); do
   step=0
   for ((r = ranks; r > 1; --r)); do
     # Later than the kill before, so that each run reaches its own.
-    step=$((step + RANDOM % 4 + (r < ranks)))
-    echo "$r $((RANDOM % r)) $step $((RANDOM % 4000))" >> kills
+    step=$((step + RANDOM % 3 + (r < ranks)))
+    place=step
+    if ((RANDOM % 2)); then
+      place=save
+      step=$((step / every * every + every - 1))
+    fi
+    # Rank 0 writes the file.
+    echo "$r $([[ $place == save ]] && echo 0 || echo $((RANDOM % r))) $step $((RANDOM % 4000)) $place" >> kills
   done
   status=0
   "$elastic" --ranks "$ranks" --checkpoint run.ckpt -- bash run.sh {ranks} "${command[@]}" --log log \

@@ -9,8 +9,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <heddle/core/contract.hpp>
@@ -24,13 +26,14 @@ namespace examples {
 /// that the training resumed from is not the first that is replaced.
 class SaveFiles {
  public:
-  explicit SaveFiles(const Settings& s)
-      : m_file(s.save), m_two(s.save_every > 0), m_second(m_two && s.resume == s.save) {
+  explicit SaveFiles(const Settings& s) : m_file(s.save), m_two(s.save_every > 0) {
     heddle::expects(s.save_every >= 0 && (!m_two || !m_file.empty()), [&] {
       return heddle::ErrorInfo{
           "command line", "--save-every needs a number of steps and --save",
           heddle::text("--save-every ", s.save_every, " --save '", m_file, "'")};
     });
+    std::error_code neither_exists;
+    m_second = m_two && std::filesystem::equivalent(s.resume, s.save, neither_exists);
   }
 
   [[nodiscard]] std::string next() {
@@ -42,18 +45,20 @@ class SaveFiles {
  private:
   std::string m_file;
   bool m_two;
-  bool m_second;
+  bool m_second = false;
 };
 
-/// For tests: if the environment's TRAIN_GPT_KILL is "RANK STEP MICROSECONDS", that rank is killed
-/// so long after the begin of that step.
-inline void kill_in_tests(int rank, int step) {
+/// For tests: if the environment's TRAIN_GPT_KILL is "RANK STEP MICROSECONDS step", that rank is
+/// killed so long after the begin of that step, or of a later one if the training resumes behind
+/// it. With "save" in place of "step", it is killed so long after the begin of the save behind it.
+inline void kill_in_tests(const std::string& place, int rank, int step) {
   const char* const told = std::getenv("TRAIN_GPT_KILL");
   if (told == nullptr) return;
   std::istringstream words(told);
   int who = -1, when = -1, microseconds = 0;
-  words >> who >> when >> microseconds;
-  if (who != rank || when != step) return;
+  std::string where;
+  words >> who >> when >> microseconds >> where;
+  if (who != rank || step < when || where != place) return;
   std::thread([microseconds] {
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
     (void)std::raise(SIGKILL);

@@ -102,7 +102,7 @@ void train(const Settings& settings, MPI_Comm comm) {
   {
     Progress progress(speaks, s.steps, tokens);
     for (int step = 0; step < s.steps; ++step) {
-      kill_in_tests(static_cast<int>(+mesh.rank()), begin + step);
+      kill_in_tests("step", static_cast<int>(+mesh.rank()), begin + step);
       // The first step warms up caches and libraries; it is not what a step costs.
       if (step == 1 && s.steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
@@ -110,8 +110,10 @@ void train(const Settings& settings, MPI_Comm comm) {
           run.step(batch(training, text, begin + step, replica), weight(training)).loss);
       progress(step, losses.back());
       if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
-      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < s.steps)
+      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < s.steps) {
+        kill_in_tests("save", static_cast<int>(+mesh.rank()), begin + step);
         save<Real>(files.next(), model, mesh, training, text, begin + step + 1);
+      }
       if (step == 0 && s.check)
         gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
       if (predicts && step > 0 && step % 2 == 0) measured.push_back(run.timeline());
