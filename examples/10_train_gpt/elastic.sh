@@ -21,7 +21,7 @@ command=("$@" --pipe {ranks} --layers 4 --width 16 --heads 2 --context 16 --sequ
 
 fail() { echo "chain $chain: $*" >&2; cat out.txt error.txt >&2 || true; exit 1; }
 chains=2
-if [[ -n ${HEDDLE_LONG-} ]]; then chains=$(awk -v share="$HEDDLE_LONG" 'BEGIN { n = int(50 * share); print n > 2 ? n : 2 }'); fi
+if [[ -n ${HEDDLE_LONG-} ]]; then chains=$(awk -v share="$HEDDLE_LONG" 'BEGIN { n = int(50 * share); print (n > 2 ? n : 2) }'); fi
 
 chain=reference
 "${command[@]//\{ranks\}/$ranks}" --log reference > out.txt 2> error.txt || fail "the reference fails"
