@@ -15,7 +15,7 @@
 # give their memory back. The last line says how long it took at most.
 set -uo pipefail
 mode=$1 first=$2 watchdog=$4 patience=$5 ranks=$6
-count=$(awk -v least="$3" -v share="${HEDDLE_LONG:-0}" 'BEGIN { n = int(17 * share); print n > least ? n : least }')
+count=$(awk -v least="$3" -v share="${HEDDLE_LONG:-0}" 'BEGIN { n = int(17 * share); print (n > least ? n : least) }')
 shift 6
 slack_to_name=2   # looking up, telling, printing
 slack_to_end=$((patience + 5))  # half a second to speak, the launcher
