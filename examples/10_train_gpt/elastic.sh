@@ -41,13 +41,12 @@ for ((chain = 1; chain <= chains; ++chain)); do
   for ((r = ranks; r > 1; --r)); do
     # Later than the kill before, so that each run reaches its own.
     step=$((step + RANDOM % 3 + (r < ranks)))
-    place=step
+    victim=$((RANDOM % r)) place=step
     if ((RANDOM % 2)); then
-      place=save
+      victim=0 place=save  # rank 0 writes the file
       step=$((step / every * every + every - 1))
     fi
-    # Rank 0 writes the file.
-    echo "$r $([[ $place == save ]] && echo 0 || echo $((RANDOM % r))) $step $((RANDOM % 4000)) $place" >> kills
+    echo "$r $victim $step $((RANDOM % 4000)) $place" >> kills
   done
   status=0
   "$elastic" --ranks "$ranks" --checkpoint run.ckpt -- bash run.sh {ranks} "${command[@]}" --log log \
@@ -74,13 +73,32 @@ for ((chain = 1; chain <= chains; ++chain)); do
   echo "chain $chain: $(paste -sd, kills), $(wc -l < log) steps for $steps"
 done
 
-# Both checkpoints are damaged: nothing is trained.
+# The newest checkpoint is damaged: the one before is used and named. Both are: nothing is trained.
+newest=$(sed -n "s/^saved before step $steps: //p" out.txt)
+before=run.ckpt
+if [[ $newest == run.ckpt ]]; then before=run.ckpt.2; fi
 chain=damaged
-truncate -s -8 run.ckpt
-truncate -s -8 run.ckpt.2
-rm -f log
-status=0
-"$elastic" --ranks 1 --checkpoint run.ckpt -- "${command[@]}" --log log --resume {checkpoint} \
-  > out.txt 2> error.txt || status=$?
-[[ $status -eq 1 && ! -e log ]] || fail "status $status"
-grep -q "no checkpoint is whole.* at byte" error.txt || fail "elastic does not say where"
+# resumes STATUS COMMAND...
+resumes() {
+  local wanted=$1 status=0
+  shift
+  rm -f log
+  "$elastic" --ranks 1 --checkpoint run.ckpt -- "$@" --log log --resume {checkpoint} \
+    > out.txt 2> error.txt || status=$?
+  [[ $status -eq $wanted ]] || fail "status $status"
+}
+truncate -s -8 "$newest"
+resumes 0 "${command[@]}"
+grep -q "skips a damaged checkpoint: .*'$newest'.* at byte" error.txt || fail "the damage is not named"
+grep -q "starts 1 rank from $before, of step" error.txt || fail "the one before is not used"
+[[ $(tail -1 log) == "$((steps - 1)) "* ]] || fail "the training has not ended"
+truncate -s -8 "$before"
+resumes 1 "${command[@]}"
+grep -q "no checkpoint is whole.*'run.ckpt'.* at byte.*'run.ckpt.2'.* at byte" error.txt || fail "elastic does not say where"
+[[ ! -e log ]] || fail "something is trained"
+
+# What fewer ranks do not change ends the attempts.
+rm run.ckpt run.ckpt.2
+chain=infeasible
+resumes 2 "${command[@]}" --heads 3
+grep -q "gives up, because fewer ranks do not change this status" error.txt || fail "elastic does not give up"
