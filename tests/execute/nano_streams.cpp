@@ -14,6 +14,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <span>
 #include <thread>
 #include <vector>
 

@@ -275,6 +275,28 @@ TEST_CASE("a row of the interference table is on straight lines") {
              ContainsSubstring("units = 0"));
 }
 
+TEST_CASE("a layer of the guide is faster in pieces") {
+  enum : std::uint32_t { compute, memory, network };
+  plan::NanoLayer layer{.name = "layer", .samples = 2048, .units = 10};
+  layer.operations = {
+      {"KQV", compute, {}, 0.14e-3, 0.01e-3},  // name, resource, inputs, batch, piece
+      {"attention", memory, {0}, 0.39e-3},
+      {"O", compute, {1}, 0.11e-3, 0.01e-3},
+      {"all-reduce", network, {2}, 0.45e-3},
+      {"FFN", compute, {3}, 1.16e-3, 0.09e-3}};
+  layer.performance = {plan::performance_between(10, {{0.8, 0.85}}),  // of 0.8 of the device: 0.85
+                       plan::performance_between(10, {{0.4, 0.8}}),
+                       plan::performance_between(10, {{0.4, 0.8}})};
+  const plan::FoundNanoPlan found =
+      plan::search_nano_plan(layer, {.divisions = {{640, 1408}, {1024, 1024}}});
+  const Schedule pieces = plan::nano_schedule(layer, found.plan);
+  const Timeline timeline = simulate(pieces, plan::InterferenceCosts(layer));
+  const Schedule streams = plan::in_streams(timeline, layer.units);
+  CHECK(timeline.makespan() == found.makespan);
+  CHECK(makespan(layer, plan::serial_nano_plan(layer, {2048})) >= 1.07 * found.makespan);
+  CHECK(streams.ranks() == 3);
+}
+
 TEST_CASE("layers and plans that do not fit are rejected by name") {
   const NanoLayer good = two_operations();
   const NanoPlan halves = plan::serial_nano_plan(good, {1, 1});
