@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// GangIsland: the service loop of an Island.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/random.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/await.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/pattern/impl/gang_desk.hpp>
+#include <heddle/pattern/impl/gang_record.hpp>
+#include <heddle/pattern/impl/gang_service.hpp>
+#include <heddle/pattern/impl/gang_walker.hpp>
+
+namespace heddle::inline v0 {
+
+/// Options of an Island, the same on all ranks.
+struct IslandOptions {
+  GangPolicy policy = GangPolicy::fifo;  ///< how the clients take turns
+  /// The number of programs that may be dispatched before all ranks have run them. 1: a program is
+  /// dispatched when the one before it has run everywhere.
+  std::size_t ahead = 16;
+  Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
+  Seconds watchdog = 120;   ///< the longest wait for another rank in a call, in seconds; 0: no limit
+  bool record = false;      ///< keeps what record() returns
+  /// Replaces the common order by a choice of each rank, for tests of what then happens. It gets the
+  /// clients of the programs that have arrived, and returns the position of the next one, or nullopt
+  /// to wait. Programs that communicate can then wait for one another for ever.
+  std::function<std::optional<std::size_t>(std::span<const std::uint32_t>)> pick = {};
+};
+
+/// What an island did in a call of serve().
+struct IslandCounts {
+  std::uint64_t programs = 0;      ///< programs with calls; only rank 0 counts them
+  std::uint64_t dispatches = 0;    ///< dispatch messages of these programs, over all ranks; rank 0
+  std::uint64_t posted_early = 0;  ///< transfers whose receives this rank posted ahead of its calls
+  std::vector<std::uint32_t> order = {};  ///< the client of each program that this rank ran
+};
+
+namespace impl {
+
+/// A client that a rank brings to the service.
+struct GangClientBody {
+  std::string name;
+  std::uint32_t weight;
+  std::function<void(std::shared_ptr<GangDraft>)> run;
+};
+
+/// The functions of an island, and the loop that serves its clients.
+class GangIsland {
+ public:
+  GangIsland(const Communicator& comm, IslandOptions options)
+      : m_comm(&comm),
+        m_options(std::move(options)),
+        m_transport(comm.get()),
+        m_record(comm.size()) {
+    expects(m_options.ahead >= 1, [] {
+      return ErrorInfo{"heddle::Island", "ahead must be at least 1", "ahead = 0"};
+    });
+  }
+
+  [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
+  [[nodiscard]] const GangEntry& entry(std::uint32_t number) const { return m_entries[number]; }
+  [[nodiscard]] const IslandCounts& counts() const noexcept { return m_counts; }
+  [[nodiscard]] Schedule record() const {
+    expects(m_options.record, [] {
+      return ErrorInfo{"heddle::Island::record", "the island does not record", "",
+                       "set IslandOptions::record"};
+    });
+    return m_record.build();
+  }
+
+  /// Adds a function, and returns its number.
+  std::uint32_t add(GangEntry entry) {
+    entry.find_ranks();
+    m_entries.push_back(std::move(entry));
+    return static_cast<std::uint32_t>(m_entries.size() - 1);
+  }
+
+  void serve(std::vector<GangClientBody> bodies) {
+    expects(!m_failed, [] {
+      return ErrorInfo{"heddle::Island::serve", "the island has failed before", "",
+                       "construct another island"};
+    });
+    const std::vector<GangClientInfo> clients = agree(bodies);
+    m_record.clear();
+    m_counts = {};
+    m_desk = std::make_shared<GangDesk>();
+    std::vector<std::exception_ptr> errors(bodies.size());
+    {
+      std::vector<std::jthread> threads;
+      try {
+        start(bodies, clients, threads, errors);
+        loop(clients);
+        m_desk->fail("the island has ended");
+      } catch (const std::exception& error) {
+        m_desk->fail(error.what());
+        m_failed = true;
+        throw;
+      } catch (...) {
+        m_desk->fail("the island has failed");
+        m_failed = true;
+        throw;
+      }
+    }
+    for (const std::exception_ptr& error : errors)
+      if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  /// A client in the exchange at the begin of the service.
+  struct Record {
+    std::uint64_t functions = 0;  ///< a hash of the registry
+    std::uint32_t weight = 0;     ///< 0: no client, but a rank
+    char name[44] = {};
+  };
+
+  /// Exchanges the clients of all ranks, and checks that the ranks have the same functions.
+  [[nodiscard]] std::vector<GangClientInfo> agree(const std::vector<GangClientBody>& bodies) {
+    std::string registry;
+    for (const GangEntry& entry : m_entries) {
+      registry += text(entry.name, ": ", entry.output, entry.communicates, '\n');
+      for (const Layout& input : entry.inputs) registry += text(input, '\n');
+    }
+    std::vector<Record> mine{{fnv1a(registry), 0, {}}};
+    for (const GangClientBody& body : bodies) {
+      Record& record = mine.emplace_back(Record{mine.front().functions, body.weight, {}});
+      if (body.weight == 0) record.weight = 0xffffffffu;
+      std::memcpy(record.name, body.name.data(),
+                  std::min(body.name.size(), sizeof record.name - 1));
+    }
+    const auto all = all_gather_values<Record>(
+        m_transport, mine, {.idle = m_options.idle, .watchdog = m_options.watchdog});
+    std::vector<GangClientInfo> clients;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      expects(all[r].front().functions == all.front().front().functions, [&] {
+        return ErrorInfo{"heddle::Island::serve", "the ranks have different functions",
+                         text("rank ", r, " differs from rank 0"),
+                         "add the same functions with the same layouts, in the same order"};
+      });
+      for (std::size_t c = 1; c < all[r].size(); ++c) {
+        const Record& record = all[r][c];
+        expects(record.weight <= GangOrder::most_weight, [&] {
+          return ErrorInfo{"heddle::Island::serve", "the weight of a client is out of range",
+                           text("client '", record.name, "' of rank ", r),
+                           text("choose a weight in 1 .. ", GangOrder::most_weight)};
+        });
+        clients.push_back({record.name, Rank{r}, record.weight});
+      }
+    }
+    return clients;
+  }
+
+  void start(std::vector<GangClientBody>& bodies, const std::vector<GangClientInfo>& clients,
+             std::vector<std::jthread>& threads, std::vector<std::exception_ptr>& errors) {
+    std::size_t number = 0;
+    while (number < clients.size() && clients[number].rank != m_comm->rank()) ++number;
+    for (std::size_t b = 0; b < bodies.size(); ++b) {
+      auto draft =
+          std::make_shared<GangDraft>(m_desk, static_cast<std::uint32_t>(number + b));
+      threads.emplace_back([&body = bodies[b], &error = errors[b], draft] {
+        try {
+          body.run(draft);
+        } catch (...) {
+          error = std::current_exception();
+        }
+        draft->close();
+      });
+    }
+  }
+
+  void loop(const std::vector<GangClientInfo>& clients) {
+    GangLinks links(m_transport);
+    GangWalker walker(*m_comm, m_transport, m_entries, *m_desk, clients,
+                      m_options.record ? &m_record : nullptr, m_options.pick);
+    std::optional<GangScheduler> scheduler;
+    if (m_comm->rank() == GangLinks::scheduler)
+      scheduler.emplace(links, m_comm->size(), m_options.policy, clients, m_options.ahead);
+    bool ended = false;
+    const auto control = [&] {
+      bool any = links.poll([&](Rank, const GangFrame& frame) {
+        if (frame.kind == GangFrame::Kind::run)
+          walker.prepare(frame);
+        else if (frame.kind == GangFrame::Kind::end)
+          ended = true;
+        else
+          scheduler->take(frame);
+      });
+      while (const auto frame = m_desk->take()) {
+        links.send(GangLinks::scheduler, *frame);
+        any = true;
+      }
+      if (scheduler) scheduler->dispatch();
+      return any;
+    };
+    walker.between_calls([&] { control(); });
+    try {
+      bool said_bye = false;
+      Waiting waiting(m_options.idle);
+      Seconds since = 0;
+      while (!(said_bye && links.closed() && (!scheduler || scheduler->over()))) {
+        bool any = control();
+        any = walker.progress() || any;
+        for (const std::uint64_t number : walker.take_done())
+          links.send(GangLinks::scheduler, {.kind = GangFrame::Kind::done, .number = number});
+        if (ended && walker.idle() && !std::exchange(said_bye, true))
+          links.send(GangLinks::scheduler, {.kind = GangFrame::Kind::bye});
+        if (any) {
+          waiting = Waiting(m_options.idle);
+          since = 0;
+          continue;
+        }
+        waiting();
+        if (waiting.polls() % 64 != 0 && m_options.idle != Idle::nap) continue;
+        if (since == 0) since = steady_seconds();
+        look_up(
+            m_transport, since, walker.waits() ? m_options.watchdog : 0,
+            [&] { return place(walker); },
+            [&] {
+              return ErrorInfo{place(walker), "another rank does not take part in this call",
+                               text("watchdog after ", m_options.watchdog, " s")};
+            });
+      }
+    } catch (const std::exception& error) {
+      const std::string doing = walker.place();
+      tell_failure(m_transport, doing.c_str(), error.what());
+      walker.abort(error.what());
+      links.abort();
+      throw;
+    }
+    m_counts.order = walker.order();
+    m_counts.posted_early = walker.posted_early();
+    if (scheduler) {
+      m_counts.programs = scheduler->programs();
+      m_counts.dispatches = scheduler->messages();
+    }
+  }
+
+  [[nodiscard]] std::string place(const GangWalker& walker) const {
+    return text("heddle::Island, rank ", m_comm->rank(), ", ", walker.place());
+  }
+
+  const Communicator* m_comm;
+  IslandOptions m_options;
+  MpiTransport m_transport;
+  GangRecord m_record;
+  std::vector<GangEntry> m_entries;
+  std::shared_ptr<GangDesk> m_desk;
+  IslandCounts m_counts;
+  bool m_failed = false;
+};
+
+}  // namespace impl
+}  // namespace heddle::inline v0
