@@ -3,6 +3,9 @@
 #pragma once
 
 /// @file
-/// Everything of pattern/: work whose division is decided while it runs.
+/// Everything of pattern/: work whose division or order is decided while it runs.
 
 #include <heddle/pattern/balance.hpp>
+#include <heddle/pattern/future.hpp>
+#include <heddle/pattern/gang.hpp>
+#include <heddle/pattern/island_options.hpp>

@@ -6,11 +6,12 @@
 /// Island: ranks that run the programs of several clients in one order, and IslandClient, which
 /// composes programs from calls of functions on distributed tensors.
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,6 +25,8 @@
 #include <heddle/pattern/impl/gang_desk.hpp>
 #include <heddle/pattern/impl/gang_island.hpp>
 #include <heddle/pattern/impl/gang_value.hpp>
+#include <heddle/pattern/island_options.hpp>
+#include <heddle/schedule/schedule.hpp>
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0 {

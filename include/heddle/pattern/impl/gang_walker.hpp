@@ -97,7 +97,7 @@ class GangWalker {
   }
   /// Returns true if this rank waits in the middle of a program.
   [[nodiscard]] bool waits() const noexcept { return m_current.has_value(); }
-  /// Returns the number of calls that this rank has completed or passed.
+  /// Returns the clients of the programs that this rank has run, in order.
   [[nodiscard]] const std::vector<std::uint32_t>& order() const noexcept { return m_order; }
   /// Returns the number of transfers whose receives were posted ahead of the list.
   [[nodiscard]] std::uint64_t posted_early() const noexcept { return m_posted_early; }
@@ -108,6 +108,15 @@ class GangWalker {
     const Call& call = m_current->calls[m_current->at];
     return text(name_of(m_current->frame), ", call ", m_current->at, " '",
                 call.entry ? call.entry->name : "get", "'");
+  }
+  /// Names the first programs that wait here behind the present one: "; behind it program 7 of client
+  /// 'a'". Empty if there are none.
+  [[nodiscard]] std::string behind() const {
+    constexpr std::size_t most = 3;
+    std::string names;
+    for (std::size_t r = 0; r < m_runs.size() && r < most; ++r)
+      names += text(r == 0 ? "; behind it " : ", ", name_of(m_runs[r].frame));
+    return m_runs.size() > most ? text(names, ", ...") : names;
   }
   /// Ends all transfers after an error.
   void abort(const std::string& reason) noexcept {
