@@ -8,4 +8,5 @@
 #include <heddle/pattern/balance.hpp>
 #include <heddle/pattern/future.hpp>
 #include <heddle/pattern/gang.hpp>
+#include <heddle/pattern/island_client.hpp>
 #include <heddle/pattern/island_options.hpp>

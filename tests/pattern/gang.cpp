@@ -25,6 +25,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/gang.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
@@ -71,16 +72,16 @@ TEST_CASE("functions run on their ranks, and tensors change their layouts betwee
   hd::Island island(mesh, napping());
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", over_all(hd::Shard{0}));
-  const auto twice = island.add<Vector(Vector)>("twice", {over_all(hd::Shard{0})},
-                                                over_all(hd::Shard{0}),
-                                                elementwise([](auto v) { return 2 * v; }));
+  const auto twice =
+      island.add<Vector(Vector)>("twice", {over_all(hd::Shard{0})}, over_all(hd::Shard{0}),
+                                 elementwise([](auto v) { return 2 * v; }));
   const auto next = island.add<Vector(Vector)>("next", {on_rank(last)}, on_rank(last),
                                                elementwise([](auto v) { return v + 1; }));
   // Every rank contributes its rank + 1 times the elements, and all of them need the sum.
   const std::int64_t factor = world_rank() + 1;
-  const auto parts = island.add<Vector(Vector)>(
-      "parts", {over_all(hd::Replicate{})}, over_all(hd::Partial{}),
-      elementwise([factor](auto v) { return factor * v; }));
+  const auto parts =
+      island.add<Vector(Vector)>("parts", {over_all(hd::Replicate{})}, over_all(hd::Partial{}),
+                                 elementwise([factor](auto v) { return factor * v; }));
   const auto minus = island.add<Vector(Vector, Vector)>(
       "minus", {over_all(hd::Replicate{}), over_all(hd::Replicate{})}, over_all(hd::Replicate{}),
       [](const Vector& a, const Vector& b, Vector& out) {
@@ -121,10 +122,9 @@ TEST_CASE("matrices by rows become matrices by columns") {
     return hd::Layout({{"all", world_size()}}, {5, 7}, {hd::Shard{dim}});
   };
   const auto x = island.input<Matrix>("x", layout(0));
-  const auto columns = island.add<Matrix(Matrix)>("columns", {layout(1)}, layout(1),
-                                                  [](const Matrix& in, Matrix& out) {
-                                                    Kokkos::deep_copy(out.view(), in.view());
-                                                  });
+  const auto columns = island.add<Matrix(Matrix)>(
+      "columns", {layout(1)}, layout(1),
+      [](const Matrix& in, Matrix& out) { Kokkos::deep_copy(out.view(), in.view()); });
   const auto client = [&](hd::IslandClient& of) {
     const Matrix::View all("all", 5, 7);
     for (std::size_t i = 0; i < all.size(); ++i) all.data()[i] = static_cast<double>(i) / 3;
@@ -140,17 +140,17 @@ TEST_CASE("an error arrives at the future of its function and of all that read i
   const auto all = over_all(hd::Shard{0});
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", all);
-  const auto fails = island.add<Vector(Vector)>(
-      "fails", {all}, all, [last](const Vector& in, Vector& out) {
+  const auto fails =
+      island.add<Vector(Vector)>("fails", {all}, all, [last](const Vector& in, Vector& out) {
         if (world_rank() == last) throw std::runtime_error("no more paper");
         Kokkos::deep_copy(out.view(), in.view());
       });
   std::atomic<int> runs = 0;
-  const auto counts = island.add<Vector(Vector)>(
-      "counts", {over_all(hd::Replicate{})}, over_all(hd::Replicate{}),
-      [&](const Vector&, Vector&) { ++runs; }, {.communicates = true});
-  const auto good = island.add<Vector(Vector)>("good", {all}, all,
-                                               elementwise([](auto v) { return -v; }));
+  const auto counts =
+      island.add<Vector(Vector)>("counts", {over_all(hd::Replicate{})}, over_all(hd::Replicate{}),
+                                 [&](const Vector&, Vector&) { ++runs; }, {.communicates = true});
+  const auto good =
+      island.add<Vector(Vector)>("good", {all}, all, elementwise([](auto v) { return -v; }));
   const auto client = [&](hd::IslandClient& of) {
     const auto a = of.put(x, numbers(0));
     const auto b = of.call(fails, a);
@@ -226,20 +226,22 @@ TEST_CASE("a client that throws or drops its futures disturbs nobody") {
   const auto all = over_all(hd::Shard{0});
   const auto x = island.input<Vector>("x", all);
   std::atomic<int> runs = 0;
-  const auto counts = island.add<Vector(Vector)>(
-      "counts", {all}, all, [&](const Vector& in, Vector& out) {
+  const auto counts =
+      island.add<Vector(Vector)>("counts", {all}, all, [&](const Vector& in, Vector& out) {
         ++runs;
         Kokkos::deep_copy(out.view(), in.view());
       });
   const hd::IslandClientSpec leaves{"leaves", 1, [&](hd::IslandClient& of) {
-    for (int k = 0; k < 100; ++k) (void)of.call(counts, of.put(x, numbers(k)));  // all dropped
-    throw std::logic_error("out of ideas");
-  }};
+                                      for (int k = 0; k < 100; ++k)
+                                        (void)of.call(counts,
+                                                      of.put(x, numbers(k)));  // all dropped
+                                      throw std::logic_error("out of ideas");
+                                    }};
   const hd::IslandClientSpec stays{"stays", 1, [&](hd::IslandClient& of) {
-    auto a = of.put(x, numbers(0));
-    for (int k = 0; k < 100; ++k) a = of.call(counts, a);
-    CHECK(of.get(a)(7) == 7);
-  }};
+                                     auto a = of.put(x, numbers(0));
+                                     for (int k = 0; k < 100; ++k) a = of.call(counts, a);
+                                     CHECK(of.get(a)(7) == 7);
+                                   }};
   if (world_rank() == world_size() - 1)
     CHECK(message_of<std::logic_error>([&] { island.serve({leaves, stays}); }) == "out of ideas");
   else
@@ -250,8 +252,7 @@ TEST_CASE("a client that throws or drops its futures disturbs nobody") {
 /// A function whose result all ranks sum: every rank needs the parts of all others.
 hd::GangFunction<Vector(Vector)> exchange(hd::Island& island) {
   return island.add<Vector(Vector)>("exchange", {over_all(hd::Replicate{})},
-                                    over_all(hd::Partial{}),
-                                    elementwise([](auto v) { return v; }));
+                                    over_all(hd::Partial{}), elementwise([](auto v) { return v; }));
 }
 
 TEST_CASE("two clients whose programs communicate always end in the order of the island") {
@@ -259,7 +260,7 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
   hd::Island island(mesh, napping());
   const auto x = island.input<Vector>("x", over_all(hd::Replicate{}));
   const auto sum = exchange(island);
-  for (int round = 0; round < 50; ++round) {
+  for (std::uint64_t round = 0; round < hd::test::cases(50, 200); ++round) {
     const auto body = [&](hd::IslandClient& of) {
       auto a = of.put(x, numbers(0));
       for (int k = 0; k < 2; ++k) {
@@ -278,12 +279,12 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
 
 TEST_CASE("without the order of the island, the watchdog names both programs") {
   if (world_size() == 1) return;
-  const int rounds = 3;
-  for (int round = 0; round < rounds; ++round) {
+  for (std::uint64_t round = 0; round < hd::test::cases(3, 20); ++round) {
     const hd::DeviceMesh mesh = world();
     hd::IslandOptions options = napping();
     options.watchdog = 0.3;
-    // Rank 0 begins with the client 0, all others with the client 1. They wait until both are there.
+    // Rank 0 begins with the client 0, all others with the client 1. They wait until both are
+    // there.
     options.pick = [](std::span<const std::uint32_t> clients) -> std::optional<std::size_t> {
       bool has[2] = {false, false};
       for (const std::uint32_t client : clients) has[client] = true;
@@ -325,25 +326,25 @@ TEST_CASE("clients of weights 1:2:4:8 get these shares of 1000 programs") {
   const auto all = over_all(hd::Shard{0});
   std::atomic<int> submitted = 0;
   const auto x = island.input<Vector>("x", all);
-  const auto waits = island.add<Vector(Vector)>(
-      "waits", {on_rank(0)}, on_rank(0), [&](const Vector&, Vector&) {
+  const auto waits =
+      island.add<Vector(Vector)>("waits", {on_rank(0)}, on_rank(0), [&](const Vector&, Vector&) {
         while (submitted.load() < 4) std::this_thread::yield();
       });
-  const auto same = island.add<Vector(Vector)>("same", {all}, all,
-                                               elementwise([](auto v) { return v; }));
+  const auto same =
+      island.add<Vector(Vector)>("same", {all}, all, elementwise([](auto v) { return v; }));
   constexpr int programs = 600;  // of the client of weight 8: those before it ends are compared
   std::vector<hd::IslandClientSpec> mine;
   for (int c = 0; c < 4 && world_rank() == 0; ++c)
     mine.push_back({hd::text("weight ", 1 << c), 1u << c, [&, c](hd::IslandClient& of) {
-      const auto a = of.put(x, numbers(c));
-      if (c == 0) (void)of.call(waits, a);
-      of.start();
-      for (int k = 0; k < programs; ++k) {
-        (void)of.call(same, a);
-        of.start();
-      }
-      ++submitted;
-    }});
+                      const auto a = of.put(x, numbers(c));
+                      if (c == 0) (void)of.call(waits, a);
+                      of.start();
+                      for (int k = 0; k < programs; ++k) {
+                        (void)of.call(same, a);
+                        of.start();
+                      }
+                      ++submitted;
+                    }});
   island.serve(std::move(mine));
   const std::vector<std::uint32_t>& order = island.counts().order;
   REQUIRE(order.size() == 4 * programs + 4);

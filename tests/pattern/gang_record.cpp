@@ -37,7 +37,8 @@ using heddle::test::world_size;
 namespace hd = heddle;
 
 constexpr std::size_t length = 12;
-constexpr std::uint32_t input = 0, next = 1, parts = 2, plus = 3;  // the functions, as they are added
+constexpr std::uint32_t input = 0, next = 1, parts = 2,
+                        plus = 3;  // the functions, as they are added
 
 hd::Layout over_all(hd::Placement placement) {
   return hd::Layout({{"all", world_size()}}, {length}, {placement});
@@ -84,7 +85,8 @@ TEST_CASE("an island records the list that it ran, and the list computes the sam
         out.parts()(i) = value_of(function, world_rank(), a.parts()(i), 0);
     };
   };
-  const auto add_one = island.add<Vector(Vector)>("next", {on_rank(last)}, on_rank(last), one(next));
+  const auto add_one =
+      island.add<Vector(Vector)>("next", {on_rank(last)}, on_rank(last), one(next));
   const auto sum = island.add<Vector(Vector)>("parts", {over_all(hd::Replicate{})},
                                               over_all(hd::Partial{}), one(parts));
   const auto both = island.add<Vector(Vector, Vector)>(
@@ -191,10 +193,10 @@ TEST_CASE("a pipeline of futures takes about as long as the Runner's, and posts 
                                                   std::this_thread::sleep_for(work);
                                                   out.view()(0) = in.view()(0) + 1;
                                                 }));
-  const auto schedule = hd::schedule::energon(
-      {.stages = world_size(),
-       .requests = microbatches,
-       .sizes = {.activation = length * sizeof(std::int64_t)}});
+  const auto schedule =
+      hd::schedule::energon({.stages = world_size(),
+                             .requests = microbatches,
+                             .sizes = {.activation = length * sizeof(std::int64_t)}});
   const auto handler = [](const hd::Task&) { std::this_thread::sleep_for(work); };
   hd::Runner runner(handler, schedule, mesh);
   double futures = 1e9, runners = 1e9;

@@ -37,7 +37,7 @@ class Future {
  private:
   friend class IslandClient;
 
-  /// What the copies share.
+  /// The state that the copies share.
   struct State {
     std::shared_ptr<impl::GangDraft> draft;
     std::uint64_t id;

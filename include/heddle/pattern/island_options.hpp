@@ -25,15 +25,15 @@ struct IslandOptions {
   /// dispatched when the one before it has run everywhere.
   std::size_t ahead = 16;
   Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
-  Seconds watchdog = 120;   ///< the longest wait for another rank in a call, in seconds; 0: no limit
+  Seconds watchdog = 120;   ///< the longest wait for a rank, in seconds; 0: no limit
   bool record = false;      ///< keeps what record() returns
-  /// Replaces the common order by a choice of each rank, for tests of what then happens. It gets the
-  /// clients of the programs that have arrived, and returns the position of the next one, or nullopt
-  /// to wait. Programs that communicate can then wait for one another for ever.
+  /// Replaces the common order by a choice of each rank, for tests. It gets the clients of the
+  /// programs that have arrived, and returns the position of the next program, or nullopt to wait.
+  /// Programs that communicate can then wait for one another for ever.
   std::function<std::optional<std::size_t>(std::span<const std::uint32_t>)> pick = {};
 };
 
-/// What an island did in a call of serve().
+/// The work of an island in a call of serve().
 struct IslandCounts {
   std::uint64_t programs = 0;      ///< programs with calls; only rank 0 counts them
   std::uint64_t dispatches = 0;    ///< dispatch messages of these programs, over all ranks; rank 0

@@ -79,7 +79,7 @@ class GangOrder {
   GangPolicy m_policy;
   std::vector<Client> m_clients;
   std::deque<std::size_t> m_arrivals;  ///< the clients of the waiting programs, as submitted
-  Client m_present;                    ///< whose pass is that of the program that was taken last
+  Client m_present;                    ///< its pass is that of the program that was taken last
 };
 
 }  // namespace heddle::inline v0

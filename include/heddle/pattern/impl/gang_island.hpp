@@ -27,6 +27,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/pattern/impl/gang_desk.hpp>
+#include <heddle/pattern/impl/gang_plan.hpp>
 #include <heddle/pattern/impl/gang_record.hpp>
 #include <heddle/pattern/impl/gang_service.hpp>
 #include <heddle/pattern/impl/gang_walker.hpp>
@@ -50,6 +51,7 @@ class GangIsland {
       : m_comm(&comm),
         m_options(std::move(options)),
         m_transport(comm.get()),
+        m_plans(comm.size()),
         m_record(comm.size()) {
     expects(m_options.ahead >= 1, [] {
       return ErrorInfo{"heddle::Island", "ahead must be at least 1", "ahead = 0"};
@@ -153,8 +155,7 @@ class GangIsland {
     std::size_t number = 0;
     while (number < clients.size() && clients[number].rank != m_comm->rank()) ++number;
     for (std::size_t b = 0; b < bodies.size(); ++b) {
-      auto draft =
-          std::make_shared<GangDraft>(m_desk, static_cast<std::uint32_t>(number + b));
+      auto draft = std::make_shared<GangDraft>(m_desk, static_cast<std::uint32_t>(number + b));
       threads.emplace_back([&body = bodies[b], &error = errors[b], draft] {
         try {
           body.run(draft);
@@ -168,7 +169,7 @@ class GangIsland {
 
   void loop(const std::vector<GangClientInfo>& clients) {
     GangLinks links(m_transport);
-    GangWalker walker(*m_comm, m_transport, m_entries, *m_desk, clients,
+    GangWalker walker(*m_comm, m_transport, m_entries, m_plans, *m_desk, clients,
                       m_options.record ? &m_record : nullptr, m_options.pick);
     std::optional<GangScheduler> scheduler;
     if (m_comm->rank() == GangLinks::scheduler)
@@ -240,6 +241,7 @@ class GangIsland {
   const Communicator* m_comm;
   IslandOptions m_options;
   MpiTransport m_transport;
+  GangPlans m_plans;
   GangRecord m_record;
   std::vector<GangEntry> m_entries;
   std::shared_ptr<GangDesk> m_desk;

@@ -90,8 +90,8 @@ class GangRecord {
   using Arrays = std::map<std::pair<std::uint64_t, Rank>, Array>;
 
   std::uint64_t note(const GangValue& value) {
-    m_values.try_emplace(
-        value.key, Value{value.layout, value.type->element, value.type->scalar, value.role});
+    m_values.try_emplace(value.key,
+                         Value{value.layout, value.type->element, value.type->scalar, value.role});
     return value.key;
   }
 
@@ -135,8 +135,8 @@ class GangRecord {
         if (found == arrays.end()) continue;
         const BufferId id = found->second.id;
         const bool result = v + 1 == entry.values.size();
-        uses.push_back(schedule::use(result ? Access::write : Access::read, id, 0,
-                                     builder[id].parts));
+        uses.push_back(
+            schedule::use(result ? Access::write : Access::read, id, 0, builder[id].parts));
       }
       builder.add({.kind = Kind::user,
                    .queue = builder.local(rank),
@@ -168,8 +168,8 @@ class GangRecord {
         }
         const Array& array = arrays.at({*value, buffer.rank});
         const auto part = [&](std::uint32_t of_plan) {
-          const auto at = std::lower_bound(array.cuts.begin(), array.cuts.end(),
-                                           part_offset(buffer, of_plan));
+          const auto at =
+              std::lower_bound(array.cuts.begin(), array.cuts.end(), part_offset(buffer, of_plan));
           return static_cast<std::uint32_t>(at - array.cuts.begin());
         };
         const std::uint32_t first = part(use.first);

@@ -105,9 +105,9 @@ class GangLinks {
     post(message);
   }
   void post(Message& message) {
-    message.request = m_transport->receive(message.peer, Lane{message.lane},
-                                           reinterpret_cast<std::byte*>(message.frame.get()),
-                                           sizeof(GangFrame));
+    message.request =
+        m_transport->receive(message.peer, Lane{message.lane},
+                             reinterpret_cast<std::byte*>(message.frame.get()), sizeof(GangFrame));
   }
 
   MpiTransport* m_transport;
@@ -116,8 +116,8 @@ class GangLinks {
   std::deque<GangFrame> m_own;
 };
 
-/// Orders the programs of all clients, and sends each of them to all ranks. At most `ahead` programs
-/// are dispatched and not yet run by all ranks.
+/// Orders the programs of all clients, and sends each of them to all ranks. At most `ahead`
+/// programs are dispatched and not yet run by all ranks.
 class GangScheduler {
  public:
   GangScheduler(GangLinks& links, int ranks, GangPolicy policy,

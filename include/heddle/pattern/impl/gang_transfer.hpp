@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// GangTransfer: how a value of an island changes its layout, and how its errors travel with it.
+/// GangTransfer: one rank's part in the change of a value's layout.
 
 #include <algorithm>
 #include <array>
@@ -11,90 +11,21 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <heddle/collective/impl/lane_shift.hpp>
 #include <heddle/comm/mpi_transport.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/pattern/impl/gang_plan.hpp>
 #include <heddle/pattern/impl/gang_value.hpp>
-#include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/redistribution/redistribution.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// The bytes in which a rank tells why its part of a value does not exist; all zero if it does.
-inline constexpr Bytes gang_status_bytes = 256;
-
-/// The Schedule of a change of layout. Before the elements, every rank that sends some also sends a
-/// status to the same rank. Transfers of equal layouts share one plan.
-struct GangPlan {
-  Layout source, target;
-  const GangType* type;
-  bool to_client;  ///< all ranks of the source report to the target, also those that send nothing
-  schedule::BlockExchange exchange = {};
-  Merge merge = Merge::sum;
-  Schedule schedule = {};
-
-  GangPlan(Layout from, Layout to, const GangType& of, int ranks, bool reports)
-      : source(std::move(from)), target(std::move(to)), type(&of), to_client(reports) {
-    auto plan = schedule::redistribution(source, target, ranks, type->element);
-    merge = source.partial().value_or(Merge::sum);
-    std::set<std::pair<Rank, Rank>> pairs;
-    plan.exchange.for_each_message([&](Rank a, Rank b, Bytes) { pairs.emplace(a, b); });
-    if (to_client || plan.exchange.steps.size() > 1) add_all(pairs, source.ranks(), target.ranks());
-    schedule = with_status(to_schedule(plan, type->scalar), pairs);
-    exchange = std::move(plan.exchange);
-  }
-  /// The plan without elements in which all of these ranks tell each other their status.
-  GangPlan(const GangEntry& entry, int ranks)
-      : source(entry.output), target(entry.output), type(entry.output_type), to_client(false) {
-    std::set<std::pair<Rank, Rank>> pairs;
-    add_all(pairs, entry.ranks, entry.ranks);
-    schedule = with_status(Builder("gate", ranks).build(), pairs);
-  }
-
-  /// Returns true if `rank` has elements that others may need.
-  [[nodiscard]] bool is_source(Rank rank) const { return source.rank_here(rank).has_value(); }
-
- private:
-  using Pairs = std::set<std::pair<Rank, Rank>>;
-  static void add_all(Pairs& pairs, const std::vector<Rank>& from, const std::vector<Rank>& to) {
-    for (const Rank a : from)
-      for (const Rank b : to)
-        if (a != b) pairs.emplace(a, b);
-  }
-
-  [[nodiscard]] static Schedule with_status(const Schedule& elements, const Pairs& pairs) {
-    Builder builder = Builder::like(elements, [](const Buffer& buffer) { return buffer; });
-    const auto add = [&](Rank rank, const char* label, bool transient) {
-      return builder.add_buffer({.rank = rank,
-                                 .stage = Stage{+rank},
-                                 .label = builder.label(label),
-                                 .transient = transient,
-                                 .bytes = gang_status_bytes});
-    };
-    std::vector<std::pair<Rank, BufferId>> status;
-    for (const auto& [from, to] : pairs) {
-      if (status.empty() || status.back().first != from)
-        status.emplace_back(from, add(from, "status", false));
-      const BufferId told = add(to, "told", true);
-      builder.add(
-          {.kind = Kind::move, .queue = builder.queue(from, to), .stage = Stage{+from}},
-          {schedule::read(status.back().second), schedule::write(told)});
-    }
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      builder.add(elements, ActionId{i}, elements.uses(ActionId{i}));
-    return std::move(builder).build();
-  }
-};
-
 /// One rank's part of a change of layout. The walker begins it at its place in the list. A rank
-/// that has no elements of the source may begin it before, which posts the receives.
+/// that sends nothing may begin it before, which posts the receives.
 class GangTransfer {
  public:
   GangTransfer(std::shared_ptr<const GangPlan> plan, std::shared_ptr<GangValue> source,
@@ -107,7 +38,7 @@ class GangTransfer {
     m_carrier.shift(lane);
     const Program& program = m_executor.program();
     m_takes_part = program.size() > 0;
-    m_early = m_takes_part && !m_plan->is_source(transport.rank());
+    m_early = m_takes_part && !m_plan->sends(transport.rank());
     bool waits = false;
     for (std::size_t i = 0; i < program.size(); ++i) {
       waits = waits || !program.waits_of(i).empty();

@@ -33,8 +33,8 @@
 
 namespace heddle::inline v0::impl {
 
-/// What an island does with tensors of one type: allocate them, and perform the actions that change
-/// their layout.
+/// The operations of an island on tensors of one type: it allocates them, and performs the actions
+/// that change their layout.
 struct GangType {
   std::type_index id;
   Bytes element;
@@ -93,11 +93,11 @@ template <class Tensor>
 struct GangValue {
   const GangType* type;
   Layout layout;
-  std::uint64_t key = 0;                 ///< its number in the record, the same on all ranks
-  std::string role = {};                 ///< its label in the record
-  std::shared_ptr<void> tensor = {};     ///< null on a rank without elements
-  std::byte* data = nullptr;             ///< the begin of the elements
-  std::string error = {};                ///< why this rank's part does not exist
+  std::uint64_t key = 0;              ///< its number in the record, the same on all ranks
+  std::string role = {};              ///< its label in the record
+  std::shared_ptr<void> tensor = {};  ///< null on a rank without elements
+  std::byte* data = nullptr;          ///< the begin of the elements
+  std::string error = {};             ///< why this rank's part does not exist
 
   /// Allocates this rank's part.
   void allocate(const Communicator& comm) {
@@ -120,7 +120,7 @@ struct GangEntry {
   const GangType* output_type;
   std::function<void(std::span<const void* const>, void*)> run;
   bool communicates = false;
-  std::vector<Rank> ranks = {};  ///< those that have a part of an input or of the output, ascending
+  std::vector<Rank> ranks = {};  ///< the ranks with a part of an input or of the output, ascending
 
   [[nodiscard]] bool runs_on(Rank rank) const {
     return std::binary_search(ranks.begin(), ranks.end(), rank);

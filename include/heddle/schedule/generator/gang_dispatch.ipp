@@ -24,10 +24,10 @@ class GangDispatchBuilder {
  public:
   explicit GangDispatchBuilder(const GangDispatchOptions& options)
       : m_options(options),
-        m_builder(text(options.dispatch == Dispatch::parallel ? "parallel" : "sequential",
-                       " dispatch of ", options.functions, " functions on ", options.hosts,
-                       " hosts"),
-                  options.hosts) {}
+        m_builder(
+            text(options.dispatch == Dispatch::parallel ? "parallel" : "sequential",
+                 " dispatch of ", options.functions, " functions on ", options.hosts, " hosts"),
+            options.hosts) {}
 
   [[nodiscard]] Schedule build() && {
     for (std::size_t k = 0; k < static_cast<std::size_t>(m_options.functions); ++k) {
@@ -65,10 +65,9 @@ class GangDispatchBuilder {
     const Rank from = m_builder[buffer].rank;
     if (from == host) return buffer;
     const BufferId there = m_builder.add_buffer({.rank = host, .label = m_builder[buffer].label});
-    m_builder.add({.kind = Kind::move,
-                   .queue = m_builder.queue(from, host, Lane{+what}),
-                   .stage = what},
-                  {read(buffer), write(there)});
+    m_builder.add(
+        {.kind = Kind::move, .queue = m_builder.queue(from, host, Lane{+what}), .stage = what},
+        {read(buffer), write(there)});
     return there;
   }
 
