@@ -249,6 +249,43 @@ TEST_CASE("a client that throws or drops its futures disturbs nobody") {
   CHECK(runs == 200);
 }
 
+TEST_CASE("the ranks release a tensor when its future is gone, and when it was taken") {
+  const hd::DeviceMesh mesh = world();
+  hd::Island island(mesh, napping());
+  const auto all = over_all(hd::Shard{0});
+  Vector::View kept;
+  std::vector<int> holders;  // beside `kept`
+  const auto x = island.input<Vector>("x", all);
+  const auto keeps = island.add<Vector(Vector)>(
+      "keeps", {all}, all, [&](const Vector&, Vector& out) { kept = out.view(); });
+  const auto looks = island.add<Vector(Vector)>("looks", {all}, all, [&](const Vector&, Vector&) {
+    holders.push_back(static_cast<int>(kept.use_count()) - 1);
+  });
+  const auto client = [&](hd::IslandClient& of) {
+    const auto a = of.put(x, numbers(0));
+    const auto look = [&] {
+      (void)of.call(looks, a);
+      of.start();
+    };
+    for (const bool takes : {false, true}) {
+      auto b = of.call(keeps, a);
+      look();
+      look();
+      if (takes) (void)of.get(b);
+      b = {};
+      look();  // the note of the drop comes with this program, and is heeded after it
+      look();
+    }
+  };
+  world_rank() == 0 ? island.serve(client) : island.serve();
+  REQUIRE(holders.size() == 8);
+  for (const std::size_t round : {std::size_t{0}, std::size_t{4}}) {
+    CHECK(holders[round] >= 1);
+    CHECK(holders[round + 1] >= 1);
+    CHECK(holders[round + 3] == 0);
+  }
+}
+
 /// A function whose result all ranks sum: every rank needs the parts of all others.
 hd::GangFunction<Vector(Vector)> exchange(hd::Island& island) {
   return island.add<Vector(Vector)>("exchange", {over_all(hd::Replicate{})},

@@ -18,7 +18,7 @@
 
 namespace heddle::inline v0 {
 
-/// Options of an Island, the same on all ranks.
+/// Options of an Island. The policy and `ahead` of rank 0 count.
 struct IslandOptions {
   GangPolicy policy = GangPolicy::fifo;  ///< how the clients take turns
   /// The number of programs that may be dispatched before all ranks have run them. 1: a program is

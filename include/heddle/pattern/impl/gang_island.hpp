@@ -230,7 +230,7 @@ class GangIsland {
     m_counts.posted_early = walker.posted_early();
     if (scheduler) {
       m_counts.programs = scheduler->programs();
-      m_counts.dispatches = scheduler->messages();
+      m_counts.dispatches = links.dispatches();
     }
   }
 

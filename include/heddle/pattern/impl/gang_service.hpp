@@ -37,6 +37,7 @@ class GangLinks {
 
   /// Sends a frame to the scheduler, or from it to `peer`.
   void send(Rank peer, const GangFrame& frame) {
+    m_dispatches += frame.kind == GangFrame::Kind::run && frame.nodes > 0;
     if (peer == m_transport->rank()) {
       m_own.push_back(frame);
       return;
@@ -70,6 +71,8 @@ class GangLinks {
     return any;
   }
 
+  /// Returns the number of frames that told a rank to run calls.
+  [[nodiscard]] std::uint64_t dispatches() const noexcept { return m_dispatches; }
   /// Returns true if no frame is in flight and none can come.
   [[nodiscard]] bool closed() const {
     for (const Message& receive : m_receives)
@@ -114,6 +117,7 @@ class GangLinks {
   std::deque<Message> m_sends;
   std::deque<Message> m_receives;
   std::deque<GangFrame> m_own;
+  std::uint64_t m_dispatches = 0;
 };
 
 /// Orders the programs of all clients, and sends each of them to all ranks. At most `ahead`
@@ -154,10 +158,7 @@ class GangScheduler {
       m_flying[frame.number] = m_ranks;
       m_open -= frame.forget;
       to_all(frame);
-      if (frame.nodes > 0) {
-        ++m_programs;
-        m_messages += static_cast<std::uint64_t>(m_ranks);
-      }
+      m_programs += frame.nodes > 0;
     }
     if (m_open == 0 && m_flying.empty() && m_order.waiting() == 0 && !std::exchange(m_ended, true))
       to_all({.kind = GangFrame::Kind::end});
@@ -167,8 +168,6 @@ class GangScheduler {
   [[nodiscard]] bool over() const noexcept { return m_left == m_ranks; }
   /// Returns the number of dispatched programs that have calls.
   [[nodiscard]] std::uint64_t programs() const noexcept { return m_programs; }
-  /// Returns the number of dispatch messages of these programs.
-  [[nodiscard]] std::uint64_t messages() const noexcept { return m_messages; }
 
  private:
   [[nodiscard]] static std::vector<std::uint32_t> weights_of(
@@ -190,7 +189,6 @@ class GangScheduler {
   std::size_t m_open;                            ///< clients that have not ended
   std::uint64_t m_number = 0;
   std::uint64_t m_programs = 0;
-  std::uint64_t m_messages = 0;
   int m_left = 0;
   bool m_ended = false;
 };
