@@ -23,6 +23,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/idle.hpp>
@@ -93,11 +94,8 @@ class GangIsland {
         loop(clients);
         m_desk->fail("the island has ended");
       } catch (const std::exception& error) {
+        tell_failure(m_transport, "serving clients", error.what());
         m_desk->fail(error.what());
-        m_failed = true;
-        throw;
-      } catch (...) {
-        m_desk->fail("the island has failed");
         m_failed = true;
         throw;
       }
@@ -198,17 +196,18 @@ class GangIsland {
       Seconds since = 0;
       while (!(said_bye && links.closed() && (!scheduler || scheduler->over()))) {
         bool any = control();
-        any = walker.progress() || any;
+        const bool moved = advance(walker);
         for (const std::uint64_t number : walker.take_done())
           links.send(GangLinks::scheduler, {.kind = GangFrame::Kind::done, .number = number});
         if (ended && walker.idle() && !std::exchange(said_bye, true))
           links.send(GangLinks::scheduler, {.kind = GangFrame::Kind::bye});
-        if (any) {
+        any = any || moved;
+        // Control messages reset how this rank waits, but not for how long the call has waited.
+        if (moved || !walker.waits()) since = 0;
+        if (any)
           waiting = Waiting(m_options.idle);
-          since = 0;
-          continue;
-        }
-        waiting();
+        else
+          waiting();
         if (waiting.polls() % 64 != 0 && m_options.idle != Idle::nap) continue;
         if (since == 0) since = steady_seconds();
         look_up(
@@ -231,6 +230,15 @@ class GangIsland {
     if (scheduler) {
       m_counts.programs = scheduler->programs();
       m_counts.dispatches = links.dispatches();
+    }
+  }
+
+  /// Does what can be done without a wait. Errors of messages name the call.
+  [[nodiscard]] bool advance(GangWalker& walker) const {
+    try {
+      return walker.progress();
+    } catch (const communication_error& error) {
+      throw communication_error({place(walker), error.what()});
     }
   }
 
