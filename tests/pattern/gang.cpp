@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -40,6 +40,9 @@ using heddle::test::world_size;
 namespace hd = heddle;
 
 constexpr std::int64_t length = 12;
+
+/// Clients of one process check one after another.
+std::mutex checks;
 
 hd::DeviceMesh world() { return {MPI_COMM_WORLD, {{"all", world_size()}}}; }
 
@@ -304,7 +307,9 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
         a = of.call(sum, a);
         of.start();
       }
-      CHECK(of.get(a)(2) == 2 * world_size() * world_size());
+      const std::int64_t found = of.get(a)(2);
+      const std::lock_guard lock(checks);
+      CHECK(found == 2 * world_size() * world_size());
     };
     std::vector<hd::IslandClientSpec> mine;
     if (world_rank() == 0) mine.push_back({"left", 1, body});
@@ -337,6 +342,7 @@ TEST_CASE("without the order of the island, the watchdog names both programs") {
     const auto body = [&](hd::IslandClient& of) {
       const auto told = message_of<hd::communication_error>(
           [&] { (void)of.get(of.call(sum, of.call(sum, of.put(x, numbers(0))))); });
+      const std::lock_guard lock(checks);
       CHECK(told.find("client '") != std::string::npos);
     };
     std::vector<hd::IslandClientSpec> mine;
