@@ -20,6 +20,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/collective/all_reduce.hpp>
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
@@ -317,6 +318,34 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
     island.serve(std::move(mine));
     CHECK(island.counts().order.size() == 6);
   }
+}
+
+TEST_CASE("functions of two clients may call collectives on one communicator") {
+  const hd::DeviceMesh mesh = world();
+  hd::Island island(mesh, napping());
+  const auto all = over_all(hd::Shard{0});
+  const auto x = island.input<Vector>("x", all);
+  const auto total =
+      island.add<Vector(Vector)>("total", {all}, all,
+                                 [&](const Vector& in, Vector& out) {
+                                   const Vector::View sum("sum", 1);
+                                   for (std::size_t i = 0; i < in.view().size(); ++i)
+                                     sum(0) += in.view()(i);
+                                   hd::all_reduce(Exec{}, sum, hd::Sum{}, mesh.all());
+                                   Kokkos::deep_copy(out.view(), sum(0));
+                                 },
+                                 {.communicates = true});
+  const auto body = [&](hd::IslandClient& of) {
+    for (std::int64_t k = 0; k < 20; ++k) {
+      const std::int64_t found = of.get(of.call(total, of.put(x, numbers(k))))(length - 1);
+      const std::lock_guard lock(checks);
+      CHECK(found == length * k + length * (length - 1) / 2);
+    }
+  };
+  std::vector<hd::IslandClientSpec> mine;
+  if (world_rank() == 0) mine.push_back({"left", 1, body});
+  if (world_rank() == world_size() - 1) mine.push_back({"right", 1, body});
+  island.serve(std::move(mine));
 }
 
 TEST_CASE("without the order of the island, the watchdog names both programs") {

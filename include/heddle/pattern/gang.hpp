@@ -66,6 +66,8 @@ struct GangFunctionOptions {
 class Island {
  public:
   /// Constructs the island on all ranks of `mesh`, which must outlive it. Collective.
+  /// @throws contract_error if IslandOptions::ahead is 0, or if MPI does not provide the thread
+  ///         level MPI_THREAD_FUNNELED.
   explicit Island(const DeviceMesh& mesh, IslandOptions options = {})
       : m_island(std::make_unique<impl::GangIsland>(mesh.all(), std::move(options))) {}
 

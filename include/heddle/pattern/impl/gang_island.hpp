@@ -18,6 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
@@ -56,6 +59,13 @@ class GangIsland {
         m_record(comm.size()) {
     expects(m_options.ahead >= 1, [] {
       return ErrorInfo{"heddle::Island", "ahead must be at least 1", "ahead = 0"};
+    });
+    int level = MPI_THREAD_SINGLE;
+    heddle::check(MPI_Query_thread(&level), "heddle::Island");
+    expects(level >= MPI_THREAD_FUNNELED, [] {
+      return ErrorInfo{"heddle::Island", "clients are threads, which this MPI does not allow",
+                       "MPI_THREAD_SINGLE",
+                       "initialize MPI by heddle::Environment, or with MPI_THREAD_FUNNELED"};
     });
   }
 
