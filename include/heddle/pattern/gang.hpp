@@ -77,7 +77,10 @@ class Island {
   /// rank's parts of the arguments. It runs on the ranks of all these layouts. `inputs` has the
   /// layout of each argument, and `output` that of the result. If it throws on a rank, the result
   /// has the error. communication_error is different: it ends the island.
-  /// @throws contract_error if there are not as many layouts as arguments, or more than 4.
+  /// A function has 1 to 4 arguments.
+  /// @throws contract_error if there are not as many layouts as arguments, or if a layout does not
+  /// fit
+  ///         the type of its tensor or the ranks of the mesh.
   template <class Signature, class Function>
   [[nodiscard]] GangFunction<Signature> add(std::string name, std::vector<Layout> inputs,
                                             Layout output, Function function,

@@ -5,12 +5,9 @@
 /// @file
 /// GangIsland: the service loop of an Island.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,15 +21,14 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
-#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/pattern/impl/gang_desk.hpp>
 #include <heddle/pattern/impl/gang_plan.hpp>
 #include <heddle/pattern/impl/gang_record.hpp>
+#include <heddle/pattern/impl/gang_roster.hpp>
 #include <heddle/pattern/impl/gang_service.hpp>
 #include <heddle/pattern/impl/gang_walker.hpp>
 #include <heddle/pattern/island_options.hpp>
@@ -40,13 +36,6 @@
 namespace heddle::inline v0 {
 
 namespace impl {
-
-/// A client that a rank brings to the service.
-struct GangClientBody {
-  std::string name;
-  std::uint32_t weight;
-  std::function<void(std::shared_ptr<GangDraft>)> run;
-};
 
 /// The functions of an island, and the loop that serves its clients.
 class GangIsland {
@@ -92,7 +81,8 @@ class GangIsland {
       return ErrorInfo{"heddle::Island::serve", "the island has failed before", "",
                        "construct another island"};
     });
-    const std::vector<GangClientInfo> clients = agree(bodies);
+    const std::vector<GangClientInfo> clients = agree_on_clients(
+        m_transport, m_entries, bodies, {.idle = m_options.idle, .watchdog = m_options.watchdog});
     m_record.clear();
     m_counts = {};
     m_desk = std::make_shared<GangDesk>();
@@ -115,49 +105,6 @@ class GangIsland {
   }
 
  private:
-  /// A client in the exchange at the begin of the service.
-  struct Record {
-    std::uint64_t functions = 0;  ///< a hash of the registry
-    std::uint32_t weight = 0;     ///< 0: no client, but a rank
-    char name[44] = {};
-  };
-
-  /// Exchanges the clients of all ranks, and checks that the ranks have the same functions.
-  [[nodiscard]] std::vector<GangClientInfo> agree(const std::vector<GangClientBody>& bodies) {
-    std::string registry;
-    for (const GangEntry& entry : m_entries) {
-      registry += text(entry.name, ": ", entry.output, entry.communicates, '\n');
-      for (const Layout& input : entry.inputs) registry += text(input, '\n');
-    }
-    std::vector<Record> mine{{fnv1a(registry), 0, {}}};
-    for (const GangClientBody& body : bodies) {
-      Record& record = mine.emplace_back(Record{mine.front().functions, body.weight, {}});
-      if (body.weight == 0) record.weight = 0xffffffffu;
-      std::memcpy(record.name, body.name.data(),
-                  std::min(body.name.size(), sizeof record.name - 1));
-    }
-    const auto all = all_gather_values<Record>(
-        m_transport, mine, {.idle = m_options.idle, .watchdog = m_options.watchdog});
-    std::vector<GangClientInfo> clients;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      expects(all[r].front().functions == all.front().front().functions, [&] {
-        return ErrorInfo{"heddle::Island::serve", "the ranks have different functions",
-                         text("rank ", r, " differs from rank 0"),
-                         "add the same functions with the same layouts, in the same order"};
-      });
-      for (std::size_t c = 1; c < all[r].size(); ++c) {
-        const Record& record = all[r][c];
-        expects(record.weight <= GangOrder::most_weight, [&] {
-          return ErrorInfo{"heddle::Island::serve", "the weight of a client is out of range",
-                           text("client '", record.name, "' of rank ", r),
-                           text("choose a weight in 1 .. ", GangOrder::most_weight)};
-        });
-        clients.push_back({record.name, Rank{r}, record.weight});
-      }
-    }
-    return clients;
-  }
-
   void start(std::vector<GangClientBody>& bodies, const std::vector<GangClientInfo>& clients,
              std::vector<std::jthread>& threads, std::vector<std::exception_ptr>& errors) {
     std::size_t number = 0;
