@@ -9,6 +9,7 @@
 #include <heddle/comm.hpp>
 #include <heddle/device.hpp>
 #include <heddle/heddle_core.hpp>
+#include <heddle/island.hpp>
 #include <heddle/kernel.hpp>
 #include <heddle/memory.hpp>
 #include <heddle/pipeline.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Everything of pattern/: work whose division is decided while it runs.
+/// Everything of pattern/: work whose division or order is decided while it runs.
 
 #include <heddle/pattern/balance.hpp>
 #include <heddle/pattern/equations.hpp>

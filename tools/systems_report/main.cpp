@@ -61,6 +61,7 @@ constexpr System systems[] = {
     {"T3", report::t3},
     {"C4", report::c4},
     {"flow splitting", report::flow_splitting},
+    {"Pathways", report::pathways},
     {"TEMPI", report::tempi},
     {"SWAlloc", report::sw_alloc},
     {"NanoFlow", report::nano_flow},

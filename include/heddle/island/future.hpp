@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Future: a tensor that the ranks of an Island have or will have.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/layout/layout.hpp>
+
+namespace heddle::inline v0 {
+
+class IslandClient;
+
+/// Refers to a tensor of type `Tensor`, a Sharded, that the ranks of an island compute. A client
+/// gets it before the function has run. Copies refer to the same tensor. When the last copy is
+/// destroyed, the ranks release the tensor as soon as the calls that read it have run.
+///
+/// If the function of the tensor fails, the tensor has the error instead of elements. Functions
+/// that read it do not run, and their results have the same error. IslandClient::get() throws it.
+template <class Tensor>
+class Future {
+ public:
+  /// Constructs a future that refers to nothing.
+  Future() = default;
+
+  /// Returns true if the future refers to a tensor.
+  [[nodiscard]] bool valid() const noexcept { return m_state != nullptr; }
+  /// Returns the layout of the tensor, which is known before the tensor exists.
+  [[nodiscard]] const Layout& layout() const { return m_state->layout; }
+
+ private:
+  friend class IslandClient;
+
+  /// The state that the copies share.
+  struct State {
+    std::shared_ptr<impl::GangDraft> draft;
+    std::uint64_t id;
+    Layout layout;
+    std::atomic<bool> taken{false};
+
+    State(std::shared_ptr<impl::GangDraft> of, std::uint64_t number, Layout has)
+        : draft(std::move(of)), id(number), layout(std::move(has)) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      try {
+        draft->drop(id);
+      } catch (...) {  // no memory for the note: the value goes with its client
+      }
+    }
+  };
+
+  Future(std::shared_ptr<impl::GangDraft> draft, std::uint64_t id, Layout layout)
+      : m_state(std::make_shared<State>(std::move(draft), id, std::move(layout))) {}
+
+  std::shared_ptr<State> m_state;
+};
+
+}  // namespace heddle::inline v0

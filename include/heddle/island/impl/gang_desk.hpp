@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// GangDesk: what the clients of a rank and its serving thread hand to each other.
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/island/impl/gang_frame.hpp>
+#include <heddle/island/impl/gang_value.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The place at which clients leave their programs and values, and wait for results. All functions
+/// may be called from any thread.
+class GangDesk {
+ public:
+  /// Leaves frames of a client, in order.
+  void submit(const std::deque<GangFrame>& frames) {
+    const std::lock_guard lock(m_mutex);
+    m_outbox.insert(m_outbox.end(), frames.begin(), frames.end());
+  }
+  /// Returns the oldest frame that the serving thread has not taken yet.
+  [[nodiscard]] std::optional<GangFrame> take() {
+    const std::lock_guard lock(m_mutex);
+    if (m_outbox.empty()) return std::nullopt;
+    const GangFrame frame = m_outbox.front();
+    m_outbox.pop_front();
+    return frame;
+  }
+
+  /// Leaves the elements of an input.
+  void put(std::uint64_t id, std::shared_ptr<void> tensor) {
+    const std::lock_guard lock(m_mutex);
+    m_puts.emplace(id, std::move(tensor));
+  }
+  /// Removes the elements of an input.
+  [[nodiscard]] std::shared_ptr<void> collect(std::uint64_t id) {
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_puts.extract(id);
+    return found.empty() ? nullptr : std::move(found.mapped());
+  }
+
+  /// Gives a client the value that it waits for.
+  void answer(std::uint64_t id, std::shared_ptr<GangValue> value) {
+    {
+      const std::lock_guard lock(m_mutex);
+      m_answers.emplace(id, std::move(value));
+    }
+    m_changed.notify_all();
+  }
+  /// Waits for the answer of get `id`.
+  /// @throws communication_error if the island fails or stops.
+  [[nodiscard]] std::shared_ptr<GangValue> await(std::uint64_t id) {
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return m_failed || m_answers.contains(id); });
+    const auto found = m_answers.extract(id);
+    if (found.empty()) throw communication_error({"heddle::IslandClient::get", m_failure});
+    return std::move(found.mapped());
+  }
+
+  /// Ends all waits with an error.
+  void fail(std::string why) {
+    {
+      const std::lock_guard lock(m_mutex);
+      if (std::exchange(m_failed, true)) return;
+      m_failure = std::move(why);
+      m_outbox.clear();
+    }
+    m_changed.notify_all();
+  }
+  /// Throws the failure if there is one.
+  void expect_open(const char* where) const {
+    const std::lock_guard lock(m_mutex);
+    if (m_failed) throw communication_error({where, m_failure});
+  }
+
+ private:
+  mutable std::mutex m_mutex;
+  std::condition_variable m_changed;
+  std::deque<GangFrame> m_outbox;
+  std::map<std::uint64_t, std::shared_ptr<void>> m_puts;
+  std::map<std::uint64_t, std::shared_ptr<GangValue>> m_answers;
+  bool m_failed = false;
+  std::string m_failure;
+};
+
+/// The program that a client is composing. Threads of the client share it.
+class GangDraft {
+ public:
+  GangDraft(std::shared_ptr<GangDesk> desk, std::uint32_t client)
+      : m_desk(std::move(desk)), m_client(client) {
+    m_frame.client = client;
+  }
+
+  [[nodiscard]] GangDesk& desk() const noexcept { return *m_desk; }
+
+  /// Appends a call. Returns the number of its result.
+  std::uint64_t add(std::uint32_t function, const std::vector<std::uint64_t>& arguments,
+                    const std::shared_ptr<void>& put = {}) {
+    const std::lock_guard lock(m_mutex);
+    expects(!m_closed, [] {
+      return ErrorInfo{"heddle::IslandClient", "the client has ended", "",
+                       "call it only within its own function"};
+    });
+    m_desk->expect_open("heddle::IslandClient");
+    if (m_frame.nodes == GangFrame::most_nodes) flush();
+    const std::uint64_t result = (std::uint64_t{m_client} << 40) | m_next++;
+    GangNode& node = m_frame.node[m_frame.nodes++];
+    node = {function, static_cast<std::uint32_t>(arguments.size()), result, {}};
+    std::copy(arguments.begin(), arguments.end(), node.argument.begin());
+    if (put != nullptr) m_desk->put(result, put);
+    return result;
+  }
+  /// Lets a value go, after all calls so far.
+  void drop(std::uint64_t value) {
+    const std::lock_guard lock(m_mutex);
+    if (!m_closed) m_drops.push_back(value);
+  }
+  /// Submits the calls so far as a program.
+  void start() {
+    const std::lock_guard lock(m_mutex);
+    if (!m_closed && m_frame.nodes > 0) flush();
+  }
+  /// Submits the rest and ends the client.
+  void close() {
+    const std::lock_guard lock(m_mutex);
+    if (std::exchange(m_closed, true)) return;
+    if (m_frame.nodes > 0) flush();
+    m_frame.forget = 1;
+    m_desk->submit({m_frame});
+  }
+
+ private:
+  void flush() {
+    std::deque<GangFrame> frames{std::exchange(m_frame, {})};
+    m_frame.client = m_client;
+    for (std::size_t d = 0; d < m_drops.size(); ++d) {
+      if (frames.back().drops == GangFrame::most_drops) frames.push_back(m_frame);
+      frames.back().drop[frames.back().drops++] = m_drops[d];
+    }
+    m_drops.clear();
+    m_desk->submit(frames);
+  }
+
+  std::shared_ptr<GangDesk> m_desk;
+  std::uint32_t m_client;
+  std::mutex m_mutex;
+  std::uint64_t m_next = 0;
+  GangFrame m_frame;
+  std::vector<std::uint64_t> m_drops;
+  bool m_closed = false;
+};
+
+}  // namespace heddle::inline v0::impl

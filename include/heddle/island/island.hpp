@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Island: ranks that run the programs of several clients in one order. A program is composed of
+/// calls of functions on distributed tensors, see IslandClient.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/island/impl/gang_island.hpp>
+#include <heddle/island/impl/gang_value.hpp>
+#include <heddle/island/island_client.hpp>
+#include <heddle/island/island_options.hpp>
+#include <heddle/layout/layout.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+/// A client for Island::serve(): its function runs in a thread of its own.
+struct IslandClientSpec {
+  std::string name = "client";             ///< its name in errors
+  std::uint32_t weight = 1;                ///< its share, with GangPolicy::share
+  std::function<void(IslandClient&)> run;  ///< calls functions, and returns when it is done
+};
+
+/// How a function of an Island behaves.
+struct GangFunctionOptions {
+  /// True if the function itself sends messages, by collectives or a transport of the caller. If a
+  /// rank then has no arguments because of an error, no rank runs the function.
+  bool communicates = false;
+};
+
+/// Ranks that run programs of several clients, in the manner of Pathways (Barham et al., 2022). A
+/// program is a graph of functions on distributed tensors. Clients get futures of results before
+/// anything has run, and rank 0 gives all ranks the programs in one order, see GangOrder.
+///
+///     hd::Island island(mesh);                         // on every rank
+///     const auto layer = island.add<Tensor(Tensor)>("layer", {rows}, rows, multiply);
+///     const auto input = island.input<Tensor>("x", rows);
+///     island.serve([&](hd::IslandClient& client) {     // on ranks with a client; else serve()
+///       const auto x = client.put(input, elements);
+///       const auto y = client.call(layer, x), z = client.call(layer, y);
+///       use(client.get(z));
+///     });
+///
+/// When a program arrives, a rank allocates the results at once, because all shapes are known. It
+/// also posts the receives of arguments that other ranks have yet to compute. Then it runs its part
+/// call by call. Because all ranks run the programs in one order, which is the order of a list,
+/// programs that communicate cannot wait for one another in a circle.
+///
+/// The thread that calls serve() makes all MPI calls and runs all functions. Clients are threads of
+/// any ranks, and make no MPI calls. Tensors lie in memory that the host can access.
+class Island {
+ public:
+  /// Constructs the island on all ranks of `mesh`, which must outlive it. Collective.
+  /// @throws contract_error if IslandOptions::ahead is 0, or if MPI does not provide the thread
+  ///         level MPI_THREAD_FUNNELED.
+  explicit Island(const DeviceMesh& mesh, IslandOptions options = {})
+      : m_island(std::make_unique<impl::GangIsland>(mesh.all(), std::move(options))) {}
+
+  /// Adds a function. All ranks add the same functions in the same order, before serve().
+  ///
+  /// `function(const Argument&..., Result&)` computes this rank's part of the result from this
+  /// rank's parts of the arguments. It runs on the ranks of all these layouts. `inputs` has the
+  /// layout of each argument, and `output` that of the result. If it throws on a rank, the result
+  /// has the error. communication_error is different: it ends the island.
+  /// A function has 1 to 4 arguments.
+  /// @throws contract_error if there are not as many layouts as arguments, or if a layout does not
+  /// fit
+  ///         the type of its tensor or the ranks of the mesh.
+  template <class Signature, class Function>
+  [[nodiscard]] GangFunction<Signature> add(std::string name, std::vector<Layout> inputs,
+                                            Layout output, Function function,
+                                            GangFunctionOptions options = {}) {
+    return add_typed(static_cast<GangFunction<Signature>*>(nullptr), std::move(name),
+                     std::move(inputs), std::move(output), std::move(function), options);
+  }
+
+  /// Adds an input: the layout in which ranks hold a tensor that a client gives with put().
+  template <class Tensor>
+  [[nodiscard]] GangFunction<Tensor()> input(std::string name, Layout layout) {
+    check<Tensor>(name, layout);
+    return {m_island.get(),
+            m_island->add(
+                {std::move(name), {}, {}, std::move(layout), &impl::gang_type<Tensor>(), {}})};
+  }
+
+  /// Serves until all clients of all ranks have returned and all their programs have run.
+  /// Collective; each rank gives its own clients, or none.
+  /// @throws the exception of the first of this rank's clients that threw, after all of them have
+  ///         ended. The other clients are not disturbed.
+  /// @throws contract_error on every rank if the ranks added different functions, or if a weight is
+  ///         out of range.
+  /// @throws communication_error if another rank fails, or if this rank waits for another one for
+  ///         longer than the watchdog's time. The error names the call. The island ends, and all
+  ///         clients get the error.
+  void serve(std::vector<IslandClientSpec> clients = {}) {
+    std::vector<impl::GangClientBody> bodies;
+    for (IslandClientSpec& spec : clients)
+      bodies.push_back({std::move(spec.name), spec.weight,
+                        [this, run = std::move(spec.run)](std::shared_ptr<impl::GangDraft> draft) {
+                          IslandClient client(*m_island, std::move(draft));
+                          if (run) run(client);
+                        }});
+    m_island->serve(std::move(bodies));
+  }
+  /// Serves with one client on this rank.
+  void serve(std::function<void(IslandClient&)> client) {
+    serve(std::vector<IslandClientSpec>{{.run = std::move(client)}});
+  }
+
+  /// Returns what the last serve() did.
+  [[nodiscard]] const IslandCounts& counts() const noexcept { return m_island->counts(); }
+  /// Returns the Schedule of the programs that this rank ran in the last serve(), with the parts of
+  /// all ranks. It needs IslandOptions::record.
+  ///
+  /// A call is an action of Kind::user on each of its ranks. Its stage is the number of the
+  /// function, counted as add() and input() were called, and its item is the number of the program.
+  /// It reads the arguments and writes the result; each is a buffer with the name of its function.
+  /// Changes of layout have the actions of schedule::to_schedule(), behind the moves of a status.
+  /// Buffers "put" and "got" are the tensors of clients.
+  [[nodiscard]] Schedule record() const { return m_island->record(); }
+
+ private:
+  template <class Result, class... Arguments, class Function>
+  [[nodiscard]] GangFunction<Result(Arguments...)> add_typed(GangFunction<Result(Arguments...)>*,
+                                                             std::string name,
+                                                             std::vector<Layout> inputs,
+                                                             Layout output, Function function,
+                                                             GangFunctionOptions options) {
+    static_assert(std::is_invocable_v<Function&, const Arguments&..., Result&>,
+                  "heddle::Island: a function takes (const Argument&..., Result&)");
+    static_assert(sizeof...(Arguments) >= 1 && sizeof...(Arguments) <= 4,
+                  "heddle::Island: a function has 1 to 4 arguments; use input() for none");
+    expects(inputs.size() == sizeof...(Arguments), [&] {
+      return ErrorInfo{"heddle::Island::add", "there must be one layout for each argument",
+                       text("'", name, "' has ", sizeof...(Arguments), " arguments and ",
+                            inputs.size(), " layouts")};
+    });
+    std::size_t number = 0;
+    (check<Arguments>(name, inputs[number++]), ...);
+    check<Result>(name, output);
+    auto run = [function = std::move(function)](std::span<const void* const> from,
+                                                void* to) mutable {
+      [&]<std::size_t... at>(std::index_sequence<at...>) {
+        function(*static_cast<const Arguments*>(from[at])..., *static_cast<Result*>(to));
+      }
+      (std::index_sequence_for<Arguments...>());
+    };
+    return {m_island.get(), m_island->add({std::move(name),
+                                           std::move(inputs),
+                                           {&impl::gang_type<Arguments>()...},
+                                           std::move(output),
+                                           &impl::gang_type<Result>(),
+                                           std::move(run),
+                                           options.communicates})};
+  }
+  /// Checks that tensors of a type can have a layout on this island.
+  template <class Tensor>
+  void check(const std::string& name, const Layout& layout) const {
+    expects(layout.dims() == Tensor::dims, [&] {
+      return ErrorInfo{"heddle::Island::add", "a layout has another number of dimensions",
+                       text("'", name, "': ", layout, ", expected ", Tensor::dims)};
+    });
+    static_cast<void>(Tensor(m_island->comm(), layout));  // it checks the rest
+  }
+
+  std::unique_ptr<impl::GangIsland> m_island;
+};
+
+}  // namespace heddle::inline v0

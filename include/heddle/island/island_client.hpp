@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// IslandClient: composes programs of an Island from calls of functions on distributed tensors.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/island/future.hpp>
+#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/island/impl/gang_island.hpp>
+#include <heddle/island/impl/gang_value.hpp>
+#include <heddle/layout/layout.hpp>
+
+namespace heddle::inline v0 {
+
+/// A function of an Island, as Island::add() returns it: `GangFunction<Result(Arguments...)>`. All
+/// of them are types of tensors. It can be copied, and is valid for its island only.
+template <class Signature>
+class GangFunction;
+/// See above.
+template <class Result, class... Arguments>
+class GangFunction<Result(Arguments...)> {
+  friend class Island;
+  friend class IslandClient;
+  GangFunction(const impl::GangIsland* island, std::uint32_t number)
+      : m_island(island), m_number(number) {}
+  const impl::GangIsland* m_island;
+  std::uint32_t m_number;
+};
+
+/// A client of an Island, which calls functions. Its programs run in the order in which it makes
+/// them. Within one client, several threads may use it.
+///
+/// Calls are collected, and return before anything has run. start() or get() submits the calls so
+/// far as one program, as do 48 calls without either. Every rank gets one message for a program.
+class IslandClient {
+ public:
+  /// Gives the island a tensor: `all` has all elements, and is copied. `input` says how the ranks
+  /// divide them, see Island::input().
+  /// @throws contract_error if `all` has other sizes or gaps, or if `input` is of another island.
+  template <class Tensor>
+  [[nodiscard]] Future<Tensor> put(const GangFunction<Tensor()>& input,
+                                   const typename Tensor::View& all) const {
+    const impl::GangEntry& entry = entry_of("heddle::IslandClient::put", input);
+    const Layout here = impl::on_one_rank(entry.output.sizes(), m_island->comm().rank());
+    const Tensor given(m_island->comm(), here, all);
+    auto copy = std::make_shared<Tensor>(m_island->comm(), here);
+    std::copy_n(given.view().data(), given.view().size(), copy->view().data());
+    const std::uint64_t id = m_draft->add(input.m_number, {}, copy);
+    return Future<Tensor>(m_draft, id, entry.output);
+  }
+
+  /// Calls `function` on the tensors to which the futures refer. If a tensor has another layout
+  /// than the function expects, its elements change ranks before the call.
+  /// @throws contract_error if the function or a future is of another island or client, if a future
+  ///         refers to nothing or was taken by get(), or if a tensor has other sizes than the
+  ///         function expects.
+  template <class Result, class... Arguments>
+  Future<Result> call(const GangFunction<Result(Arguments...)>& function,
+                      const Future<Arguments>&... arguments) const {
+    constexpr const char* where = "heddle::IslandClient::call";
+    const impl::GangEntry& entry = entry_of(where, function);
+    std::vector<std::uint64_t> ids;
+    (ids.push_back(argument(where, entry, ids.size(), arguments)), ...);
+    return Future<Result>(m_draft, m_draft->add(function.m_number, ids), entry.output);
+  }
+
+  /// Submits the calls so far as a program, and returns at once.
+  void start() const { m_draft->start(); }
+
+  /// Submits the calls so far, waits for the tensor of `future` and returns all its elements, in
+  /// the memory of this process. The ranks release the tensor.
+  /// @throws contract_error if the future is of another island or client, refers to nothing, or was
+  ///         taken before.
+  /// @throws communication_error with the error of the function that failed, or if the island
+  ///         fails.
+  template <class Tensor>
+  [[nodiscard]] typename Tensor::View get(const Future<Tensor>& future) const {
+    constexpr const char* where = "heddle::IslandClient::get";
+    expect_mine(where, future);
+    expects(!future.m_state->taken.exchange(true), [&] { return taken(where); });
+    const std::uint64_t id = m_draft->add(impl::GangNode::get, {future.m_state->id});
+    m_draft->drop(future.m_state->id);
+    m_draft->start();
+    const std::shared_ptr<impl::GangValue> value = m_draft->desk().await(id);
+    if (!value->error.empty()) throw communication_error({where, value->error});
+    return static_cast<const Tensor*>(value->tensor.get())->view();
+  }
+
+ private:
+  friend class Island;
+  IslandClient(const impl::GangIsland& island, std::shared_ptr<impl::GangDraft> draft)
+      : m_island(&island), m_draft(std::move(draft)) {}
+
+  template <class Signature>
+  [[nodiscard]] const impl::GangEntry& entry_of(const char* where,
+                                                const GangFunction<Signature>& function) const {
+    expects(function.m_island == m_island, [&] {
+      return ErrorInfo{where, "the function belongs to another island", "",
+                       "use the functions that this island's add() and input() returned"};
+    });
+    return m_island->entry(function.m_number);
+  }
+  [[nodiscard]] static ErrorInfo taken(const char* where) {
+    return {where, "the tensor of this future was taken by get()", "",
+            "keep the elements that get() returned"};
+  }
+  template <class Tensor>
+  void expect_mine(const char* where, const Future<Tensor>& future) const {
+    expects(future.valid(), [&] {
+      return ErrorInfo{where, "the future refers to nothing", "",
+                       "use the result of call() or put()"};
+    });
+    expects(future.m_state->draft == m_draft, [&] {
+      return ErrorInfo{where, "the future belongs to another client or another island", "",
+                       "a tensor can be used only by the client that made it"};
+    });
+  }
+  template <class Tensor>
+  [[nodiscard]] std::uint64_t argument(const char* where, const impl::GangEntry& entry,
+                                       std::size_t number, const Future<Tensor>& future) const {
+    expect_mine(where, future);
+    expects(!future.m_state->taken.load(), [&] { return taken(where); });
+    const Layout& wanted = entry.inputs[number];
+    const Layout& has = future.layout();
+    expects(wanted == has || (wanted.sizes() == has.sizes() && !wanted.partial()), [&] {
+      return ErrorInfo{where, text("argument ", number, " of '", entry.name, "' does not fit"),
+                       text("it is ", has, ", expected ", wanted),
+                       wanted.sizes() == has.sizes() ? "a tensor cannot become Partial"
+                                                     : "the sizes must be equal"};
+    });
+    return future.m_state->id;
+  }
+
+  const impl::GangIsland* m_island;
+  std::shared_ptr<impl::GangDraft> m_draft;
+};
+
+}  // namespace heddle::inline v0

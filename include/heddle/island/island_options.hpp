@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// IslandOptions and IslandCounts: how an Island serves its clients, and what it did.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <heddle/core/units.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/plan/gang_order.hpp>
+
+namespace heddle::inline v0 {
+
+/// Options of an Island. The policy and `ahead` of rank 0 count.
+struct IslandOptions {
+  GangPolicy policy = GangPolicy::fifo;  ///< how the clients take turns
+  /// The number of programs that may be dispatched before all ranks have run them. 1: a program is
+  /// dispatched when the one before it has run everywhere.
+  std::size_t ahead = 16;
+  Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
+  Seconds watchdog = 120;   ///< the longest wait for a rank, in seconds; 0: no limit
+  bool record = false;      ///< keeps what record() returns
+  /// Replaces the common order by a choice of each rank, for tests. It gets the clients of the
+  /// programs that have arrived, and returns the position of the next program, or nullopt to wait.
+  /// Programs that communicate can then wait for one another for ever.
+  std::function<std::optional<std::size_t>(std::span<const std::uint32_t>)> pick = {};
+};
+
+/// The work of an island in a call of serve().
+struct IslandCounts {
+  std::uint64_t programs = 0;      ///< programs with calls; only rank 0 counts them
+  std::uint64_t dispatches = 0;    ///< dispatch messages of these programs, over all ranks; rank 0
+  std::uint64_t posted_early = 0;  ///< transfers whose receives this rank posted ahead of its calls
+  std::vector<std::uint32_t> order = {};  ///< the client of each program that this rank ran
+};
+
+}  // namespace heddle::inline v0

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// DispatchCosts: the times of the actions of schedule::gang_dispatch().
+
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/generator/gang_dispatch.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0 {
+
+/// The costs of a chain of functions on any time type: `{.prepare = 1, .enqueue = 0.2, .compute =
+/// 10}`. Moves are free, because the time of an enqueue contains them.
+template <class T>
+struct BasicDispatchCosts {
+  using Time = T;  ///< the type of costs
+
+  T prepare = {};  ///< the host's time for a function
+  T enqueue = {};  ///< the time to hand a function to its device
+  T compute = {};  ///< the device's time for a function
+
+  /// Checks all costs. @throws contract_error if one is negative, infinite or not a number.
+  void check() const {
+    impl::expect_time("heddle::DispatchCosts", "prepare", prepare);
+    impl::expect_time("heddle::DispatchCosts", "enqueue", enqueue);
+    impl::expect_time("heddle::DispatchCosts", "compute", compute);
+  }
+  /// Returns the cost of an action that is not a move.
+  [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
+    const Stage stage = schedule[id].stage;
+    return stage == schedule::gang::prepare   ? prepare
+           : stage == schedule::gang::enqueue ? enqueue
+                                              : compute;
+  }
+  /// Returns the cost of a move.
+  [[nodiscard]] Transfer<T> transfer(const Schedule&, ActionId) const { return {}; }
+};
+
+using DispatchCosts = BasicDispatchCosts<Seconds>;  ///< in seconds
+
+}  // namespace heddle::inline v0
