@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# compare.sh GENERATOR COMPILER FOLDER COMMAND...: the programs that GENERATOR writes into FOLDER
+# runs.sh GENERATOR COMPILER FOLDER COMMAND...: the programs that GENERATOR writes into FOLDER
 # compile without warnings and without Heddle by COMPILER, the wrapper of an MPI. COMMAND starts them
 # on four ranks. Their buffers end with the bytes of our executor, and they send the messages and bytes
 # of the schedule over every channel. Status 77 if COMPILER is not such a wrapper.
