@@ -62,8 +62,8 @@ Value named(const CommandLine& command, const char* kind, std::string_view name,
 
 Schedule collective_of(const CommandLine& command, const Emission& e, std::size_t colon) {
   const std::string_view name = e.name;
-  const auto collective = named<schedule::Collective>(
-      command, "collective", name.substr(0, colon), schedule::collective_count);
+  const auto collective = named<schedule::Collective>(command, "collective", name.substr(0, colon),
+                                                      schedule::collective_count);
   const auto algorithm = named<schedule::Algorithm>(command, "algorithm", name.substr(colon + 1),
                                                     schedule::algorithm_count);
   for (const char* option : {"microbatches", "lines", "activation", "saved", "delta", "parameters"})
@@ -102,8 +102,7 @@ Schedule pipeline_of(const CommandLine& command, const Emission& e) {
   StageSizes sizes = e.sizes;
   sizes.type = type_of(command, e.type);
   Schedule list = weave(entry->orders(e.shape), sizes);
-  if (e.lines > 1)
-    list = data_parallel(list, MeshShape{{"data", e.lines}, {"pipe", list.ranks()}});
+  if (e.lines > 1) list = data_parallel(list, MeshShape{{"data", e.lines}, {"pipe", list.ranks()}});
   return expand(list, schedule::CollectiveForm{.chunks = e.chunks});
 }
 
@@ -115,8 +114,8 @@ void add_emit(CommandLine& program) {
       "emit", "Writes a schedule as a C++ file that needs MPI alone.",
       [e](const CommandLine& line) {
         const std::size_t colon = e->name.find(':');
-        const Schedule list = colon == std::string::npos ? pipeline_of(line, *e)
-                                                         : collective_of(line, *e, colon);
+        const Schedule list =
+            colon == std::string::npos ? pipeline_of(line, *e) : collective_of(line, *e, colon);
         const std::string file = emit_mpi(list, {.name = e->space});
         if (e->file == "-")
           std::cout << file;
@@ -130,7 +129,8 @@ void add_emit(CommandLine& program) {
   command.add_option("namespace", &e->space, "of the program");
   command.add_option("ranks", &e->shape.ranks, "of the pipeline or collective");
   command.add_option("microbatches", &e->shape.microbatches, "in a step");
-  command.add_option("stages-per-rank", &e->shape.stages_per_rank, "if the schedule leaves it open");
+  command.add_option("stages-per-rank", &e->shape.stages_per_rank,
+                     "if the schedule leaves it open");
   command.add_option("group", &e->shape.group, "microbatches of a group, of kfkb");
   command.add_option("pairs", &e->shape.pairs, "pipelines in each direction, of chimera");
   command.add_option("most-live", &e->shape.most_live,

@@ -61,8 +61,7 @@ void add_insert(CommandLine& program) {
   const auto files = std::make_shared<std::vector<std::string>>(3);
   CommandLine& command = program.add_command(
       "insert", "Puts MPI calls into a source: undoes strip.", [files](const CommandLine&) {
-        write((*files)[2], insert({read((*files)[0]),
-                                   read_list(read((*files)[1]), (*files)[1])}));
+        write((*files)[2], insert({read((*files)[0]), read_list(read((*files)[1]), (*files)[1])}));
       });
   command.add_argument("STRIPPED", &(*files)[0], "the source without calls");
   command.add_argument("LIST", &(*files)[1], "the calls");
@@ -96,8 +95,10 @@ void add_score(CommandLine& program) {
   command.add_argument("PREDICTED", &(*files)[1], "the other list");
   command.set_note([] {
     return std::string(
-        "Two calls are a pair if their lines differ by no more than the tolerance. Location is the\n"
-        "F1 score of the pairs, function that of pairs with the same function, and arguments is the\n"
+        "Two calls are a pair if their lines differ by no more than the tolerance. Location is "
+        "the\n"
+        "F1 score of the pairs, function that of pairs with the same function, and arguments is "
+        "the\n"
         "share of equal arguments in these.");
   });
 }

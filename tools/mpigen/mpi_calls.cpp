@@ -67,16 +67,15 @@ class Lexer {
     if (starts_word(c)) {
       while (end < m_source.size() && is_word(m_source[end])) ++end;
       const std::string_view found = m_source.substr(at, end - at);
-      const bool raw = found == "R" || found == "LR" || found == "uR" || found == "UR" ||
-                       found == "u8R";
+      const bool raw =
+          found == "R" || found == "LR" || found == "uR" || found == "UR" || found == "u8R";
       if (raw && end < m_source.size() && m_source[end] == '"')
         return {Token::Is::text, at, raw_end(end)};
       return {word, at, end};
     }
     if (!is_digit(c)) return {mark, at, end};
-    while (end < m_source.size() &&
-           (is_word(m_source[end]) || m_source[end] == '.' ||
-            (m_source[end] == '\'' && is_word(ahead(end)))))
+    while (end < m_source.size() && (is_word(m_source[end]) || m_source[end] == '.' ||
+                                     (m_source[end] == '\'' && is_word(ahead(end)))))
       ++end;
     return {number, at, end};
   }
@@ -137,20 +136,21 @@ bool passes(const Token& token) {
 /// Whether a word is the name of an MPI function: a capital letter, then a small one.
 bool names_function(std::string_view word) {
   constexpr std::array<std::string_view, 17> types = {
-      "MPI_Aint",   "MPI_Comm",    "MPI_Count",  "MPI_Datatype", "MPI_Errhandler", "MPI_Fint",
-      "MPI_File",   "MPI_Group",   "MPI_Info",   "MPI_Message",  "MPI_Offset",     "MPI_Op",
+      "MPI_Aint",    "MPI_Comm",    "MPI_Count",  "MPI_Datatype", "MPI_Errhandler", "MPI_Fint",
+      "MPI_File",    "MPI_Group",   "MPI_Info",   "MPI_Message",  "MPI_Offset",     "MPI_Op",
       "MPI_Request", "MPI_Session", "MPI_Status", "MPI_Win",      "MPI_F08_status"};
   if (!word.starts_with("MPI_") || word.size() < 6) return false;
   const bool tool = word.starts_with("MPI_T_");  // as MPI_T_init_thread
-  return ((is_upper(word[4]) && is_lower(word[5])) || (tool && word.size() > 6 && is_lower(word[6]))) &&
+  return ((is_upper(word[4]) && is_lower(word[5])) ||
+          (tool && word.size() > 6 && is_lower(word[6]))) &&
          std::ranges::find(types, word) == types.end();
 }
 
 /// Whether a call may follow the word: another one in front of a name makes it a declaration.
 bool before_call(std::string_view word) {
-  constexpr std::array<std::string_view, 12> words = {"return",   "else",     "do",       "case",
-                                                      "throw",    "co_return", "co_await", "co_yield",
-                                                      "not",      "and",      "or",       "sizeof"};
+  constexpr std::array<std::string_view, 12> words = {"return", "else",      "do",       "case",
+                                                      "throw",  "co_return", "co_await", "co_yield",
+                                                      "not",    "and",       "or",       "sizeof"};
   return std::ranges::find(words, word) != words.end();
 }
 
@@ -183,7 +183,8 @@ class Calls {
     return last == m_tokens.size() || m_tokens[last].is != Token::Is::word ||
            before_call(text_of(last));
   }
-  /// The token that closes the parenthesis which is next from `t` on; their number if there is none.
+  /// The token that closes the parenthesis which is next from `t` on; their number if there is
+  /// none.
   [[nodiscard]] std::size_t closing(std::size_t t) const {
     while (t < m_tokens.size() && passes(m_tokens[t])) ++t;
     if (t == m_tokens.size() || text_of(t) != "(") return m_tokens.size();
@@ -209,8 +210,7 @@ std::size_t statement_end(std::string_view source, std::size_t end) {
   if (stop == none) return none;
   for (const Token& token : Lexer(source.substr(end + 1, stop - end - 1)).run()) {
     if (!passes(token)) return none;
-    const std::string_view found =
-        source.substr(end + 1 + token.begin, token.end - token.begin);
+    const std::string_view found = source.substr(end + 1 + token.begin, token.end - token.begin);
     if (found.starts_with("/*") && !found.ends_with("*/")) return none;
     if (found.starts_with("//") && found.find_last_not_of('\r') != none &&
         found[found.find_last_not_of('\r')] == '\\')
@@ -240,17 +240,16 @@ struct Parsed {
 };
 
 std::vector<Parsed> parsed(std::vector<MpiCall> calls) {
-  std::ranges::stable_sort(calls, {}, [](const MpiCall& call) {
-    return std::pair(call.line, call.column);
-  });
+  std::ranges::stable_sort(calls, {},
+                           [](const MpiCall& call) { return std::pair(call.line, call.column); });
   std::vector<Parsed> all;
   for (const MpiCall& call : calls)
     all.push_back({call.line, function_of(call), arguments_of(call)});
   return all;
 }
 
-/// Calls `found(a, b)` for the most pairs of `a` and `b`, both in the order of their lines, that are
-/// no further apart than the tolerance.
+/// Calls `found(a, b)` for the most pairs of `a` and `b`, both in the order of their lines, that
+/// are no further apart than the tolerance.
 template <class Found>
 void pairs_of(const std::vector<const Parsed*>& a, const std::vector<const Parsed*>& b,
               std::size_t tolerance, Found&& found) {
@@ -275,9 +274,8 @@ Stripped strip(std::string_view source) {
       line_begin = ++at;
     }
     const std::size_t stop = statement_end(source, end);
-    const bool alone =
-        stop != none && line_begin >= copied &&
-        std::ranges::all_of(source.substr(line_begin, begin - line_begin), is_blank);
+    const bool alone = stop != none && line_begin >= copied &&
+                       std::ranges::all_of(source.substr(line_begin, begin - line_begin), is_blank);
     if (alone) {
       begin = line_begin;
       end = stop + 1;
@@ -293,9 +291,8 @@ Stripped strip(std::string_view source) {
 
 std::string insert(const Stripped& stripped) {
   std::vector<MpiCall> calls = stripped.calls;
-  std::ranges::stable_sort(calls, {}, [](const MpiCall& call) {
-    return std::pair(call.line, call.column);
-  });
+  std::ranges::stable_sort(calls, {},
+                           [](const MpiCall& call) { return std::pair(call.line, call.column); });
   std::string out;
   std::size_t taken = 0, line = 1, line_begin = 0;  // in `out`
   const auto add = [&](char c) {
@@ -326,8 +323,8 @@ std::string insert(const Stripped& stripped) {
 std::string to_list(const std::vector<MpiCall>& calls) {
   std::string out;
   for (const MpiCall& call : calls)
-    out += text(call.line, call.column == 0 ? "" : text(':', call.column), ", ",
-                escaped(call.text), '\n');
+    out += text(call.line, call.column == 0 ? "" : text(':', call.column), ", ", escaped(call.text),
+                '\n');
   return out;
 }
 
@@ -404,8 +401,7 @@ std::vector<std::string> arguments_of(const MpiCall& call) {
   return arguments;
 }
 
-CallScore score(std::vector<MpiCall> truth, std::vector<MpiCall> predicted,
-                std::size_t tolerance) {
+CallScore score(std::vector<MpiCall> truth, std::vector<MpiCall> predicted, std::size_t tolerance) {
   const std::vector<Parsed> a = parsed(std::move(truth)), b = parsed(std::move(predicted));
   CallScore result{.truth = a.size(), .predicted = b.size()};
   std::vector<const Parsed*> all_a, all_b;

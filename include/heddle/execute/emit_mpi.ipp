@@ -35,10 +35,9 @@ inline bool is_emitted_name(std::string_view name) {
 
 inline void refuse_emission(const Schedule& schedule, ActionId id, const char* what,
                             const char* fix) {
-  throw contract_error({"heddle::emit_mpi", what,
-                        text("action ", +id, " of '", schedule.name(),
-                             "': ", action_text(schedule, id)),
-                        fix});
+  throw contract_error(
+      {"heddle::emit_mpi", what,
+       text("action ", +id, " of '", schedule.name(), "': ", action_text(schedule, id)), fix});
 }
 
 inline void check_emission(const Schedule& schedule, ActionId id) {
@@ -76,7 +75,8 @@ inline void check_emission(const Schedule& schedule, ActionId id) {
 HEDDLE_INLINE std::string emit_mpi(const Schedule& schedule, const EmitOptions& options) {
   expects(impl::is_emitted_name(options.name), [&] {
     return ErrorInfo{"heddle::emit_mpi", "the name of the namespace is not an identifier",
-                     text("'", options.name, "'"), "begin with a letter; use letters, digits and _"};
+                     text("'", options.name, "'"),
+                     "begin with a letter; use letters, digits and _"};
   });
   expects(schedule.domains().empty(), [&] {
     return ErrorInfo{"heddle::emit_mpi", "ranks that share memory do not send all messages",

@@ -22,7 +22,7 @@
 
 namespace driver {
 
-constexpr int steps = 3;      ///< of which the file has the results
+constexpr int steps = 3;       ///< of which the file has the results
 inline int performed = steps;  ///< steps that the programs perform
 
 struct Traffic {
@@ -194,8 +194,8 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
-extern "C" int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag,
-                         MPI_Comm comm, MPI_Request* request) {
+extern "C" int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                         MPI_Request* request) {
   ++driver::received;
   return PMPI_Irecv(data, count, type, from, tag, comm, request);
 }

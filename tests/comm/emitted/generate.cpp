@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// generate SOURCE EXPECTED: writes one source with the emitted programs of many schedules, and the
-/// file that its driver reads: every buffer before and after the steps, as our executor leaves it,
-/// and the messages and bytes of every channel. With HEDDLE_LONG there are more of them.
+/// generate SOURCE EXPECTED [all]: writes one source with the emitted programs of many schedules,
+/// and the file that its driver reads: every buffer before and after the steps, as our executor
+/// leaves it, and the messages and bytes of every channel. With `all` there are more of them.
 
 #include <algorithm>
 #include <cstddef>
@@ -24,6 +24,7 @@
 #include <heddle/layout.hpp>
 #include <heddle/schedule.hpp>
 
+#include "support/emittable.hpp"
 #include "support/execution.hpp"
 #include "support/interpreter.hpp"
 
@@ -89,11 +90,12 @@ class Generator {
                << ",\n       driver::check<" << name << "::Program, driver::Meaning<" << name
                << "::Work, " << name << "::Task, " << name << "::Access>>},\n";
     }
-    m_source << "  };\n  MPI_Init(&argc, &argv);\n"
-                "  if (argc == 3) driver::performed = driver::steps - 1;  // for a test that must fail\n"
-                "  const int status = argc >= 2 ? driver::run(argv[1], cases, sizeof cases / sizeof "
-                "*cases) : 2;\n"
-                "  MPI_Finalize();\n  return status;\n}\n";
+    m_source
+        << "  };\n  MPI_Init(&argc, &argv);\n"
+           "  if (argc == 3) driver::performed = driver::steps - 1;  // for a test that must fail\n"
+           "  const int status = argc >= 2 ? driver::run(argv[1], cases, sizeof cases / sizeof "
+           "*cases) : 2;\n"
+           "  MPI_Finalize();\n  return status;\n}\n";
     if (!m_source.flush() || !m_expected.flush()) {
       std::cerr << "a file cannot be written\n";
       std::exit(1);
@@ -114,7 +116,8 @@ class Generator {
 /// The schedule of the catalogue on so many ranks, with an odd number of microbatches if it has
 /// such a form. None if it has no form on these ranks.
 std::optional<Schedule> of_catalogue(const schedule::NamedSchedule& entry, int ranks) {
-  for (const int microbatches : {ranks + 1 + ranks % 2, ranks, ranks + 2, 2 * ranks, 2 * ranks + 2, 4 * ranks}) {
+  for (const int microbatches :
+       {ranks + 1 + ranks % 2, ranks, ranks + 2, 2 * ranks, 2 * ranks + 2, 4 * ranks}) {
     try {
       return weave(entry.orders({.ranks = ranks, .microbatches = microbatches}));
     } catch (const infeasible&) {
@@ -157,14 +160,15 @@ void add_collectives(Generator& generator, bool all) {
       const auto collective = static_cast<schedule::Collective>(c);
       const auto algorithm = static_cast<schedule::Algorithm>(a);
       int found = 0;  // on 3 or 4 ranks, in turns
-      for (const int ranks : {4 - static_cast<int>((a + c) % 2), 3 + static_cast<int>((a + c) % 2), 2}) {
+      for (const int ranks :
+           {4 - static_cast<int>((a + c) % 2), 3 + static_cast<int>((a + c) % 2), 2}) {
         if (!all && found > 0) continue;
         schedule::CollectiveOptions options{
             .ranks = ranks, .type = Scalar::i64, .chunks = 1 + ranks % 2, .root = Rank{ranks - 1}};
-        const int blocks =
-            collective == schedule::Collective::all_to_all ? ranks * ranks : ranks;
+        const int blocks = collective == schedule::Collective::all_to_all ? ranks * ranks : ranks;
         if (collective != schedule::Collective::barrier)
-          for (int b = 0; b < blocks; ++b) options.blocks.push_back(static_cast<Bytes>(b * b % 4) * 24);
+          for (int b = 0; b < blocks; ++b)
+            options.blocks.push_back(static_cast<Bytes>(b * b % 4) * 24);
         if (algorithm == schedule::Algorithm::hierarchical)
           options.levels = {{ranks == 4 ? 2 : ranks, schedule::Algorithm::direct},
                             {ranks == 4 ? 2 : 1, schedule::Algorithm::ring}};
@@ -179,10 +183,12 @@ void add_collectives(Generator& generator, bool all) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const bool all = std::getenv("HEDDLE_LONG") != nullptr;
+  if (argc < 3) return 2;
+  const bool all = argc > 3;
   Generator generator(argv[1], argv[2]);
   add_pipelines(generator, all);
   add_collectives(generator, all);
+  for (std::uint64_t seed = 0; seed < (all ? 100 : 8); ++seed)
+    generator.add(test::emittable_random(seed, 2 + static_cast<int>(seed % 3), 60));
   generator.finish();
 }

@@ -5,7 +5,8 @@
 # runs.sh GENERATOR COMPILER FOLDER COMMAND...: the programs that GENERATOR writes into FOLDER
 # compile without warnings and without Heddle by COMPILER, the wrapper of an MPI. COMMAND starts them
 # on four ranks. Their buffers end with the bytes of our executor, and they send the messages and bytes
-# of the schedule over every channel. Status 77 if COMPILER is not such a wrapper.
+# of the schedule over every channel. With HEDDLE_LONG there are more programs. Status 77 if COMPILER is
+# not such a wrapper.
 set -euo pipefail
 generator=$1
 compiler=$2
@@ -21,7 +22,7 @@ echo '#include <mpi.h>' > probe.cpp
 "$compiler" -fsyntax-only probe.cpp 2> probe.errors || { echo "skipped: '$compiler' does not find mpi.h"; exit 77; }
 cp "$here/driver.hpp" .
 
-"$generator" programs.cpp expected
+"$generator" programs.cpp expected ${HEDDLE_LONG:+all}
 ! grep -n '#include *[<"]\(heddle\|Kokkos\)' programs.cpp || fail "a program includes Heddle"
 "$compiler" -std=c++17 -Wall -Wextra -Werror -O0 programs.cpp -o programs
 "$@" ./programs expected || fail "the emitted programs do something else"

@@ -55,12 +55,12 @@ class MpiEmitter {
 
   /// A port of a rank, and how many of its messages are known to be complete.
   struct Requests {
-    std::string name;              ///< of the array of its requests
-    std::size_t first = 0;         ///< its first request among those of the rank
-    std::uint32_t posted = 0;      ///< messages of this step
-    std::uint32_t done = 0;        ///< of them complete
-    std::uint32_t before = 0;      ///< messages of the previous step that are complete
-    bool used_before = false;      ///< whether any wait is for the previous step
+    std::string name;          ///< of the array of its requests
+    std::size_t first = 0;     ///< its first request among those of the rank
+    std::uint32_t posted = 0;  ///< messages of this step
+    std::uint32_t done = 0;    ///< of them complete
+    std::uint32_t before = 0;  ///< messages of the previous step that are complete
+    bool used_before = false;  ///< whether any wait is for the previous step
   };
 
   template <class... Pieces>
@@ -72,6 +72,18 @@ class MpiEmitter {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   }
   [[nodiscard]] static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+  /// The name of a variable for a label, and `_`. It has no two of these in a row, which C++
+  /// reserves.
+  [[nodiscard]] static std::string variable(std::string_view label) {
+    std::string name = label.empty() || !is_letter(label[0]) ? "buffer_" : "";
+    for (const char c : text(label, '_'))
+      if (is_letter(c) || is_digit(c))
+        name += c;
+      else if (name.back() != '_')
+        name += '_';
+    return name;
+  }
 
   /// A text that a comment can hold.
   [[nodiscard]] static std::string in_comment(std::string_view raw) {
@@ -115,8 +127,8 @@ class MpiEmitter {
         "//   program.step(work);  // as often as you like\n"
         "//   program.finish();    // before you read or change a buffer\n\n");
     add("#ifndef HEDDLE_EMITTED_", m_name, "\n#define HEDDLE_EMITTED_", m_name, "\n\n");
-    for (const char* header : {"cstddef", "cstdint", "cstring", "exception", "stdexcept", "string",
-                               "utility", "vector"})
+    for (const char* header :
+         {"cstddef", "cstdint", "cstring", "exception", "stdexcept", "string", "utility", "vector"})
       add("#include <", header, ">\n");
     add("\n// The C++ functions of old MPIs, which are not used, have warnings.\n");
     for (const char* macro : {"OMPI_SKIP_MPICXX", "MPICH_SKIP_MPICXX"})
@@ -174,7 +186,9 @@ class MpiEmitter {
         "    const Span& from = task.spans[read];\n"
         "    const Span& into = task.spans[1 - read];\n"
         "    if (into.record != 0)\n"
-        "      throw std::logic_error(\"", m_name, "::Work: combine() of records is not defined\");\n"
+        "      throw std::logic_error(\"",
+        m_name,
+        "::Work: combine() of records is not defined\");\n"
         "    switch (into.type) {\n"
         "      case Type::i32: return add<std::uint32_t>(from, into);  // wraps around\n"
         "      case Type::i64: return add<std::uint64_t>(from, into);\n"
@@ -182,7 +196,9 @@ class MpiEmitter {
         "      case Type::f64: return add<double>(from, into);\n"
         "      default: break;\n"
         "    }\n"
-        "    throw std::logic_error(\"", m_name, "::Work: combine() of bytes is not defined\");\n"
+        "    throw std::logic_error(\"",
+        m_name,
+        "::Work: combine() of bytes is not defined\");\n"
         "  }\n\n"
         " private:\n"
         "  template <class T>\n"
@@ -206,7 +222,9 @@ class MpiEmitter {
         "    int size = 0;\n"
         "    MPI_Comm_size(comm, &size);\n"
         "    if (size != ranks)\n"
-        "      throw std::runtime_error(\"", m_name, "::Program: start it on \" + "
+        "      throw std::runtime_error(\"",
+        m_name,
+        "::Program: start it on \" + "
         "std::to_string(ranks) +\n"
         "                               \" ranks, not on \" + std::to_string(size));\n"
         "    MPI_Comm_dup(comm, &comm_);\n"
@@ -313,17 +331,14 @@ class MpiEmitter {
     m_places.resize(m_schedule.buffers().size());
     Bytes bytes = 0;
     for (const BufferId id : buffers_of(rank)) bytes += m_schedule[id].bytes;
-    add("  /// Rank ", rank, ": ", bytes, " bytes, ", messages, " messages a step.\n", "  void make_",
-        rank, "() {\n");
+    add("  /// Rank ", rank, ": ", bytes, " bytes, ", messages, " messages a step.\n",
+        "  void make_", rank, "() {\n");
     std::size_t place = 0;
     for (const BufferId id : buffers_of(rank)) {
       const Buffer& buffer = m_schedule[id];
       const std::string& label = m_schedule[buffer.label];
       m_places[+id] = place++;
-      std::string name;
-      for (const char c : label) name += is_letter(c) || is_digit(c) ? c : '_';
-      if (name.empty() || is_digit(name[0])) name = "buffer_" + name;
-      m_buffer_names[+id] = unique(text(name, '_', buffer.stage));
+      m_buffer_names[+id] = unique(text(variable(label), buffer.stage));
       add("    add(", literal(label), ", ", buffer.stage, ", Type::", buffer.type, ", ",
           buffer.parts, ", ", buffer.transient ? "false" : "true", ", ", buffer.bytes, ");\n");
     }
@@ -355,7 +370,8 @@ class MpiEmitter {
     if (messages - done == 1)
       add("    MPI_Wait(&", name, "[", done, "], MPI_STATUS_IGNORE);\n");
     else
-      add("    MPI_Waitall(", messages - done, ", &", name, "[", done, "], MPI_STATUSES_IGNORE);\n");
+      add("    MPI_Waitall(", messages - done, ", &", name, "[", done,
+          "], MPI_STATUSES_IGNORE);\n");
     done = messages;
   }
 
@@ -394,7 +410,9 @@ class MpiEmitter {
     const char* name = "combine";
     for (const Function& function : functions)
       if (function.kind == action.kind) name = function.name;
-    const auto flagged = [&](std::uint8_t bit) { return (action.flags & bit) != 0 ? "true" : "false"; };
+    const auto flagged = [&](std::uint8_t bit) {
+      return (action.flags & bit) != 0 ? "true" : "false";
+    };
     const std::string task = text("{", action.stage, ", ", action.item, ", ",
                                   flagged(flag::with_next), ", ", flagged(flag::again), ", ");
     if (uses.empty()) return add("    work.", name, "(", task, "nullptr, 0});\n");
@@ -402,9 +420,9 @@ class MpiEmitter {
     for (const Use& use : uses) {
       const Buffer& buffer = m_schedule[use.buffer];
       constexpr const char* accesses[] = {"", "read", "write", "update"};
-      add("          {", literal(m_schedule[buffer.label]), ", Access::",
-          accesses[static_cast<std::size_t>(use.access())], ", Type::", buffer.type, ", ",
-          memory(use), ", ", m_schedule.bytes(use), ", ", buffer.record, "},\n");
+      add("          {", literal(m_schedule[buffer.label]),
+          ", Access::", accesses[static_cast<std::size_t>(use.access())], ", Type::", buffer.type,
+          ", ", memory(use), ", ", m_schedule.bytes(use), ", ", buffer.record, "},\n");
     }
     add("      };\n      work.", name, "(", task, "spans, ", uses.size(), "});\n    }\n");
   }
