@@ -16,6 +16,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/core/version.hpp>
+#include <heddle/execute/impl/mpi_types.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/schedule/action.hpp>
@@ -32,33 +33,20 @@ class MpiEmitter {
 
   std::string run() {
     head();
-    types();
-    work();
+    m_out += emitted_types(m_schedule.ranks());
+    m_out += emitted_work(m_schedule, m_name);
     program();
     add("}  // namespace ", m_name, "\n\n#endif\n");
     return std::move(m_out);
   }
 
  private:
-  /// A kind of action with a function in the emitted program.
-  struct Function {
-    Kind kind;
-    const char* name;
-    const char* about;
-  };
-  static constexpr Function functions[] = {
-      {Kind::forward, "forward", "F: the forward pass of a stage"},
-      {Kind::backward_input, "backward_input", "I: the gradients of the inputs of a stage"},
-      {Kind::backward_weight, "backward_weight", "W: the gradients of the weights of a stage"},
-      {Kind::backward, "backward", "B: both gradients of a stage at once"},
-      {Kind::update, "update", "a step of the optimiser"}};
-
   /// A port of a rank, and how many of its messages are known to be complete.
   struct Requests {
-    std::string name;          ///< of the array of its requests
+    std::string name;          ///< the name of the array of its requests
     std::size_t first = 0;     ///< its first request among those of the rank
     std::uint32_t posted = 0;  ///< messages of this step
-    std::uint32_t done = 0;    ///< of them complete
+    std::uint32_t done = 0;    ///< the number of them that are complete
     std::uint32_t before = 0;  ///< messages of the previous step that are complete
     bool used_before = false;  ///< whether any wait is for the previous step
   };
@@ -102,11 +90,6 @@ class MpiEmitter {
     return out + '"';
   }
 
-  [[nodiscard]] bool has(Kind kind) const {
-    return std::ranges::any_of(m_schedule.actions(),
-                               [&](const Action& action) { return action.kind == kind; });
-  }
-
   [[nodiscard]] std::vector<BufferId> buffers_of(Rank rank) const {
     std::vector<BufferId> of;
     for (std::size_t b = 0; b < m_schedule.buffers().size(); ++b)
@@ -134,84 +117,6 @@ class MpiEmitter {
     for (const char* macro : {"OMPI_SKIP_MPICXX", "MPICH_SKIP_MPICXX"})
       add("#ifndef ", macro, "\n#define ", macro, " 1\n#endif\n");
     add("#include <mpi.h>\n\n", "namespace ", m_name, " {\n\n");
-  }
-
-  void types() {
-    add("constexpr int ranks = ", m_schedule.ranks(), ";\n\n",
-        "/// How an action touches memory: `write` begins a new value, `update` changes the "
-        "present one.\n"
-        "enum class Access { read, write, update };\n\n"
-        "/// The type of the elements of a buffer.\n"
-        "enum class Type { byte, i32, i64, f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 };\n\n"
-        "/// Memory that an action touches.\n"
-        "struct Span {\n"
-        "  const char* role;  ///< of the buffer\n"
-        "  Access access;\n"
-        "  Type type;\n"
-        "  unsigned char* data;\n"
-        "  std::size_t bytes;\n"
-        "  std::size_t record;  ///< elements that a combine joins as one value; 0: one\n"
-        "};\n\n"
-        "/// One action.\n"
-        "struct Task {\n"
-        "  int stage;\n"
-        "  int item;           ///< the microbatch\n"
-        "  bool fused;         ///< may be computed together with the next action\n"
-        "  bool again;         ///< repeats an earlier action, whose result was not kept\n"
-        "  const Span* spans;  ///< the memory, in the order that the schedule states\n"
-        "  int count;          ///< number of spans\n"
-        "};\n\n"
-        "/// A buffer of a rank.\n"
-        "struct Buffer {\n"
-        "  const char* role;\n"
-        "  int stage;\n"
-        "  Type type;\n"
-        "  int parts;        ///< such as one for each microbatch\n"
-        "  bool persistent;  ///< keeps its value between steps: fill it before the first one\n"
-        "  std::size_t bytes;\n"
-        "  unsigned char* data;\n"
-        "};\n\n");
-  }
-
-  void work() {
-    add("/// What the actions compute. Derive from it.\n"
-        "class Work {\n public:\n  virtual ~Work() = default;\n");
-    for (const Function& function : functions)
-      add("  /// ", function.about,
-          has(function.kind) ? ".\n" : ". This schedule does not call it.\n", "  virtual void ",
-          function.name, has(function.kind) ? "(const Task& task) = 0;\n" : "(const Task&) {}\n");
-    add("  /// Adds the span that is only read to the other one.\n"
-        "  virtual void combine(const Task& task) {\n"
-        "    const int read = task.spans[0].access == Access::read ? 0 : 1;\n"
-        "    const Span& from = task.spans[read];\n"
-        "    const Span& into = task.spans[1 - read];\n"
-        "    if (into.record != 0)\n"
-        "      throw std::logic_error(\"",
-        m_name,
-        "::Work: combine() of records is not defined\");\n"
-        "    switch (into.type) {\n"
-        "      case Type::i32: return add<std::uint32_t>(from, into);  // wraps around\n"
-        "      case Type::i64: return add<std::uint64_t>(from, into);\n"
-        "      case Type::f32: return add<float>(from, into);\n"
-        "      case Type::f64: return add<double>(from, into);\n"
-        "      default: break;\n"
-        "    }\n"
-        "    throw std::logic_error(\"",
-        m_name,
-        "::Work: combine() of bytes is not defined\");\n"
-        "  }\n\n"
-        " private:\n"
-        "  template <class T>\n"
-        "  static void add(const Span& from, const Span& into) {\n"
-        "    for (std::size_t at = 0; at + sizeof(T) <= into.bytes; at += sizeof(T)) {\n"
-        "      T value, sum;\n"
-        "      std::memcpy(&value, from.data + at, sizeof(T));\n"
-        "      std::memcpy(&sum, into.data + at, sizeof(T));\n"
-        "      sum += value;\n"
-        "      std::memcpy(into.data + at, &sum, sizeof(T));\n"
-        "    }\n"
-        "  }\n"
-        "};\n\n");
   }
 
   void program() {
@@ -283,8 +188,8 @@ class MpiEmitter {
         "  std::vector<std::vector<unsigned char>> memory_;\n"
         "  std::vector<Buffer> buffers_;\n"
         "  std::vector<MPI_Request> requests_;\n"
-        "  MPI_Request* now_ = nullptr;     ///< of this step\n"
-        "  MPI_Request* before_ = nullptr;  ///< of the step before\n"
+        "  MPI_Request* now_ = nullptr;     ///< the requests of this step\n"
+        "  MPI_Request* before_ = nullptr;  ///< the requests of the step before\n"
         "};\n\n");
   }
 
@@ -408,7 +313,7 @@ class MpiEmitter {
     const Action& action = m_schedule[id];
     const auto uses = m_schedule.uses(id);
     const char* name = "combine";
-    for (const Function& function : functions)
+    for (const EmittedFunction& function : emitted_functions)
       if (function.kind == action.kind) name = function.name;
     const auto flagged = [&](std::uint8_t bit) {
       return (action.flags & bit) != 0 ? "true" : "false";
@@ -461,7 +366,7 @@ class MpiEmitter {
   std::set<std::string> m_names;
   std::vector<bool> m_used;  ///< buffers that the present rank names
   std::vector<std::string> m_buffer_names;
-  std::vector<std::size_t> m_places;  ///< of a buffer among those of its rank
+  std::vector<std::size_t> m_places;  ///< the number of a buffer on its rank
 };
 
 }  // namespace heddle::inline v0::impl
