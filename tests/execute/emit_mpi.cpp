@@ -221,7 +221,7 @@ TEST_CASE("names of buffers and of the schedule are made fit for C++") {
   for (std::uint32_t b = 0; b < 5; ++b) uses.push_back(schedule::update(BufferId{b}));
   builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, uses);
   const std::string file = emit_mpi(std::move(builder).build());
-  CHECK(file.starts_with("// bad   name on 1 rank, in C++17 with MPI alone."));
+  CHECK(file.find("\n// bad   name on 1 rank, in C++17 with MPI alone.") != std::string::npos);
   for (const char* line : {"unsigned char* const a_b_0 = buffers_[0].data;",
                            "unsigned char* const a_b_0_n2 = buffers_[1]",
                            "unsigned char* const buffer_9_0 = ", "unsigned char* const buffer_0 = ",

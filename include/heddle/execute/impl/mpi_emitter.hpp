@@ -98,6 +98,8 @@ class MpiEmitter {
   }
 
   void head() {
+    add("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n"
+        "// SPDX-FileCopyrightText: The Heddle contributors\n\n");
     add("// ", in_comment(m_schedule.name().empty() ? "A schedule" : m_schedule.name()), " on ",
         m_schedule.ranks(), m_schedule.ranks() == 1 ? " rank" : " ranks",
         ", in C++17 with MPI alone. Written by Heddle ", HEDDLE_VERSION_MAJOR, '.',
