@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# runs.sh GENERATOR COMPILER FOLDER COMMAND...: the programs that GENERATOR writes into FOLDER
-# compile without warnings and without Heddle by COMPILER, the wrapper of an MPI. COMMAND starts them
-# on four ranks. Their buffers end with the bytes of our executor, and they send the messages and bytes
-# of the schedule over every channel. With HEDDLE_LONG there are more programs. Status 77 if COMPILER is
-# not such a wrapper.
+# runs.sh GENERATOR COMPILER FOLDER COMMAND...: the programs that GENERATOR writes into FOLDER compile
+# without warnings and without Heddle by COMPILER, the wrapper of an MPI. COMMAND starts ./programs on
+# four ranks. Their buffers end with the bytes of our executor, and they send the messages and bytes of
+# the schedule over every channel. With HEDDLE_LONG there are more programs. Status 77 if COMPILER is not
+# such a wrapper.
 set -euo pipefail
 generator=$1
 compiler=$2
@@ -19,16 +19,19 @@ rm -rf "$folder"
 mkdir -p "$folder"
 cd "$folder"
 echo '#include <mpi.h>' > probe.cpp
-"$compiler" -fsyntax-only probe.cpp 2> probe.errors || { echo "skipped: '$compiler' does not find mpi.h"; exit 77; }
+if ! "$compiler" -fsyntax-only probe.cpp; then
+  echo "skipped: '$compiler' does not find mpi.h"
+  exit 77
+fi
 cp "$here/driver.hpp" .
 
 "$generator" programs.cpp expected ${HEDDLE_LONG:+all}
 ! grep -n '#include *[<"]\(heddle\|Kokkos\)' programs.cpp || fail "a program includes Heddle"
 "$compiler" -std=c++17 -Wall -Wextra -Werror -O0 programs.cpp -o programs
-"$@" ./programs expected || fail "the emitted programs do something else"
+"$@" expected || fail "the emitted programs do something else"
 
 # A step less is seen by bytes and by messages.
-if "$@" ./programs expected shorter > shorter.out 2>&1; then fail "a step less is not seen"; fi
+if "$@" expected shorter > shorter.out 2>&1; then fail "a step less is not seen"; fi
 for complaint in "ends otherwise" "other messages are sent" "other messages are received"; do
   grep -q "$complaint" shorter.out || fail "of a step less it does not say '$complaint'"
 done
