@@ -41,6 +41,7 @@ std::vector<Comparison> zero_bubble();
 std::vector<Comparison> dualpipe();
 std::vector<Comparison> distrifusion();
 std::vector<Comparison> pcpp();
+std::vector<Comparison> mpirigen();
 std::vector<Comparison> tpi_llm_star();
 std::vector<Comparison> t3();
 std::vector<Comparison> tempi();

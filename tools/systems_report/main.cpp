@@ -62,6 +62,7 @@ constexpr System systems[] = {
     {"C4", report::c4},
     {"flow splitting", report::flow_splitting},
     {"TEMPI", report::tempi},
+    {"MPIrigen", report::mpirigen},
     {"SWAlloc", report::sw_alloc},
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
