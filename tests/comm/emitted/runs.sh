@@ -3,10 +3,10 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # runs.sh GENERATOR COMPILER FOLDER COMMAND...: the programs that GENERATOR writes into FOLDER compile
-# without warnings and without Heddle by COMPILER, the wrapper of an MPI. COMMAND starts ./programs on
-# four ranks. Their buffers end with the bytes of our executor, and they send the messages and bytes of
-# the schedule over every channel. With HEDDLE_LONG there are more programs. Status 77 if COMPILER is not
-# such a wrapper.
+# without warnings and without Heddle by COMPILER, the wrapper of an MPI. COMMAND starts ./programs,
+# which leaves out programs of more ranks than it has. The buffers end with the bytes of our executor,
+# and the messages and bytes of every channel are those of the schedule. With HEDDLE_LONG there are more
+# programs. Status 77 if COMPILER is not such a wrapper.
 set -euo pipefail
 generator=$1
 compiler=$2
