@@ -24,20 +24,20 @@ namespace report {
 
 namespace {
 
-std::size_t count(std::string_view file, std::string_view phrase) {
+std::size_t count_calls(std::string_view file, std::string_view phrase) {
   std::size_t found = 0;
   for (std::size_t at = 0; (at = file.find(phrase, at)) != std::string_view::npos; ++at) ++found;
   return found;
 }
 
-std::string fixed(double value) {
+std::string four_digits(double value) {
   char digits[16];
   std::snprintf(digits, sizeof digits, "%.4f", value);
   return digits;
 }
 
 /// The programs of every schedule of the catalogue on 4 ranks with 8 microbatches.
-std::vector<std::string> programs() {
+std::vector<std::string> emitted_programs() {
   std::vector<std::string> all;
   for (const auto& entry : hd::schedule::catalogue())
     all.push_back(hd::emit_mpi(
@@ -47,17 +47,17 @@ std::vector<std::string> programs() {
 }
 
 /// Whether programs of `schedule` have `messages` sends and as many receives.
-bool posts(const hd::Schedule& schedule, int messages) {
+bool has_posts(const hd::Schedule& schedule, int messages) {
   const std::string file = hd::emit_mpi(schedule);
   const auto expected = static_cast<std::size_t>(messages);
-  return count(file, "MPI_Isend(") == expected && count(file, "MPI_Irecv(") == expected;
+  return count_calls(file, "MPI_Isend(") == expected && count_calls(file, "MPI_Irecv(") == expected;
 }
 
 }  // namespace
 
 std::vector<Comparison> mpirigen() {
   std::size_t calls = 0, same = 0;
-  const std::vector<std::string> all = programs();
+  const std::vector<std::string> all = emitted_programs();
   for (const std::string& program : all) {
     const tool::Stripped stripped = tool::strip(program);
     const bool none_left = tool::strip(stripped.source).calls.empty();
@@ -69,12 +69,12 @@ std::vector<Comparison> mpirigen() {
   bool matched = true;
   for (int p = 2; p <= 6; ++p) {
     for (int m = 1; m <= 5; ++m)
-      matched = matched &&
-                posts(hd::schedule::one_f_one_b({.stages = p, .microbatches = m}), 2 * m * (p - 1));
-    matched = matched && posts(hd::schedule::collective(hd::schedule::Collective::all_reduce,
-                                                        hd::schedule::Algorithm::ring,
-                                                        {.ranks = p, .bytes = 8 * 60}),
-                               2 * p * (p - 1));
+      matched = matched && has_posts(hd::schedule::one_f_one_b({.stages = p, .microbatches = m}),
+                                     2 * m * (p - 1));
+    matched = matched && has_posts(hd::schedule::collective(hd::schedule::Collective::all_reduce,
+                                                            hd::schedule::Algorithm::ring,
+                                                            {.ranks = p, .bytes = 8 * 60}),
+                                   2 * p * (p - 1));
   }
 
   // Of six calls each, five stand in the same lines, four of them are of the same function, and of
@@ -94,10 +94,11 @@ std::vector<Comparison> mpirigen() {
       "15, MPI_Barrier(MPI_COMM_WORLD);\n",
       "prediction");
   const tool::CallScore result = tool::score(truth, predicted, 2);
-  const std::string scores = hd::text(fixed(result.location()), ", ", fixed(result.function()),
-                                      ", ", fixed(result.argument()));
+  const std::string scores =
+      hd::text(four_digits(result.location()), ", ", four_digits(result.function()), ", ",
+               four_digits(result.argument()));
   const std::string by_hand =
-      hd::text(fixed(10.0 / 12), ", ", fixed(8.0 / 12), ", ", fixed(11.0 / 12));
+      hd::text(four_digits(10.0 / 12), ", ", four_digits(8.0 / 12), ", ", four_digits(11.0 / 12));
   return {
       {"calls out to a list and back in, on emitted programs of the catalogue, P=4 M=8", "",
        hd::text(same, " of ", all.size(), " programs are the same, ", calls, " calls"),
