@@ -11,6 +11,7 @@
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/combine.hpp>
+#include <heddle/execute/emit_mpi.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/idle.hpp>

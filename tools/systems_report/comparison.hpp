@@ -42,6 +42,7 @@ std::vector<Comparison> dualpipe();
 std::vector<Comparison> distrifusion();
 std::vector<Comparison> pathways();
 std::vector<Comparison> pcpp();
+std::vector<Comparison> mpirigen();
 std::vector<Comparison> tpi_llm_star();
 std::vector<Comparison> t3();
 std::vector<Comparison> tempi();

@@ -63,6 +63,7 @@ constexpr System systems[] = {
     {"flow splitting", report::flow_splitting},
     {"Pathways", report::pathways},
     {"TEMPI", report::tempi},
+    {"MPIrigen", report::mpirigen},
     {"SWAlloc", report::sw_alloc},
     {"NanoFlow", report::nano_flow},
     {"FlexSP", report::flexsp},
