@@ -44,7 +44,7 @@ struct RatioLimit {
 template <class Number = double>
 struct RatioProblem {
   std::size_t devices = 1;                      ///< devices that divide every group
-  std::vector<Number> least;                    ///< by group: the least share of a device
+  std::vector<Number> least = {};               ///< by group: the least share of a device
   std::vector<RatioStep<Number>> steps = {};    ///< run one after another
   std::vector<RatioLimit<Number>> limits = {};  ///< hold together
 };
