@@ -86,6 +86,13 @@ class Exhaustive {
         m_best(best) {
     for (const auto& operation : program.operations)
       m_rules.push_back(shard_rules(program, operation));
+    m_left.assign(m_order.size() + 1, 0);
+    for (std::size_t k = m_order.size(); k-- > 0;) {
+      const auto& rules = m_rules[m_order[k]];
+      m_left[k] = never;
+      for (const ShardRule& rule : rules)
+        m_left[k] = std::min(m_left[k], m_left[k + 1] + seconds(m_order[k], rule));
+    }
   }
   double run() {
     operation(0, 0);
@@ -95,6 +102,13 @@ class Exhaustive {
  private:
   using Forms = std::vector<TensorForm>;
 
+  [[nodiscard]] double seconds(std::size_t o, const ShardRule& rule) const {
+    double longest = 0;
+    for (std::size_t r = 0; r < m_shares.size(); ++r)
+      longest = std::max(longest, m_program.flops(m_program.operations[o]) *
+                                      (rule.divided.empty() ? 1 : m_shares[r]) / m_speeds[r]);
+    return longest;
+  }
   [[nodiscard]] double step(const ProgramTensor& tensor, const TensorForm& a,
                             const TensorForm& b) const {
     using Kind = TensorForm::Kind;
@@ -154,7 +168,7 @@ class Exhaustive {
 
   /// Decides the rule of the k-th operation.
   void operation(std::size_t k, double computed) {
-    if (computed + prices() >= m_best) return;
+    if (computed + m_left[k] + prices() >= m_best) return;
     if (k == m_order.size()) return ends(0, computed);
     const auto& now = m_program.operations[m_order[k]];
     for (const std::string& input : now.inputs) {
@@ -173,15 +187,11 @@ class Exhaustive {
     }
     const std::size_t out = m_program.tensor(now.output);
     for (const ShardRule& rule : m_rules[m_order[k]]) {
-      double longest = 0;
-      for (std::size_t r = 0; r < m_shares.size(); ++r)
-        longest = std::max(
-            longest, m_program.flops(now) * (rule.divided.empty() ? 1 : m_shares[r]) / m_speeds[r]);
       for (std::size_t i = 0; i < now.inputs.size(); ++i)
         m_needed[m_program.tensor(now.inputs[i])].push_back(rule.inputs[i]);
       m_known[out] = true;
       m_made[out] = rule.output;
-      operation(k + 1, computed + longest);
+      operation(k + 1, computed + seconds(m_order[k], rule));
       m_known[out] = false;
       for (const std::string& input : now.inputs) m_needed[m_program.tensor(input)].pop_back();
     }
@@ -210,6 +220,7 @@ class Exhaustive {
   double m_bandwidth, m_latency;
   std::vector<std::size_t> m_order;
   std::vector<std::vector<ShardRule>> m_rules;
+  std::vector<double> m_left;  ///< by place in the order: the least computation from there
   Forms m_made;
   std::vector<Forms> m_needed;
   std::vector<bool> m_known;
