@@ -127,8 +127,8 @@ struct ElementKernel {
 /// Rows of a table by index. Rows that this rank does not have give 0.
 template <class T>
 struct GatherKernel {
-  Nest outer;                 ///< of the table without the selected dimension, and of the indices
-  std::int64_t row;           ///< stride of the selected dimension
+  Nest outer;        ///< places in the table without the selected dimension, and in the indices
+  std::int64_t row;  ///< stride of the selected dimension
   std::int64_t first, count;  ///< rows that this rank has
   const T* table;
   const T* index;
@@ -145,8 +145,8 @@ struct GatherKernel {
 /// The sum of the rows with the index of each row of a table.
 template <class T>
 struct ScatterKernel {
-  Nest outer;  ///< of the rows by the table's loops, and of the selected dimension as second
-  Nest inner;  ///< of the rows and of the indices, by the loops over indices
+  Nest outer;          ///< the rows by the table's loops, and the selected dimension as second
+  Nest inner;          ///< the rows and the indices, by the loops over indices
   std::int64_t first;  ///< row of the table that this rank has first
   const T* rows;
   const T* index;
