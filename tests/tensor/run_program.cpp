@@ -9,7 +9,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iostream>
 #include <random>
+#include <sstream>
+#include <streambuf>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,6 +155,35 @@ TEST_CASE("a linear layer trains in HAP's program as on one core", "[tensor][hap
   }
   const std::vector<double> w = run.whole("w");
   for (std::size_t i = 0; i < w.size(); ++i) CHECK(std::abs(w[i] - values["w"][i]) < 1e-12);
+}
+
+TEST_CASE("the guide's program computes its product", "[tensor][hap]") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const hd::Machine machine = machine_of(comm.size(), 1e9);
+  const std::vector<double> x(64 * 32, 0.5), w(32 * 48, 0.25);
+
+  hd::plan::TensorProgram layer{.name = "layer"};
+  layer.dimensions = {{"b", 64}, {"i", 32}, {"o", 48}};
+  layer.tensors = {{"x", {"b", "i"}, hd::plan::TensorRole::input},
+                   {"w", {"i", "o"}, hd::plan::TensorRole::parameter},
+                   {"y", {"b", "o"}, hd::plan::TensorRole::output}};
+  layer.operations = {{hd::plan::OperationKind::matmul, {"x", "w"}, "y"}};
+
+  const hd::plan::HapResult found = hd::plan::hap(layer, machine, {.flops = 1e12});
+  std::ostringstream printed;
+  std::cout.flush();
+  std::streambuf* const terminal = std::cout.rdbuf(printed.rdbuf());
+  std::cout << found;
+  std::cout.rdbuf(terminal);
+  CHECK_THAT(printed.str(), ContainsSubstring("compute y"));
+
+  hd::ProgramRun<double> run(comm, layer, found.program);
+  run.set("x", x);  // all elements, on every rank
+  run.set("w", w);
+  run.run();
+  const std::vector<double> y = run.whole("y");
+
+  CHECK(y == std::vector<double>(64 * 48, 4.0));
 }
 
 TEST_CASE("a run of a program says what it lacks", "[tensor][hap]") {
