@@ -21,8 +21,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/impl/hap_search.hpp>
-#include <heddle/plan/planner/impl/shard_prices.hpp>
+#include <heddle/plan/planner/impl/hap_search.ipp>
+#include <heddle/plan/planner/impl/shard_prices.ipp>
 
 namespace heddle::inline v0::plan {
 
