@@ -9,3 +9,4 @@
 #include <heddle/json/machine.hpp>
 #include <heddle/json/plan.hpp>
 #include <heddle/json/profile.hpp>
+#include <heddle/json/program.hpp>

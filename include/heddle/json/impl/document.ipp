@@ -118,6 +118,11 @@ class JsonValue {
     if (!(std::isfinite(value) && (positive ? value > 0 : value >= 0))) wrong(expected);
     return value;
   }
+  /// Returns a finite number.
+  [[nodiscard]] double real() const {
+    if (!m_json->is_number() || !std::isfinite(m_json->get<double>())) wrong("a finite number");
+    return m_json->get<double>();
+  }
   /// Returns a number above 0, or infinity.
   [[nodiscard]] double bandwidth() const {
     if (m_json->is_string() && m_json->get<std::string>() == unlimited)
