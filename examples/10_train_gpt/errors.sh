@@ -50,6 +50,7 @@ refuses "not a number" "${pipe[@]}" --layers three
 refuses "at least 1" "${pipe[@]}" --steps 0
 refuses "no precision 'half'" "${pipe[@]}" --precision half
 refuses "no gradient sum 'tree'" "${pipe[@]}" --gradient-sum tree
+refuses "--save-plan needs a plan" "${pipe[@]}" --save-plan "$folder/plan.json"
 refuses "cannot write" "${pipe[@]}" --trace "$folder/no/such/folder/trace.json"
 refuses "give a --data that 4 divides, or a --node and a --pair that fit" --data 2 --shard three-level
 refuses "--shard zeropp --data 2 --node 3 --pair 1" --data 2 --shard zeropp --node 3
