@@ -4,7 +4,7 @@
 
 /// @file
 /// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
-/// device memory and of strided boxes, device meshes, agreement about calls, and measuring a
+/// device memory and of strided boxes, device meshes, places of plans, agreement about calls, and measuring a
 /// machine.
 
 #include <heddle/comm/agreement.hpp>
