@@ -35,6 +35,8 @@ refuses "the mesh does not fit the ranks" --pipe 1
 refuses "an axis needs at least one rank" --pipe 0
 refuses "there are more stages than layers" "${pipe[@]}" --layers 1
 refuses "a step needs at least one microbatch" "${pipe[@]}" --microbatches 0
+refuses "ranks of --tensor do not divide the sequences of unequal microbatches" \
+        --tensor 2 --context 15 --batch 8 --microbatches 3
 refuses "there are fewer samples than microbatches" "${pipe[@]}" --batch 2 --microbatches 4
 refuses "at least one sample and one microbatch" "${pipe[@]}" --batch -8
 refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag

@@ -46,6 +46,9 @@ refused() {
 }
 refused "ends behind 4 of 3 layers" --layers 3 --plan "$folder/plan.json"
 refused "--pipe cannot be used with --plan" --pipe 4 --plan "$folder/plan.json"
+refused "a plan has microbatches of one size" --plan auto --batch 8 --microbatches 3
+sed -i 's/"schedule"/"sharding": "zero1", "schedule"/' "$folder/plan.json"
+refused "a plan with a sharding cannot be run here" --layers 4 --plan "$folder/plan.json"
 plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 9], "samples": [2, 2]}'
 refused "rank 9 of 4" --plan "$folder/plan.json"
 exit $((failures > 0))
