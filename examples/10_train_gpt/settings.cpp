@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
@@ -101,6 +103,33 @@ void divide_replicas(Settings& s) {
   });
 }
 
+/// Divides the batch into microbatches, the larger ones first.
+void divide_batch(Settings& s) {
+  const auto sizes = heddle::schedule::microbatch_sizes(s.batch, s.training.microbatches);
+  s.training.model.sequences = static_cast<int>(sizes.front());
+  if (sizes.back() == sizes.front()) return;
+  s.training.sizes = sizes;
+  heddle::expects(s.tensor >= 1 && s.training.model.context % s.tensor == 0, [&] {
+    return heddle::ErrorInfo{
+        "command line", "ranks of --tensor do not divide the sequences of unequal microbatches",
+        heddle::text("--context ", s.training.model.context, " --tensor ", s.tensor),
+        "give a --context that --tensor divides, or a --batch that --microbatches divides"};
+  });
+}
+
+/// Gives the microbatches of `orders` their sizes.
+heddle::Orders in_sizes(heddle::Orders orders, const GptTraining& training) {
+  if (training.sizes.empty()) return orders;
+  std::size_t stages = 0;
+  for (const auto& list : orders.ranks)
+    for (const heddle::Order& order : list) stages = std::max(stages, +order.stage + 1);
+  const std::int64_t largest = training.model.sequences;
+  return heddle::schedule::in_shares(
+      std::move(orders), {.samples = largest,
+                          .stages = std::vector(stages, std::vector<std::int64_t>{largest}),
+                          .microbatches = training.sizes});
+}
+
 }  // namespace
 
 Settings parse(int argc, char** argv) {
@@ -128,9 +157,9 @@ Settings parse(int argc, char** argv) {
   options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
   options.add("group", s.group, "microbatches of a group, of kfkb");
   options.add("microbatches", s.training.microbatches, "per replica and step");
-  options.add(
-      "batch", s.batch,
-      "sequences per replica and step, in place of --sequences; the microbatches divide it");
+  options.add("batch", s.batch,
+              "sequences per replica and step, in place of --sequences; microbatches differ by at "
+              "most one");
   options.add("gradient-sum", s.gradient_sum, "ring (part of the schedule) or library (MPI)");
   options.add("layers", model.layers, "transformer blocks");
   options.add("width", model.width, "elements per token");
@@ -144,6 +173,11 @@ Settings parse(int argc, char** argv) {
   options.add("log", s.log, "file to which the number and the loss of each step are appended");
   options.add("rate", s.rate, "learning rate");
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
+  options.add(
+      "plan", s.plan,
+      "file of a plan, which also has the microbatches and their sequences; or auto: measure "
+      "layers and links, and search for a plan");
+  options.add("save-plan", s.save_plan, "file for the plan of --plan auto");
   options.add("save", s.save, "file for a checkpoint at the end");
   options.add("save-every", s.save_every,
               "steps between checkpoints, to --save FILE and FILE.2 in turns; 0: only at the end");
@@ -159,9 +193,11 @@ Settings parse(int argc, char** argv) {
   if (s.help) s.text = options.help();
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
-  if (!s.help && s.batch != 0)
-    model.sequences =
-        static_cast<int>(heddle::schedule::microbatch_size(s.batch, s.training.microbatches));
+  if (!s.help && s.batch != 0) divide_batch(s);
+  heddle::expects(s.save_plan.empty() || !s.plan.empty(), [&] {
+    return heddle::ErrorInfo{"command line", "--save-plan needs a plan", "no --plan is given",
+                             "add --plan auto"};
+  });
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;
@@ -177,10 +213,11 @@ heddle::Schedule make_schedule(const Settings& s) {
                              {},
                              "use one of " + synchronous_names()};
   });
-  return heddle::weave(entry.orders({.ranks = s.pipe,
-                                     .microbatches = s.training.microbatches,
-                                     .stages_per_rank = s.stages_per_rank,
-                                     .group = s.group}));
+  return heddle::weave(in_sizes(entry.orders({.ranks = s.pipe,
+                                              .microbatches = s.training.microbatches,
+                                              .stages_per_rank = s.stages_per_rank,
+                                              .group = s.group}),
+                                s.training));
 }
 
 heddle::GradientSum make_gradient_sum(const Settings& s) {

@@ -81,8 +81,8 @@ void train(const Settings& settings, MPI_Comm comm) {
       make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room, sequence);
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
   const int replica = mesh.coordinate("data");
-  const double tokens = static_cast<double>(training.model.sequences) * training.model.context *
-                        training.microbatches * training.replicas;
+  const double tokens =
+      static_cast<double>(training.batch()) * training.model.context * training.replicas;
   const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
   if (s.end > 0) s.steps = s.end - begin;
@@ -107,7 +107,8 @@ void train(const Settings& settings, MPI_Comm comm) {
       if (step == 1 && s.steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
       losses.push_back(
-          run.step(batch(training, text, begin + step, replica), weight(training)).loss);
+          run.step(batch(training, text, begin + step, replica), weight(training), training.sizes)
+              .loss);
       progress(step, losses.back());
       if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
       if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < s.steps) {

@@ -12,7 +12,8 @@
 /// rows of the activations. All of them make the same calls in the same order then. The ranks of a
 /// SequenceLine may divide the sequences: each has the rows of its positions, and all parameters.
 /// Replicas of a stage may divide its parameters between them, see ParameterShards. Both make the
-/// same calls too.
+/// same calls too. The microbatches of a step may also be packed sequences of any lengths, each
+/// over ranks of its own: see GptPacked.
 /// Link with heddle_gpt, which has the stage for float and double; another type of number needs a
 /// source like gpt_float.cpp.
 
@@ -43,6 +44,7 @@
 #include "gpt_block.hpp"
 #include "gpt_buffers.hpp"
 #include "gpt_config.hpp"
+#include "gpt_packed.hpp"
 #include "gpt_shape.hpp"
 #include "space.hpp"
 
@@ -69,11 +71,13 @@ class GptStage {
 
   /// Blocks [first, last) of the model, divided along `line`, with parameters divided as `room`
   /// says, which the stages of a rank share, for the positions that `sequence` gives this rank.
-  /// Parameters start as f(seed, name, index): the same whichever stage holds them.
+  /// Parameters start as f(seed, name, index): the same whichever stage holds them. A stage for
+  /// packed sequences has memory for each of the shapes `packed`, and computes no other
+  /// microbatches.
   GptStage(const GptConfig& config, int first, int last, std::uint64_t seed = 1,
            const heddle::kernel::AdamOptions& optimizer = {}, const execution_space& exec = {},
            const Line& line = {}, std::shared_ptr<Room> room = nullptr,
-           const Sequence& sequence = {});
+           const Sequence& sequence = {}, std::vector<GptBlockShape> packed = {});
 
   // The stage owns its parameters: a copy would share them.
   GptStage(GptStage&&) = default;
@@ -87,8 +91,8 @@ class GptStage {
   [[nodiscard]] bool predicts() const { return m_predicts; }
 
   // Sizes are in elements, per microbatch, and of this rank.
-  [[nodiscard]] std::size_t input_size() const { return m_embeds ? 0 : activation_size(); }
-  [[nodiscard]] std::size_t output_size() const { return m_predicts ? 0 : activation_size(); }
+  [[nodiscard]] std::size_t input_size() const { return m_embeds ? 0 : m_activation_size; }
+  [[nodiscard]] std::size_t output_size() const { return m_predicts ? 0 : m_activation_size; }
   [[nodiscard]] std::size_t saved_size() const { return m_saved_size; }
   [[nodiscard]] std::size_t delta_size() const { return m_delta_size; }
   /// The owned() parameters, which the optimiser of this replica updates, and their gradients.
@@ -107,8 +111,13 @@ class GptStage {
   /// Takes the tokens of the whole local batch, microbatches x sequences x (context + 1), and the
   /// weight of each microbatch's loss: 1 / (microbatches over all replicas) makes the losses' sum
   /// the mean. Of a sequence that is sharded this rank takes the tokens of its positions, and their
-  /// part of the weight. The tokens are copied before this returns.
-  void begin_step(std::span<const std::uint8_t> tokens, double weight);
+  /// part of the weight. If microbatches have other numbers of sequences than the configuration, at
+  /// most as many, `sequences` has the number of each; smaller ones weigh less in proportion. The
+  /// tokens are copied before this returns.
+  void begin_step(std::span<const std::uint8_t> tokens, double weight,
+                  std::span<const std::int64_t> sequences = {});
+  /// Takes the packed microbatches of a step. Lines must outlive the step.
+  void begin_step(std::span<const GptPacked<Real, execution_space>> microbatches);
   /// Of the tokens that begin_step() took.
   [[nodiscard]] std::size_t microbatches() const { return m_losses.extent(0); }
 
@@ -153,6 +162,12 @@ class GptStage {
   using Saved = GptSaved<Real, execution_space>;
   using Delta = GptDelta<Real, execution_space>;
 
+  /// Where the tokens of a packed microbatch lie.
+  struct PackedTokens {
+    std::size_t begin;      ///< in m_tokens
+    std::size_t row_begin;  ///< in m_packed_rows
+  };
+
   static const GptConfig& checked(const GptConfig& config, int first, int last,
                                   const Sequence& sequence) {
     validate(config);
@@ -182,16 +197,17 @@ class GptStage {
   }
   /// Of an activation between the layers, on this rank.
   [[nodiscard]] std::size_t rows() const { return m_blocks.shape.rows; }
-  [[nodiscard]] std::size_t activation_size() const { return rows() * width(); }
   /// Of the vocabulary.
   [[nodiscard]] heddle::Share classes() const { return m_blocks.line.share(vocabulary()); }
   [[nodiscard]] static GptPart part_of(const Line& line) { return {line.size(), line.rank()}; }
 
-  [[nodiscard]] GptExtent extent() const {
-    return {m_blocks.shape, classes().count, m_table.blocks.size(), m_embeds, m_predicts};
+  [[nodiscard]] GptExtent extent() const { return extent(m_blocks.shape); }
+  [[nodiscard]] GptExtent extent(const GptBlockShape& shape) const {
+    return {shape, classes().count, m_table.blocks.size(), m_embeds, m_predicts};
   }
   /// All memory that calls use and leave.
-  [[nodiscard]] static Buffer scratch(const execution_space& exec, const GptBlockShape& shape);
+  [[nodiscard]] static Buffer scratch(const execution_space& exec,
+                                      const std::vector<GptBlockShape>& shapes);
   [[nodiscard]] static GptScratch<Real, execution_space> cut(const Buffer& scratch,
                                                              const GptBlockShape& shape) {
     Cutter<Real, execution_space> cutter(scratch.data());
@@ -205,6 +221,15 @@ class GptStage {
                                "begin_step takes the tokens of all local microbatches"};
     });
   }
+
+  /// Begins a call: from here on the stage has the shape of the microbatch.
+  void begin(heddle::Item m, std::size_t samples);
+  /// Gives the stage the shape of a microbatch with so many whole sequences.
+  void shape_for(std::size_t sequences);
+  /// Whether the microbatch is empty. If only this rank has none of its rows, it takes part.
+  [[nodiscard]] bool idle() const { return m_blocks.shape.attention.context == 0; }
+  void expect_tokens(std::span<const std::uint8_t> tokens) const;
+  void copy_tokens(const std::vector<std::uint8_t>& own, std::size_t microbatches);
 
   // Views of the ends' parameters or gradients in a flat vector.
   Matrix token_table(Real* flat) const {
@@ -234,7 +259,10 @@ class GptStage {
   TokenMatrix targets(heddle::Item m) const { return tokens(m, 1); }
   TokenMatrix tokens(heddle::Item m, std::size_t half) const {
     const std::size_t each = positions();
-    const TokenMatrix all(m_tokens.data() + +m * sequences() * 2 * each, sequences(), 2 * each);
+    const std::size_t count = m_blocks.shape.attention.sequences;
+    const std::size_t begin =
+        m_packed.empty() ? m_first_sequence[+m] * 2 * each : m_packed_tokens[+m].begin;
+    const TokenMatrix all(m_tokens.data() + begin, count, 2 * each);
     return Kokkos::subview(all, Kokkos::ALL, std::pair(half * each, (half + 1) * each));
   }
 
@@ -287,16 +315,22 @@ class GptStage {
   execution_space m_exec;
   heddle::kernel::AdamOptions m_optimizer;
   heddle::ParameterShards<Real, execution_space> m_shards;
+  std::vector<GptBlockShape> m_shapes;  ///< that microbatches may have
   Buffer m_scratch;
   Block m_blocks;
-  heddle::IndexSet m_positions;  ///< of this rank
-  Positions m_table_rows;        ///< the same, if the sequence is sharded
+  heddle::IndexSet m_positions;                            ///< of this rank
+  Positions m_table_rows;                                  ///< the same, if the sequence is sharded
+  std::vector<GptPacked<Real, execution_space>> m_packed;  ///< of this step
+  std::vector<PackedTokens> m_packed_tokens;
+  Positions m_packed_rows;
   Buffer m_row_loss;
   Partials m_row_partials;
   std::vector<std::size_t> m_norm_offsets;
   Buffer m_norms;  ///< of a backward pass, where rows are divided
-  std::size_t m_saved_size = 0, m_delta_size = 0;
-  double m_weight = 0;
+  std::size_t m_activation_size = 0, m_saved_size = 0, m_delta_size = 0;
+  double m_weight = 0;                        ///< of the loss of the present microbatch
+  double m_whole_weight = 0;                  ///< of one with all sequences
+  std::vector<std::size_t> m_first_sequence;  ///< of each microbatch, and the end of the last one
   Tokens m_tokens;
   Losses m_losses;
   Kokkos::View<double*, Kokkos::HostSpace> m_host_losses;

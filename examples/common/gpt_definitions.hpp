@@ -28,7 +28,8 @@ template <class Real, class Space>
 GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, std::uint64_t seed,
                                 const heddle::kernel::AdamOptions& optimizer,
                                 const execution_space& exec, const Line& line,
-                                std::shared_ptr<Room> room, const Sequence& sequence)
+                                std::shared_ptr<Room> room, const Sequence& sequence,
+                                std::vector<GptBlockShape> packed)
     : m_config(checked(config, first, last, sequence)),
       m_range{first, last},
       m_table(config, first, last, part_of(line)),
@@ -37,17 +38,18 @@ GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, st
       m_exec(exec),
       m_optimizer(optimizer),
       m_shards(m_table.size, exec, std::move(room)),
-      m_scratch(scratch(exec, {config, line, sequence})),
-      m_blocks{
-          exec, line, sequence, {config, line, sequence}, cut(m_scratch, {config, line, sequence})},
+      m_shapes(packed.empty() ? std::vector{GptBlockShape(config, line, sequence)}
+                              : std::move(packed)),
+      m_scratch(scratch(exec, m_shapes)),
+      m_blocks{exec, line, sequence, m_shapes.front(), cut(m_scratch, m_shapes.front())},
       m_positions(sequence.positions(config.context)) {
   if (sequence.size() > 1) m_table_rows = table_rows(exec, m_positions);
   if (m_predicts) {
-    const std::size_t all = m_blocks.shape.all_rows();
-    m_row_loss =
-        Buffer(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::row_loss"), all);
+    const std::size_t rows = std::ranges::max(m_shapes, {}, &GptBlockShape::all_rows).all_rows();
+    m_row_loss = Buffer(
+        Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::row_loss"), rows);
     m_row_partials = Partials(
-        Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::row_partials"), all);
+        Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::row_partials"), rows);
   }
   for (const GptBlockOffsets& at : m_table.blocks) {
     m_norm_offsets.push_back(at.norm1_scale);
@@ -57,18 +59,25 @@ GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, st
   if (m_blocks.shape.sharded)
     m_norms =
         Buffer(Kokkos::view_alloc(exec, "heddle::gpt::norms"), m_norm_offsets.size() * 2 * width());
-  m_saved_size = Saved(extent(), nullptr).size;
-  m_delta_size = Delta(extent(), nullptr).size;
+  for (const GptBlockShape& shape : m_shapes) {
+    m_activation_size = std::max(m_activation_size, shape.rows * shape.width);
+    m_saved_size = std::max(m_saved_size, Saved(extent(shape), nullptr).size);
+    m_delta_size = std::max(m_delta_size, Delta(extent(shape), nullptr).size);
+  }
   start_parameters(seed);
 }
 
 template <class Real, class Space>
-auto GptStage<Real, Space>::scratch(const execution_space& exec, const GptBlockShape& shape)
-    -> Buffer {
-  Cutter<Real, execution_space> counted(nullptr);
-  (void)GptScratch<Real, execution_space>(counted, shape);
+auto GptStage<Real, Space>::scratch(const execution_space& exec,
+                                    const std::vector<GptBlockShape>& shapes) -> Buffer {
+  std::size_t size = 0;
+  for (const GptBlockShape& shape : shapes) {
+    Cutter<Real, execution_space> counted(nullptr);
+    (void)GptScratch<Real, execution_space>(counted, shape);
+    size = std::max(size, counted.size());
+  }
   return Buffer(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::scratch"),
-                counted.size());
+                size);
 }
 
 template <class Real, class Space>
@@ -98,16 +107,91 @@ std::vector<std::uint8_t> GptStage<Real, Space>::own_tokens(
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight) {
-  const std::size_t each = sequences() * (context() + 1), whole = tokens.size() / each;
-  heddle::expects(!tokens.empty() && tokens.size() % each == 0, [&] {
-    return heddle::ErrorInfo{"GptStage::begin_step", "the tokens are not whole microbatches",
-                             heddle::text(tokens.size(), " tokens, a microbatch has ", sequences(),
-                                          " x (", context(), " + 1) = ", each),
-                             heddle::text("all microbatches have one size: begin a step with ",
-                                          whole > 0 ? heddle::text(whole * each, " or ") : "",
-                                          (whole + 1) * each, " tokens")};
+void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight,
+                                       std::span<const std::int64_t> sequences_of_each) {
+  const std::size_t of_sequence = context() + 1, each = sequences() * of_sequence;
+  const std::size_t whole =
+      sequences_of_each.empty() ? tokens.size() / each : sequences_of_each.size();
+  const auto large = std::ranges::find_if(sequences_of_each, [&](std::int64_t count) {
+    return count < 1 || static_cast<std::size_t>(count) > sequences();
   });
+  heddle::expects(large == sequences_of_each.end(), [&] {
+    return heddle::ErrorInfo{"GptStage::begin_step", "a microbatch has too many or no sequences",
+                             heddle::text("microbatch ", large - sequences_of_each.begin(), " has ",
+                                          *large, ", expected 1 to ", sequences())};
+  });
+  std::vector<std::size_t> first_sequence{0};
+  for (std::size_t m = 0; m < whole; ++m)
+    first_sequence.push_back(
+        first_sequence.back() +
+        (sequences_of_each.empty() ? sequences() : static_cast<std::size_t>(sequences_of_each[m])));
+  heddle::expects(!tokens.empty() && tokens.size() == first_sequence.back() * of_sequence, [&] {
+    return heddle::ErrorInfo{
+        "GptStage::begin_step", "the tokens are not whole microbatches",
+        heddle::text(tokens.size(), " tokens, a microbatch has ",
+                     sequences_of_each.empty() ? "" : "at most ", sequences(), " x (", context(),
+                     " + 1) = ", each),
+        heddle::text("without numbers of sequences, all microbatches have one size: begin a step "
+                     "with ",
+                     whole > 0 ? heddle::text(whole * each, " or ") : "", (whole + 1) * each,
+                     " tokens")};
+  });
+  expect_tokens(tokens);
+  // The part of the loss that is the mean over this rank's rows.
+  m_whole_weight = weight * (static_cast<double>(positions()) / static_cast<double>(context()));
+  m_first_sequence = std::move(first_sequence);
+  m_packed.clear();
+  copy_tokens(own_tokens(tokens), whole);
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::shape_for(std::size_t sequences) {
+  m_weight = sequences == this->sequences() ? m_whole_weight
+                                            : m_whole_weight * static_cast<double>(sequences) /
+                                                  static_cast<double>(this->sequences());
+  if (m_blocks.shape.attention.sequences == sequences) return;
+  GptConfig config = m_config;
+  config.sequences = static_cast<int>(sequences);
+  m_blocks.shape = {config, m_blocks.line, m_blocks.sequence};
+  m_blocks.scratch = cut(m_scratch, m_blocks.shape);
+  // The memory of a call is that part of the memory of a whole microbatch.
+  const std::size_t all = this->sequences();
+  heddle::expects(rows() * all <= m_activation_size / width() * sequences &&
+                      Saved(extent(), nullptr).size * all <= m_saved_size * sequences &&
+                      Delta(extent(), nullptr).size * all <= m_delta_size * sequences,
+                  [&] {
+                    return heddle::ErrorInfo{
+                        "GptStage", "the ranks that divide a layer do not divide each sequence",
+                        heddle::text(m_blocks.line.size(), " ranks, ", positions(), " positions"),
+                        "use a context that the ranks divide, or microbatches of equal sizes"};
+                  });
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::begin_step(
+    std::span<const GptPacked<Real, execution_space>> microbatches) {
+  m_packed.assign(microbatches.begin(), microbatches.end());
+  m_packed_tokens.clear();
+  std::vector<std::uint8_t> tokens;
+  std::vector<std::size_t> table_rows;
+  for (const auto& each : m_packed) {
+    expect_tokens(each.tokens);
+    m_packed_tokens.push_back({tokens.size(), table_rows.size()});
+    tokens.insert(tokens.end(), each.tokens.begin(), each.tokens.end());
+    table_rows.insert(table_rows.end(), each.table_rows.begin(), each.table_rows.end());
+  }
+  m_exec.fence("heddle::gpt::begin_step");
+  m_packed_rows =
+      Positions(Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::packed_rows"),
+                table_rows.size());
+  using HostRows =
+      Kokkos::View<const std::size_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  Kokkos::deep_copy(m_exec, m_packed_rows, HostRows(table_rows.data(), table_rows.size()));
+  copy_tokens(tokens, m_packed.size());
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::expect_tokens(std::span<const std::uint8_t> tokens) const {
   const auto large = std::ranges::find_if(
       tokens, [&](std::uint8_t token) { return token >= m_config.vocabulary; });
   heddle::expects(large == tokens.end(), [&] {
@@ -115,15 +199,18 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
                              heddle::text("token ", large - tokens.begin(), " is ", int{*large},
                                           ", the vocabulary has ", m_config.vocabulary)};
   });
-  // The part of the loss that is the mean over this rank's rows.
-  m_weight = weight * (static_cast<double>(positions()) / static_cast<double>(context()));
-  const std::vector<std::uint8_t> own = own_tokens(tokens);
-  if (m_tokens.extent(0) != own.size()) {
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::copy_tokens(const std::vector<std::uint8_t>& own,
+                                        std::size_t microbatches) {
+  if (m_tokens.extent(0) != own.size() || m_losses.extent(0) != microbatches) {
     m_exec.fence("heddle::gpt::begin_step");
     m_tokens = Tokens(
         Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::tokens"), own.size());
-    m_losses = Losses(Kokkos::view_alloc(m_exec, "heddle::gpt::losses"), whole);
-    m_host_losses = Kokkos::View<double*, Kokkos::HostSpace>("heddle::gpt::host_losses", whole);
+    m_losses = Losses(Kokkos::view_alloc(m_exec, "heddle::gpt::losses"), microbatches);
+    m_host_losses =
+        Kokkos::View<double*, Kokkos::HostSpace>("heddle::gpt::host_losses", microbatches);
   }
   using HostTokens =
       Kokkos::View<const std::uint8_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
@@ -133,15 +220,42 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
 }
 
 template <class Real, class Space>
+void GptStage<Real, Space>::begin(heddle::Item m, std::size_t samples) {
+  expect_started(m);
+  if (m_packed.empty()) {
+    const std::size_t count = m_first_sequence[+m + 1] - m_first_sequence[+m];
+    // Between layers that ranks divide, each of them may have a part of the samples.
+    heddle::expects(
+        samples == 0 || samples == count || samples * m_blocks.line.size() == count, [&] {
+          return heddle::ErrorInfo{
+              "GptStage", "the schedule has another number of samples than the step",
+              heddle::text("microbatch ", m, ": ", samples, " samples in the schedule, ", count,
+                           " sequences in the step"),
+              "give begin_step() the sequences of each microbatch"};
+        });
+    return shape_for(count);
+  }
+  const auto& packed = m_packed[+m];
+  m_blocks.sequence = packed.line;
+  m_blocks.shape = packed.shape;
+  m_blocks.scratch = cut(m_scratch, packed.shape);
+  const std::size_t first = m_packed_tokens[+m].row_begin;
+  m_table_rows = Kokkos::subview(m_packed_rows, std::pair(first, first + packed.table_rows.size()));
+  m_weight = packed.weight;
+}
+
+template <class Real, class Space>
 void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
-  expect_started(call.item);
+  begin(call.item, call.samples);
   Real* const flat = m_shards.forward_weights(m_exec);
+  if (idle()) return;
   const Saved keep(extent(), call.saved);
   const Matrix stream(m_predicts ? m_blocks.scratch.second.data() : call.output, rows(), width());
   if (m_embeds) {
-    heddle::vocabulary_embedding_forward(m_blocks.line, m_exec, input_tokens(call.item), classes(),
-                                         token_table(flat), position_table(flat),
-                                         m_blocks.scratch.all, stream, m_table_rows);
+    if (positions() > 0)
+      heddle::vocabulary_embedding_forward(m_blocks.line, m_exec, input_tokens(call.item),
+                                           classes(), token_table(flat), position_table(flat),
+                                           m_blocks.scratch.all, stream, m_table_rows);
   } else {
     Kokkos::deep_copy(m_exec, stream, Input(call.input, rows(), width()));
   }
@@ -149,18 +263,21 @@ void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
     m_blocks.forward(block(flat, b), stream, keep.block(b));
   if (!m_predicts) return;
   predict(flat, stream, keep);
+  const std::pair<std::size_t, std::size_t> own_rows(0, m_blocks.shape.all_rows());
   heddle::vocabulary_cross_entropy_forward(
-      m_blocks.line, m_exec, targets(call.item), classes(), m_weight, keep.odds, m_row_partials,
-      m_row_loss, heddle::kernel::Vector<double, execution_space>(m_losses.data() + +call.item, 1));
+      m_blocks.line, m_exec, targets(call.item), classes(), m_weight, keep.odds,
+      Kokkos::subview(m_row_partials, own_rows), Kokkos::subview(m_row_loss, own_rows),
+      heddle::kernel::Vector<double, execution_space>(m_losses.data() + +call.item, 1));
 }
 
 template <class Real, class Space>
 void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& call) {
   namespace hk = heddle::kernel;
-  expect_started(call.item);
+  begin(call.item, call.samples);
   const Saved keep(extent(), const_cast<Real*>(call.saved));  // read only
   const Delta left(extent(), call.delta);
   Real* const flat = m_shards.backward_weights(m_exec);
+  if (idle()) return;
   if (m_predicts) {
     heddle::vocabulary_cross_entropy_backward_input(m_blocks.line, m_exec, targets(call.item),
                                                     classes(), m_weight, keep.odds, left.odds);
@@ -177,11 +294,12 @@ void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& cal
 template <class Real, class Space>
 void GptStage<Real, Space>::backward_weight(const heddle::BackwardCall<Real>& call) {
   namespace hk = heddle::kernel;
-  expect_started(call.item);
+  begin(call.item, call.samples);
   const Saved keep(extent(), const_cast<Real*>(call.saved));  // read only, as is delta
   const Delta left(extent(), const_cast<Real*>(call.delta));
   Real* const flat = m_shards.last_weights(m_exec);
   Real* const grads = m_shards.begin_gradients(m_exec);
+  if (idle()) return m_shards.add(m_exec);
   if (m_blocks.shape.sharded) Kokkos::deep_copy(m_exec, m_norms, Real(0));
   if (m_predicts) {
     const Matrix& normed = m_blocks.scratch.first;
@@ -196,7 +314,7 @@ void GptStage<Real, Space>::backward_weight(const heddle::BackwardCall<Real>& ca
   for (std::size_t b = m_table.blocks.size(); b-- > 0;)
     m_blocks.backward_weight(block(flat, b), keep.block(b), above(left, b, call.output_grad),
                              left.block(b), block_gradients(grads, b));
-  if (m_embeds)
+  if (m_embeds && positions() > 0)
     heddle::vocabulary_embedding_backward_weight(
         m_blocks.line, m_exec, input_tokens(call.item), classes(), left.bottom,
         m_blocks.scratch.all, token_table(grads), position_table(grads), m_table_rows);

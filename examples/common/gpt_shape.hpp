@@ -7,6 +7,7 @@
 /// sizes into one buffer.
 
 #include <cstddef>
+#include <utility>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -55,17 +56,29 @@ struct GptBlockShape {
   std::size_t attention_saved;      ///< elements that attention keeps for backward
   std::size_t attention_scratch;    ///< elements that its backward needs
 
+  /// Of microbatches of equal sequences.
   template <class Line, class Sequence>
   GptBlockShape(const GptConfig& config, const Line& line, const Sequence& sequence)
-      : attention{static_cast<std::size_t>(config.sequences), config.context,
-                  own_heads(config, line)},
-        positions(static_cast<std::size_t>(sequence.positions(config.context).size())),
+      : GptBlockShape(config, line, sequence,
+                      {static_cast<std::size_t>(config.sequences), config.context, {}},
+                      sequence.size() > 1) {}
+
+  /// Of a microbatch with the sequences, the context and the mask of `wanted`. Without `blocks`
+  /// attention keeps probabilities if it can: the mask has no segments then.
+  template <class Line, class Sequence>
+  GptBlockShape(const GptConfig& config, const Line& line, const Sequence& sequence,
+                heddle::SequenceShape wanted, bool blocks)
+      : attention{wanted.sequences, wanted.context, own_heads(config, line),
+                  std::move(wanted.mask)},
+        positions(static_cast<std::size_t>(sequence.positions(attention.context).size())),
         rows(line.rows(all_rows()).count),
         width(static_cast<std::size_t>(config.width)),
         hidden(line.share(4 * width).count),
         sharded(line.sharded()),
-        blockwise(sequence.size() > 1 || attention.heads.heads != attention.heads.kv_heads),
-        attention_saved(blockwise ? sequence.saved_size(attention) : probabilities()),
+        blockwise(blocks || attention.heads.heads != attention.heads.kv_heads),
+        attention_saved(attention.context == 0 ? 0
+                        : blockwise            ? sequence.saved_size(attention)
+                                               : probabilities()),
         attention_scratch(blockwise ? 0 : probabilities()) {}
 
   /// N.

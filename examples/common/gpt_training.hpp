@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,9 +31,17 @@ namespace examples {
 struct GptTraining {
   GptConfig model = {};
   int microbatches = 8;  ///< per replica and step
+  /// The sequences of each microbatch, if they differ. model.sequences is the largest number.
+  std::vector<std::int64_t> sizes = {};
   int replicas = 1;
   std::uint64_t seed = 1;
   heddle::kernel::AdamOptions optimizer = {};
+
+  /// Sequences per replica and step.
+  [[nodiscard]] int batch() const {
+    if (sizes.empty()) return microbatches * model.sequences;
+    return static_cast<int>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+  }
 };
 
 template <class Real>
@@ -63,33 +72,38 @@ template <class Real>
 }
 
 /// Returns the tokens of step `step` for one replica. Runner::step takes them together with
-/// weight().
+/// weight() and GptTraining::sizes. They depend on the number of the sequence only, not on the
+/// microbatch that it is in.
 [[nodiscard]] inline std::vector<std::uint8_t> batch(const GptTraining& training, const Text& text,
                                                      int step, int replica) {
-  std::vector<std::uint8_t> tokens;
-  for (int m = 0; m < training.microbatches; ++m) {
-    const auto each =
-        text.microbatch(static_cast<std::uint64_t>(step),
-                        static_cast<std::uint64_t>(replica * training.microbatches + m),
-                        static_cast<std::size_t>(training.model.sequences),
-                        static_cast<std::size_t>(training.model.context), training.seed);
-    tokens.insert(tokens.end(), each.begin(), each.end());
-  }
-  return tokens;
+  return text.microbatch(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(replica),
+                         static_cast<std::size_t>(training.batch()),
+                         static_cast<std::size_t>(training.model.context), training.seed);
 }
 
-/// The weight of a microbatch's loss: the losses' sum is then the mean over all tokens of a step.
+/// The weight of the loss of a microbatch with all sequences: the losses' sum is then the mean over
+/// all tokens of a step.
 [[nodiscard]] inline double weight(const GptTraining& training) {
-  return 1.0 / (training.microbatches * training.replicas);
+  return training.model.sequences / static_cast<double>(training.batch() * training.replicas);
 }
 
-/// The whole model on one rank, trained microbatch after microbatch: the reference.
+/// Returns the same training in microbatches of one sequence, if they had unequal sizes.
+[[nodiscard]] inline GptTraining in_equal_microbatches(GptTraining training) {
+  if (training.sizes.empty()) return training;
+  training.microbatches = training.batch();
+  training.model.sequences = 1;
+  training.sizes.clear();
+  return training;
+}
+
+/// The whole model on one rank, trained microbatch after microbatch: the reference. If
+/// microbatches have unequal sizes, it trains one sequence after another.
 template <class Real>
 class SerialGpt {
  public:
   explicit SerialGpt(const GptTraining& training)
-      : m_training(training),
-        m_stage(training.model, 0, training.model.layers, training.seed, training.optimizer),
+      : m_training(in_equal_microbatches(training)),
+        m_stage(m_training.model, 0, training.model.layers, training.seed, training.optimizer),
         m_saved("examples::saved", m_stage.saved_size()),
         m_delta("examples::delta", m_stage.delta_size()) {}
 
@@ -146,9 +160,11 @@ void for_each_owned(const GptTable& part, const heddle::Share& own, const GptTab
 }
 
 /// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points
-/// to those of a stage, in its memory. Collective over the mesh.
+/// to those of a stage, in its memory. `first` is whether this rank is the first of those with the
+/// same parameters. Collective over the transport.
 template <class Real, class Values>
-[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
+[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, const GptConfig& config,
+                                       heddle::MpiTransport& transport, bool first,
                                        Values&& values) {
   struct Piece {
     heddle::LayerRange blocks;
@@ -157,20 +173,15 @@ template <class Real, class Values>
   };
   std::vector<Piece> pieces;
   std::vector<Real> mine;
-  GptConfig config;
-  const bool first = std::ranges::all_of(replica_axes, [&](std::string_view axis) {
-    return !mesh.shape().has(axis) || mesh.coordinate(axis) == 0;
-  });
   model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
-    config = stage.config();
     const bool divided = stage.owned().count < stage.shards().count();
     if (!first && !divided) return;
     pieces.push_back({stage.blocks(), stage.part(), stage.owned()});
     const auto host = copy_to_host<Space>(values(stage), stage.parameter_count());
     mine.insert(mine.end(), host.begin(), host.end());
   });
-  const auto everyones = heddle::all_gather_values<Piece>(mesh.transport(), pieces);
-  const auto data = heddle::all_gather_values<Real>(mesh.transport(), mine);
+  const auto everyones = heddle::all_gather_values<Piece>(transport, pieces);
+  const auto data = heddle::all_gather_values<Real>(transport, mine);
   const GptTable whole(config, 0, config.layers);
   std::vector<Real> values_of_all(whole.size);
   for (std::size_t r = 0; r < everyones.size(); ++r) {
@@ -183,6 +194,18 @@ template <class Real, class Values>
     }
   }
   return values_of_all;
+}
+
+/// The same over a mesh, whose ranks all have stages.
+template <class Real, class Values>
+[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
+                                       Values&& values) {
+  GptConfig config;
+  model.for_each([&](heddle::Stage, GptStage<Real>& stage) { config = stage.config(); });
+  const bool first = std::ranges::all_of(replica_axes, [&](std::string_view axis) {
+    return !mesh.shape().has(axis) || mesh.coordinate(axis) == 0;
+  });
+  return gather<Real>(model, config, mesh.transport(), first, std::forward<Values>(values));
 }
 
 /// `difference`, or infinity where it is not a number: that is the largest difference of all, and

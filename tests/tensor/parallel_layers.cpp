@@ -193,7 +193,9 @@ TEST_CASE("an embedding of some positions takes their rows of the position table
   const Exec exec;
   constexpr std::size_t sequences = 3, columns = 4, context = 9, width = 6, vocabulary = 7;
   constexpr std::size_t rows = sequences * columns;
-  const std::array<std::size_t, columns> at = {0, 2, 3, 8};
+  // Positions of their own, and those of two packed sequences.
+  using At = std::array<std::size_t, columns>;
+  const At at = GENERATE(At{0, 2, 3, 8}, At{2, 3, 2, 8});
   Kokkos::View<std::size_t*, Kokkos::LayoutRight, Exec::memory_space> some("some", columns);
   std::copy(at.begin(), at.end(), some.data());
   const auto tokens = random_tokens(sequences, columns, vocabulary);
@@ -207,7 +209,7 @@ TEST_CASE("an embedding of some positions takes their rows of the position table
   hk::embedding_forward(exec, tokens, table, picked, y);
   hk::embedding_backward_weight(exec, tokens, dy, dtable, dpicked);
   for (std::size_t i = 0; i < columns; ++i)
-    for (std::size_t j = 0; j < width; ++j) dpositions(at[i], j) = dpicked(i, j);
+    for (std::size_t j = 0; j < width; ++j) dpositions(at[i], j) += dpicked(i, j);
 
   const auto check_equal = [&](const Line& line) {
     const hd::Share own = line.share(vocabulary), mine = line.rows(rows), wide = all(width);

@@ -8,8 +8,9 @@
 /// kernel/embedding.hpp, `room` as in parallel_linear.hpp.
 ///
 /// A rank that has some tokens of each sequence gives their `positions`: the row of the position
-/// table for each column of the tokens. Without them column j is position j, and the table has as
-/// many rows as the tokens have columns.
+/// table for each column of the tokens. Several columns may have one position, as in sequences that
+/// are packed into one row. Without `positions` column j is position j, and the table has as many
+/// rows as the tokens have columns.
 
 #include <cstddef>
 #include <type_traits>
@@ -46,6 +47,21 @@ struct VocabularyEmbeddingBackwardPosition {
     for (std::size_t sequence = 0; sequence < sequences; ++sequence)
       sum += output_grad(sequence * columns + column, j);
     position_table_grad(position_rows.of(column), j) += sum;
+  }
+};
+
+/// The same if several columns of the tokens may have one position. An index computes
+/// columns_per_index columns of the gradient and visits the columns of the tokens in order, so that
+/// no two indices write the same element.
+template <kernel::ExecutionSpace Exec, class Real>
+struct VocabularyEmbeddingBackwardPositions {
+  VocabularyEmbeddingBackwardPosition<Exec, Real> add;
+  KOKKOS_FUNCTION void operator()(std::size_t index) const {
+    constexpr std::size_t width = kernel::impl::columns_per_index<Exec>;
+    const std::size_t first = index * width, all = add.output_grad.extent(1);
+    const std::size_t last = first + width < all ? first + width : all;
+    for (std::size_t column = 0; column < add.columns; ++column)
+      for (std::size_t j = first; j < last; ++j) add(column, j);
   }
 };
 
@@ -155,11 +171,14 @@ void vocabulary_embedding_backward_weight(
   Kokkos::parallel_for(
       where, Kokkos::RangePolicy<Exec>(exec, 0, (width + block - 1) / block),
       impl::VocabularyEmbeddingBackward<Exec, Real, Token>{tokens, own, all, token_table_grad});
-  kernel::impl::for_each_element(
-      "heddle::tensor::vocabulary_embedding_backward_weight_position", exec, tokens.extent(1),
-      width,
-      impl::VocabularyEmbeddingBackwardPosition<Exec, Real>{
-          all, position_table_grad, tokens.extent(0), tokens.extent(1), {positions}});
+  const impl::VocabularyEmbeddingBackwardPosition<Exec, Real> add{
+      all, position_table_grad, tokens.extent(0), tokens.extent(1), {positions}};
+  constexpr const char* label = "heddle::tensor::vocabulary_embedding_backward_weight_position";
+  if (positions.extent(0) == 0)
+    kernel::impl::for_each_element(label, exec, tokens.extent(1), width, add);
+  else
+    Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec>(exec, 0, (width + block - 1) / block),
+                         impl::VocabularyEmbeddingBackwardPositions<Exec, Real>{add});
 }
 
 }  // namespace heddle::inline v0
