@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of strategy_graph.hpp.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/plan/integer_program.hpp>
+#include <heddle/plan/linear_program.hpp>
+#include <heddle/plan/strategy_graph.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+inline constexpr Seconds forbidden = std::numeric_limits<Seconds>::infinity();
+
+inline void check_costs(const std::vector<Seconds>& costs, std::size_t expected,
+                        const std::string& whose) {
+  const auto valid = [](Seconds cost) { return cost >= 0; };  // false for NaN
+  expects(costs.size() == expected && std::ranges::all_of(costs, valid), [&] {
+    return ErrorInfo{"heddle::plan::choose_strategies",
+                     "a cost is needed for every strategy or pair, and none may be below 0",
+                     text(whose, ": ", costs.size(), " costs for ", expected),
+                     "forbid a pair with a cost of infinity"};
+  });
+}
+
+inline void check(const StrategyGraph& graph) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const StrategyGraph::Node& node = graph.nodes[n];
+    expects(!node.costs.empty(), [&] {
+      return ErrorInfo{"heddle::plan::choose_strategies", "a node needs a strategy",
+                       text("node ", n, " '", node.name, "'")};
+    });
+    check_costs(node.costs, node.costs.size(), text("node ", n, " '", node.name, "'"));
+    if (!node.bytes.empty())
+      check_costs(node.bytes, node.costs.size(), text("bytes of node ", n, " '", node.name, "'"));
+  }
+  for (const StrategyGraph::Edge& edge : graph.edges) {
+    const std::size_t nodes = graph.nodes.size();
+    expects(edge.from < nodes && edge.to < nodes && edge.from != edge.to, [&] {
+      return ErrorInfo{"heddle::plan::choose_strategies", "an edge joins two different nodes",
+                       text("edge ", edge.from, " - ", edge.to, " of ", nodes, " nodes")};
+    });
+    check_costs(edge.costs, graph.nodes[edge.from].costs.size() * graph.nodes[edge.to].costs.size(),
+                text("edge ", edge.from, " - ", edge.to));
+  }
+}
+
+// A StrategyGraph that has at most one edge between two nodes, found from both ends.
+class PairCosts {
+ public:
+  using Table = std::vector<std::vector<Seconds>>;  // [own strategy][the neighbour's]
+
+  explicit PairCosts(const StrategyGraph& graph, Seconds per_byte = 0)
+      : m_neighbours(graph.nodes.size()) {
+    for (const StrategyGraph::Node& node : graph.nodes) {
+      m_costs.push_back(node.costs);
+      m_bytes.push_back(node.bytes.empty() ? std::vector<double>(node.costs.size()) : node.bytes);
+      for (std::size_t s = 0; s < node.costs.size(); ++s)
+        m_costs.back()[s] += per_byte * m_bytes.back()[s];
+    }
+    for (const StrategyGraph::Edge& edge : graph.edges) {
+      const std::size_t columns = graph.nodes[edge.to].costs.size();
+      add(edge.from, edge.to, [&](std::size_t s, std::size_t t) {
+        return edge.costs[s * columns + t];
+      });
+    }
+  }
+
+  [[nodiscard]] std::size_t nodes() const { return m_costs.size(); }
+  [[nodiscard]] std::size_t strategies(std::size_t node) const { return m_costs[node].size(); }
+  [[nodiscard]] std::vector<Seconds>& costs(std::size_t node) { return m_costs[node]; }
+  [[nodiscard]] const std::vector<Seconds>& costs(std::size_t node) const { return m_costs[node]; }
+  [[nodiscard]] const std::vector<double>& bytes(std::size_t node) const { return m_bytes[node]; }
+  [[nodiscard]] const std::map<std::size_t, Table>& neighbours(std::size_t node) const {
+    return m_neighbours[node];
+  }
+
+  template <class Cost>
+  void add(std::size_t a, std::size_t b, Cost&& cost) {
+    Table& ab = m_neighbours[a][b];
+    Table& ba = m_neighbours[b][a];
+    if (ab.empty()) {
+      ab.assign(strategies(a), std::vector<Seconds>(strategies(b)));
+      ba.assign(strategies(b), std::vector<Seconds>(strategies(a)));
+    }
+    for (std::size_t s = 0; s < strategies(a); ++s)
+      for (std::size_t t = 0; t < strategies(b); ++t) ba[t][s] = ab[s][t] += cost(s, t);
+  }
+  void separate(std::size_t node) {
+    for (const auto& each : m_neighbours[node]) m_neighbours[each.first].erase(node);
+    m_neighbours[node].clear();
+  }
+
+  // Returns the cost of a strategy of one node if its neighbours have `choice`.
+  [[nodiscard]] Seconds local(std::size_t node, std::size_t strategy,
+                              const std::vector<std::size_t>& choice) const {
+    Seconds sum = m_costs[node][strategy];
+    for (const auto& [other, table] : m_neighbours[node]) sum += table[strategy][choice[other]];
+    return sum;
+  }
+
+ private:
+  std::vector<std::vector<Seconds>> m_costs;
+  std::vector<std::vector<double>> m_bytes;
+  std::vector<std::map<std::size_t, Table>> m_neighbours;
+};
+
+// The integer program of some nodes of a PairCosts. The other nodes are not in it.
+class StrategyProgram {
+ public:
+  StrategyProgram(const PairCosts& pairs, const std::vector<std::size_t>& nodes)
+      : m_pairs(&pairs), m_nodes(nodes), m_place(pairs.nodes(), pairs.nodes()) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) m_place[nodes[i]] = i;
+  }
+
+  // Replaces the costs of a node, such as by those with fixed neighbours.
+  void set_costs(std::size_t node, std::vector<Seconds> costs) { m_own[node] = std::move(costs); }
+
+  // Solves the program. `choice` gets the strategies of its nodes if the outcome is optimal or, as
+  // the best that was found, inaccurate. Returns the outcome and the number of linear programs.
+  std::pair<Outcome, std::size_t> solve(std::vector<std::size_t>& choice,
+                                        std::optional<double> capacity, std::size_t most) const {
+    LinearProgram<double> program;
+    std::vector<std::size_t> whole;
+    std::vector<std::vector<std::optional<std::size_t>>> picks;
+    const double scale = scaled();
+    for (const std::size_t node : m_nodes) {
+      const std::vector<Seconds>& costs = own(node);
+      std::vector<std::optional<std::size_t>>& row = picks.emplace_back(costs.size());
+      std::vector<LinearProgram<double>::Term> one;
+      for (std::size_t s = 0; s < costs.size(); ++s) {
+        if (costs[s] == forbidden) continue;
+        row[s] = program.add_variable({}, costs[s] / scale);
+        whole.push_back(*row[s]);
+        one.emplace_back(*row[s], 1.0);
+      }
+      if (one.empty()) return {Outcome::infeasible, 0};
+      program.add_constraint({}, std::move(one), Relation::equal, 1);
+    }
+    for (std::size_t i = 0; i < m_nodes.size(); ++i)
+      for (const auto& [other, table] : m_pairs->neighbours(m_nodes[i])) {
+        const std::size_t j = m_place[other];
+        if (j != m_pairs->nodes() && i < j) add_edge(program, picks[i], picks[j], table, scale);
+      }
+    if (capacity) {
+      std::vector<LinearProgram<double>::Term> sum;
+      for (std::size_t i = 0; i < m_nodes.size(); ++i)
+        for (std::size_t s = 0; s < picks[i].size(); ++s)
+          if (picks[i][s])
+            sum.emplace_back(*picks[i][s],
+                             m_pairs->bytes(m_nodes[i])[s] / std::max(*capacity, 1.0));
+      program.add_constraint({}, std::move(sum), Relation::at_most, *capacity >= 1 ? 1 : *capacity);
+    }
+    const IntegerSolution<double> solution = solve_integer(program, whole, most);
+    if (!solution.values.empty())
+      for (std::size_t i = 0; i < m_nodes.size(); ++i)
+        for (std::size_t s = 0; s < picks[i].size(); ++s)
+          if (picks[i][s] && solution.values[*picks[i][s]] > 0.5) choice[m_nodes[i]] = s;
+    Outcome outcome = solution.outcome;
+    if (outcome == Outcome::inaccurate && solution.values.empty()) outcome = Outcome::unbounded;
+    return {outcome, solution.programs};
+  }
+
+ private:
+  [[nodiscard]] const std::vector<Seconds>& own(std::size_t node) const {
+    const auto found = m_own.find(node);
+    return found == m_own.end() ? m_pairs->costs(node) : found->second;
+  }
+  // Returns the largest cost that is not forbidden, so that costs of the program are at most 1.
+  [[nodiscard]] double scaled() const {
+    double largest = 0;
+    const auto see = [&](Seconds cost) {
+      if (cost != forbidden) largest = std::max(largest, cost);
+    };
+    for (const std::size_t node : m_nodes) {
+      for (const Seconds cost : own(node)) see(cost);
+      for (const auto& [other, table] : m_pairs->neighbours(node))
+        if (m_place[other] != m_pairs->nodes())
+          for (const auto& row : table)
+            for (const Seconds cost : row) see(cost);
+    }
+    return largest > 0 ? largest : 1;
+  }
+  static void add_edge(LinearProgram<double>& program,
+                       const std::vector<std::optional<std::size_t>>& from,
+                       const std::vector<std::optional<std::size_t>>& to,
+                       const PairCosts::Table& table, double scale) {
+    std::vector<std::vector<LinearProgram<double>::Term>> rows(from.size()), columns(to.size());
+    for (std::size_t s = 0; s < from.size(); ++s)
+      for (std::size_t t = 0; t < to.size(); ++t) {
+        if (!from[s] || !to[t] || table[s][t] == forbidden) continue;
+        const std::size_t pair = program.add_variable({}, table[s][t] / scale);
+        rows[s].emplace_back(pair, 1.0);
+        columns[t].emplace_back(pair, 1.0);
+      }
+    const auto join = [&](auto& lines, const auto& picks) {
+      for (std::size_t s = 0; s < picks.size(); ++s) {
+        if (!picks[s]) continue;
+        lines[s].emplace_back(*picks[s], -1.0);
+        program.add_constraint({}, std::move(lines[s]), Relation::equal, 0);
+      }
+    };
+    join(rows, from);
+    join(columns, to);
+  }
+
+  const PairCosts* m_pairs;
+  std::vector<std::size_t> m_nodes;
+  std::vector<std::size_t> m_place;  // by node: its position in m_nodes, or the number of all nodes
+  std::map<std::size_t, std::vector<Seconds>> m_own;
+};
+
+// A node that was eliminated, and its best strategies by those of its neighbours.
+struct Eliminated {
+  std::size_t node;
+  std::vector<std::size_t> neighbours;  // at most two
+  std::vector<std::size_t> best;        // [first's strategy * strategies of the second + second's]
+};
+
+// Eliminates nodes that have at most two neighbours until none is left, except in `kept`. Their
+// costs go to the edges between their neighbours.
+inline std::vector<Eliminated> reduce(PairCosts& pairs, std::vector<bool>& alive) {
+  std::vector<Eliminated> done;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t n = 0; n < pairs.nodes(); ++n) {
+      if (!alive[n] || pairs.neighbours(n).size() > 2) continue;
+      changed = true;
+      alive[n] = false;
+      Eliminated gone{n, {}, {}};
+      std::vector<PairCosts::Table> tables;
+      for (const auto& [other, table] : pairs.neighbours(n)) {
+        gone.neighbours.push_back(other);
+        tables.push_back(table);
+      }
+      const std::size_t rows = tables.empty() ? 1 : pairs.strategies(gone.neighbours[0]);
+      const std::size_t columns = tables.size() < 2 ? 1 : pairs.strategies(gone.neighbours[1]);
+      std::vector<Seconds> least(rows * columns, forbidden);
+      gone.best.resize(rows * columns);
+      for (std::size_t a = 0; a < rows; ++a)
+        for (std::size_t b = 0; b < columns; ++b)
+          for (std::size_t s = 0; s < pairs.strategies(n); ++s) {
+            Seconds cost = pairs.costs(n)[s];
+            if (!tables.empty()) cost += tables[0][s][a];
+            if (tables.size() == 2) cost += tables[1][s][b];
+            if (cost >= least[a * columns + b]) continue;
+            least[a * columns + b] = cost;
+            gone.best[a * columns + b] = s;
+          }
+      pairs.separate(n);
+      if (gone.neighbours.size() == 1)
+        for (std::size_t a = 0; a < rows; ++a) pairs.costs(gone.neighbours[0])[a] += least[a];
+      else if (gone.neighbours.size() == 2)
+        pairs.add(gone.neighbours[0], gone.neighbours[1],
+                  [&](std::size_t a, std::size_t b) { return least[a * columns + b]; });
+      done.push_back(std::move(gone));
+    }
+  }
+  return done;
+}
+
+// Improves a greedy choice for `nodes` by integer programs for windows of them.
+inline std::size_t choose_by_windows(const PairCosts& pairs, const std::vector<std::size_t>& nodes,
+                                     const StrategyOptions& options,
+                                     std::vector<std::size_t>& choice) {
+  std::size_t programs = 0;
+  std::vector<bool> known(pairs.nodes());
+  for (const std::size_t node : nodes) {  // greedy: each node beside those before it
+    Seconds least = forbidden;
+    for (std::size_t s = 0; s < pairs.strategies(node); ++s) {
+      Seconds cost = pairs.costs(node)[s];
+      for (const auto& [other, table] : pairs.neighbours(node))
+        if (known[other])
+          cost += table[s][choice[other]];
+        else
+          cost += std::ranges::min(table[s]);
+      if (cost < least) {
+        least = cost;
+        choice[node] = s;
+      }
+    }
+    known[node] = true;
+  }
+  const std::size_t length = options.nodes;
+  const std::size_t step = std::max<std::size_t>(1, length / 2);
+  for (bool better = true; better;) {
+    better = false;
+    for (std::size_t first = 0; first < nodes.size(); first += step) {
+      const std::vector<std::size_t> window(
+          nodes.begin() + static_cast<std::ptrdiff_t>(first),
+          nodes.begin() + static_cast<std::ptrdiff_t>(std::min(first + length, nodes.size())));
+      StrategyProgram program(pairs, window);
+      std::vector<bool> inside(pairs.nodes());
+      for (const std::size_t node : window) inside[node] = true;
+      for (const std::size_t node : window) {
+        std::vector<Seconds> costs = pairs.costs(node);
+        for (const auto& [other, table] : pairs.neighbours(node))
+          if (!inside[other])
+            for (std::size_t s = 0; s < costs.size(); ++s) costs[s] += table[s][choice[other]];
+        program.set_costs(node, std::move(costs));
+      }
+      const auto price = [&](const std::vector<std::size_t>& at) {
+        Seconds sum = 0;
+        for (const std::size_t node : window)
+          for (const auto& [other, table] : pairs.neighbours(node))
+            if (!inside[other] || node < other) sum += table[at[node]][at[other]];
+        for (const std::size_t node : window) sum += pairs.costs(node)[at[node]];
+        return sum;
+      };
+      std::vector<std::size_t> changed = choice;
+      programs += program.solve(changed, {}, options.programs).second;
+      const Seconds before = price(choice);
+      if (price(changed) < before - 1e-9 * before || (before == forbidden &&
+                                                      price(changed) < forbidden)) {
+        choice = std::move(changed);
+        better = true;
+      }
+      if (first + length >= nodes.size()) break;
+    }
+  }
+  return programs;
+}
+
+// Returns the choice without a capacity; bytes cost `per_byte` each.
+inline StrategyChoice choose_freely(const StrategyGraph& graph, const StrategyOptions& options,
+                                    Seconds per_byte) {
+  PairCosts pairs(graph, per_byte);
+  std::vector<bool> alive(pairs.nodes(), true);
+  std::vector<Eliminated> gone;
+  if (options.reduce) gone = reduce(pairs, alive);
+  std::vector<std::size_t> left;
+  for (std::size_t n = 0; n < pairs.nodes(); ++n)
+    if (alive[n]) left.push_back(n);
+  StrategyChoice found{.optimal = true};
+  std::vector<std::size_t> choice(pairs.nodes());
+  bool windows = left.size() > options.nodes;
+  if (!windows && !left.empty()) {
+    const auto [outcome, programs] =
+        StrategyProgram(pairs, left).solve(choice, {}, options.programs);
+    found.programs += programs;
+    if (outcome == Outcome::infeasible) return found;
+    found.optimal = outcome == Outcome::optimal;
+    windows = outcome == Outcome::unbounded;  // no choice was found in time
+  }
+  if (windows) {
+    found.optimal = false;
+    found.programs += choose_by_windows(pairs, left, options, choice);
+  }
+  for (auto each = gone.rbegin(); each != gone.rend(); ++each) {
+    std::size_t at = 0;
+    if (!each->neighbours.empty()) at = choice[each->neighbours[0]];
+    if (each->neighbours.size() == 2)
+      at = at * pairs.strategies(each->neighbours[1]) + choice[each->neighbours[1]];
+    choice[each->node] = each->best[at];
+  }
+  found.cost = graph.cost(choice);
+  if (found.cost != forbidden) found.strategies = std::move(choice);
+  return found;
+}
+
+// Raises the price of bytes until the choice fits.
+inline StrategyChoice choose_by_price(const StrategyGraph& graph, const StrategyOptions& options) {
+  StrategyChoice best;
+  const auto attempt = [&](Seconds per_byte) {
+    StrategyChoice found = choose_freely(graph, options, per_byte);
+    best.programs += found.programs;
+    if (!found.strategies || graph.bytes(*found.strategies) > *graph.capacity) return false;
+    if (!best.strategies || found.cost < best.cost) {
+      best.strategies = std::move(found.strategies);
+      best.cost = found.cost;
+      best.optimal = found.optimal && per_byte == 0;
+    }
+    return true;
+  };
+  if (attempt(0)) return best;
+  Seconds largest = 0;
+  for (const StrategyGraph::Node& node : graph.nodes)
+    for (const Seconds cost : node.costs)
+      if (cost != forbidden) largest = std::max(largest, cost);
+  double high = std::max(largest, 1e-9) / std::max(*graph.capacity, 1.0);
+  double low = 0;
+  int doublings = 0;
+  while (!attempt(high)) {
+    if (++doublings == 40) return best;
+    low = high;
+    high *= 4;
+  }
+  for (int step = 0; step < 12; ++step) {
+    const double middle = (low + high) / 2;
+    (attempt(middle) ? high : low) = middle;
+  }
+  return best;
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE Seconds StrategyGraph::cost(const std::vector<std::size_t>& choice) const {
+  Seconds sum = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n) sum += nodes[n].costs[choice[n]];
+  for (const Edge& edge : edges)
+    sum += edge.costs[choice[edge.from] * nodes[edge.to].costs.size() + choice[edge.to]];
+  return sum;
+}
+
+HEDDLE_INLINE double StrategyGraph::bytes(const std::vector<std::size_t>& choice) const {
+  double sum = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    if (!nodes[n].bytes.empty()) sum += nodes[n].bytes[choice[n]];
+  return sum;
+}
+
+HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
+                                               const StrategyOptions& options) {
+  impl::check(graph);
+  if (!graph.capacity) return impl::choose_freely(graph, options, 0);
+  // The best choice without the capacity is the best one also if it fits.
+  StrategyChoice found = impl::choose_freely(graph, options, 0);
+  if (!found.strategies || graph.bytes(*found.strategies) <= *graph.capacity) return found;
+  const std::size_t before = found.programs;
+  if (graph.nodes.size() <= options.nodes) {
+    const impl::PairCosts pairs(graph);
+    std::vector<std::size_t> all(graph.nodes.size()), choice(graph.nodes.size());
+    for (std::size_t n = 0; n < all.size(); ++n) all[n] = n;
+    const auto [outcome, programs] =
+        impl::StrategyProgram(pairs, all).solve(choice, graph.capacity, options.programs);
+    found = {.programs = before + programs};
+    if (outcome == Outcome::optimal || outcome == Outcome::infeasible) {
+      found.optimal = true;
+      if (outcome == Outcome::infeasible) return found;
+      found.cost = graph.cost(choice);
+      found.strategies = std::move(choice);
+      return found;
+    }
+  }
+  StrategyChoice priced = impl::choose_by_price(graph, options);
+  priced.programs += found.programs;
+  return priced;
+}
+
+}  // namespace heddle::inline v0::plan
