@@ -28,6 +28,7 @@
 #include <heddle/plan/planner.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/plan/program.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/sequence_choice.hpp>
 #include <heddle/plan/sequence_costs.hpp>
