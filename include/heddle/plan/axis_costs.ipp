@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of axis_costs.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <variant>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/placement.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/axis_costs.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+// Adds up the seconds per byte of messages of one size, by link or by sender and receiver, and by
+// port and line.
+class ByteTimes {
+ public:
+  explicit ByteTimes(const Machine& machine)
+      : m_machine(&machine),
+        m_sends(static_cast<std::size_t>(machine.ranks())),
+        m_receives(m_sends.size()),
+        m_shared(machine.shared().size()) {}
+
+  void add(Rank from, Rank to) {
+    const Seconds time = 1 / m_machine->link(from, to).bandwidth;
+    m_sends[+from] += time;
+    m_receives[+to] += time;
+    if (m_shared.empty()) return;
+    const Route route = m_machine->route(from, to, Lane{0});
+    for (const auto* way : {&route.out, &route.in})
+      for (const SharedId id : *way) m_shared[+id] += 1 / m_machine->shared()[+id].bandwidth;
+  }
+  [[nodiscard]] Seconds busiest() const {
+    Seconds most = 0;
+    for (const auto* list : {&m_sends, &m_receives, &m_shared})
+      for (const Seconds time : *list) most = std::max(most, time);
+    return most;
+  }
+
+ private:
+  const Machine* m_machine;
+  std::vector<Seconds> m_sends, m_receives, m_shared;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE Seconds AxisCosts::all_gather(double n) const noexcept {
+  if (ways < 2) return 0;
+  const double p = ways;
+  return start + (p - 1) * latency + (p - 1) / p * n * ring;
+}
+
+HEDDLE_INLINE Seconds AxisCosts::all_reduce(double n) const noexcept {
+  return ways < 2 ? 0 : 2 * all_gather(n) - start;
+}
+
+HEDDLE_INLINE Seconds AxisCosts::all_to_all(double n) const noexcept {
+  if (ways < 2) return 0;
+  const double p = ways;
+  return start + (p - 1) * latency + n / (p * p) * pairs;
+}
+
+HEDDLE_INLINE Seconds AxisCosts::change(const Placement& from, const Placement& to,
+                                        double n) const noexcept {
+  if (from == to || ways < 2 || std::holds_alternative<Replicate>(from)) return 0;
+  if (std::holds_alternative<Partial>(from))
+    return std::holds_alternative<Replicate>(to) ? all_reduce(n) : all_gather(n);
+  if (std::holds_alternative<Replicate>(to)) return all_gather(n);
+  if (std::holds_alternative<Shard>(to)) return all_to_all(n);
+  return std::numeric_limits<Seconds>::infinity();
+}
+
+HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
+                                   const std::vector<std::vector<Rank>>& groups, Seconds start) {
+  const auto alike = [&](const std::vector<Rank>& group) {
+    return !group.empty() && group.size() == groups.front().size();
+  };
+  expects(!groups.empty() && std::ranges::all_of(groups, alike), [&] {
+    return ErrorInfo{"heddle::plan::axis_costs", "an axis needs groups of one size",
+                     text(groups.size(), " groups")};
+  });
+  AxisCosts costs{.ways = static_cast<int>(groups.front().size()), .start = start};
+  impl::ByteTimes ring(machine), pairs(machine);
+  for (const std::vector<Rank>& group : groups)
+    for (std::size_t i = 0; i < group.size(); ++i)
+      for (std::size_t j = 0; j < group.size(); ++j) {
+        if (i == j) continue;
+        costs.latency = std::max(costs.latency, machine.link(group[i], group[j]).latency);
+        pairs.add(group[i], group[j]);
+        if (j == (i + 1) % group.size()) ring.add(group[i], group[j]);
+      }
+  costs.ring = ring.busiest();
+  costs.pairs = pairs.busiest();
+  return costs;
+}
+
+}  // namespace heddle::inline v0::plan
