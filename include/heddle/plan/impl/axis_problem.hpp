@@ -55,10 +55,10 @@ struct ProgramUses {
 
 /// The placements along one axis.
 struct AxisChoice {
-  AxisCosts costs;                             ///< of the axis
-  std::vector<OperationPlacement> operations;  ///< by operation; empty: not chosen yet
-  std::vector<Placement> stored;               ///< by tensor: as it is kept, given or computed
-  std::vector<Placement> delivered;            ///< by tensor: as its readers find it
+  AxisCosts costs = {};                             ///< of the axis
+  std::vector<OperationPlacement> operations = {};  ///< by operation; empty: not chosen yet
+  std::vector<Placement> stored = {};               ///< by tensor: as it is kept, given or computed
+  std::vector<Placement> delivered = {};            ///< by tensor: as its readers find it
 };
 
 /// What prices need beside a program.
@@ -110,8 +110,8 @@ class AxisProblem {
     std::size_t root = ProgramUses::none;    ///< of a cone
     std::size_t tensor = ProgramUses::none;  ///< of a tensor
     bool delivers = false;                   ///< the tensor as its readers find it
-    std::vector<Candidate> candidates;
-    std::vector<Placement> placements;  ///< of a tensor, or of the root's output, by strategy
+    std::vector<Candidate> candidates = {};
+    std::vector<Placement> placements = {};  ///< of a tensor, or of the root's output, by strategy
   };
 
   [[nodiscard]] double local(std::size_t tensor) const;

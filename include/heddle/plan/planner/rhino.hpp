@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Rhino: a planner that decides how every tensor of a TensorProgram is divided over a Machine.
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/placement.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/operation_placements.hpp>
+#include <heddle/plan/program.hpp>
+
+namespace heddle::inline v0::plan {
+
+/// The placements of a tensor in a RhinoPlan, by axis.
+struct RhinoTensor {
+  /// As it is kept from step to step, given at a step, or computed by its operation.
+  std::vector<Placement> stored = {};
+  /// As its readers find it. It differs from `stored` if it is changed once for several readers.
+  std::vector<Placement> delivered = {};
+};
+
+/// The stage and the placements of an operation in a RhinoPlan.
+struct RhinoOperation {
+  int stage = 0;                                    ///< of the pipeline
+  std::vector<OperationPlacement> placements = {};  ///< by axis
+};
+
+/// One strategy of a RhinoGroup.
+struct RhinoCandidate {
+  std::string strategy = {};  ///< such as "split hidden, partial"
+  Seconds own = 0;            ///< of its operations, and of changes of placement between them
+  Seconds changes = 0;        ///< of placements of its inputs and output, as its neighbours chose
+  double bytes = 0;           ///< memory of a rank
+};
+
+/// A group of operations that was given a strategy as a whole along one axis (a cone), or a tensor
+/// that was given a placement.
+struct RhinoGroup {
+  std::size_t axis = 0;                         ///< the axis
+  std::string name = {};                        ///< of the tensor, or of the cone's output
+  std::vector<std::size_t> operations = {};     ///< numbers, the root first; empty for a tensor
+  std::vector<RhinoCandidate> candidates = {};  ///< all strategies
+  std::size_t chosen = 0;                       ///< the number of the chosen one
+};
+
+/// The result of Rhino.
+struct RhinoPlan {
+  int stages = 1;                               ///< of the pipeline
+  int microbatches = 1;                         ///< of a step
+  std::vector<int> ways = {};                   ///< by axis: its ranks, consecutive ones first
+  std::vector<RhinoTensor> tensors = {};        ///< by tensor of the program
+  std::vector<RhinoOperation> operations = {};  ///< by operation of the program
+  Seconds cost = 0;                             ///< seconds of a step
+  Seconds compute = 0;                          ///< of the slowest stage, in a step
+  Seconds communication = 0;                    ///< along axes, of the slowest stage in a step
+  double bytes = 0;                             ///< memory of the fullest rank
+  double cut_bytes = 0;                         ///< sent over the cuts between stages, a step
+  bool optimal = false;  ///< whether every search for a strategy and the stage cut ended
+  std::size_t evaluations = 0;  ///< strategies and pairs of them that were priced, of all attempts
+  std::size_t attempts = 0;     ///< meshes and numbers of stages that were tried
+  std::vector<RhinoGroup> groups = {};  ///< what was chosen from, axis by axis
+
+  /// Prints the mesh, the times, and the placements of all tensors.
+  friend std::ostream& operator<<(std::ostream& out, const RhinoPlan& plan);
+};
+
+/// The planner of Rhino (Zhang et al., "Auto-Parallelizing Large Models with Rhino", 2023), whose
+/// open release is TePDist. The ranks are `stages` x axes; rank r of a stage is at r % ways[0] of
+/// axis 0, then come the other axes. For each axis in turn, operation_placements() gives the
+/// strategies of an operation. Cones of operations get a strategy by the integer program of
+/// choose_strategies(). The pipeline's stages are from cut_stages().
+///
+/// Level 1 tries one mesh by the machine's first level: its groups are axis 0 and the groups beside
+/// each other are axis 1, and a pipeline over these groups if `batch` is set. Level 2 tries these,
+/// then all factors of the ranks in stages and at most two axes, with every operation as a cone,
+/// and solves each axis once more when the others are known. It ends when a further attempt would
+/// exceed 10 times the evaluations of level 1, so its plan costs no more than that of level 1.
+///
+/// The time of a step, in seconds:
+///
+/// - An operation takes its flops * share / (flops * the least Device::speed), in each microbatch.
+/// - A change of a placement takes what AxisCosts::change() says, in each microbatch. For
+///   parameters, and for operands of an operation that updates one, it is once a step.
+/// - A cut takes x = the bytes of a rank over the busiest link, and the latency.
+/// - With t of a stage for one microbatch, the step takes sum t + sum x + (M - 1) * max(t, x) + the
+///   largest once. One stage has M = 1.
+///
+/// Memory counts parameters times `state`, and all other tensors as if they lived for the whole
+/// step; of a pipeline, for as many microbatches as there are stages. Parts of placements that are
+/// changed only in passing are not counted.
+struct Rhino {
+  static constexpr std::string_view name = "Rhino";  ///< the name that users write
+
+  int level = 1;          ///< the effort, 1 or 2
+  double flops = 1e13;    ///< flops per second of a device of speed 1
+  Seconds start = 1e-5;   ///< of each collective, before its first message
+  double state = 1;       ///< bytes that are kept for each byte of a parameter
+  std::string batch = {};                ///< the dimension of samples; empty: no pipeline
+  std::vector<int> microbatches = {8};   ///< numbers of microbatches of a pipeline to choose from
+  double tolerance = 0.2;                ///< see StageCutOptions::tolerance
+
+  /// Returns the plan of the least cost of those that were tried.
+  /// @throws contract_error for a program that check() refuses, for options out of range, and if
+  ///         `batch` is no dimension of the program.
+  /// @throws infeasible if no attempt fits into memory; it names the largest tensor.
+  [[nodiscard]] RhinoPlan search(const TensorProgram& program, const Machine& machine) const;
+};
+
+}  // namespace heddle::inline v0::plan
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/plan/planner/rhino.ipp>
+#endif
