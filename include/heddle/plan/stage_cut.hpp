@@ -39,7 +39,7 @@ struct StageGraph {
 /// How cut_stages() searches.
 struct StageCutOptions {
   double tolerance = 0.1;      ///< a stage has at most 1 + tolerance times its share of the work
-  std::size_t binaries = 80;   ///< binaries of the integer program at most
+  std::size_t binaries = 48;   ///< binaries of the integer program at most
   std::size_t programs = 400;  ///< linear programs of its search at most
 };
 

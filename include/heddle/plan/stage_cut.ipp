@@ -206,6 +206,10 @@ HEDDLE_INLINE StageCut cut_stages(const StageGraph& graph, int stages,
   if (stages == 1) return {.stages = std::vector<int>(n), .optimal = true};
   const double most = impl::stage_work(graph, stages, options.tolerance);
   StageCut cut;
+  if (n > 0 && std::ranges::max(graph.work) > most) {  // one vertex is too much for a stage
+    cut.optimal = true;
+    return cut;
+  }
   if (n * static_cast<std::size_t>(stages - 1) <= options.binaries) {
     const Outcome outcome = impl::cut_exactly(graph, stages, most, options, cut);
     cut.optimal = outcome == Outcome::optimal || outcome == Outcome::infeasible;

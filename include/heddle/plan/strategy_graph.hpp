@@ -46,7 +46,8 @@ struct StrategyGraph {
 struct StrategyOptions {
   std::size_t nodes = 14;      ///< nodes of one integer program at most
   std::size_t programs = 400;  ///< linear programs for one integer program at most
-  bool reduce = true;          ///< whether nodes with at most two neighbours are eliminated first
+  bool reduce = true;          ///< whether nodes are eliminated before the integer program
+  Seconds per_byte = 0;        ///< added to costs in the search, to prefer choices of fewer bytes
 };
 
 /// A choice of strategies.
@@ -60,8 +61,9 @@ struct StrategyChoice {
 /// Returns the choice of the least cost.
 ///
 /// A node with at most two neighbours is eliminated: for each pair of its neighbours' strategies
-/// its best one is known. This is dynamic programming over chains and parallel branches. What is
-/// left is an integer program with a binary for each strategy of a node and a variable for each
+/// its best one is known. This is dynamic programming over chains and parallel branches. A strategy
+/// is dropped if another one costs no more whatever its neighbours choose. The rest is an integer
+/// program with a binary for each strategy of a node and a variable for each
 /// pair of strategies at an edge: the former sum to 1 at a node, the latter to the binaries of both
 /// ends. If more than `StrategyOptions::nodes` nodes are left, integer programs for windows of that
 /// many nodes, with the others fixed, improve a greedy choice until none does; `optimal` is false

@@ -233,12 +233,57 @@ struct Eliminated {
   std::vector<std::size_t> best;        // [first's strategy * strategies of the second + second's]
 };
 
-// Eliminates nodes that have at most two neighbours until none is left, except in `kept`. Their
-// costs go to the edges between their neighbours.
+// Returns whether strategy `s` of a node costs at least as much as `other`, whatever its neighbours
+// choose.
+inline bool is_dominated(const PairCosts& pairs, std::size_t node, std::size_t s,
+                         std::size_t other) {
+  Seconds more = pairs.costs(node)[s] - pairs.costs(node)[other];
+  for (const auto& [neighbour, table] : pairs.neighbours(node)) {
+    Seconds least = forbidden;
+    for (std::size_t t = 0; t < pairs.strategies(neighbour); ++t)
+      if (pairs.costs(neighbour)[t] != forbidden && table[s][t] != forbidden)
+        least = std::min(least, table[s][t] - table[other][t]);
+    more += least;  // infinite if s is impossible, minus infinity if only `other` is
+    if (!(more > -forbidden)) return false;
+  }
+  return more >= 0;
+}
+
+// Forbids dominated strategies, and fixes nodes that have one strategy left. Returns whether it
+// changed anything.
+inline bool dominate(PairCosts& pairs, std::vector<bool>& alive, std::vector<Eliminated>& done) {
+  bool changed = false;
+  for (std::size_t n = 0; n < pairs.nodes(); ++n) {
+    if (!alive[n]) continue;
+    std::vector<Seconds>& costs = pairs.costs(n);
+    std::size_t left = 0, last = 0;
+    for (std::size_t s = 0; s < costs.size(); ++s) {
+      for (std::size_t other = 0; other < costs.size() && costs[s] != forbidden; ++other)
+        if (other != s && costs[other] != forbidden && is_dominated(pairs, n, s, other))
+          costs[s] = forbidden;
+      if (costs[s] == forbidden) continue;
+      ++left;
+      last = s;
+    }
+    if (left > 1) continue;
+    changed = true;
+    alive[n] = false;
+    const std::map<std::size_t, PairCosts::Table> neighbours = pairs.neighbours(n);
+    for (const auto& [other, table] : neighbours)
+      for (std::size_t t = 0; t < table[last].size(); ++t)
+        pairs.costs(other)[t] += left == 0 ? forbidden : table[last][t];
+    pairs.separate(n);
+    done.push_back({n, {}, {last}});
+  }
+  return changed;
+}
+
+// Eliminates nodes that have one strategy that is not dominated, or at most two neighbours, until
+// none is left. Their costs go to their neighbours and to the edges between them.
 inline std::vector<Eliminated> reduce(PairCosts& pairs, std::vector<bool>& alive) {
   std::vector<Eliminated> done;
   for (bool changed = true; changed;) {
-    changed = false;
+    changed = dominate(pairs, alive, done);
     for (std::size_t n = 0; n < pairs.nodes(); ++n) {
       if (!alive[n] || pairs.neighbours(n).size() > 2) continue;
       changed = true;
@@ -378,7 +423,7 @@ inline StrategyChoice choose_freely(const StrategyGraph& graph, const StrategyOp
 inline StrategyChoice choose_by_price(const StrategyGraph& graph, const StrategyOptions& options) {
   StrategyChoice best;
   const auto attempt = [&](Seconds per_byte) {
-    StrategyChoice found = choose_freely(graph, options, per_byte);
+    StrategyChoice found = choose_freely(graph, options, options.per_byte + per_byte);
     best.programs += found.programs;
     if (!found.strategies || graph.bytes(*found.strategies) > *graph.capacity) return false;
     if (!best.strategies || found.cost < best.cost) {
@@ -428,9 +473,9 @@ HEDDLE_INLINE double StrategyGraph::bytes(const std::vector<std::size_t>& choice
 HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
                                                const StrategyOptions& options) {
   impl::check(graph);
-  if (!graph.capacity) return impl::choose_freely(graph, options, 0);
+  if (!graph.capacity) return impl::choose_freely(graph, options, options.per_byte);
   // The best choice without the capacity is the best one also if it fits.
-  StrategyChoice found = impl::choose_freely(graph, options, 0);
+  StrategyChoice found = impl::choose_freely(graph, options, options.per_byte);
   if (!found.strategies || graph.bytes(*found.strategies) <= *graph.capacity) return found;
   const std::size_t before = found.programs;
   if (graph.nodes.size() <= options.nodes) {

@@ -35,6 +35,10 @@ namespace heddle::inline v0::plan {
 
 namespace impl {
 
+/// Seconds for which a choice is made as if each byte of memory cost them. They decide only between
+/// choices of the same cost.
+inline constexpr Seconds tie = 1e-16;
+
 /// A mesh that Rhino tries.
 struct RhinoMesh {
   int stages = 1;
@@ -394,7 +398,7 @@ class RhinoSearch {
         least += std::ranges::min(node.bytes);
       if (!m_least_bytes || least / parts < *m_least_bytes) m_least_bytes = least / parts;
     }
-    const StrategyChoice found = choose_strategies(problem.graph(), {.nodes = 24});
+    const StrategyChoice found = choose_strategies(problem.graph(), {.nodes = 24, .per_byte = tie});
     if (!found.strategies) return false;
     attempt.optimal = attempt.optimal && found.optimal;
     std::erase_if(attempt.groups, [&](const RhinoGroup& group) { return group.axis == axis; });
