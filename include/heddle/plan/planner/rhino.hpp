@@ -80,8 +80,8 @@ struct RhinoPlan {
 /// choose_strategies(). The pipeline's stages are from cut_stages().
 ///
 /// Level 1 tries one mesh by the machine's first level: its groups are axis 0 and the groups beside
-/// each other are axis 1, and a pipeline over these groups if `batch` is set. Level 2 tries these,
-/// then all factors of the ranks in stages and at most two axes, with every operation as a cone,
+/// each other are axis 1. If `batch` is set, it also tries a pipeline over these groups, or over two
+/// halves of the ranks if there is one group. Level 2 tries these, then all factors of the ranks in stages and at most two axes, with every operation as a cone,
 /// and solves each axis once more when the others are known. It ends when a further attempt would
 /// exceed 10 times the evaluations of level 1, so its plan costs no more than that of level 1.
 ///

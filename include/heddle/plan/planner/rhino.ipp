@@ -339,8 +339,9 @@ class RhinoSearch {
     const int inner = node(), ranks = m_machine->ranks();
     std::vector<RhinoMesh> all;
     add(all, {1, 1, {inner, ranks / inner}});
-    if (!m_options->batch.empty() && inner < ranks)
-      add(all, {ranks / inner, m_options->microbatches.front(), {inner}});
+    const int stages = inner < ranks ? ranks / inner : 2;
+    if (!m_options->batch.empty() && ranks % stages == 0)
+      add(all, {stages, m_options->microbatches.front(), {ranks / stages}});
     return all;
   }
   [[nodiscard]] std::vector<RhinoMesh> all_meshes() const {
