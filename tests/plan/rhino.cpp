@@ -114,16 +114,15 @@ TEST_CASE("two towers that do not fit into one node become two stages, cut at th
   const Machine slow = Machine::uniform(
       2, {.name = "cpu", .memories = {{"DRAM", static_cast<Bytes>(1.4 * weights)}}}, {1e-4, 1e8});
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = Rhino{.level = level, .batch = "b", .microbatches = {32}}.search(
-        program, slow);
+    const RhinoPlan plan =
+        Rhino{.level = level, .batch = "b", .microbatches = {32}}.search(program, slow);
     INFO(plan);
     CHECK(plan.stages == 2);
     CHECK(plan.cut_bytes == 4096 * 8 * 4);  // the output of one tower
     for (const char tower : {'l', 'r'}) {
       std::vector<int> stages;
       for (std::size_t o = 0; o < program.operations.size(); ++o)
-        if (program.operations[o].output[0] == tower)
-          stages.push_back(plan.operations[o].stage);
+        if (program.operations[o].output[0] == tower) stages.push_back(plan.operations[o].stage);
       CHECK(std::ranges::min(stages) == std::ranges::max(stages));
     }
   }
@@ -151,8 +150,8 @@ TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
       for (const char* name : {"c", "d", "e"})
         if (std::ranges::find(from.dims, name) == from.dims.end()) to.dims.back() = name;
       const std::string weight = text("w", o);
-      program.tensors.push_back({weight, {from.dims.back(), to.dims.back()},
-                                 TensorRole::parameter});
+      program.tensors.push_back(
+          {weight, {from.dims.back(), to.dims.back()}, TensorRole::parameter});
       operation.inputs.push_back(weight);
     } else if (kind == 2) {
       operation.kind = elementwise;
@@ -360,10 +359,9 @@ TEST_CASE("programs, options and machines that cannot be planned are rejected wi
   program.tensors.push_back({"table", {"big", "i"}, TensorRole::parameter});
   program.tensors.push_back({"looked", {"big"}, TensorRole::output});
   program.operations.push_back({plan::OperationKind::reduce, {"table"}, "looked", "sum"});
-  CHECK_THROWS_MATCHES(
-      Rhino{}.search(program, gpus(2, 100'000'000)), infeasible,
-      MessageMatches(ContainsSubstring("the largest tensor, 'table'") &&
-                     ContainsSubstring("use more ranks")));
+  CHECK_THROWS_MATCHES(Rhino{}.search(program, gpus(2, 100'000'000)), infeasible,
+                       MessageMatches(ContainsSubstring("the largest tensor, 'table'") &&
+                                      ContainsSubstring("use more ranks")));
   CHECK(Rhino{}.search(program, gpus(2, 200'000'000)).bytes <= 200'000'000);
 }
 

@@ -28,9 +28,9 @@ struct StageGraph {
     double bytes = 0;                        ///< a cut
   };
 
-  std::vector<double> work = {};    ///< by vertex, such as flops
-  std::vector<Order> orders = {};   ///< without a cycle
-  std::vector<Data> data = {};      ///< what vertices share
+  std::vector<double> work = {};   ///< by vertex, such as flops
+  std::vector<Order> orders = {};  ///< without a cycle
+  std::vector<Data> data = {};     ///< what vertices share
 
   /// Returns the bytes over all cuts if vertex v is in stage `stages[v]`.
   [[nodiscard]] double bytes(const std::vector<int>& stages) const;

@@ -32,9 +32,9 @@ struct StrategyGraph {
     std::vector<Seconds> costs = {};  ///< at [strategy of from * strategies of to + that of to]
   };
 
-  std::vector<Node> nodes = {};              ///< the nodes
-  std::vector<Edge> edges = {};              ///< two nodes may have several edges
-  std::optional<double> capacity = {};       ///< the most bytes of all nodes together
+  std::vector<Node> nodes = {};         ///< the nodes
+  std::vector<Edge> edges = {};         ///< two nodes may have several edges
+  std::optional<double> capacity = {};  ///< the most bytes of all nodes together
 
   /// Returns the cost of a choice: the strategy of each node.
   [[nodiscard]] Seconds cost(const std::vector<std::size_t>& choice) const;
@@ -53,9 +53,9 @@ struct StrategyOptions {
 /// A choice of strategies.
 struct StrategyChoice {
   std::optional<std::vector<std::size_t>> strategies = {};  ///< by node; nothing: none is allowed
-  Seconds cost = 0;          ///< of all nodes and edges
-  bool optimal = false;      ///< whether no other choice costs less
-  std::size_t programs = 0;  ///< linear programs that were solved
+  Seconds cost = 0;                                         ///< of all nodes and edges
+  bool optimal = false;                                     ///< whether no other choice costs less
+  std::size_t programs = 0;                                 ///< linear programs that were solved
 };
 
 /// Returns the choice of the least cost.

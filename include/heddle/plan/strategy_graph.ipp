@@ -76,9 +76,8 @@ class PairCosts {
     }
     for (const StrategyGraph::Edge& edge : graph.edges) {
       const std::size_t columns = graph.nodes[edge.to].costs.size();
-      add(edge.from, edge.to, [&](std::size_t s, std::size_t t) {
-        return edge.costs[s * columns + t];
-      });
+      add(edge.from, edge.to,
+          [&](std::size_t s, std::size_t t) { return edge.costs[s * columns + t]; });
     }
   }
 
@@ -371,8 +370,8 @@ inline std::size_t choose_by_windows(const PairCosts& pairs, const std::vector<s
       std::vector<std::size_t> changed = choice;
       programs += program.solve(changed, {}, options.programs).second;
       const Seconds before = price(choice);
-      if (price(changed) < before - 1e-9 * before || (before == forbidden &&
-                                                      price(changed) < forbidden)) {
+      if (price(changed) < before - 1e-9 * before ||
+          (before == forbidden && price(changed) < forbidden)) {
         choice = std::move(changed);
         better = true;
       }

@@ -33,14 +33,14 @@ struct ProgramUses {
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
   const TensorProgram* program = nullptr;
-  std::vector<std::size_t> order;               ///< operations, each behind those that it needs
-  std::vector<std::size_t> output;              ///< by operation: its tensor
-  std::vector<std::vector<std::size_t>> inputs; ///< by operation: their tensors
-  std::vector<std::size_t> producer;            ///< by tensor: its operation, or none
-  std::vector<std::vector<Reader>> readers;     ///< by tensor
-  std::vector<bool> updating;                   ///< by operation: it computes a new parameter
-  std::vector<double> bytes;                    ///< by tensor
-  std::vector<double> flops;                    ///< by operation
+  std::vector<std::size_t> order;                ///< operations, each behind those that it needs
+  std::vector<std::size_t> output;               ///< by operation: its tensor
+  std::vector<std::vector<std::size_t>> inputs;  ///< by operation: their tensors
+  std::vector<std::size_t> producer;             ///< by tensor: its operation, or none
+  std::vector<std::vector<Reader>> readers;      ///< by tensor
+  std::vector<bool> updating;                    ///< by operation: it computes a new parameter
+  std::vector<double> bytes;                     ///< by tensor
+  std::vector<double> flops;                     ///< by operation
 
   explicit ProgramUses(const TensorProgram& program);
 

@@ -180,9 +180,9 @@ HEDDLE_INLINE std::optional<AxisProblem::Candidate> AxisProblem::best_for(
   const std::size_t operation = m_uses->producer[tensor];
   for (std::size_t p = 0; p < m_placements[operation].size(); ++p) {
     Candidate each = candidate(operation, p);
-    each.inside += weight(operation) *
-                   (*m_axes)[m_axis].costs.change(m_placements[operation][p].output, demanded,
-                                                  local(tensor));
+    each.inside +=
+        weight(operation) *
+        (*m_axes)[m_axis].costs.change(m_placements[operation][p].output, demanded, local(tensor));
     const Seconds cost = each.compute + each.inside;
     if (cost < std::numeric_limits<Seconds>::infinity() &&
         (!best || cost < best->compute + best->inside))
@@ -234,7 +234,8 @@ HEDDLE_INLINE void AxisProblem::add_edge(std::size_t from, std::size_t to,
 HEDDLE_INLINE const Placement* AxisProblem::demand(const Candidate& candidate,
                                                    const ProgramUses::Reader& reader) const {
   for (const auto& [operation, placement] : candidate.choices)
-    if (operation == reader.operation) return &m_placements[operation][placement].inputs[reader.input];
+    if (operation == reader.operation)
+      return &m_placements[operation][placement].inputs[reader.input];
   return nullptr;
 }
 

@@ -64,7 +64,7 @@ struct RhinoPlan {
   Seconds communication = 0;                    ///< along axes, of the slowest stage in a step
   double bytes = 0;                             ///< memory of the fullest rank
   double cut_bytes = 0;                         ///< sent over the cuts between stages, a step
-  bool optimal = false;  ///< whether every search for a strategy and the stage cut ended
+  bool optimal = false;         ///< whether every search for a strategy and the stage cut ended
   std::size_t evaluations = 0;  ///< strategies and pairs of them that were priced, of all attempts
   std::size_t attempts = 0;     ///< meshes and numbers of stages that were tried
   std::vector<RhinoGroup> groups = {};  ///< what was chosen from, axis by axis
@@ -80,10 +80,11 @@ struct RhinoPlan {
 /// choose_strategies(). The pipeline's stages are from cut_stages().
 ///
 /// Level 1 tries one mesh by the machine's first level: its groups are axis 0 and the groups beside
-/// each other are axis 1. If `batch` is set, it also tries a pipeline over these groups, or over two
-/// halves of the ranks if there is one group. Level 2 tries these, then all factors of the ranks in stages and at most two axes, with every operation as a cone,
-/// and solves each axis once more when the others are known. It ends when a further attempt would
-/// exceed 10 times the evaluations of level 1, so its plan costs no more than that of level 1.
+/// each other are axis 1. If `batch` is set, it also tries a pipeline over these groups, or over
+/// two halves of the ranks if there is one group. Level 2 tries these, then all factors of the
+/// ranks in stages and at most two axes, with every operation as a cone, and solves each axis once
+/// more when the others are known. It ends when a further attempt would exceed 10 times the
+/// evaluations of level 1, so its plan costs no more than that of level 1.
 ///
 /// The time of a step, in seconds:
 ///
@@ -100,13 +101,13 @@ struct RhinoPlan {
 struct Rhino {
   static constexpr std::string_view name = "Rhino";  ///< the name that users write
 
-  int level = 1;          ///< the effort, 1 or 2
-  double flops = 1e13;    ///< flops per second of a device of speed 1
-  Seconds start = 1e-5;   ///< of each collective, before its first message
-  double state = 1;       ///< bytes that are kept for each byte of a parameter
-  std::string batch = {};                ///< the dimension of samples; empty: no pipeline
-  std::vector<int> microbatches = {8};   ///< numbers of microbatches of a pipeline to choose from
-  double tolerance = 0.2;                ///< see StageCutOptions::tolerance
+  int level = 1;                        ///< the effort, 1 or 2
+  double flops = 1e13;                  ///< flops per second of a device of speed 1
+  Seconds start = 1e-5;                 ///< of each collective, before its first message
+  double state = 1;                     ///< bytes that are kept for each byte of a parameter
+  std::string batch = {};               ///< the dimension of samples; empty: no pipeline
+  std::vector<int> microbatches = {8};  ///< numbers of microbatches of a pipeline to choose from
+  double tolerance = 0.2;               ///< see StageCutOptions::tolerance
 
   /// Returns the plan of the least cost of those that were tried.
   /// @throws contract_error for a program that check() refuses, for options out of range, and if

@@ -171,8 +171,7 @@ inline RhinoPrice price_of(const RhinoAttempt& attempt, const Machine& machine) 
     return static_cast<std::size_t>((*attempt.stages)[operation]);
   };
   for (std::size_t o = 0; o < uses.output.size(); ++o) {
-    const Seconds time =
-        uses.flops[o] * flops_share(attempt.axes, none, o) / attempt.settings.rate;
+    const Seconds time = uses.flops[o] * flops_share(attempt.axes, none, o) / attempt.settings.rate;
     Stage& stage = stages[stage_of(o)];
     (uses.updating[o] ? stage.compute_once : stage.compute) += time;
   }
@@ -248,12 +247,14 @@ inline std::vector<RhinoGroup> groups_of(const AxisProblem& problem, std::size_t
   const StrategyGraph& graph = problem.graph();
   std::vector<RhinoGroup> groups;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    RhinoGroup& group = groups.emplace_back(RhinoGroup{
-        .axis = axis, .name = graph.nodes[n].name, .operations = problem.operations(n),
-        .candidates = {}, .chosen = choice[n]});
+    RhinoGroup& group = groups.emplace_back(RhinoGroup{.axis = axis,
+                                                       .name = graph.nodes[n].name,
+                                                       .operations = problem.operations(n),
+                                                       .candidates = {},
+                                                       .chosen = choice[n]});
     for (std::size_t s = 0; s < graph.nodes[n].costs.size(); ++s)
-      group.candidates.push_back({problem.strategy_name(n, s), graph.nodes[n].costs[s], 0,
-                                  graph.nodes[n].bytes[s]});
+      group.candidates.push_back(
+          {problem.strategy_name(n, s), graph.nodes[n].costs[s], 0, graph.nodes[n].bytes[s]});
   }
   for (const StrategyGraph::Edge& edge : graph.edges) {
     const std::size_t columns = graph.nodes[edge.to].costs.size();
@@ -313,8 +314,7 @@ class RhinoSearch {
     for (std::size_t o = 0; o < best.uses->output.size(); ++o) {
       RhinoOperation& operation = plan.operations.emplace_back();
       operation.stage = (*best.stages)[o];
-      for (const AxisChoice& axis : best.axes)
-        operation.placements.push_back(axis.operations[o]);
+      for (const AxisChoice& axis : best.axes) operation.placements.push_back(axis.operations[o]);
     }
     plan.cut_bytes = stage_graph(m_whole).bytes(*best.stages);
     return plan;
@@ -373,9 +373,9 @@ class RhinoSearch {
   const StageCut* cut_for(int stages) {
     for (const auto& [count, cut] : m_cuts)
       if (count == stages) return cut->stages.empty() ? nullptr : cut.get();
-    m_cuts.emplace_back(stages, std::make_unique<StageCut>(cut_stages(
-                                    stage_graph(m_whole), stages,
-                                    {.tolerance = m_options->tolerance})));
+    m_cuts.emplace_back(
+        stages, std::make_unique<StageCut>(
+                    cut_stages(stage_graph(m_whole), stages, {.tolerance = m_options->tolerance})));
     return m_cuts.back().second->stages.empty() && !m_whole.output.empty()
                ? nullptr
                : m_cuts.back().second.get();
@@ -456,8 +456,8 @@ class RhinoSearch {
     throw infeasible(ErrorInfo{
         "heddle::plan::Rhino", "the program does not fit into the memory of the devices",
         text("a rank has ", m_capacity.value_or(0), " bytes and needs at least ",
-             m_least_bytes.value_or(0), "; the largest tensor, '",
-             m_program->tensors[largest].name, "', keeps ", most, " bytes in all"),
+             m_least_bytes.value_or(0), "; the largest tensor, '", m_program->tensors[largest].name,
+             "', keeps ", most, " bytes in all"),
         "use more ranks or a smaller batch, give `batch` for a pipeline, or let the sizes of its "
         "dimensions be multiples of the ranks"});
   }
@@ -494,8 +494,7 @@ inline void check(const Rhino& options, const TensorProgram& program) {
           [&] {
             return ErrorInfo{where, "an option is out of range",
                              text("flops = ", options.flops, ", start = ", options.start,
-                                  ", state = ", options.state,
-                                  ", tolerance = ", options.tolerance),
+                                  ", state = ", options.state, ", tolerance = ", options.tolerance),
                              "use flops > 0 and the others >= 0"};
           });
   if (options.batch.empty()) return;
