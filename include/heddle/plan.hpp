@@ -33,6 +33,8 @@
 #include <heddle/plan/sequence_choice.hpp>
 #include <heddle/plan/sequence_costs.hpp>
 #include <heddle/plan/sequence_groups.hpp>
+#include <heddle/plan/shard_ratios.hpp>
+#include <heddle/plan/sharded_program.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/plan/speed_ratios.hpp>
 #include <heddle/plan/sufficient_factors.hpp>

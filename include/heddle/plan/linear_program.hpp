@@ -199,4 +199,31 @@ template <class Number>
   return solution;
 }
 
+/// Returns the optimal solution of a linear program, as solve() does.
+/// @throws contract_error if there is none. If the cost has no least value, the error names a
+///         variable that lacks a bound in the direction in which its cost falls.
+template <class Number>
+[[nodiscard]] LinearSolution<Number> optimum(const LinearProgram<Number>& program) {
+  LinearSolution<Number> found = solve(program);
+  expects(found.outcome == Outcome::optimal, [&] {
+    std::string which = text(program.variables().size(), " variables, ",
+                             program.constraints().size(), " constraints");
+    const char* fix = "look for a number that is far larger than the others, and scale it";
+    if (found.outcome == Outcome::infeasible)
+      fix = "remove or relax a constraint: no values fulfil all of them";
+    if (found.outcome == Outcome::unbounded) {
+      fix = "bound the variable, or correct the sign of its cost";
+      for (const auto& variable : program.variables())
+        if ((variable.cost < Number{} && !variable.upper) ||
+            (Number{} < variable.cost && !variable.lower)) {
+          which += text("; variable '", variable.name, "'");
+          break;
+        }
+    }
+    return ErrorInfo{"heddle::plan::optimum", text("the linear program is ", found.outcome), which,
+                     fix};
+  });
+  return found;
+}
+
 }  // namespace heddle::inline v0::plan

@@ -7,6 +7,7 @@
 
 #include <heddle/plan/planner/dapple.hpp>
 #include <heddle/plan/planner/frontier.hpp>
+#include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/planner/hgtrainer.hpp>
 #include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/planner/metis.hpp>

@@ -145,6 +145,11 @@ inline void check_names(const TensorProgram& program) {
       return ErrorInfo{where, "a tensor needs a name of its own",
                        text("tensor ", t, ", '", tensor.name, "'"), "give it another name"};
     });
+    expects(tensor.dims.size() <= 8, [&] {
+      return ErrorInfo{where, "a tensor has more than 8 dimensions",
+                       text("tensor '", tensor.name, "', ", tensor.dims.size(), " dimensions"),
+                       "join dimensions that are never divided"};
+    });
     for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
       (void)program.dimension(tensor.dims[d]);
       expects(std::count(tensor.dims.begin(), tensor.dims.end(), tensor.dims[d]) == 1, [&] {
