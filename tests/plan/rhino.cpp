@@ -11,7 +11,6 @@
 #include <limits>
 #include <random>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <catch2/catch_approx.hpp>
@@ -21,11 +20,10 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/operation_placements.hpp>
 #include <heddle/plan/planner/rhino.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/plan/sharded_program.hpp>
 
 #include "support/cases.hpp"
 #include "support/tensor_programs.hpp"
@@ -36,6 +34,7 @@ using namespace heddle;
 using Catch::Approx;
 using plan::Rhino;
 using plan::RhinoPlan;
+using plan::TensorForm;
 using plan::TensorProgram;
 using plan::TensorRole;
 
@@ -49,12 +48,12 @@ Machine gpus(int ranks, Bytes capacity = 0) {
 /// The seconds of a ring over p ranks in which each sends n / p bytes p - 1 times.
 double ring(int p, double n) { return (p - 1) * latency + (p - 1.0) / p * n / bandwidth; }
 
-const Placement& stored(const RhinoPlan& plan, const TensorProgram& program, const char* name,
-                        std::size_t axis = 0) {
+const TensorForm& stored(const RhinoPlan& plan, const TensorProgram& program, const char* name,
+                         std::size_t axis = 0) {
   return plan.tensors[program.tensor(name)].stored[axis];
 }
-const Placement& delivered(const RhinoPlan& plan, const TensorProgram& program, const char* name,
-                           std::size_t axis = 0) {
+const TensorForm& delivered(const RhinoPlan& plan, const TensorProgram& program, const char* name,
+                            std::size_t axis = 0) {
   return plan.tensors[program.tensor(name)].delivered[axis];
 }
 
@@ -65,11 +64,12 @@ TEST_CASE("an MLP with few samples is divided by columns, then by rows") {
     INFO(plan);
     CHECK(plan.optimal);
     CHECK(plan.ways == std::vector{4});
-    CHECK(stored(plan, program, "w1") == Placement(Shard{1}));
-    CHECK(stored(plan, program, "w2") == Placement(Shard{0}));
-    CHECK(delivered(plan, program, "a") == Placement(Shard{1}));
-    CHECK(stored(plan, program, "y") == Placement(Partial{}));
-    CHECK(delivered(plan, program, "w1_next") == Placement(Shard{1}));
+    CHECK(stored(plan, program, "w1") == TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "w2") == TensorForm::sharded("h"));
+    CHECK(delivered(plan, program, "a") == TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "y") == TensorForm::partial());
+    CHECK(delivered(plan, program, "w1_next") == TensorForm::sharded("h"));
+    check(program, sharded_program(program, plan));
     // One all-reduce of y; the gradient of x is a result, so a reduce-scatter is enough for it.
     const double n = 512 * 4096 * 4;
     CHECK(plan.communication == Approx(2 * start + 3 * ring(4, n)).epsilon(1e-9));
@@ -83,9 +83,9 @@ TEST_CASE("a small model with many samples is data parallel") {
     const RhinoPlan plan = Rhino{.level = level}.search(program, gpus(4));
     INFO(plan);
     for (const char* parameter : {"w1", "w2"})
-      CHECK(stored(plan, program, parameter) == Placement(Replicate{}));
+      CHECK(stored(plan, program, parameter) == TensorForm{});
     for (const char* samples : {"x", "z", "a", "y", "y_gradient", "a_gradient", "x_gradient"})
-      CHECK(stored(plan, program, samples) == Placement(Shard{0}));
+      CHECK(stored(plan, program, samples) == TensorForm::sharded("b"));
     // The all-reduces of two gradients.
     const double n = 256 * 256 * 4;
     CHECK(plan.communication == Approx(2 * (start + 2 * ring(4, n))).epsilon(1e-9));
@@ -97,9 +97,9 @@ TEST_CASE("a large embedding is divided by its vocabulary") {
   for (const int level : {1, 2}) {
     const RhinoPlan plan = Rhino{.level = level}.search(program, gpus(8));
     INFO(plan);
-    CHECK(stored(plan, program, "table") == Placement(Shard{0}));
-    CHECK(stored(plan, program, "logits") == Placement(Shard{1}));
-    CHECK(stored(plan, program, "rows") == Placement(Partial{}));
+    CHECK(stored(plan, program, "table") == TensorForm::sharded("v"));
+    CHECK(stored(plan, program, "logits") == TensorForm::sharded("v"));
+    CHECK(stored(plan, program, "rows") == TensorForm::partial());
     // The all-reduces of the rows and of their gradients.
     const double n = 512 * 1024 * 4;
     CHECK(plan.communication == Approx(2 * (start + 2 * ring(8, n))).epsilon(1e-9));
@@ -179,7 +179,6 @@ class AllPlacements {
  public:
   AllPlacements(const TensorProgram& program, int p, double rate)
       : m_program(program), m_p(p), m_rate(rate), m_raw(program.tensors.size()) {
-    for (const plan::Dimension& dimension : program.dimensions) m_sizes.push_back(dimension.size);
     choose(0, 0);
   }
   double least = std::numeric_limits<double>::infinity();
@@ -187,14 +186,14 @@ class AllPlacements {
  private:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-  [[nodiscard]] double change(const Placement& from, const Placement& to, double n) const {
-    if (from == to || std::holds_alternative<Replicate>(from)) return 0;
-    if (std::holds_alternative<Partial>(to)) return infinity;
-    if (std::holds_alternative<Shard>(from) && std::holds_alternative<Shard>(to))
+  [[nodiscard]] double change(const TensorForm& from, const TensorForm& to, double n) const {
+    using enum TensorForm::Kind;
+    if (from == to) return 0;
+    if (to.kind == partial) return infinity;
+    if (from.kind == replicated) return 0;
+    if (from.kind == sharded && to.kind == sharded)
       return start + (m_p - 1) * latency + n / m_p * (m_p - 1) / m_p / bandwidth;
-    const bool reduce = std::holds_alternative<Partial>(from);
-    const bool whole = std::holds_alternative<Replicate>(to);
-    return start + (reduce && whole ? 2 : 1) * ring(m_p, n);
+    return start + (from.kind == partial && to.kind == replicated ? 2 : 1) * ring(m_p, n);
   }
   // Chooses the placements of operation o and later ones, then those of tensors.
   void choose(std::size_t o, double cost) {
@@ -203,42 +202,44 @@ class AllPlacements {
       least = std::min(least, cost);
       return;
     }
-    for (const plan::OperationPlacement& each :
-         plan::operation_placements(m_program, o, m_p, m_sizes)) {
-      const plan::Operation& operation = m_program.operations[o];
+    const plan::Operation& operation = m_program.operations[o];
+    for (const plan::ShardRule& each : plan::shard_rules(m_program, operation)) {
+      const auto is_even = [&](const TensorForm& form) {
+        return form.kind != TensorForm::Kind::sharded || m_program.size_of(form.dim) % m_p == 0;
+      };
+      if (!is_even(each.output) || !std::ranges::all_of(each.inputs, is_even)) continue;
       m_chosen.push_back(each);
       m_raw[m_program.tensor(operation.output)] = each.output;
-      choose(o + 1, cost + m_program.flops(operation) * each.share / m_rate);
+      choose(o + 1, cost + m_program.flops(operation) / (each.divided.empty() ? 1 : m_p) / m_rate);
       m_chosen.pop_back();
     }
   }
   // The operations are fixed, so each tensor's placements can be chosen alone.
   [[nodiscard]] double best_delivery(std::size_t t) const {
     const plan::ProgramTensor& tensor = m_program.tensors[t];
-    std::vector<Placement> demands;
+    std::vector<TensorForm> demands;
     for (std::size_t o = 0; o < m_chosen.size(); ++o)
       for (std::size_t i = 0; i < m_chosen[o].inputs.size(); ++i)
         if (m_program.operations[o].inputs[i] == tensor.name)
           demands.push_back(m_chosen[o].inputs[i]);
     const double n = m_program.bytes(tensor);
-    std::vector<Placement> whole = {Replicate{}};
-    for (std::size_t d = 0; d < tensor.dims.size(); ++d)
-      if (m_program.size_of(tensor.dims[d]) % m_p == 0)
-        whole.emplace_back(Shard{static_cast<int>(d)});
+    std::vector<TensorForm> whole = {TensorForm{}};
+    for (const std::string& dim : tensor.dims)
+      if (m_program.size_of(dim) % m_p == 0) whole.push_back(TensorForm::sharded(dim));
     const bool given = tensor.role == TensorRole::input || tensor.role == TensorRole::parameter;
     const bool output = tensor.role == TensorRole::output;
     const bool delivers = demands.size() > 1 || output;
-    std::vector<Placement> before = given ? whole : std::vector{m_raw[t]};
+    std::vector<TensorForm> before = given ? whole : std::vector{m_raw[t]};
     double best = infinity;
-    for (const Placement& from : before) {
-      std::vector<Placement> after = {from};
+    for (const TensorForm& from : before) {
+      std::vector<TensorForm> after = {from};
       if (delivers && tensor.role != TensorRole::input) {
         after = whole;
-        if (!output) after.emplace_back(Partial{});
+        if (!output) after.push_back(TensorForm::partial());
       }
-      for (const Placement& to : after) {
+      for (const TensorForm& to : after) {
         double sum = change(from, to, n);
-        for (const Placement& demand : demands) sum += change(to, demand, n);
+        for (const TensorForm& demand : demands) sum += change(to, demand, n);
         best = std::min(best, sum);
       }
     }
@@ -248,9 +249,8 @@ class AllPlacements {
   const TensorProgram& m_program;
   int m_p;
   double m_rate;
-  std::vector<Placement> m_raw;
-  std::vector<std::int64_t> m_sizes;
-  std::vector<plan::OperationPlacement> m_chosen;
+  std::vector<TensorForm> m_raw;
+  std::vector<plan::ShardRule> m_chosen;
 };
 
 TEST_CASE("with one axis and every operation as a cone, no placement of small programs is better") {
@@ -268,6 +268,7 @@ TEST_CASE("with one axis and every operation as a cone, no placement of small pr
     const AllPlacements all(program, ranks, rate);
     INFO(program << plan);
     CHECK(plan.optimal);
+    check(program, sharded_program(program, plan));
     if (ranks == 2)
       CHECK(plan.cost == Approx(all.least).epsilon(1e-6));
     else
@@ -313,15 +314,15 @@ TEST_CASE("level 2 costs no more than level 1, with at most ten times its evalua
 TEST_CASE("parameters are divided when copies of them do not fit") {
   const TensorProgram program = test::trained_mlp(65536, 256, 256);
   const RhinoPlan copies = Rhino{.state = 4000}.search(program, gpus(4));
-  CHECK(stored(copies, program, "w1") == Placement(Replicate{}));
+  CHECK(stored(copies, program, "w1") == TensorForm{});
   const auto capacity = static_cast<Bytes>(copies.bytes * 0.6);
   for (const int level : {1, 2}) {
     const RhinoPlan plan = Rhino{.level = level, .state = 4000}.search(program, gpus(4, capacity));
     INFO(plan);
     CHECK(plan.bytes <= static_cast<double>(capacity));
     CHECK(plan.cost >= copies.cost);
-    CHECK(std::holds_alternative<Shard>(stored(plan, program, "w1")));
-    CHECK(std::holds_alternative<Shard>(stored(plan, program, "w2")));
+    CHECK(stored(plan, program, "w1").kind == TensorForm::Kind::sharded);
+    CHECK(stored(plan, program, "w2").kind == TensorForm::Kind::sharded);
   }
 }
 
@@ -369,8 +370,8 @@ TEST_CASE("a plan prints its mesh and its strategies") {
   const RhinoPlan plan = Rhino{}.search(test::trained_mlp(512, 4096, 16384), gpus(4));
   const std::string printed = text(plan);
   CHECK(printed.starts_with("1 stage, axes of 4 ranks, 1 microbatch: "));
-  CHECK(printed.find("axis 0, w1: h") != std::string::npos);
-  CHECK(printed.find("axis 0, y: split h, partial") != std::string::npos);
+  CHECK(printed.find("axis 0, w1: sharded(h)") != std::string::npos);
+  CHECK(printed.find("axis 0, y: divided by h, partial") != std::string::npos);
 }
 
 }  // namespace test_rhino

@@ -10,27 +10,27 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 
 /// The prices of collectives among p ranks, in all groups of an axis at once. A tensor has n bytes
 /// if it is whole; a time is in seconds.
 ///
-/// | change of the placement | collective | time |
+/// | change of the form | collective | time |
 /// |---|---|---|
 /// | partial to replicated | all-reduce | start + 2 (p - 1) latency + 2 (p - 1) / p * n * ring |
-/// | partial to split | reduce-scatter | start + (p - 1) latency + (p - 1) / p * n * ring |
-/// | split to replicated | all-gather | start + (p - 1) latency + (p - 1) / p * n * ring |
-/// | split to split by another dimension | all-to-all | start + (p - 1) latency + n / p^2 * pairs |
-/// | replicated to split or partial | none: each rank keeps a part | 0 |
+/// | partial to sharded | reduce-scatter | start + (p - 1) latency + (p - 1) / p * n * ring |
+/// | sharded to replicated | all-gather | start + (p - 1) latency + (p - 1) / p * n * ring |
+/// | sharded to sharded by another dimension | all-to-all | start + (p - 1) latency + n / p^2 *
+/// pairs | | replicated to sharded | none: each rank keeps its block | 0 |
 ///
-/// The first three send around a ring. A change from split to partial is not offered.
+/// The first three send around a ring. There are no other changes.
 struct AxisCosts {
   int ways = 1;         ///< p, the ranks of a group
-  Seconds start = 0;    ///< of each collective, such as the launch of a kernel
-  Seconds latency = 0;  ///< of a message, the greatest in a group
+  Seconds start = 0;    ///< start-up time of each collective, such as the launch of a kernel
+  Seconds latency = 0;  ///< the greatest latency between two ranks of a group
   Seconds ring = 0;     ///< per byte that each rank sends to the next one of its ring
   Seconds pairs = 0;    ///< per byte of each message, if each rank sends one to each other rank
 
@@ -40,9 +40,10 @@ struct AxisCosts {
   [[nodiscard]] Seconds all_gather(double n) const noexcept;
   /// Returns the time of an all-to-all of a tensor of n bytes in all.
   [[nodiscard]] Seconds all_to_all(double n) const noexcept;
-  /// Returns the time to change the placement of a tensor of n bytes, infinity if that is not
-  /// offered.
-  [[nodiscard]] Seconds change(const Placement& from, const Placement& to, double n) const noexcept;
+  /// Returns the time to change the form of a tensor of n bytes, infinity if there is no such
+  /// change.
+  [[nodiscard]] Seconds change(const TensorForm& from, const TensorForm& to,
+                               double n) const noexcept;
 };
 
 /// Returns the prices of an axis whose groups all communicate at once. `ring` is the time per byte

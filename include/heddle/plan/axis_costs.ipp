@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <variant>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -16,9 +15,9 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/axis_costs.hpp>
+#include <heddle/plan/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -73,14 +72,14 @@ HEDDLE_INLINE Seconds AxisCosts::all_to_all(double n) const noexcept {
   return start + (p - 1) * latency + n / (p * p) * pairs;
 }
 
-HEDDLE_INLINE Seconds AxisCosts::change(const Placement& from, const Placement& to,
+HEDDLE_INLINE Seconds AxisCosts::change(const TensorForm& from, const TensorForm& to,
                                         double n) const noexcept {
-  if (from == to || ways < 2 || std::holds_alternative<Replicate>(from)) return 0;
-  if (std::holds_alternative<Partial>(from))
-    return std::holds_alternative<Replicate>(to) ? all_reduce(n) : all_gather(n);
-  if (std::holds_alternative<Replicate>(to)) return all_gather(n);
-  if (std::holds_alternative<Shard>(to)) return all_to_all(n);
-  return std::numeric_limits<Seconds>::infinity();
+  using enum TensorForm::Kind;
+  if (from == to) return 0;
+  if (to.kind == partial) return std::numeric_limits<Seconds>::infinity();
+  if (from.kind == replicated) return 0;
+  if (from.kind == partial && to.kind == replicated) return all_reduce(n);
+  return from.kind == sharded && to.kind == sharded ? all_to_all(n) : all_gather(n);
 }
 
 HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,

@@ -39,13 +39,8 @@ std::ostream& operator<<(std::ostream& out, TensorRole role);
 
 /// A tensor of a program.
 struct ProgramTensor {
-<<<<<<< HEAD
-  std::string name = {};                       ///< unique in the program
-  std::vector<std::string> dims = {};          ///< names of its dimensions, the last is fastest
-=======
   std::string name = {};               ///< unique in the program
   std::vector<std::string> dims = {};  ///< names of at most 8 dimensions, the last is fastest
->>>>>>> w-hap
   TensorRole role = TensorRole::intermediate;  ///< what it is for the program
   Scalar type = Scalar::f32;                   ///< type of the elements, for bytes()
   /// The parameter whose value of the next step this output is. Empty: none. The two have the same
@@ -144,17 +139,10 @@ struct TensorProgram {
 /// behind those that it needs. Of several such orders, it is the one nearest to the given order.
 /// @throws contract_error that names the first wrong entry and a remedy: a name that is empty or
 ///         defined twice, a dimension with two sizes or a size below 1, a tensor or dimension that
-<<<<<<< HEAD
-///         is undefined, a tensor with a dimension twice, a tensor that no operation or two
-///         operations compute, an input or a parameter that is computed, operands that do not fit
-///         the operation, an unknown function, an update of something else than a parameter, or a
-///         cycle of operations.
-=======
 ///         is undefined, a tensor with a dimension twice or with more than 8, a tensor that no
 ///         operation or two operations compute, an input or a parameter that is computed, operands
 ///         that do not fit the operation, an unknown function, an update of something else than a
 ///         parameter, or a cycle of operations.
->>>>>>> w-hap
 std::vector<std::size_t> check(const TensorProgram& program);
 
 }  // namespace heddle::inline v0::plan

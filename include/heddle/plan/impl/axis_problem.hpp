@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// AxisProblem: the choice of placements along one mesh axis as a StrategyGraph, for the planner
-/// Rhino. AxisChoice: what was chosen.
+/// AxisProblem: the choice of forms and rules along one mesh axis as a StrategyGraph, for the
+/// planner Rhino. AxisChoice: the result of such a choice.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,15 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/plan/axis_costs.hpp>
-#include <heddle/plan/operation_placements.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/plan/sharded_program.hpp>
 #include <heddle/plan/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan::impl {
+
+/// Returns whether every rank has a block of a tensor in this form.
+[[nodiscard]] bool is_sharded(const TensorForm& form);
 
 /// Who computes and reads each tensor of a program, by number, and its division into cones.
 struct ProgramUses {
@@ -53,15 +55,15 @@ struct ProgramUses {
   [[nodiscard]] bool is_delivered(std::size_t tensor) const;
 };
 
-/// The placements along one axis.
+/// The forms of tensors and the rules of operations along one axis.
 struct AxisChoice {
-  AxisCosts costs = {};                             ///< of the axis
-  std::vector<OperationPlacement> operations = {};  ///< by operation; empty: not chosen yet
-  std::vector<Placement> stored = {};               ///< by tensor: as it is kept, given or computed
-  std::vector<Placement> delivered = {};            ///< by tensor: as its readers find it
+  AxisCosts costs = {};                    ///< the prices of the axis
+  std::vector<ShardRule> operations = {};  ///< by operation; empty: not chosen yet
+  std::vector<TensorForm> stored = {};     ///< by tensor: as it is kept, given or computed
+  std::vector<TensorForm> delivered = {};  ///< by tensor: as its readers find it
 };
 
-/// What prices need beside a program.
+/// The numbers that prices need beside a program.
 struct AxisSettings {
   double rate = 1;       ///< flops per second of the slowest device
   double state = 1;      ///< bytes that are kept for each byte of a parameter
@@ -100,40 +102,40 @@ class AxisProblem {
  private:
   /// A way to compute a cone.
   struct Candidate {
-    std::vector<std::pair<std::size_t, std::size_t>> choices;  ///< operations and their placements
+    std::vector<std::pair<std::size_t, std::size_t>> choices;  ///< operations and their rules
     Seconds compute = 0;
-    Seconds inside = 0;  ///< changes of placement inside the cone
+    Seconds inside = 0;  ///< changes of form inside the cone
     double bytes = 0;    ///< outputs of its operations
   };
   /// A node: a cone, or a tensor as it is kept or delivered.
   struct Node {
-    std::size_t root = ProgramUses::none;    ///< of a cone
-    std::size_t tensor = ProgramUses::none;  ///< of a tensor
+    std::size_t root = ProgramUses::none;    ///< the last operation of a cone
+    std::size_t tensor = ProgramUses::none;  ///< the tensor, if it is no cone
     bool delivers = false;                   ///< the tensor as its readers find it
     std::vector<Candidate> candidates = {};
-    std::vector<Placement> placements = {};  ///< of a tensor, or of the root's output, by strategy
+    std::vector<TensorForm> forms = {};  ///< the tensor's or the root's output's, by strategy
   };
 
   [[nodiscard]] double local(std::size_t tensor) const;
   [[nodiscard]] double weight(std::size_t operation) const;
-  [[nodiscard]] std::vector<Placement> placements_of(std::size_t tensor) const;
+  [[nodiscard]] std::vector<TensorForm> forms_of(std::size_t tensor) const;
   [[nodiscard]] bool is_inner(std::size_t tensor) const;
-  [[nodiscard]] Candidate candidate(std::size_t operation, std::size_t placement) const;
+  [[nodiscard]] Candidate candidate(std::size_t operation, std::size_t rule) const;
   [[nodiscard]] std::optional<Candidate> best_for(std::size_t tensor,
-                                                  const Placement& demanded) const;
+                                                  const TensorForm& demanded) const;
   void add_cone(std::size_t operation);
   std::size_t add_tensor(std::size_t tensor, bool delivers);
   void add_edges();
   void add_edge(std::size_t from, std::size_t to, std::vector<Seconds> costs);
   void add_reader_edges(std::size_t tensor, std::size_t from);
-  [[nodiscard]] const Placement* demand(const Candidate& candidate,
-                                        const ProgramUses::Reader& reader) const;
+  [[nodiscard]] const TensorForm* demand(const Candidate& candidate,
+                                         const ProgramUses::Reader& reader) const;
 
   const ProgramUses* m_uses;
   const std::vector<AxisChoice>* m_axes;
   std::size_t m_axis;
   AxisSettings m_settings;
-  std::vector<std::vector<OperationPlacement>> m_placements;  ///< by operation
+  std::vector<std::vector<ShardRule>> m_rules;  ///< by operation
   std::vector<Node> m_nodes;
   std::vector<std::size_t> m_cone;  ///< by operation: the node of its cone
   StrategyGraph m_graph;

@@ -12,12 +12,11 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/plan/impl/axis_problem.hpp>
 
 namespace heddle::inline v0::plan::impl {
@@ -52,12 +51,15 @@ HEDDLE_INLINE bool ProgramUses::is_root(std::size_t operation, bool fine) const 
   return fine || !simple || is_delivered(output[operation]) || readers[output[operation]].empty();
 }
 
+HEDDLE_INLINE bool is_sharded(const TensorForm& form) {
+  return form.kind == TensorForm::Kind::sharded;
+}
+
 HEDDLE_INLINE double share_of(const std::vector<AxisChoice>& axes, std::size_t without,
                               std::size_t tensor) {
   double share = 1;
   for (std::size_t a = 0; a < axes.size(); ++a)
-    if (a != without && !axes[a].operations.empty() &&
-        std::holds_alternative<Shard>(axes[a].delivered[tensor]))
+    if (a != without && !axes[a].operations.empty() && is_sharded(axes[a].delivered[tensor]))
       share /= axes[a].costs.ways;
   return share;
 }
@@ -66,7 +68,9 @@ HEDDLE_INLINE double flops_share(const std::vector<AxisChoice>& axes, std::size_
                                  std::size_t operation) {
   double share = 1;
   for (std::size_t a = 0; a < axes.size(); ++a)
-    if (a != without && !axes[a].operations.empty()) share *= axes[a].operations[operation].share;
+    if (a != without && !axes[a].operations.empty() &&
+        !axes[a].operations[operation].divided.empty())
+      share /= axes[a].costs.ways;
   return share;
 }
 
@@ -79,17 +83,13 @@ inline std::vector<std::int64_t> left_sizes(const ProgramUses& uses,
   for (const Dimension& dimension : program.dimensions) sizes.push_back(dimension.size);
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (a == without || axes[a].operations.empty()) continue;
-    const OperationPlacement& chosen = axes[a].operations[operation];
+    const ShardRule& chosen = axes[a].operations[operation];
     std::vector<bool> divided(sizes.size());
-    const auto divide = [&](std::size_t tensor, const Placement& placement) {
-      const auto* shard = std::get_if<Shard>(&placement);
-      if (shard == nullptr) return;
-      const std::string& name = program.tensors[tensor].dims[static_cast<std::size_t>(shard->dim)];
-      divided[program.dimension(name)] = true;
+    const auto divide = [&](const TensorForm& form) {
+      if (is_sharded(form)) divided[program.dimension(form.dim)] = true;
     };
-    for (std::size_t i = 0; i < chosen.inputs.size(); ++i)
-      divide(uses.inputs[operation][i], chosen.inputs[i]);
-    divide(uses.output[operation], chosen.output);
+    std::ranges::for_each(chosen.inputs, divide);
+    divide(chosen.output);
     for (std::size_t d = 0; d < sizes.size(); ++d)
       if (divided[d]) sizes[d] /= axes[a].costs.ways;
   }
@@ -101,9 +101,17 @@ HEDDLE_INLINE AxisProblem::AxisProblem(const ProgramUses& uses, const std::vecto
     : m_uses(&uses), m_axes(&axes), m_axis(axis), m_settings(settings) {
   const std::size_t operations = uses.output.size();
   m_cone.assign(operations, ProgramUses::none);
-  for (std::size_t o = 0; o < operations; ++o)
-    m_placements.push_back(operation_placements(*uses.program, o, axes[axis].costs.ways,
-                                                left_sizes(uses, axes, axis, o)));
+  for (std::size_t o = 0; o < operations; ++o) {
+    const std::vector<std::int64_t> sizes = left_sizes(uses, axes, axis, o);
+    const auto is_uneven = [&](const TensorForm& form) {
+      return is_sharded(form) &&
+             sizes[uses.program->dimension(form.dim)] % axes[axis].costs.ways != 0;
+    };
+    m_rules.push_back(shard_rules(*uses.program, uses.program->operations[o]));
+    std::erase_if(m_rules.back(), [&](const ShardRule& rule) {
+      return is_uneven(rule.output) || std::ranges::any_of(rule.inputs, is_uneven);
+    });
+  }
   for (const std::size_t o : uses.order)
     if (uses.is_root(o, settings.fine)) add_cone(o);
   add_edges();
@@ -121,20 +129,20 @@ HEDDLE_INLINE double AxisProblem::weight(std::size_t operation) const {
   return m_uses->updating[operation] ? 1 : m_settings.microbatches;
 }
 
-// Returns the placements in which a tensor can be kept.
-HEDDLE_INLINE std::vector<Placement> AxisProblem::placements_of(std::size_t tensor) const {
+// Returns the forms in which a tensor can be kept.
+HEDDLE_INLINE std::vector<TensorForm> AxisProblem::forms_of(std::size_t tensor) const {
   const TensorProgram& program = *m_uses->program;
   const ProgramTensor& of = program.tensors[tensor];
-  std::vector<Placement> all = {Replicate{}};
+  std::vector<TensorForm> all = {TensorForm{}};
   for (std::size_t d = 0; d < of.dims.size(); ++d) {
     std::int64_t size = program.size_of(of.dims[d]);
     for (std::size_t a = 0; a < m_axes->size(); ++a) {
       const AxisChoice& other = (*m_axes)[a];
       if (a != m_axis && !other.operations.empty() &&
-          other.delivered[tensor] == Placement(Shard{static_cast<int>(d)}))
+          other.delivered[tensor] == TensorForm::sharded(of.dims[d]))
         size /= other.costs.ways;
     }
-    if (size % (*m_axes)[m_axis].costs.ways == 0) all.emplace_back(Shard{static_cast<int>(d)});
+    if (size % (*m_axes)[m_axis].costs.ways == 0) all.push_back(TensorForm::sharded(of.dims[d]));
   }
   return all;
 }
@@ -144,23 +152,22 @@ HEDDLE_INLINE bool AxisProblem::is_inner(std::size_t tensor) const {
   return producer != ProgramUses::none && !m_uses->is_root(producer, m_settings.fine);
 }
 
-// Returns how a cone computes `operation` by one of its placements, with the best placements of the
+// Returns how a cone computes `operation` by one of its rules, with the best rules of the
 // operations before it.
 HEDDLE_INLINE AxisProblem::Candidate AxisProblem::candidate(std::size_t operation,
                                                             std::size_t number) const {
-  const OperationPlacement& placement = m_placements[operation][number];
+  const ShardRule& rule = m_rules[operation][number];
   const std::size_t output = m_uses->output[operation];
   Candidate all{.choices = {{operation, number}}};
-  all.compute = weight(operation) * m_uses->flops[operation] * placement.share *
+  all.compute = weight(operation) * m_uses->flops[operation] *
                 flops_share(*m_axes, m_axis, operation) / m_settings.rate;
-  const double part =
-      std::holds_alternative<Shard>(placement.output) ? (*m_axes)[m_axis].costs.ways : 1;
+  if (!rule.divided.empty()) all.compute /= (*m_axes)[m_axis].costs.ways;
+  const double part = is_sharded(rule.output) ? (*m_axes)[m_axis].costs.ways : 1;
   if (!m_uses->is_delivered(output)) all.bytes = m_settings.live * local(output) / part;
-  for (std::size_t i = 0; i < placement.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     const std::size_t tensor = m_uses->inputs[operation][i];
     if (!is_inner(tensor)) continue;
-    // Some placement of every operation gives a replicated output, so there is a best one.
-    const std::optional<Candidate> before = best_for(tensor, placement.inputs[i]);
+    const std::optional<Candidate> before = best_for(tensor, rule.inputs[i]);
     if (!before) {
       all.compute = std::numeric_limits<Seconds>::infinity();
       continue;
@@ -173,16 +180,17 @@ HEDDLE_INLINE AxisProblem::Candidate AxisProblem::candidate(std::size_t operatio
   return all;
 }
 
-// Returns the best way in which a cone computes an inner tensor that is needed in a placement.
+// Returns the best way in which a cone computes an inner tensor that is needed in a form.
 HEDDLE_INLINE std::optional<AxisProblem::Candidate> AxisProblem::best_for(
-    std::size_t tensor, const Placement& demanded) const {
+    std::size_t tensor, const TensorForm& demanded) const {
   std::optional<Candidate> best;
   const std::size_t operation = m_uses->producer[tensor];
-  for (std::size_t p = 0; p < m_placements[operation].size(); ++p) {
+  const std::size_t count = m_rules[operation].size();
+  for (std::size_t i = 1; i <= count; ++i) {
+    const std::size_t p = i % count;  // the first one, all replicated, only if no other is as cheap
     Candidate each = candidate(operation, p);
-    each.inside +=
-        weight(operation) *
-        (*m_axes)[m_axis].costs.change(m_placements[operation][p].output, demanded, local(tensor));
+    each.inside += weight(operation) * (*m_axes)[m_axis].costs.change(m_rules[operation][p].output,
+                                                                      demanded, local(tensor));
     const Seconds cost = each.compute + each.inside;
     if (cost < std::numeric_limits<Seconds>::infinity() &&
         (!best || cost < best->compute + best->inside))
@@ -194,11 +202,12 @@ HEDDLE_INLINE std::optional<AxisProblem::Candidate> AxisProblem::best_for(
 HEDDLE_INLINE void AxisProblem::add_cone(std::size_t operation) {
   Node node{.root = operation};
   StrategyGraph::Node costs{.name = m_uses->program->operations[operation].output};
-  for (std::size_t p = 0; p < m_placements[operation].size(); ++p) {
+  for (std::size_t p = 0; p < m_rules[operation].size(); ++p) {
     Candidate each = candidate(operation, p);
+    if (each.compute == std::numeric_limits<Seconds>::infinity()) continue;
     costs.costs.push_back(each.compute + each.inside);
     costs.bytes.push_back(each.bytes);
-    node.placements.push_back(m_placements[operation][p].output);
+    node.forms.push_back(m_rules[operation][p].output);
     node.candidates.push_back(std::move(each));
   }
   for (const auto& choice : node.candidates.front().choices) m_cone[choice.first] = m_nodes.size();
@@ -207,16 +216,17 @@ HEDDLE_INLINE void AxisProblem::add_cone(std::size_t operation) {
 }
 
 HEDDLE_INLINE std::size_t AxisProblem::add_tensor(std::size_t tensor, bool delivers) {
-  Node node{.tensor = tensor, .delivers = delivers, .placements = placements_of(tensor)};
+  Node node{.tensor = tensor, .delivers = delivers, .forms = forms_of(tensor)};
   const ProgramTensor& of = m_uses->program->tensors[tensor];
-  if (delivers && of.role == TensorRole::intermediate) node.placements.emplace_back(Partial{});
-  StrategyGraph::Node costs{.name = of.name, .costs = std::vector<Seconds>(node.placements.size())};
+  if (delivers && of.role == TensorRole::intermediate) node.forms.push_back(TensorForm::partial());
+  StrategyGraph::Node costs{.name = delivers ? of.name + " as delivered" : of.name,
+                            .costs = std::vector<Seconds>(node.forms.size())};
   const bool parameter = of.role == TensorRole::parameter;
   // A parameter that is gathered for its readers is kept in its parts; an update replaces it.
   const bool counts = !(parameter && delivers) && of.updates.empty();
   const double factor = !counts ? 0 : parameter ? m_settings.state : m_settings.live;
-  for (const Placement& placement : node.placements) {
-    const double part = std::holds_alternative<Shard>(placement) ? (*m_axes)[m_axis].costs.ways : 1;
+  for (const TensorForm& form : node.forms) {
+    const double part = is_sharded(form) ? (*m_axes)[m_axis].costs.ways : 1;
     costs.bytes.push_back(factor * local(tensor) / part);
   }
   m_nodes.push_back(std::move(node));
@@ -230,12 +240,11 @@ HEDDLE_INLINE void AxisProblem::add_edge(std::size_t from, std::size_t to,
     m_graph.edges.push_back({from, to, std::move(costs)});
 }
 
-// Returns the placement in which a candidate reads an operand.
-HEDDLE_INLINE const Placement* AxisProblem::demand(const Candidate& candidate,
-                                                   const ProgramUses::Reader& reader) const {
-  for (const auto& [operation, placement] : candidate.choices)
-    if (operation == reader.operation)
-      return &m_placements[operation][placement].inputs[reader.input];
+// Returns the form in which a candidate reads an operand.
+HEDDLE_INLINE const TensorForm* AxisProblem::demand(const Candidate& candidate,
+                                                    const ProgramUses::Reader& reader) const {
+  for (const auto& [operation, rule] : candidate.choices)
+    if (operation == reader.operation) return &m_rules[operation][rule].inputs[reader.input];
   return nullptr;
 }
 
@@ -249,9 +258,9 @@ HEDDLE_INLINE void AxisProblem::add_reader_edges(std::size_t tensor, std::size_t
     if (to == from) continue;  // read in the cone that computes it
     std::vector<Seconds> table;
     const double times = once ? 1 : weight(reader.operation);
-    for (const Placement& placement : m_nodes[from].placements)
+    for (const TensorForm& form : m_nodes[from].forms)
       for (const Candidate& each : m_nodes[to].candidates)
-        table.push_back(times * costs.change(placement, *demand(each, reader), local(tensor)));
+        table.push_back(times * costs.change(form, *demand(each, reader), local(tensor)));
     add_edge(from, to, std::move(table));
   }
 }
@@ -270,8 +279,8 @@ HEDDLE_INLINE void AxisProblem::add_edges() {
       const std::size_t to = add_tensor(t, true);
       std::vector<Seconds> table;
       const double times = parameter ? 1 : weight(producer);
-      for (const Placement& before : m_nodes[from].placements)
-        for (const Placement& after : m_nodes[to].placements)
+      for (const TensorForm& before : m_nodes[from].forms)
+        for (const TensorForm& after : m_nodes[to].forms)
           table.push_back(times * costs.change(before, after, local(t)));
       add_edge(from, to, std::move(table));
       from = to;
@@ -282,9 +291,9 @@ HEDDLE_INLINE void AxisProblem::add_edges() {
   for (std::size_t t = 0; t < program.tensors.size(); ++t) {
     if (program.tensors[t].updates.empty()) continue;
     const std::size_t parameter = kept[program.tensor(program.tensors[t].updates)];
-    std::vector<Seconds> table;  // the new value has the placement of the old one
-    for (const Placement& value : m_nodes[kept[t]].placements)
-      for (const Placement& old : m_nodes[parameter].placements)
+    std::vector<Seconds> table;  // the new value has the form of the old one
+    for (const TensorForm& value : m_nodes[kept[t]].forms)
+      for (const TensorForm& old : m_nodes[parameter].forms)
         table.push_back(value == old ? 0 : std::numeric_limits<Seconds>::infinity());
     add_edge(kept[t], parameter, std::move(table));
   }
@@ -292,13 +301,13 @@ HEDDLE_INLINE void AxisProblem::add_edges() {
 
 HEDDLE_INLINE void AxisProblem::apply(const std::vector<std::size_t>& strategies,
                                       AxisChoice& choice) const {
-  choice.operations.assign(m_placements.size(), {});
-  choice.stored.assign(m_uses->bytes.size(), Replicate{});
+  choice.operations.assign(m_rules.size(), {});
+  choice.stored.assign(m_uses->bytes.size(), {});
   for (std::size_t n = 0; n < m_nodes.size(); ++n) {
     const Node& node = m_nodes[n];
     if (node.root == ProgramUses::none) continue;
-    for (const auto& [operation, placement] : node.candidates[strategies[n]].choices) {
-      choice.operations[operation] = m_placements[operation][placement];
+    for (const auto& [operation, rule] : node.candidates[strategies[n]].choices) {
+      choice.operations[operation] = m_rules[operation][rule];
       choice.stored[m_uses->output[operation]] = choice.operations[operation].output;
     }
   }
@@ -307,20 +316,17 @@ HEDDLE_INLINE void AxisProblem::apply(const std::vector<std::size_t>& strategies
     for (std::size_t n = 0; n < m_nodes.size(); ++n)
       if (m_nodes[n].tensor != ProgramUses::none && m_nodes[n].delivers == delivers)
         (delivers ? choice.delivered : choice.stored)[m_nodes[n].tensor] =
-            m_nodes[n].placements[strategies[n]];
+            m_nodes[n].forms[strategies[n]];
   }
 }
 
 HEDDLE_INLINE std::string AxisProblem::strategy_name(std::size_t n, std::size_t strategy) const {
   const Node& node = m_nodes[n];
-  const TensorProgram& program = *m_uses->program;
-  if (node.root == ProgramUses::none)
-    return placement_name(program.tensors[node.tensor], node.placements[strategy]);
-  const OperationPlacement& placement = m_placements[node.root][strategy];
-  const std::string gives =
-      placement_name(program.tensors[m_uses->output[node.root]], placement.output);
-  if (placement.split.empty()) return gives;
-  return gives == placement.split ? "split " + gives : "split " + placement.split + ", " + gives;
+  const std::string form = text(node.forms[strategy]);
+  if (node.root == ProgramUses::none) return form;
+  const std::string& divided =
+      m_rules[node.root][node.candidates[strategy].choices[0].second].divided;
+  return divided.empty() ? form : text("divided by ", divided, ", ", form);
 }
 
 HEDDLE_INLINE std::vector<std::size_t> AxisProblem::operations(std::size_t node) const {

@@ -13,40 +13,40 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/operation_placements.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/plan/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 
-/// The placements of a tensor in a RhinoPlan, by axis.
+/// The forms of a tensor in a RhinoPlan, by axis.
 struct RhinoTensor {
-  /// As it is kept from step to step, given at a step, or computed by its operation.
-  std::vector<Placement> stored = {};
-  /// As its readers find it. It differs from `stored` if it is changed once for several readers.
-  std::vector<Placement> delivered = {};
+  /// The form in which it is kept from step to step, given at a step, or computed.
+  std::vector<TensorForm> stored = {};
+  /// The form that its readers find. It differs from `stored` if it is changed once for all of
+  /// them.
+  std::vector<TensorForm> delivered = {};
 };
 
-/// The stage and the placements of an operation in a RhinoPlan.
+/// The stage and the rules of an operation in a RhinoPlan.
 struct RhinoOperation {
-  int stage = 0;                                    ///< of the pipeline
-  std::vector<OperationPlacement> placements = {};  ///< by axis
+  int stage = 0;                      ///< the stage of the pipeline
+  std::vector<ShardRule> rules = {};  ///< by axis
 };
 
 /// One strategy of a RhinoGroup.
 struct RhinoCandidate {
-  std::string strategy = {};  ///< such as "split hidden, partial"
-  Seconds own = 0;            ///< of its operations, and of changes of placement between them
-  Seconds changes = 0;        ///< of placements of its inputs and output, as its neighbours chose
+  std::string strategy = {};  ///< such as "divided by h, partial"
+  Seconds own = 0;            ///< seconds of its operations, and of changes of form between them
+  Seconds changes = 0;        ///< seconds of changes of form to what its neighbours chose
   double bytes = 0;           ///< memory of a rank
 };
 
 /// A group of operations that was given a strategy as a whole along one axis (a cone), or a tensor
-/// that was given a placement.
+/// that was given a form.
 struct RhinoGroup {
   std::size_t axis = 0;                         ///< the axis
-  std::string name = {};                        ///< of the tensor, or of the cone's output
+  std::string name = {};                        ///< the name of the tensor, or of the cone's output
   std::vector<std::size_t> operations = {};     ///< numbers, the root first; empty for a tensor
   std::vector<RhinoCandidate> candidates = {};  ///< all strategies
   std::size_t chosen = 0;                       ///< the number of the chosen one
@@ -54,14 +54,14 @@ struct RhinoGroup {
 
 /// The result of Rhino.
 struct RhinoPlan {
-  int stages = 1;                               ///< of the pipeline
-  int microbatches = 1;                         ///< of a step
+  int stages = 1;                               ///< stages of the pipeline
+  int microbatches = 1;                         ///< microbatches of a step
   std::vector<int> ways = {};                   ///< by axis: its ranks, consecutive ones first
   std::vector<RhinoTensor> tensors = {};        ///< by tensor of the program
   std::vector<RhinoOperation> operations = {};  ///< by operation of the program
   Seconds cost = 0;                             ///< seconds of a step
-  Seconds compute = 0;                          ///< of the slowest stage, in a step
-  Seconds communication = 0;                    ///< along axes, of the slowest stage in a step
+  Seconds compute = 0;                          ///< computation of the slowest stage, in a step
+  Seconds communication = 0;                    ///< collectives of the slowest stage, in a step
   double bytes = 0;                             ///< memory of the fullest rank
   double cut_bytes = 0;                         ///< sent over the cuts between stages, a step
   bool optimal = false;         ///< whether every search for a strategy and the stage cut ended
@@ -69,14 +69,14 @@ struct RhinoPlan {
   std::size_t attempts = 0;     ///< meshes and numbers of stages that were tried
   std::vector<RhinoGroup> groups = {};  ///< what was chosen from, axis by axis
 
-  /// Prints the mesh, the times, and the placements of all tensors.
+  /// Prints the mesh, the time, and the strategies of all groups that had a choice.
   friend std::ostream& operator<<(std::ostream& out, const RhinoPlan& plan);
 };
 
 /// The planner of Rhino (Zhang et al., "Auto-Parallelizing Large Models with Rhino", 2023), whose
 /// open release is TePDist. The ranks are `stages` x axes; rank r of a stage is at r % ways[0] of
-/// axis 0, then come the other axes. For each axis in turn, operation_placements() gives the
-/// strategies of an operation. Cones of operations get a strategy by the integer program of
+/// axis 0, then come the other axes. For each axis in turn, shard_rules() gives the strategies
+/// of an operation. Cones of operations get a strategy by the integer program of
 /// choose_strategies(). The pipeline's stages are from cut_stages().
 ///
 /// Level 1 tries one mesh by the machine's first level: its groups are axis 0 and the groups beside
@@ -89,21 +89,21 @@ struct RhinoPlan {
 /// The time of a step, in seconds:
 ///
 /// - An operation takes its flops * share / (flops * the least Device::speed), in each microbatch.
-/// - A change of a placement takes what AxisCosts::change() says, in each microbatch. For
+/// - A change of a form takes what AxisCosts::change() says, in each microbatch. For
 ///   parameters, and for operands of an operation that updates one, it is once a step.
 /// - A cut takes x = the bytes of a rank over the busiest link, and the latency.
 /// - With t of a stage for one microbatch, the step takes sum t + sum x + (M - 1) * max(t, x) + the
 ///   largest once. One stage has M = 1.
 ///
 /// Memory counts parameters times `state`, and all other tensors as if they lived for the whole
-/// step; of a pipeline, for as many microbatches as there are stages. Parts of placements that are
-/// changed only in passing are not counted.
+/// step; of a pipeline, for as many microbatches as there are stages. Forms that exist only
+/// between two operations are not counted.
 struct Rhino {
   static constexpr std::string_view name = "Rhino";  ///< the name that users write
 
   int level = 1;                        ///< the effort, 1 or 2
   double flops = 1e13;                  ///< flops per second of a device of speed 1
-  Seconds start = 1e-5;                 ///< of each collective, before its first message
+  Seconds start = 1e-5;                 ///< start-up time of each collective
   double state = 1;                     ///< bytes that are kept for each byte of a parameter
   std::string batch = {};               ///< the dimension of samples; empty: no pipeline
   std::vector<int> microbatches = {8};  ///< numbers of microbatches of a pipeline to choose from
@@ -115,6 +115,11 @@ struct Rhino {
   /// @throws infeasible if no attempt fits into memory; it names the largest tensor.
   [[nodiscard]] RhinoPlan search(const TensorProgram& program, const Machine& machine) const;
 };
+
+/// Returns the instructions of a plan of one stage and at most one axis, for run_program(). Every
+/// block of a dimension has the same size.
+/// @throws contract_error if the plan is not of this program, or if it has several stages or axes.
+[[nodiscard]] ShardedProgram sharded_program(const TensorProgram& program, const RhinoPlan& plan);
 
 }  // namespace heddle::inline v0::plan
 

@@ -14,7 +14,6 @@
 #include <ostream>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -22,12 +21,12 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/placement.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/axis_costs.hpp>
 #include <heddle/plan/impl/axis_problem.hpp>
 #include <heddle/plan/planner/rhino.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/plan/sharded_program.hpp>
 #include <heddle/plan/stage_cut.hpp>
 #include <heddle/plan/strategy_graph.hpp>
 
@@ -121,7 +120,7 @@ inline StageGraph stage_graph(const ProgramUses& uses) {
   return graph;
 }
 
-/// The prices of a mesh with all of its placements.
+/// The prices of a mesh with all of its forms.
 struct RhinoPrice {
   Seconds cost = 0, compute = 0, communication = 0;
   double bytes = 0;
@@ -155,7 +154,7 @@ inline std::pair<Seconds, Seconds> stage_link(const Machine& machine, int stages
 }
 
 /// Returns the price of an attempt whose axes are all chosen. It counts operation by operation and
-/// operand by operand, without the graphs from which the placements were chosen.
+/// operand by operand, without the graphs from which the forms were chosen.
 inline RhinoPrice price_of(const RhinoAttempt& attempt, const Machine& machine) {
   const ProgramUses& uses = *attempt.uses;
   const TensorProgram& program = *uses.program;
@@ -192,8 +191,8 @@ inline RhinoPrice price_of(const RhinoAttempt& attempt, const Machine& machine) 
     for (std::size_t a = 0; a < attempt.axes.size(); ++a) {
       const AxisChoice& axis = attempt.axes[a];
       const double bytes = uses.bytes[t] * share_of(attempt.axes, a, t);
-      const auto charge = [&](std::size_t stage, bool once, const Placement& from,
-                              const Placement& to) {
+      const auto charge = [&](std::size_t stage, bool once, const TensorForm& from,
+                              const TensorForm& to) {
         (once ? stages[stage].messages_once : stages[stage].messages) +=
             axis.costs.change(from, to, bytes);
       };
@@ -203,8 +202,8 @@ inline RhinoPrice price_of(const RhinoAttempt& attempt, const Machine& machine) 
       for (const ProgramUses::Reader& reader : uses.readers[t])
         charge(stage_of(reader.operation), parameter || uses.updating[reader.operation],
                axis.delivered[t], axis.operations[reader.operation].inputs[reader.input]);
-      const Placement& holds = parameter ? axis.stored[t] : axis.delivered[t];
-      if (std::holds_alternative<Shard>(holds)) kept /= axis.costs.ways;
+      const TensorForm& holds = parameter ? axis.stored[t] : axis.delivered[t];
+      if (is_sharded(holds)) kept /= axis.costs.ways;
     }
     const bool replaced = !program.tensors[t].updates.empty();
     if (!replaced)
@@ -314,7 +313,7 @@ class RhinoSearch {
     for (std::size_t o = 0; o < best.uses->output.size(); ++o) {
       RhinoOperation& operation = plan.operations.emplace_back();
       operation.stage = (*best.stages)[o];
-      for (const AxisChoice& axis : best.axes) operation.placements.push_back(axis.operations[o]);
+      for (const AxisChoice& axis : best.axes) operation.rules.push_back(axis.operations[o]);
     }
     plan.cut_bytes = stage_graph(m_whole).bytes(*best.stages);
     return plan;
@@ -381,7 +380,7 @@ class RhinoSearch {
                : m_cuts.back().second.get();
   }
 
-  /// Chooses the placements along one axis. Returns false if there is no choice, or if it would
+  /// Chooses the forms along one axis. Returns false if there is no choice, or if it would
   /// exceed `most` evaluations.
   bool choose(RhinoAttempt& attempt, std::size_t axis, std::optional<std::size_t> most) {
     AxisChoice& choice = attempt.axes[axis];
@@ -515,6 +514,74 @@ HEDDLE_INLINE RhinoPlan Rhino::search(const TensorProgram& program, const Machin
   impl::RhinoSearch search(*this, program, machine);
   search.run();
   return search.plan();
+}
+
+HEDDLE_INLINE ShardedProgram sharded_program(const TensorProgram& program, const RhinoPlan& plan) {
+  constexpr const char* where = "heddle::plan::sharded_program";
+  const std::vector<std::size_t> order = plan::check(program);
+  expects(plan.stages == 1 && plan.ways.size() <= 1, [&] {
+    return ErrorInfo{where, "instructions are for one stage and at most one axis",
+                     text(plan.stages, " stages, ", plan.ways.size(), " axes"),
+                     "search on a machine of one level, without `batch`"};
+  });
+  expects(plan.tensors.size() == program.tensors.size() &&
+              plan.operations.size() == program.operations.size(),
+          [&] {
+            return ErrorInfo{where, "the plan is of another program",
+                             text("it has ", plan.tensors.size(), " tensors and ",
+                                  plan.operations.size(), " operations")};
+          });
+  ShardedProgram sharded{
+      .ranks = plan.ways.empty() ? 1 : plan.ways[0], .instructions = {}, .blocks = {}};
+  for (const Dimension& dimension : program.dimensions) {
+    std::vector<std::int64_t>& blocks = sharded.blocks.emplace_back();
+    if (dimension.size % sharded.ranks == 0)
+      blocks.assign(static_cast<std::size_t>(sharded.ranks), dimension.size / sharded.ranks);
+  }
+  std::vector<std::vector<TensorForm>> forms(program.tensors.size());
+  const auto change = [&](std::size_t t, const TensorForm& from, const TensorForm& to) {
+    using Kind = TensorForm::Kind;
+    using enum ShardInstructionKind;
+    if (std::ranges::find(forms[t], to) != forms[t].end()) return;
+    forms[t].push_back(to);
+    ShardInstruction& each = sharded.instructions.emplace_back();
+    const bool whole = to.kind == Kind::replicated;
+    each.kind = from.kind == Kind::replicated ? slice
+                : from.kind == Kind::partial  ? (whole ? all_reduce : reduce_scatter)
+                : whole                       ? all_gather
+                                              : all_to_all;
+    each.tensor = program.tensors[t].name;
+    each.from = from;
+    each.to = to;
+  };
+  const auto form = [&](std::size_t t, bool delivered) {
+    const RhinoTensor& tensor = plan.tensors[t];
+    return plan.ways.empty() ? TensorForm{} : (delivered ? tensor.delivered : tensor.stored)[0];
+  };
+  const auto make = [&](ShardInstruction instruction) {
+    const std::size_t t = program.tensor(instruction.tensor);
+    instruction.to = form(t, false);
+    forms[t].push_back(instruction.to);
+    sharded.instructions.push_back(std::move(instruction));
+    change(t, form(t, false), form(t, true));
+  };
+  for (const ProgramTensor& tensor : program.tensors)
+    if (tensor.role == TensorRole::input || tensor.role == TensorRole::parameter)
+      make({.kind = ShardInstructionKind::place, .tensor = tensor.name});
+  for (const std::size_t o : order) {
+    const Operation& operation = program.operations[o];
+    ShardRule rule{.inputs = std::vector<TensorForm>(operation.inputs.size())};
+    if (!plan.ways.empty()) rule = plan.operations[o].rules[0];
+    for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
+      const std::size_t t = program.tensor(operation.inputs[i]);
+      change(t, form(t, true), rule.inputs[i]);
+    }
+    make({.kind = ShardInstructionKind::compute,
+          .tensor = operation.output,
+          .operation = o,
+          .rule = std::move(rule)});
+  }
+  return sharded;
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const RhinoPlan& plan) {
