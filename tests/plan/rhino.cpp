@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// The planner Rhino: the plans of known models with closed forms of their messages, small random
+// The planner rhino(): the plans of known models with closed forms of their messages, small random
 // programs against brute force over all placements, two levels of effort, memory, refusals.
 
 #include <algorithm>
@@ -32,7 +32,6 @@ namespace test_rhino {
 
 using namespace heddle;
 using Catch::Approx;
-using plan::Rhino;
 using plan::RhinoPlan;
 using plan::TensorForm;
 using plan::TensorProgram;
@@ -60,7 +59,7 @@ const TensorForm& delivered(const RhinoPlan& plan, const TensorProgram& program,
 TEST_CASE("an MLP with few samples is divided by columns, then by rows") {
   const TensorProgram program = test::trained_mlp(512, 4096, 16384);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = Rhino{.level = level}.search(program, gpus(4));
+    const RhinoPlan plan = plan::rhino(program, gpus(4), {.level = level});
     INFO(plan);
     CHECK(plan.optimal);
     CHECK(plan.ways == std::vector{4});
@@ -80,7 +79,7 @@ TEST_CASE("an MLP with few samples is divided by columns, then by rows") {
 TEST_CASE("a small model with many samples is data parallel") {
   const TensorProgram program = test::trained_mlp(65536, 256, 256);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = Rhino{.level = level}.search(program, gpus(4));
+    const RhinoPlan plan = plan::rhino(program, gpus(4), {.level = level});
     INFO(plan);
     for (const char* parameter : {"w1", "w2"})
       CHECK(stored(plan, program, parameter) == TensorForm{});
@@ -95,7 +94,7 @@ TEST_CASE("a small model with many samples is data parallel") {
 TEST_CASE("a large embedding is divided by its vocabulary") {
   const TensorProgram program = test::tied_embedding(512, 65536, 1024);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = Rhino{.level = level}.search(program, gpus(8));
+    const RhinoPlan plan = plan::rhino(program, gpus(8), {.level = level});
     INFO(plan);
     CHECK(stored(plan, program, "table") == TensorForm::sharded("v"));
     CHECK(stored(plan, program, "logits") == TensorForm::sharded("v"));
@@ -115,7 +114,7 @@ TEST_CASE("two towers that do not fit into one node become two stages, cut at th
       2, {.name = "cpu", .memories = {{"DRAM", static_cast<Bytes>(1.4 * weights)}}}, {1e-4, 1e8});
   for (const int level : {1, 2}) {
     const RhinoPlan plan =
-        Rhino{.level = level, .batch = "b", .microbatches = {32}}.search(program, slow);
+        plan::rhino(program, slow, {.level = level, .batch = "b", .microbatches = {32}});
     INFO(plan);
     CHECK(plan.stages == 2);
     CHECK(plan.cut_bytes == 4096 * 8 * 4);  // the output of one tower
@@ -264,7 +263,7 @@ TEST_CASE("with one axis and every operation as a cone, no placement of small pr
     const double rate = 1e6 * static_cast<double>(1 + i % 7);
     // The machine has one axis if it has two ranks; of four, level 1 tries one.
     const RhinoPlan plan =
-        Rhino{.level = ranks == 2 ? 2 : 1, .flops = rate}.search(program, gpus(ranks));
+        plan::rhino(program, gpus(ranks), {.level = ranks == 2 ? 2 : 1, .flops = rate});
     const AllPlacements all(program, ranks, rate);
     INFO(program << plan);
     CHECK(plan.optimal);
@@ -298,10 +297,11 @@ TEST_CASE("level 2 costs no more than level 1, with at most ten times its evalua
     TensorProgram program = random_program(random, 8);
     if (i % 5 == 0) program = test::trained_mlp(64 << i % 4, 64 << i % 3, 512);
     if (i % 5 == 1) program = test::tied_embedding(64, 256 << i % 4, 64);
-    Rhino rhino{.flops = 1e10, .batch = i % 2 == 0 ? "b" : "", .microbatches = {2, 4}};
-    const RhinoPlan first = rhino.search(program, nodes);
-    rhino.level = 2;
-    const RhinoPlan second = rhino.search(program, nodes);
+    plan::RhinoOptions options{
+        .flops = 1e10, .batch = i % 2 == 0 ? "b" : "", .microbatches = {2, 4}};
+    const RhinoPlan first = plan::rhino(program, nodes, options);
+    options.level = 2;
+    const RhinoPlan second = plan::rhino(program, nodes, options);
     INFO(program << first << second);
     CHECK(second.cost <= first.cost);
     CHECK(second.evaluations <= 10 * first.evaluations);
@@ -313,11 +313,11 @@ TEST_CASE("level 2 costs no more than level 1, with at most ten times its evalua
 
 TEST_CASE("parameters are divided when copies of them do not fit") {
   const TensorProgram program = test::trained_mlp(65536, 256, 256);
-  const RhinoPlan copies = Rhino{.state = 4000}.search(program, gpus(4));
+  const RhinoPlan copies = plan::rhino(program, gpus(4), {.state = 4000});
   CHECK(stored(copies, program, "w1") == TensorForm{});
   const auto capacity = static_cast<Bytes>(copies.bytes * 0.6);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = Rhino{.level = level, .state = 4000}.search(program, gpus(4, capacity));
+    const RhinoPlan plan = plan::rhino(program, gpus(4, capacity), {.level = level, .state = 4000});
     INFO(plan);
     CHECK(plan.bytes <= static_cast<double>(capacity));
     CHECK(plan.cost >= copies.cost);
@@ -330,10 +330,10 @@ TEST_CASE("the slowest device decides how long an operation takes") {
   const TensorProgram program = test::two_towers(64, 64, 1);
   std::vector<Device> devices = {{.name = "fast", .speed = 2}, {.name = "slow", .speed = 0.5}};
   const Machine machine = Machine::hierarchical(devices, {{.name = "all", .ranks = 2}});
-  const RhinoPlan plan = Rhino{.flops = 1e9, .start = 0}.search(program, machine);
+  const RhinoPlan plan = plan::rhino(program, machine, {.flops = 1e9, .start = 0});
   CHECK(plan.communication == 0);
   CHECK(plan.cost == Approx(program.flops() / 2 / 0.5e9));
-  const RhinoPlan one = Rhino{.flops = 1e9}.search(program, gpus(1));
+  const RhinoPlan one = plan::rhino(program, gpus(1), {.flops = 1e9});
   CHECK(one.ways.empty());
   CHECK(one.cost == Approx(program.flops() / 1e9));
 }
@@ -347,27 +347,27 @@ TEST_CASE("programs, options and machines that cannot be planned are rejected wi
   TensorProgram program = test::trained_mlp(8, 8, 8);
   const Machine machine = gpus(2);
   program.operations[0].inputs[1] = "w7";
-  rejected([&] { return Rhino{}.search(program, machine); }, "tensor 'w7' is undefined");
+  rejected([&] { return plan::rhino(program, machine); }, "tensor 'w7' is undefined");
   program.operations[0].inputs[1] = "w1";
-  rejected([&] { return Rhino{.level = 3}.search(program, machine); }, "level = 3");
-  rejected([&] { return Rhino{.flops = 0}.search(program, machine); }, "use flops > 0");
-  rejected([&] { return Rhino{.batch = "n"}.search(program, machine); },
+  rejected([&] { return plan::rhino(program, machine, {.level = 3}); }, "level = 3");
+  rejected([&] { return plan::rhino(program, machine, {.flops = 0}); }, "use flops > 0");
+  rejected([&] { return plan::rhino(program, machine, {.batch = "n"}); },
            "dimension 'n' is undefined");
-  rejected([&] { return Rhino{.batch = "b", .microbatches = {3}}.search(program, machine); },
+  rejected([&] { return plan::rhino(program, machine, {.batch = "b", .microbatches = {3}}); },
            "dimension 'b' of 8");
   program = test::trained_mlp(8, 64, 8);
   program.dimensions.push_back({"big", 1 << 20});
   program.tensors.push_back({"table", {"big", "i"}, TensorRole::parameter});
   program.tensors.push_back({"looked", {"big"}, TensorRole::output});
   program.operations.push_back({plan::OperationKind::reduce, {"table"}, "looked", "sum"});
-  CHECK_THROWS_MATCHES(Rhino{}.search(program, gpus(2, 100'000'000)), infeasible,
+  CHECK_THROWS_MATCHES(plan::rhino(program, gpus(2, 100'000'000)), infeasible,
                        MessageMatches(ContainsSubstring("the largest tensor, 'table'") &&
                                       ContainsSubstring("use more ranks")));
-  CHECK(Rhino{}.search(program, gpus(2, 200'000'000)).bytes <= 200'000'000);
+  CHECK(plan::rhino(program, gpus(2, 200'000'000)).bytes <= 200'000'000);
 }
 
 TEST_CASE("a plan prints its mesh and its strategies") {
-  const RhinoPlan plan = Rhino{}.search(test::trained_mlp(512, 4096, 16384), gpus(4));
+  const RhinoPlan plan = plan::rhino(test::trained_mlp(512, 4096, 16384), gpus(4));
   const std::string printed = text(plan);
   CHECK(printed.starts_with("1 stage, axes of 4 ranks, 1 microbatch: "));
   CHECK(printed.find("axis 0, w1: sharded(h)") != std::string::npos);

@@ -53,7 +53,7 @@ struct StrategyOptions {
 /// A choice of strategies.
 struct StrategyChoice {
   std::optional<std::vector<std::size_t>> strategies = {};  ///< by node; nothing: none is allowed
-  Seconds cost = 0;                                         ///< of all nodes and edges
+  Seconds cost = 0;                                         ///< the cost of all nodes and edges
   bool optimal = false;                                     ///< whether no other choice costs less
   std::size_t programs = 0;                                 ///< linear programs that were solved
 };
