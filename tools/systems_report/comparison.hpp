@@ -56,6 +56,7 @@ std::vector<Comparison> frontier_3d();
 std::vector<Comparison> holmes();
 std::vector<Comparison> unified();
 std::vector<Comparison> ring_attention();
+std::vector<Comparison> rhino();
 std::vector<Comparison> rsa();
 std::vector<Comparison> token_ring();
 std::vector<Comparison> ulysses();

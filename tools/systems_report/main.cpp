@@ -44,6 +44,7 @@ constexpr System systems[] = {
     {"ZB-H1, ZB-V", report::zero_bubble},
     {"DualPipe, DualPipeV", report::dualpipe},
     {"Ada-Grouper", report::ada_grouper},
+    {"Rhino", report::rhino},
     {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
