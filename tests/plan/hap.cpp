@@ -331,7 +331,7 @@ TEST_CASE("a VGG-like step communicates what closed forms say, and less", "[plan
       HapOptions options{.flops = 100e12, .shares = std::vector<double>(8, 1)};
       options.forms = heddle::test::vgg_forms(program, large);
       const double seconds = hap(program, machine, options).price.communication;
-      CHECK(seconds * 1.3e9 == Approx(heddle::test::vgg_bytes(batch, large, 8)).epsilon(0.004));
+      CHECK(seconds * 1.3e9 == Approx(heddle::test::vgg_bytes(batch, large, 8)).epsilon(1e-9));
       return seconds;
     };
     const double data = price(LargeLayer::data);

@@ -26,7 +26,7 @@ inline plan::TensorProgram vgg_program(std::int64_t batch) {
   using plan::TensorRole;
   plan::TensorProgram vgg{
       .name = "VGG-like",
-      .dimensions = {{"b", batch}, {"p", 798}, {"i", 25088}, {"h", 4096}, {"g", 4096}, {"c", 1000}},
+      .dimensions = {{"b", batch}, {"p", 800}, {"i", 25088}, {"h", 4096}, {"g", 4096}, {"c", 1000}},
       .tensors = {{"x", {"b", "p"}, TensorRole::input}, {"target", {"b", "c"}, TensorRole::input}}};
   const std::vector<std::string> dims = {"p", "i", "h", "g", "c"};
   constexpr int layers = 4;
@@ -121,7 +121,7 @@ inline std::vector<std::pair<std::string, plan::TensorForm>> vgg_convolutions() 
 /// gradients of data parallel layers are summed around a ring.
 inline double vgg_bytes(std::int64_t batch, LargeLayer large, int nodes) {
   const double n = nodes, b = static_cast<double>(batch), size = 4;
-  const double rest = 798.0 * 25088 + 4096.0 * 4096 + 4096.0 * 1000, in = 25088, out = 4096;
+  const double rest = 800.0 * 25088 + 4096.0 * 4096 + 4096.0 * 1000, in = 25088, out = 4096;
   const double sums = 2 * (n - 1) / n * rest * size, gather = (n - 1) / n * b * size;
   const double exchange = gather / n;
   switch (large) {

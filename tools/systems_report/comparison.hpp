@@ -32,6 +32,7 @@ std::vector<Comparison> dapple_planner();
 std::vector<Comparison> dapple_runtime();
 std::vector<Comparison> energon();
 std::vector<Comparison> flexpipe();
+std::vector<Comparison> hap();
 std::vector<Comparison> hgtrainer();
 std::vector<Comparison> metis();
 std::vector<Comparison> ada_grouper();

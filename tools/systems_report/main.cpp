@@ -43,6 +43,7 @@ constexpr System systems[] = {
     {"interleaved 1F1B", report::interleaved},
     {"ZB-H1, ZB-V", report::zero_bubble},
     {"DualPipe, DualPipeV", report::dualpipe},
+    {"HAP", report::hap},
     {"Ada-Grouper", report::ada_grouper},
     {"Rhino", report::rhino},
     {"2BP", report::two_bp},

@@ -26,7 +26,7 @@ struct Dimension {
   friend bool operator==(const Dimension&, const Dimension&) = default;
 };
 
-/// What a tensor is for a program.
+/// The role of a tensor in a program.
 enum class TensorRole : std::uint8_t {
   input,         ///< given at each step
   parameter,     ///< kept from step to step
@@ -50,7 +50,7 @@ struct ProgramTensor {
   friend bool operator==(const ProgramTensor&, const ProgramTensor&) = default;
 };
 
-/// What an operation computes.
+/// The kinds of operations.
 enum class OperationKind : std::uint8_t {
   /// The product of two tensors, summed over all dimensions that the output does not have. So
   /// `y[b, o] = x[b, i] * w[i, o]` is a linear layer. Every dimension of the output is one of an

@@ -21,7 +21,7 @@ namespace heddle::inline v0::plan {
 template <class Number = double>
 struct ShareTerm {
   std::size_t group = 0;    ///< dimensions that are divided alike
-  std::size_t device = 0;   ///< whose share it is
+  std::size_t device = 0;   ///< the device that has the share
   Number coefficient = {};  ///< seconds, or bytes, of the whole
 };
 
@@ -37,7 +37,7 @@ template <class Number = double>
 struct RatioLimit {
   std::string name;                      ///< shown to people
   std::vector<ShareTerm<Number>> terms;  ///< that are added
-  Number bound = {};                     ///< of the sum
+  Number bound = {};                     ///< the greatest value of the sum
 };
 
 /// The input of solve_ratios().

@@ -46,7 +46,7 @@ struct TensorForm {
 /// computes its part of the output by itself.
 struct ShardRule {
   std::vector<TensorForm> inputs = {};  ///< by input
-  TensorForm output = {};               ///< of what is computed
+  TensorForm output = {};               ///< the form of the output
   /// The dimension that divides the computation. Empty: every rank computes all of it.
   std::string divided = {};
 
@@ -61,7 +61,7 @@ struct ShardRule {
 [[nodiscard]] std::vector<ShardRule> shard_rules(const TensorProgram& program,
                                                  const Operation& operation);
 
-/// What an instruction of a ShardedProgram does.
+/// The kinds of instructions of a ShardedProgram.
 enum class ShardInstructionKind : std::uint8_t {
   place,           ///< an input or a parameter is given in the form `to`
   compute,         ///< an operation by a ShardRule
@@ -79,7 +79,7 @@ std::ostream& operator<<(std::ostream& out, ShardInstructionKind kind);
 struct ShardInstruction {
   ShardInstructionKind kind = ShardInstructionKind::place;  ///< what it does
   std::string tensor = {};                                  ///< that it makes available
-  TensorForm from = {};       ///< of slice and collectives: the form that it reads
+  TensorForm from = {};       ///< slice and collectives: the form that it reads
   TensorForm to = {};         ///< the form that it makes available
   std::size_t operation = 0;  ///< compute: the number of the operation
   ShardRule rule = {};        ///< compute: its rule

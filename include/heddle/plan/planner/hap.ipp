@@ -20,9 +20,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/hap_search.hpp>
-#include <heddle/plan/impl/shard_prices.hpp>
 #include <heddle/plan/planner/hap.hpp>
+#include <heddle/plan/planner/impl/hap_search.hpp>
+#include <heddle/plan/planner/impl/shard_prices.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/plan/impl/shard_prices.hpp>
-#include <heddle/plan/impl/tensor_forms.hpp>
 #include <heddle/plan/planner/hap.hpp>
+#include <heddle/plan/planner/impl/shard_prices.hpp>
+#include <heddle/plan/planner/impl/tensor_forms.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
 
@@ -87,7 +87,7 @@ class HapSearch {
     std::size_t operation = no_operation;
     std::vector<std::size_t> open = {};    ///< tensors that are open behind it
     std::vector<std::size_t> closed = {};  ///< tensors whose last node it is
-    double rest = 0;                  ///< the least seconds of this node and those behind it
+    double rest = 0;                       ///< the least seconds of this node and those behind it
   };
   struct Label {
     std::size_t depth = 0;
@@ -367,7 +367,7 @@ class HapSearch {
   const ShardGroups& m_groups;
   const HapOptions& m_options;
   ShardPrices m_prices;
-  std::vector<std::size_t> m_order;             ///< of the operations
+  std::vector<std::size_t> m_order;             ///< the order of the operations
   std::vector<std::vector<double>> m_shares;    ///< by dimension and rank
   std::vector<FormPaths> m_paths;               ///< by tensor
   std::vector<std::vector<ShardRule>> m_rules;  ///< by operation
