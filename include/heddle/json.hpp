@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// Includes all of json/: files of profiles, machines and plans. Programs link heddle::json, which
+/// Includes all of json/: files of profiles, machines, plans and programs. Programs link heddle::json, which
 /// is there if CMake finds nlohmann_json.
 
 #include <heddle/json/machine.hpp>
 #include <heddle/json/plan.hpp>
 #include <heddle/json/profile.hpp>
+#include <heddle/json/program.hpp>

@@ -110,6 +110,11 @@ class JsonValue {
     if (!m_json->is_boolean()) wrong("true or false");
     return m_json->get<bool>();
   }
+  /// Returns a finite number.
+  [[nodiscard]] double finite() const {
+    if (!m_json->is_number() || !std::isfinite(m_json->get<double>())) wrong("a finite number");
+    return m_json->get<double>();
+  }
   /// Returns a finite number of at least 0, or above 0.
   [[nodiscard]] double number(bool positive = false) const {
     const char* expected = positive ? "a number above 0" : "a number of at least 0";

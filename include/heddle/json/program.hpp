@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// read_program() and write_program(): TensorPrograms in JSON files. The definitions are in the
+/// library heddle::json.
+
+#include <string>
+#include <string_view>
+
+#include <heddle/plan/program.hpp>
+
+namespace heddle::inline v0::json {
+
+/// Returns the program in a file:
+///
+///     {"format": "heddle-program", "version": 1, "checksum": "...",
+///      "program": {"name": "layer",
+///                  "dimensions": [{"name": "b", "size": 64}, {"name": "i", "size": 512}],
+///                  "tensors": [{"name": "x", "dims": ["b", "i"], "role": "input"},
+///                              {"name": "y", "dims": ["b", "i"], "role": "output"}],
+///                  "operations": [{"kind": "elementwise", "inputs": ["x"], "output": "y",
+///                                  "function": "relu"}]}}
+///
+/// Roles and kinds have the names of TensorRole and OperationKind, and "type" is that of an element
+/// such as "f32". Members that have a default in TensorProgram, and the checksum, may be left out.
+/// The checksum is that of the member "program"; who edits a file removes it.
+/// @throws format_error if the file cannot be read, is not JSON, has a newer version, or does not
+///         have its checksum; if a member is missing, unknown, given twice or wrong, or if check()
+///         refuses the program. The error names the file, the member and a remedy.
+[[nodiscard]] plan::TensorProgram read_program(const std::string& path);
+
+/// Returns the program that `content` holds. Errors call it `name`. @throws as read_program() does.
+[[nodiscard]] plan::TensorProgram parse_program(std::string_view content, const std::string& name);
+
+/// Writes a program with its version and checksum, and replaces an existing file in one step; see
+/// write_file(). Reading the file gives an equal program.
+/// @throws contract_error if check() refuses the program, if a factor is not finite, or if a name
+///         is not UTF-8.
+/// @throws format_error if the file cannot be written.
+void write_program(const std::string& path, const plan::TensorProgram& program);
+
+/// Returns the content of the file that write_program() writes. @throws contract_error as it does.
+[[nodiscard]] std::string program_text(const plan::TensorProgram& program);
+
+}  // namespace heddle::inline v0::json

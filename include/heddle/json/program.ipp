@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of program.hpp, compiled in heddle::json.
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/json/impl/document.ipp>
+#include <heddle/json/program.hpp>
+#include <heddle/plan/program.hpp>
+
+namespace heddle::inline v0::json {
+
+namespace impl {
+
+inline constexpr FileKind program_file{"program", "heddle::json::read_program"};
+
+/// Returns the enumerator whose name a value is.
+template <class Enumerator>
+[[nodiscard]] Enumerator named(const JsonValue& value, std::initializer_list<Enumerator> choices) {
+  const std::string name = value.string();
+  std::string all;
+  for (const Enumerator choice : choices) {
+    if (name == text(choice)) return choice;
+    all += text(all.empty() ? "" : ", ", choice);
+  }
+  value.wrong("one of " + all);
+}
+
+[[nodiscard]] inline std::vector<std::string> names(const JsonValue& value) {
+  std::vector<std::string> all;
+  for (const JsonValue& name : value.elements()) all.push_back(name.string());
+  return all;
+}
+
+[[nodiscard]] inline plan::ProgramTensor read_tensor(const JsonValue& value) {
+  using enum plan::TensorRole;
+  using enum Scalar;
+  value.only({"name", "dims", "role", "type", "updates"});
+  plan::ProgramTensor tensor{.name = value.member("name").string()};
+  if (const auto dims = value.optional("dims")) tensor.dims = names(*dims);
+  if (const auto role = value.optional("role"))
+    tensor.role = named(*role, {input, parameter, intermediate, output});
+  if (const auto type = value.optional("type"))
+    tensor.type = named(*type, {f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i32, i64, byte});
+  if (const auto updates = value.optional("updates")) tensor.updates = updates->string();
+  return tensor;
+}
+
+[[nodiscard]] inline plan::Operation read_operation(const JsonValue& value) {
+  using enum plan::OperationKind;
+  value.only({"kind", "inputs", "output", "function", "factor"});
+  plan::Operation operation{.kind = named(value.member("kind"), {matmul, elementwise, reduce,
+                                                                 reshape, gather, scatter_add}),
+                            .inputs = names(value.member("inputs")),
+                            .output = value.member("output").string()};
+  if (const auto function = value.optional("function")) operation.function = function->string();
+  if (const auto factor = value.optional("factor")) operation.factor = factor->finite();
+  return operation;
+}
+
+}  // namespace impl
+
+plan::TensorProgram parse_program(std::string_view content, const std::string& name) {
+  const impl::JsonDocument document(impl::program_file, content, name);
+  const impl::JsonValue value = document.value();
+  value.only({"name", "dimensions", "tensors", "operations"});
+  plan::TensorProgram program;
+  if (const auto title = value.optional("name")) program.name = title->string();
+  for (const impl::JsonValue& dimension : value.member("dimensions").elements()) {
+    dimension.only({"name", "size"});
+    program.dimensions.push_back(
+        {dimension.member("name").string(),
+         static_cast<std::int64_t>(dimension.member("size").whole(1, std::uint64_t{1} << 53))});
+  }
+  for (const impl::JsonValue& tensor : value.member("tensors").elements())
+    program.tensors.push_back(impl::read_tensor(tensor));
+  for (const impl::JsonValue& operation : value.member("operations").elements())
+    program.operations.push_back(impl::read_operation(operation));
+  return document.checked([&] {
+    static_cast<void>(check(program));
+    return std::move(program);
+  });
+}
+
+plan::TensorProgram read_program(const std::string& path) {
+  return parse_program(impl::content_of(impl::program_file, path), path);
+}
+
+std::string program_text(const plan::TensorProgram& program) {
+  static_cast<void>(check(program));
+  impl::Json dimensions = impl::Json::array(), tensors = impl::Json::array(),
+             operations = impl::Json::array();
+  for (const plan::Dimension& dimension : program.dimensions)
+    dimensions.push_back({{"name", dimension.name}, {"size", dimension.size}});
+  for (const plan::ProgramTensor& tensor : program.tensors)
+    tensors.push_back({{"name", tensor.name},
+                       {"dims", tensor.dims},
+                       {"role", text(tensor.role)},
+                       {"type", text(tensor.type)},
+                       {"updates", tensor.updates}});
+  for (const plan::Operation& operation : program.operations) {
+    expects(std::isfinite(operation.factor), [&] {
+      return ErrorInfo{"heddle::json::write_program", "a factor is not finite",
+                       text("operation of '", operation.output, "', factor ", operation.factor)};
+    });
+    operations.push_back({{"kind", text(operation.kind)},
+                          {"inputs", operation.inputs},
+                          {"output", operation.output},
+                          {"function", operation.function},
+                          {"factor", operation.factor}});
+  }
+  return impl::file_text(impl::program_file, "heddle::json::write_program",
+                         {{"name", program.name},
+                          {"dimensions", dimensions},
+                          {"tensors", tensors},
+                          {"operations", operations}});
+}
+
+void write_program(const std::string& path, const plan::TensorProgram& program) {
+  write_file(path, program_text(program));
+}
+
+}  // namespace heddle::inline v0::json
