@@ -35,9 +35,9 @@ namespace heddle::inline v0::plan {
 /// - With t of a stage for one microbatch, the step takes sum t + sum x + (M - 1) * max(t, x) + the
 ///   largest once. One stage has M = 1.
 ///
-/// Memory counts parameters times `state`, and all other tensors as if they lived for the whole
-/// step; of a pipeline, for as many microbatches as there are stages. Forms that exist only
-/// between two operations are not counted.
+/// Memory counts parameters times `state_per_parameter`, and all other tensors as if they lived for
+/// the whole step; of a pipeline, for as many microbatches as there are stages. Forms that exist
+/// only between two operations are not counted.
 /// @throws contract_error for a program that check() refuses, for options out of range, and if
 ///         `batch` is no dimension of the program.
 /// @throws infeasible if no attempt fits into memory; it names the largest tensor.

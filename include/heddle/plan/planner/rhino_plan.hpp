@@ -19,10 +19,12 @@ namespace heddle::inline v0::plan {
 
 /// The options of rhino().
 struct RhinoOptions {
-  int level = 1;                        ///< the effort, 1 or 2
-  double flops = 1e13;                  ///< flops per second of a device of speed 1
-  Seconds start = 1e-5;                 ///< start-up time of each collective
-  double state = 1;                     ///< bytes that are kept for each byte of a parameter
+  int level = 1;         ///< the effort, 1 or 2
+  double flops = 1e12;   ///< flops per second of a device of speed 1
+  Seconds start = 1e-5;  ///< start-up time of each collective
+  /// Bytes that a rank keeps for each byte of its part of a parameter: the parameter and what the
+  /// optimiser remembers.
+  double state_per_parameter = 2;
   std::string batch = {};               ///< the dimension of samples; empty: no pipeline
   std::vector<int> microbatches = {8};  ///< numbers of microbatches of a pipeline to choose from
   double tolerance = 0.2;               ///< see StageCutOptions::tolerance

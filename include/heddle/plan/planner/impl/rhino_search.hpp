@@ -211,7 +211,7 @@ class RhinoSearch {
                          .uses = &uses_for(mesh.microbatches),
                          .stages = &cut->stages,
                          .settings = {.rate = m_rate,
-                                      .state = m_options->state,
+                                      .state = m_options->state_per_parameter,
                                       .microbatches = mesh.microbatches,
                                       .live = std::min(mesh.stages, mesh.microbatches),
                                       .fine = fine},
@@ -235,7 +235,7 @@ class RhinoSearch {
     double most = 0;
     for (std::size_t t = 0; t < m_whole.bytes.size(); ++t) {
       const bool parameter = m_program->tensors[t].role == TensorRole::parameter;
-      const double bytes = m_whole.bytes[t] * (parameter ? m_options->state : 1);
+      const double bytes = m_whole.bytes[t] * (parameter ? m_options->state_per_parameter : 1);
       if (bytes <= most) continue;
       most = bytes;
       largest = t;
