@@ -34,7 +34,7 @@ struct Settings {
   bool all = false;
 };
 
-std::string seconds(double value) { return text(value, " s"); }
+std::string seconds(double value) { return value < 1e300 ? text(value, " s") : "not possible"; }
 
 /// Whether a file is one of a program. Wrong files are found when they are read.
 bool is_program(const std::string& name) {
@@ -50,7 +50,8 @@ void explain_rhino(const plan::TensorProgram& program, const Machine& machine, c
                                              .flops = s.flops,
                                              .batch = s.dimension,
                                              .microbatches = {static_cast<int>(s.microbatches)}});
-  std::cout << found.stages << " stages, " << found.microbatches << " microbatches, axes of";
+  std::cout << found.stages << (found.stages == 1 ? " stage, " : " stages, ") << found.microbatches
+            << (found.microbatches == 1 ? " microbatch, axes of" : " microbatches, axes of");
   for (const int ways : found.ways) std::cout << ' ' << ways;
   std::cout << " ranks\nstep " << seconds(found.cost) << ", computation " << seconds(found.compute)
             << ", collectives " << seconds(found.communication) << ", memory " << found.bytes / 1e9
