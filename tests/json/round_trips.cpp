@@ -118,7 +118,8 @@ TEST_CASE("files by hand may leave out what has a default") {
   const hd::plan::TensorProgram program = hd::json::parse_program(
       R"({"format": "heddle-program", "version": 1, "program": {
            "dimensions": [{"name": "b", "size": 8}], "tensors": [
-             {"name": "x", "dims": ["b"], "role": "input"}, {"name": "y", "role": "output"}],
+             {"name": "x", "dims": ["b"], "role": "input"},
+             {"name": "y", "dims": [], "role": "output"}],
            "operations": [{"kind": "reduce", "inputs": ["x"], "output": "y", "function": "sum"}]}})",
       "p.json");
   CHECK(program == hd::plan::TensorProgram{

@@ -21,7 +21,7 @@ inline plan::TensorProgram example_program() {
   using enum plan::TensorRole;
   using enum plan::OperationKind;
   return {.name = "a \"program\" of all kinds",
-          .dimensions = {{"b", 4}, {"i", 6}, {"o", 24}, {"big", std::int64_t{1} << 53}},
+          .dimensions = {{"b", 4}, {"i", 6}, {"o", 24}, {"big", 1'000'000'000'000}},
           .tensors = {{"x", {"b", "i"}, input, Scalar::bf16},
                       {"w", {"i", "o"}, parameter},
                       {"ids", {"b"}, input, Scalar::i32},

@@ -91,7 +91,7 @@ double measured(const hd::Communicator& comm, const hp::TensorProgram& program,
   };
   double least = std::numeric_limits<double>::infinity();
   for (int step = 0; step < 8; ++step) {
-    comm.barrier();
+    MPI_Barrier(comm.get());
     const auto begin = Clock::now();
     run.run([&](const hp::ShardInstruction& now) {
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds(now)));

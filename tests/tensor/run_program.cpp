@@ -161,6 +161,8 @@ TEST_CASE("the guide's program computes its product", "[tensor][hap]") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const hd::Machine machine = machine_of(comm.size(), 1e9);
   const std::vector<double> x(64 * 32, 0.5), w(32 * 48, 0.25);
+  std::ostringstream printed;
+  std::streambuf* const terminal = std::cout.rdbuf(printed.rdbuf());
 
   hd::plan::TensorProgram layer{.name = "layer"};
   layer.dimensions = {{"b", 64}, {"i", 32}, {"o", 48}};
@@ -170,9 +172,6 @@ TEST_CASE("the guide's program computes its product", "[tensor][hap]") {
   layer.operations = {{hd::plan::OperationKind::matmul, {"x", "w"}, "y"}};
 
   const hd::plan::HapResult found = hd::plan::hap(layer, machine, {.flops = 1e12});
-  std::ostringstream printed;
-  std::cout.flush();
-  std::streambuf* const terminal = std::cout.rdbuf(printed.rdbuf());
   std::cout << found;
   std::cout.rdbuf(terminal);
   CHECK_THAT(printed.str(), ContainsSubstring("compute y"));

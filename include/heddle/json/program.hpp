@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// read_program() and write_program(): TensorPrograms in JSON files. The definitions are in the
+/// read_program() and write_program(): tensor programs in JSON files. The definitions are in the
 /// library heddle::json.
 
 #include <string>
@@ -13,22 +13,21 @@
 
 namespace heddle::inline v0::json {
 
-/// Returns the program in a file:
+/// Returns the tensor program in a file:
 ///
 ///     {"format": "heddle-program", "version": 1, "checksum": "...",
 ///      "program": {"name": "layer",
 ///                  "dimensions": [{"name": "b", "size": 64}, {"name": "i", "size": 512}],
 ///                  "tensors": [{"name": "x", "dims": ["b", "i"], "role": "input"},
 ///                              {"name": "y", "dims": ["b", "i"], "role": "output"}],
-///                  "operations": [{"kind": "elementwise", "inputs": ["x"], "output": "y",
-///                                  "function": "relu"}]}}
+///                  "operations": [{"kind": "elementwise", "function": "relu",
+///                                  "inputs": ["x"], "output": "y"}]}}
 ///
-/// Roles and kinds have the names of TensorRole and OperationKind, and "type" is that of an element
-/// such as "f32". Members that have a default in TensorProgram, and the checksum, may be left out.
-/// The checksum is that of the member "program"; who edits a file removes it.
+/// "role" is "intermediate" if it is left out, and "type" is "f32". Members that have a default in
+/// plan::TensorProgram, and the checksum, may be left out. Who edits a file removes the checksum.
 /// @throws format_error if the file cannot be read, is not JSON, has a newer version, or does not
-///         have its checksum; if a member is missing, unknown, given twice or wrong, or if check()
-///         refuses the program. The error names the file, the member and a remedy.
+///         have its checksum; if a member is missing, unknown, given twice or wrong; if the program
+///         is invalid, see plan::check(). The error names the file, the member and a remedy.
 [[nodiscard]] plan::TensorProgram read_program(const std::string& path);
 
 /// Returns the program that `content` holds. Errors call it `name`. @throws as read_program() does.
@@ -36,8 +35,8 @@ namespace heddle::inline v0::json {
 
 /// Writes a program with its version and checksum, and replaces an existing file in one step; see
 /// write_file(). Reading the file gives an equal program.
-/// @throws contract_error if check() refuses the program, if a factor is not finite, or if a name
-///         is not UTF-8.
+/// @throws contract_error if the program is invalid, a factor is not finite, or a name is not
+///         UTF-8.
 /// @throws format_error if the file cannot be written.
 void write_program(const std::string& path, const plan::TensorProgram& program);
 

@@ -5,9 +5,10 @@
 /// @file
 /// Definitions of program.hpp, compiled in heddle::json.
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,34 +28,34 @@ namespace impl {
 
 inline constexpr FileKind program_file{"program", "heddle::json::read_program"};
 
-/// Returns the enumerator whose name a value is.
-template <class Enumerator>
-[[nodiscard]] Enumerator named(const JsonValue& value, std::initializer_list<Enumerator> choices) {
+/// Returns the enumerator of these that prints as the value.
+template <class Enum, std::size_t count>
+[[nodiscard]] Enum read_name(const JsonValue& value, const std::array<Enum, count>& enumerators) {
   const std::string name = value.string();
   std::string all;
-  for (const Enumerator choice : choices) {
-    if (name == text(choice)) return choice;
-    all += text(all.empty() ? "" : ", ", choice);
+  for (const Enum each : enumerators) {
+    if (name == text(each)) return each;
+    all += text(all.empty() ? "" : ", ", each);
   }
   value.wrong("one of " + all);
 }
 
-[[nodiscard]] inline std::vector<std::string> names(const JsonValue& value) {
-  std::vector<std::string> all;
-  for (const JsonValue& name : value.elements()) all.push_back(name.string());
-  return all;
+[[nodiscard]] inline std::vector<std::string> read_names(const JsonValue& value) {
+  std::vector<std::string> names;
+  for (const JsonValue& each : value.elements()) names.push_back(each.string());
+  return names;
 }
 
 [[nodiscard]] inline plan::ProgramTensor read_tensor(const JsonValue& value) {
-  using enum plan::TensorRole;
   using enum Scalar;
+  using enum plan::TensorRole;
   value.only({"name", "dims", "role", "type", "updates"});
-  plan::ProgramTensor tensor{.name = value.member("name").string()};
-  if (const auto dims = value.optional("dims")) tensor.dims = names(*dims);
+  plan::ProgramTensor tensor{.name = value.member("name").string(),
+                             .dims = read_names(value.member("dims"))};
   if (const auto role = value.optional("role"))
-    tensor.role = named(*role, {input, parameter, intermediate, output});
+    tensor.role = read_name(*role, std::array{input, parameter, intermediate, output});
   if (const auto type = value.optional("type"))
-    tensor.type = named(*type, {f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i32, i64, byte});
+    tensor.type = read_name(*type, std::array{i32, i64, f32, f64, f16, bf16, f8e4m3, f8e5m2, i8});
   if (const auto updates = value.optional("updates")) tensor.updates = updates->string();
   return tensor;
 }
@@ -62,12 +63,13 @@ template <class Enumerator>
 [[nodiscard]] inline plan::Operation read_operation(const JsonValue& value) {
   using enum plan::OperationKind;
   value.only({"kind", "inputs", "output", "function", "factor"});
-  plan::Operation operation{.kind = named(value.member("kind"), {matmul, elementwise, reduce,
-                                                                 reshape, gather, scatter_add}),
-                            .inputs = names(value.member("inputs")),
-                            .output = value.member("output").string()};
+  plan::Operation operation;
+  operation.kind = read_name(value.member("kind"),
+                             std::array{matmul, elementwise, reduce, reshape, gather, scatter_add});
+  operation.inputs = read_names(value.member("inputs"));
+  operation.output = value.member("output").string();
   if (const auto function = value.optional("function")) operation.function = function->string();
-  if (const auto factor = value.optional("factor")) operation.factor = factor->finite();
+  if (const auto factor = value.optional("factor")) operation.factor = factor->real();
   return operation;
 }
 
@@ -78,19 +80,19 @@ plan::TensorProgram parse_program(std::string_view content, const std::string& n
   const impl::JsonValue value = document.value();
   value.only({"name", "dimensions", "tensors", "operations"});
   plan::TensorProgram program;
-  if (const auto title = value.optional("name")) program.name = title->string();
-  for (const impl::JsonValue& dimension : value.member("dimensions").elements()) {
-    dimension.only({"name", "size"});
+  if (const auto called = value.optional("name")) program.name = called->string();
+  for (const impl::JsonValue& each : value.member("dimensions").elements()) {
+    each.only({"name", "size"});
     program.dimensions.push_back(
-        {dimension.member("name").string(),
-         static_cast<std::int64_t>(dimension.member("size").whole(1, std::uint64_t{1} << 53))});
+        {each.member("name").string(),
+         static_cast<std::int64_t>(each.member("size").whole(1, 1'000'000'000'000))});
   }
-  for (const impl::JsonValue& tensor : value.member("tensors").elements())
-    program.tensors.push_back(impl::read_tensor(tensor));
-  for (const impl::JsonValue& operation : value.member("operations").elements())
-    program.operations.push_back(impl::read_operation(operation));
+  for (const impl::JsonValue& each : value.member("tensors").elements())
+    program.tensors.push_back(impl::read_tensor(each));
+  for (const impl::JsonValue& each : value.member("operations").elements())
+    program.operations.push_back(impl::read_operation(each));
   return document.checked([&] {
-    static_cast<void>(check(program));
+    plan::check(program);
     return std::move(program);
   });
 }
@@ -100,9 +102,8 @@ plan::TensorProgram read_program(const std::string& path) {
 }
 
 std::string program_text(const plan::TensorProgram& program) {
-  static_cast<void>(check(program));
-  impl::Json dimensions = impl::Json::array(), tensors = impl::Json::array(),
-             operations = impl::Json::array();
+  plan::check(program);
+  impl::Json dimensions = impl::Json::array(), tensors = dimensions, operations = dimensions;
   for (const plan::Dimension& dimension : program.dimensions)
     dimensions.push_back({{"name", dimension.name}, {"size", dimension.size}});
   for (const plan::ProgramTensor& tensor : program.tensors)
@@ -114,7 +115,7 @@ std::string program_text(const plan::TensorProgram& program) {
   for (const plan::Operation& operation : program.operations) {
     expects(std::isfinite(operation.factor), [&] {
       return ErrorInfo{"heddle::json::write_program", "a factor is not finite",
-                       text("operation of '", operation.output, "', factor ", operation.factor)};
+                       text("operation for '", operation.output, "', factor ", operation.factor)};
     });
     operations.push_back({{"kind", text(operation.kind)},
                           {"inputs", operation.inputs},

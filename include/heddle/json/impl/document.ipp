@@ -110,11 +110,6 @@ class JsonValue {
     if (!m_json->is_boolean()) wrong("true or false");
     return m_json->get<bool>();
   }
-  /// Returns a finite number.
-  [[nodiscard]] double finite() const {
-    if (!m_json->is_number() || !std::isfinite(m_json->get<double>())) wrong("a finite number");
-    return m_json->get<double>();
-  }
   /// Returns a finite number of at least 0, or above 0.
   [[nodiscard]] double number(bool positive = false) const {
     const char* expected = positive ? "a number above 0" : "a number of at least 0";
@@ -122,6 +117,11 @@ class JsonValue {
     const auto value = m_json->get<double>();
     if (!(std::isfinite(value) && (positive ? value > 0 : value >= 0))) wrong(expected);
     return value;
+  }
+  /// Returns a finite number.
+  [[nodiscard]] double real() const {
+    if (!m_json->is_number() || !std::isfinite(m_json->get<double>())) wrong("a finite number");
+    return m_json->get<double>();
   }
   /// Returns a number above 0, or infinity.
   [[nodiscard]] double bandwidth() const {
