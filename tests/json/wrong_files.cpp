@@ -67,7 +67,7 @@ bool same_or_rejected(const std::string& text, const T& value) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("a file that is no such file is rejected", "", hd::Profile, hd::Machine,
-                   hd::Plan, hd::plan::TensorProgram) {
+                   hd::Plan) {
   using Files = FilesOf<TestType>;
   const auto parse = [](const std::string& text) {
     return message_of<hd::format_error>([&] { static_cast<void>(Files::parse(text)); });
@@ -98,7 +98,7 @@ TEMPLATE_TEST_CASE("a file that is no such file is rejected", "", hd::Profile, h
 }
 
 TEMPLATE_TEST_CASE("an incomplete or damaged file is rejected or has the same value", "",
-                   hd::Profile, hd::Machine, hd::Plan, hd::plan::TensorProgram) {
+                   hd::Profile, hd::Machine, hd::Plan) {
   using Files = FilesOf<TestType>;
   const TestType value = Files::example();
   const std::string good = Files::text(value);
@@ -188,7 +188,7 @@ TEST_CASE("a wrong member of a plan is named") {
 }
 
 TEMPLATE_TEST_CASE("mutated files are rejected or valid, and never crash", "", hd::Profile,
-                   hd::Machine, hd::Plan, hd::plan::TensorProgram) {
+                   hd::Machine, hd::Plan) {
   using Files = FilesOf<TestType>;
   const std::string good = Files::text(Files::example());
   const std::string bare = without_checksum(good);
