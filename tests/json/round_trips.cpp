@@ -120,7 +120,8 @@ TEST_CASE("files by hand may leave out what has a default") {
            "dimensions": [{"name": "b", "size": 8}], "tensors": [
              {"name": "x", "dims": ["b"], "role": "input"},
              {"name": "y", "dims": [], "role": "output"}],
-           "operations": [{"kind": "reduce", "inputs": ["x"], "output": "y", "function": "sum"}]}})",
+           "operations": [{"kind": "reduce", "function": "sum", "inputs": ["x"],
+                           "output": "y"}]}})",
       "p.json");
   CHECK(program == hd::plan::TensorProgram{
                        .dimensions = {{"b", 8}},

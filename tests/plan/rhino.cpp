@@ -26,6 +26,7 @@
 #include <heddle/plan/sharded_program.hpp>
 
 #include "support/cases.hpp"
+#include "support/random_program.hpp"
 #include "support/tensor_programs.hpp"
 
 namespace test_rhino {
@@ -325,6 +326,41 @@ TEST_CASE("parameters are divided when copies of them do not fit") {
     CHECK(stored(plan, program, "w1").kind == TensorForm::Kind::sharded);
     CHECK(stored(plan, program, "w2").kind == TensorForm::Kind::sharded);
   }
+}
+
+TEST_CASE("random programs of all kinds get a plan that fits, or the reason why there is none") {
+  std::size_t none = 0, tried = 0;
+  const std::uint64_t count = test::cases(120, 100'000);
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    const TensorProgram program = test::random_program(random, 10);
+    const int ranks = 1 + static_cast<int>(random() % 6);
+    const auto capacity = static_cast<Bytes>(random() % 3 == 0 ? 0 : 400 + random() % 12'000);
+    const plan::RhinoOptions options{.level = 1 + static_cast<int>(seed % 2),
+                                     .flops = 1e6,
+                                     .batch = seed % 3 == 0 ? "a" : "",
+                                     .microbatches = {2, 3}};
+    try {
+      const RhinoPlan plan = plan::rhino(program, gpus(ranks, capacity), options);
+      CHECK((capacity == 0 || plan.bytes <= static_cast<double>(capacity) * (1 + 1e-9)));
+      CHECK(plan.cost >= 0);
+      CHECK(plan.operations.size() == program.operations.size());
+      tried += options.level == 1 && plan.attempts > 1;  // pipelines, as well
+      if (plan.stages == 1 && plan.ways.size() <= 1) check(program, sharded_program(program, plan));
+      for (const plan::RhinoOperation& operation : plan.operations) {
+        CHECK(operation.stage >= 0);
+        CHECK(operation.stage < plan.stages);
+      }
+    } catch (const infeasible& error) {
+      ++none;
+      CHECK(std::string(error.what()).find("the largest tensor, '") != std::string::npos);
+      CHECK(capacity > 0);
+    }
+  }
+  CHECK(none > 0);
+  CHECK(none < count / 2);
+  CHECK(tried > 0);
 }
 
 TEST_CASE("the slowest device decides how long an operation takes") {

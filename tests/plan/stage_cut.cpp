@@ -128,6 +128,7 @@ TEST_CASE("cycles and vertices that do not exist are rejected") {
   CHECK_THROWS_AS(plan::cut_stages({.work = {1}, .orders = {{0, 1}}}, 2), contract_error);
   CHECK_THROWS_AS(plan::cut_stages({.work = {1}}, 0), contract_error);
   CHECK(plan::cut_stages({.work = {1, 2}}, 1).stages == std::vector<int>{0, 0});
+  CHECK(plan::cut_stages({.work = {0, 0}, .orders = {{0, 1}}}, 2).stages.size() == 2);
 }
 
 }  // namespace test_stage_cut

@@ -141,7 +141,7 @@ inline Outcome cut_exactly(const StageGraph& graph, int stages, double most,
     std::vector<LinearProgram<double>::Term> sum;
     double fixed = 0;
     for (std::size_t v = 0; v < n; ++v) {
-      const double share = graph.work[v] / most;
+      const double share = most > 0 ? graph.work[v] / most : 0;
       if (share <= 0) continue;
       if (k == 0)
         fixed += share;

@@ -17,7 +17,9 @@ namespace heddle::inline v0::plan {
 /// The ranks are `stages` x axes; rank r of a stage is at r % ways[0] of axis 0, then come the
 /// other axes. For each axis in turn, shard_rules() gives the strategies of an operation. Cones of
 /// operations get a strategy by the integer program of choose_strategies(). The pipeline's stages
-/// are from cut_stages().
+/// are from cut_stages(). A program has no pipeline if its samples cannot be divided: a parameter
+/// has their dimension, a maximum goes over it, or a reshape joins it to others and does not begin
+/// with it.
 ///
 /// Level 1 tries one mesh by the machine's first level: its groups are axis 0 and the groups beside
 /// each other are axis 1. If `batch` is set, it also tries a pipeline over these groups, or over

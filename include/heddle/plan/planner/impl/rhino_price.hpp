@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,10 +55,45 @@ inline std::vector<std::vector<Rank>> axis_groups(const RhinoMesh& mesh, std::si
   return groups;
 }
 
-/// Returns a program whose dimension `batch` is that of one microbatch.
-inline TensorProgram for_microbatch(TensorProgram program, const std::string& batch,
-                                    int microbatches) {
-  if (microbatches > 1) program.dimensions[program.dimension(batch)].size /= microbatches;
+/// Returns a program whose dimension `batch` is that of one microbatch, and with it the dimensions
+/// that reshapes join to it. Returns nothing if that cannot be: a parameter has such a dimension, a
+/// maximum goes over it, or a reshape does not begin with it.
+inline std::optional<TensorProgram> for_microbatch(TensorProgram program, const std::string& batch,
+                                                   int microbatches) {
+  if (microbatches == 1) return program;
+  std::vector<std::string> divided = {batch};
+  for (std::size_t d = 0; d < divided.size(); ++d)
+    for (const Operation& operation : program.operations) {
+      if (operation.kind != OperationKind::reshape) continue;
+      for (const ShardRule& rule : shard_rules(program, operation))
+        for (const bool back : {false, true}) {
+          const TensorForm& from = back ? rule.output : rule.inputs[0];
+          const std::string& to = back ? rule.inputs[0].dim : rule.output.dim;
+          if (from == TensorForm::sharded(divided[d]) &&
+              std::ranges::find(divided, to) == divided.end())
+            divided.push_back(to);
+        }
+    }
+  const auto has = [&](const std::string& tensor) {
+    return std::ranges::any_of(program.tensors[program.tensor(tensor)].dims, [&](const auto& dim) {
+      return std::ranges::find(divided, dim) != divided.end();
+    });
+  };
+  for (const ProgramTensor& tensor : program.tensors)
+    if (tensor.role == TensorRole::parameter && has(tensor.name)) return {};
+  for (const Operation& operation : program.operations)
+    if (operation.function == "max" && has(operation.inputs[0]) && !has(operation.output))
+      return {};
+  for (const std::string& dim : divided) {
+    std::int64_t& size = program.dimensions[program.dimension(dim)].size;
+    if (size % microbatches != 0) return {};
+    size /= microbatches;
+  }
+  for (const Operation& operation : program.operations)
+    if (operation.kind == OperationKind::reshape &&
+        program.elements(program.tensors[program.tensor(operation.inputs[0])]) !=
+            program.elements(program.tensors[program.tensor(operation.output)]))
+      return {};
   return program;
 }
 

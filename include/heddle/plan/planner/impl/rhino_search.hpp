@@ -149,12 +149,15 @@ class RhinoSearch {
   }
 
   /// Returns the uses of the program of a microbatch, which are kept.
-  const ProgramUses& uses_for(int microbatches) {
+  /// nullptr if the program cannot be divided into so many.
+  const ProgramUses* uses_for(int microbatches) {
     for (const auto& each : m_scaled)
-      if (each->microbatches == microbatches) return each->uses;
-    m_scaled.push_back(std::make_unique<Scaled>(
-        microbatches, for_microbatch(*m_program, m_options->batch, microbatches)));
-    return m_scaled.back()->uses;
+      if (each->microbatches == microbatches) return &each->uses;
+    std::optional<TensorProgram> program =
+        for_microbatch(*m_program, m_options->batch, microbatches);
+    if (!program) return nullptr;
+    m_scaled.push_back(std::make_unique<Scaled>(microbatches, *std::move(program)));
+    return &m_scaled.back()->uses;
   }
   /// Returns the cut into stages, which is kept; nullptr if there is none.
   const StageCut* cut_for(int stages) {
@@ -203,12 +206,12 @@ class RhinoSearch {
   }
 
   void attempt(const RhinoMesh& mesh, bool fine, std::optional<std::size_t> most) {
-    if (mesh.microbatches > 1 && m_program->size_of(m_options->batch) % mesh.microbatches != 0)
-      return;
     const StageCut* const cut = cut_for(mesh.stages);
     if (cut == nullptr) return;
+    const ProgramUses* const uses = uses_for(mesh.microbatches);
+    if (uses == nullptr) return;
     RhinoAttempt attempt{.mesh = mesh,
-                         .uses = &uses_for(mesh.microbatches),
+                         .uses = uses,
                          .stages = &cut->stages,
                          .settings = {.rate = m_rate,
                                       .state = m_options->state_per_parameter,
