@@ -355,8 +355,15 @@ TEST_CASE("HAP keeps to the memory of its devices", "[plan][hap]") {
   const HapResult free = hap(program, machine_of({1, 1}, 1e3), {.flops = 1e9});
   CHECK(free.price.peak > 27000);
   const HapResult tight = hap(program, machine_of({1, 1}, 1e3, 0, {40000, 20000}), {.flops = 1e9});
-  const auto shares = tight.program.blocks;
   CHECK(tight.price.peak <= 40000);
+  // More memory of rank 1 would save time, until it is as busy as rank 0. More of rank 0 would not.
+  REQUIRE(tight.memory_prices.size() == 2);
+  CHECK(tight.memory_prices[0] == 0);
+  CHECK(tight.memory_prices[1] < 0);
+  double sum = 0;
+  for (const double seconds : tight.price.instructions) sum += seconds;
+  CHECK(sum == Approx(tight.price.time()));
+  CHECK(tight.price.instructions.size() == tight.program.instructions.size());
   try {
     (void)hap(program, machine_of({1, 1}, 1e3, 0, {20000, 5000}), {.flops = 1e9});
     FAIL("no error");

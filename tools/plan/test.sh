@@ -57,12 +57,12 @@ expect 0 "Usage: plan" --help
 expect 0 "search " --help
 expect 0 "Planners:" --help
 expect 0 "plan (Heddle) " --version
-for page in "search --help" "show --help" "check --help" "compare --help" "explain --help"; do
+for page in "search --help" "show --help" "check --help" "compare --help" "shard --help" "explain --help"; do
   # shellcheck disable=SC2086
   expect 0 "Usage: plan ${page%% *}" $page
 done
 expect 0 "--batch NUMBER" search --help
-wrong "a command is missing; there are search, show, check, compare, explain"
+wrong "a command is missing; there are search, show, check, compare, explain, shard"
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
@@ -129,6 +129,23 @@ cmp best.json again.json || { failures=$((failures + 1)); echo "FAILED: two sear
 sed 's/12e6/1e6/g' machine.json > tiny.json
 expect 1 "no planner found a plan" search profile.json tiny.json --batch 4 --output tiny_plan.json
 [[ ! -e tiny_plan.json ]] || { failures=$((failures + 1)); echo "FAILED: a plan is written"; }
+
+# A product that the fast devices divide in the ratio of their speeds: 12 rows by 2, 2, 1, 1.
+cat > program.json << END
+{"format": "heddle-program", "version": 1, "program": {
+  "dimensions": [{"name": "b", "size": 12}, {"name": "i", "size": 4}, {"name": "o", "size": 4}],
+  "tensors": [{"name": "x", "dims": ["b", "i"], "role": "input"},
+              {"name": "w", "dims": ["i", "o"], "role": "parameter"},
+              {"name": "y", "dims": ["b", "o"], "role": "output"}],
+  "operations": [{"kind": "matmul", "inputs": ["x", "w"], "output": "y"}]}}
+END
+expect 0 "b          4 4 2 2" shard program.json machine.json --flops 1
+expect 0 "time 128 s, computation 128 s, communication 0 s" shard program.json machine.json --flops 1
+sed 's/12e6/100/g' machine.json > small.json
+expect 1 "largest tensor is 'x' with 48 bytes" shard program.json small.json --flops 1
+sed 's/"x", "w"/"x", "v"/' program.json > undefined.json
+expect 1 "tensor 'v' is undefined" shard undefined.json machine.json
+wrong "MACHINE is required" shard program.json
 
 # A linear layer of few samples and many weights: its output is divided, and no message is needed.
 cat > layer.json << END

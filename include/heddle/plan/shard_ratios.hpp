@@ -54,7 +54,7 @@ template <class Number = double>
 struct RatioSolution {
   std::vector<std::vector<Number>> shares;  ///< by group and device; a group's sum is 1
   Number time = {};                         ///< the sum of all steps
-  std::vector<Number> prices;               ///< by limit: time gained for each unit more, negated
+  std::vector<Number> prices;  ///< by limit: change of the time for each unit more of it
 };
 
 /// Returns the linear program of shard ratios: the least sum of the steps' times, over all shares

@@ -18,7 +18,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/shard_checker.hpp>
+#include <heddle/plan/impl/shard_checker.ipp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
 

@@ -44,6 +44,7 @@ struct ShardedPrice {
   Seconds computation = 0;    ///< the sum over instructions of the slowest rank's time
   Seconds communication = 0;  ///< the sum over collectives of the slowest rank's time
   double peak = 0;            ///< bytes of the rank with the most, see memory of sharded_price()
+  std::vector<Seconds> instructions = {};  ///< by instruction: its part of the sums
 
   /// Returns the time of the program. Computation and communication do not overlap.
   [[nodiscard]] Seconds time() const noexcept { return computation + communication; }
@@ -73,6 +74,10 @@ struct HapResult {
   ShardedPrice price = {};                       ///< with the rounded blocks
   std::size_t candidates = 0;                    ///< property sets that the searches made
   int rounds = 0;                                ///< searches that were run
+  /// By rank: how many seconds the time changes for each byte more of its memory, at most 0. These
+  /// are the dual prices of the linear program of shares. Empty if no capacity is known or shares
+  /// were prescribed.
+  std::vector<double> memory_prices = {};
 
   /// Prints the prices, the instructions and the blocks.
   friend std::ostream& operator<<(std::ostream& out, const HapResult& result);

@@ -21,8 +21,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/impl/hap_search.hpp>
-#include <heddle/plan/planner/impl/shard_prices.hpp>
+#include <heddle/plan/planner/impl/hap_search.ipp>
+#include <heddle/plan/planner/impl/shard_prices.ipp>
 
 namespace heddle::inline v0::plan {
 
@@ -40,8 +40,8 @@ inline ShardPrices::Shares shares_of(const TensorProgram& program, const Sharded
   return out;
 }
 
-/// Calls `visit(instruction, tensor, bytes, state)` for each instruction that makes a tensor
-/// available. `state` are the bytes that are kept for one of the tensor.
+/// Calls `visit(instruction, tensor, bytes)` for each instruction. `bytes` are those of the whole
+/// tensor, with the optimiser's state if it is a parameter that is placed.
 template <class Visit>
 void for_each_form(const TensorProgram& program, const ShardedProgram& sharded,
                    const HapOptions& options, Visit&& visit) {
@@ -137,15 +137,16 @@ HEDDLE_INLINE ShardedPrice sharded_price(const TensorProgram& program,
   impl::for_each_form(
       program, sharded, options, [&](const auto& now, const auto& tensor, double bytes) {
         const std::size_t to = prices.dimension(now.to);
+        Seconds& seconds = out.instructions.emplace_back(0);
         if (now.kind == ShardInstructionKind::compute) {
-          out.computation +=
-              prices.compute(program.flops(program.operations[now.operation]),
-                             now.rule.divided.empty() ? impl::ShardPrices::whole
-                                                      : program.dimension(now.rule.divided),
-                             shares);
+          seconds = prices.compute(program.flops(program.operations[now.operation]),
+                                   now.rule.divided.empty() ? impl::ShardPrices::whole
+                                                            : program.dimension(now.rule.divided),
+                                   shares);
+          out.computation += seconds;
         } else if (now.kind != ShardInstructionKind::place) {
-          out.communication +=
-              prices.communicate(now.kind, bytes, prices.dimension(now.from), to, shares);
+          seconds = prices.communicate(now.kind, bytes, prices.dimension(now.from), to, shares);
+          out.communication += seconds;
         }
         for (std::size_t r = 0; r < memory.size(); ++r) {
           const double here = bytes * (to == impl::ShardPrices::whole ? 1 : shares[to][r]);
@@ -307,6 +308,14 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   }
   if (least == std::numeric_limits<double>::infinity())
     impl::throw_nothing_fits(program, machine, groups, shares, options);
+  if (!prices.limited() || !options.shares.empty()) return best;
+  const RatioProblem<double> ratios =
+      hap_ratios(program, best.program, machine, groups, best.shares, options);
+  const auto solved = solve(ratio_program(ratios));
+  if (solved.outcome != Outcome::optimal) return best;
+  auto price = solved.prices.end() - static_cast<std::ptrdiff_t>(ratios.limits.size());
+  for (std::size_t r = 0; r < n; ++r)
+    best.memory_prices.push_back(prices.raw_capacity(r) > 0 ? *price++ : 0.0);
   return best;
 }
 

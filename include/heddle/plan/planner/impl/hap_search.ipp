@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/impl/shard_prices.hpp>
+#include <heddle/plan/planner/impl/shard_prices.ipp>
 #include <heddle/plan/planner/impl/tensor_forms.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
