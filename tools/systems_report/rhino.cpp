@@ -94,7 +94,8 @@ Comparison towers() {
        .memories = {{.name = "DRAM", .capacity = static_cast<hd::Bytes>(1.4 * weights)}}},
       {.latency = 1e-4, .bandwidth = 1e8});
   const RhinoPlan plan = hd::plan::rhino(
-      program, machine, {.level = 2, .batch = "b", .microbatches = {32}, .tolerance = 0.2});
+      program, machine,
+      {.level = 2, .state_per_parameter = 1, .batch = "b", .microbatches = {32}, .tolerance = 0.2});
   const hd::test::AllOrders orders(graph_of(program), plan.stages, 0.2);
   return {"two towers on two ranks: MB over the cut between stages", "",
           hd::text(plan.cut_bytes / 1e6, " with ", plan.stages, " stages"),
