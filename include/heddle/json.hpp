@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Includes all of json/: files of profiles, machines and plans. Programs link heddle::json, which
-/// is there if CMake finds nlohmann_json.
+/// Includes all of json/: files of profiles, machines, plans and tensor programs. Programs link
+/// heddle::json, which is there if CMake finds nlohmann_json.
 
 #include <heddle/json/machine.hpp>
 #include <heddle/json/plan.hpp>

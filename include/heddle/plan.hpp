@@ -6,6 +6,7 @@
 /// Everything of plan/: what is decided from measurements, and what is found by search.
 
 #include <heddle/plan/aligned_groups.hpp>
+#include <heddle/plan/axis_costs.hpp>
 #include <heddle/plan/choose_chimera.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/compositions.hpp>
@@ -41,6 +42,8 @@
 #include <heddle/plan/sharded_program.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/plan/speed_ratios.hpp>
+#include <heddle/plan/stage_cut.hpp>
+#include <heddle/plan/strategy_graph.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
 #include <heddle/plan/tune.hpp>

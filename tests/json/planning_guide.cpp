@@ -92,4 +92,24 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
   CHECK(simulated_step(plan, problem) < simulated_step(equal, problem));
 }
 
+TEST_CASE("Rhino divides a layer, and its plan becomes instructions") {
+  hd::plan::TensorProgram layer{.name = "layer"};
+  layer.dimensions = {{"b", 64}, {"i", 32}, {"o", 48}};
+  layer.tensors = {{"x", {"b", "i"}, hd::plan::TensorRole::input},
+                   {"w", {"i", "o"}, hd::plan::TensorRole::parameter},
+                   {"y", {"b", "o"}, hd::plan::TensorRole::output}};
+  layer.operations = {{hd::plan::OperationKind::matmul, {"x", "w"}, "y"}};
+  const Printed printed;
+
+  const hd::Machine gpus =
+      hd::Machine::uniform(4, {.name = "gpu"}, {.latency = 2e-6, .bandwidth = 50e9});
+  const hd::plan::RhinoPlan divided = hd::plan::rhino(layer, gpus, {.level = 1, .flops = 1e13});
+  std::cout << divided << '\n';
+  const hd::plan::ShardedProgram instructions = hd::plan::sharded_program(layer, divided);
+
+  check(layer, instructions);
+  CHECK(printed.text.str().starts_with("1 stage, axes of 4 ranks, 1 microbatch: "));
+  CHECK(divided.communication == 0);
+}
+
 }  // namespace test_planning_guide

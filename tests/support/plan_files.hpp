@@ -3,9 +3,11 @@
 #pragma once
 
 /// @file
-/// A profile, a machine and a plan that use every member, and the functions of their files.
+/// A profile, a machine, a plan and a program that use every member, and the functions of their
+/// files.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,31 @@
 
 namespace heddle::test {
 
+inline plan::TensorProgram example_program() {
+  using enum plan::TensorRole;
+  using enum plan::OperationKind;
+  return {.name = "a \"program\" of all kinds",
+          .dimensions = {{"b", 4}, {"i", 6}, {"o", 24}, {"big", 1'000'000'000'000}},
+          .tensors = {{"x", {"b", "i"}, input, Scalar::bf16},
+                      {"w", {"i", "o"}, parameter},
+                      {"ids", {"b"}, input, Scalar::i32},
+                      {"y", {"b", "o"}, intermediate, Scalar::f64},
+                      {"scaled", {"b", "o"}},
+                      {"sum", {"o"}, output},
+                      {"flat", {"o"}},
+                      {"folded", {"b", "i"}, output},
+                      {"rows", {"b", "o"}, output},
+                      {"added", {"i", "o"}},
+                      {"next", {"i", "o"}, output, Scalar::f32, "w"}},
+          .operations = {{matmul, {"x", "w"}, "y"},
+                         {elementwise, {"y"}, "scaled", "scale", -0.1},
+                         {reduce, {"scaled"}, "sum", "max"},
+                         {reduce, {"scaled"}, "flat", "sum"},
+                         {reshape, {"flat"}, "folded"},
+                         {gather, {"w", "ids"}, "rows"},
+                         {scatter_add, {"scaled", "ids"}, "added"},
+                         {elementwise, {"w", "added"}, "next", "step", 1e-3}}};
+}
 inline Profile example_profile() {
   return {.model = "a \"model\" of 3 layers",
           .input = 4096,
@@ -91,6 +118,20 @@ struct FilesOf<Plan> {
   static Plan parse(std::string_view content) { return json::parse_plan(content, "p.json"); }
   static Plan read(const std::string& path) { return json::read_plan(path); }
   static void write(const std::string& path, const Plan& v) { json::write_plan(path, v); }
+};
+
+template <>
+struct FilesOf<plan::TensorProgram> {
+  static constexpr const char* member = "program";
+  static plan::TensorProgram example() { return example_program(); }
+  static std::string text(const plan::TensorProgram& value) { return json::program_text(value); }
+  static plan::TensorProgram parse(std::string_view content) {
+    return json::parse_program(content, "p.json");
+  }
+  static plan::TensorProgram read(const std::string& path) { return json::read_program(path); }
+  static void write(const std::string& path, const plan::TensorProgram& v) {
+    json::write_program(path, v);
+  }
 };
 
 /// Returns `text` without blanks outside of quotes.

@@ -57,12 +57,12 @@ expect 0 "Usage: plan" --help
 expect 0 "search " --help
 expect 0 "Planners:" --help
 expect 0 "plan (Heddle) " --version
-for page in "search --help" "show --help" "check --help" "compare --help"; do
+for page in "search --help" "show --help" "check --help" "compare --help" "shard --help" "explain --help"; do
   # shellcheck disable=SC2086
   expect 0 "Usage: plan ${page%% *}" $page
 done
 expect 0 "--batch NUMBER" search --help
-wrong "a command is missing; there are search, show, check, compare, shard"
+wrong "a command is missing; there are search, show, check, compare, explain, shard"
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
@@ -146,5 +146,32 @@ expect 1 "largest tensor is 'x' with 48 bytes" shard program.json small.json --f
 sed 's/"x", "w"/"x", "v"/' program.json > undefined.json
 expect 1 "tensor 'v' is undefined" shard undefined.json machine.json
 wrong "MACHINE is required" shard program.json
+
+# A linear layer of few samples and many weights: its output is divided, and no message is needed.
+cat > layer.json << END
+{"format": "heddle-program", "version": 1, "program": {
+  "dimensions": [{"name": "b", "size": 3}, {"name": "i", "size": 512}, {"name": "o", "size": 512}],
+  "tensors": [{"name": "x", "dims": ["b", "i"], "role": "input"},
+              {"name": "w", "dims": ["i", "o"], "role": "parameter"},
+              {"name": "y", "dims": ["b", "o"], "role": "output"}],
+  "operations": [{"kind": "matmul", "inputs": ["x", "w"], "output": "y"}]}}
+END
+expect 0 "axes of 4 ranks" explain layer.json machine.json
+expect 0 "divided by o, sharded(o)  yes" explain layer.json machine.json
+expect 0 "collectives 0 s" explain layer.json machine.json --level 2
+# With all candidates: dividing i gives sums of parts, and replicated work takes 4 times as long.
+expect 0 "divided by i, partial" explain layer.json machine.json --all
+expect 0 "more than chosen" explain layer.json machine.json --all
+expect 0 "seconds gained by a GB more" explain layer.json machine.json --planner HAP
+wrong "no planner of programs 'Rino'; did you mean 'Rhino'?" \
+      explain layer.json machine.json --planner Rino
+expect 1 "level = 3" explain layer.json machine.json --level 3
+sed 's/"x", "w"/"x", "v"/' layer.json > undefined.json
+expect 1 "'undefined.json': program: tensor 'v' is undefined" explain undefined.json machine.json
+sed 's/12e6/1e3/g' machine.json > small.json
+expect 1 "the largest tensor, 'w'" explain layer.json small.json
+# Of a profile: the best plan for each number of microbatches.
+expect 0 "microbatches  4 " explain profile.json machine.json --batch 4 --planner DAPPLE
+wrong "--batch is missing" explain profile.json machine.json
 ((failures == 0)) && echo "all as expected"
 exit $((failures > 0))

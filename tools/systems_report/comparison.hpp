@@ -64,6 +64,7 @@ std::vector<Comparison> multiverse();
 std::vector<Comparison> parallel_prompt();
 std::vector<Comparison> sat();
 std::vector<Comparison> ring_attention();
+std::vector<Comparison> rhino();
 std::vector<Comparison> rsa();
 std::vector<Comparison> token_ring();
 std::vector<Comparison> ulysses();

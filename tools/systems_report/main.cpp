@@ -45,6 +45,7 @@ constexpr System systems[] = {
     {"DualPipe, DualPipeV", report::dualpipe},
     {"HAP", report::hap},
     {"Ada-Grouper", report::ada_grouper},
+    {"Rhino", report::rhino},
     {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},

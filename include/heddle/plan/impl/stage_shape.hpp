@@ -26,6 +26,7 @@
 #include <heddle/machine/device.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/layer_time_sums.hpp>
 #include <heddle/plan/impl/sample_shares.hpp>
 #include <heddle/plan/impl/sites.hpp>
 #include <heddle/plan/plan_problem.hpp>
@@ -35,20 +36,6 @@
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan::impl {
-
-/// The sums of the times of the first l layers, for l from 0 to all, for one kind of device, one
-/// tensor degree and one number of samples.
-struct LayerTimeSums {
-  std::vector<LayerTimes> first;
-
-  [[nodiscard]] LayerTimes of(LayerRange range) const {
-    const LayerTimes& to = first[static_cast<std::size_t>(range.last)];
-    const LayerTimes& from = first[static_cast<std::size_t>(range.first)];
-    return {to.forward - from.forward, to.backward_input - from.backward_input,
-            to.backward_weight - from.backward_weight, to.update - from.update};
-  }
-  [[nodiscard]] const LayerTimes& all() const { return first.back(); }
-};
 
 /// The sums of bytes of the first l layers, for one tensor degree.
 struct ByteSums {
@@ -74,14 +61,7 @@ class LayerTable {
 
   [[nodiscard]] const LayerTimeSums& sums(Rank rank, int tensor, std::int64_t samples) {
     LayerTimeSums& sums = m_sums[{kind(rank), tensor, samples}];
-    if (!sums.first.empty()) return sums;
-    LayerTimes sum;
-    sums.first.push_back(sum);
-    for (int l = 0; l < m_problem->layers(); ++l) {
-      sum += m_problem->profile().times(l, m_problem->machine().device(rank), tensor,
-                                        static_cast<double>(samples));
-      sums.first.push_back(sum);
-    }
+    fill(sums, *m_problem, m_problem->machine().device(rank), tensor, samples);
     return sums;
   }
 

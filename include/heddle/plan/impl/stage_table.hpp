@@ -21,26 +21,19 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/impl/layer_time_sums.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
-/// The times of the first layers of a model on one kind of device, for one number of samples.
-/// Element l is the sum over the first l layers.
-struct PrefixTimes {
-  std::vector<Seconds> forward;
-  std::vector<Seconds> backward;
-  std::vector<Seconds> update;
-};
-
 /// Ranks that divide a microbatch, one sample more or less each. The first ones have more.
 struct Replicas {
-  std::vector<Rank> ranks;                  ///< in ascending order
-  std::vector<std::int64_t> samples;        ///< by rank
-  std::vector<const PrefixTimes*> slowest;  ///< by kind of device, for its largest share
-  Seconds sum_latency = 0;                  ///< the latency of an all-reduce over the ranks
-  Seconds sum_per_byte = 0;                 ///< the time that each byte of it adds
+  std::vector<Rank> ranks;                    ///< in ascending order
+  std::vector<std::int64_t> samples;          ///< by rank
+  std::vector<const LayerTimeSums*> slowest;  ///< by kind of device, for its largest share
+  Seconds sum_latency = 0;                    ///< the latency of an all-reduce over the ranks
+  Seconds sum_per_byte = 0;                   ///< the time that each byte of it adds
 };
 
 /// The time of a stage for one microbatch, of its slowest rank.
@@ -78,7 +71,7 @@ class StageTable {
   }
 
  private:
-  const PrefixTimes& sums(std::size_t kind, std::int64_t samples);
+  const LayerTimeSums& sums(std::size_t kind, std::int64_t samples);
 
   const PlanProblem* m_problem;
   std::int64_t m_samples;
@@ -86,7 +79,7 @@ class StageTable {
   std::vector<std::size_t> m_kind;  ///< by rank
   std::vector<Bytes> m_capacity;    ///< by rank; 0: unknown
   std::vector<Seconds> m_least;     ///< by layer
-  std::map<std::pair<std::size_t, std::int64_t>, PrefixTimes> m_sums;
+  std::map<std::pair<std::size_t, std::int64_t>, LayerTimeSums> m_sums;
 };
 
 /// Returns true if the memory of a rank is known.

@@ -55,19 +55,9 @@ HEDDLE_INLINE StageTable::StageTable(const PlanProblem& problem, std::int64_t sa
   }
 }
 
-HEDDLE_INLINE const PrefixTimes& StageTable::sums(std::size_t kind, std::int64_t samples) {
-  const auto [at, is_new] = m_sums.try_emplace({kind, samples});
-  if (!is_new) return at->second;
-  PrefixTimes& sums = at->second;
-  LayerTimes sum;
-  for (int layer = 0; layer <= m_problem->layers(); ++layer) {
-    sums.forward.push_back(sum.forward);
-    sums.backward.push_back(sum.backward());
-    sums.update.push_back(sum.update);
-    if (layer < m_problem->layers())
-      sum += m_problem->profile().times(layer, m_problem->machine().device(m_kinds[kind]), 1,
-                                        static_cast<double>(samples));
-  }
+HEDDLE_INLINE const LayerTimeSums& StageTable::sums(std::size_t kind, std::int64_t samples) {
+  LayerTimeSums& sums = m_sums[{kind, samples}];
+  fill(sums, *m_problem, m_problem->machine().device(m_kinds[kind]), 1, samples);
   return sums;
 }
 
@@ -97,18 +87,19 @@ HEDDLE_INLINE StageTime StageTable::time(LayerRange layers, const Replicas& repl
   const auto first = static_cast<std::size_t>(layers.first);
   const auto last = static_cast<std::size_t>(layers.last);
   StageTime time;
-  for (const PrefixTimes* sums : replicas.slowest) {
-    time.forward = std::max(time.forward, sums->forward[last] - sums->forward[first]);
-    time.backward = std::max(time.backward, sums->backward[last] - sums->backward[first]);
+  for (const LayerTimeSums* sums : replicas.slowest) {
+    const LayerTimes& to = sums->first[last];
+    const LayerTimes& from = sums->first[first];
+    time.forward = std::max(time.forward, to.forward - from.forward);
+    time.backward = std::max(time.backward, to.backward() - from.backward());
   }
   return time;
 }
 
 HEDDLE_INLINE Seconds StageTable::tail(LayerRange layers, const Replicas& replicas) const {
   Seconds update = 0;
-  for (const PrefixTimes* sums : replicas.slowest)
-    update = std::max(update, sums->update[static_cast<std::size_t>(layers.last)] -
-                                  sums->update[static_cast<std::size_t>(layers.first)]);
+  for (const LayerTimeSums* sums : replicas.slowest)
+    update = std::max(update, sums->of(layers).update);
   return replicas.sum_latency +
          replicas.sum_per_byte * static_cast<double>(m_problem->profile().parameters(layers)) +
          update;

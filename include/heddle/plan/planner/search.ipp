@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/columns.hpp>
 #include <heddle/core/impl/near_miss.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -120,17 +121,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PlanSearch& sear
                {text(priced.found.formula, " s"), text(priced.simulated, " s"),
                 text(static_cast<double>(most) / 1e9, " GB"), text(priced.found.candidates)});
   }
-  std::vector<std::size_t> width(rows[0].size());
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c + 1 < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    out << (r == 0 ? "" : "\n");
-    for (std::size_t c = 0; c < rows[r].size(); ++c) {
-      out << rows[r][c];
-      if (c + 1 < rows[r].size()) out << std::string(width[c] + 2 - rows[r][c].size(), ' ');
-    }
-  }
-  return out;
+  return out << heddle::impl::in_columns(rows);
 }
 
 HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,

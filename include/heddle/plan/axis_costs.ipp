@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of axis_costs.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/axis_costs.hpp>
+#include <heddle/plan/impl/byte_times.hpp>
+#include <heddle/plan/sharded_program.hpp>
+
+namespace heddle::inline v0::plan {
+
+HEDDLE_INLINE Seconds AxisCosts::all_gather(double n) const noexcept {
+  if (ways < 2) return 0;
+  const double p = ways;
+  return start + (p - 1) * latency + (p - 1) / p * n * ring;
+}
+
+HEDDLE_INLINE Seconds AxisCosts::all_reduce(double n) const noexcept {
+  return ways < 2 ? 0 : 2 * all_gather(n) - start;
+}
+
+HEDDLE_INLINE Seconds AxisCosts::all_to_all(double n) const noexcept {
+  if (ways < 2) return 0;
+  const double p = ways;
+  return start + (p - 1) * latency + n / (p * p) * pairs;
+}
+
+HEDDLE_INLINE Seconds AxisCosts::change(const TensorForm& from, const TensorForm& to,
+                                        double n) const noexcept {
+  using enum TensorForm::Kind;
+  if (from == to) return 0;
+  if (to.kind == partial) return std::numeric_limits<Seconds>::infinity();
+  if (from.kind == replicated) return 0;
+  if (from.kind == partial && to.kind == replicated) return all_reduce(n);
+  return from.kind == sharded && to.kind == sharded ? all_to_all(n) : all_gather(n);
+}
+
+HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
+                                   const std::vector<std::vector<Rank>>& groups, Seconds start) {
+  const auto alike = [&](const std::vector<Rank>& group) {
+    return !group.empty() && group.size() == groups.front().size();
+  };
+  expects(!groups.empty() && std::ranges::all_of(groups, alike), [&] {
+    return ErrorInfo{"heddle::plan::axis_costs", "an axis needs groups of one size",
+                     text(groups.size(), " groups")};
+  });
+  AxisCosts costs{.ways = static_cast<int>(groups.front().size()), .start = start};
+  impl::ByteTimes ring(machine), pairs(machine);
+  for (const std::vector<Rank>& group : groups)
+    for (std::size_t i = 0; i < group.size(); ++i)
+      for (std::size_t j = 0; j < group.size(); ++j) {
+        if (i == j) continue;
+        costs.latency = std::max(costs.latency, machine.link(group[i], group[j]).latency);
+        pairs.add(group[i], group[j]);
+        if (j == (i + 1) % group.size()) ring.add(group[i], group[j]);
+      }
+  costs.ring = ring.busiest();
+  costs.pairs = pairs.busiest();
+  return costs;
+}
+
+}  // namespace heddle::inline v0::plan

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of rhino.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/plan/planner/impl/rhino_search.hpp>
+#include <heddle/plan/planner/rhino.hpp>
+#include <heddle/plan/program.hpp>
+
+namespace heddle::inline v0::plan {
+
+namespace impl {
+
+inline void check(const RhinoOptions& options, const TensorProgram& program) {
+  constexpr const char* where = "heddle::plan::rhino";
+  expects(options.level == 1 || options.level == 2, [&] {
+    return ErrorInfo{where, "there are the levels 1 and 2", text("level = ", options.level)};
+  });
+  expects(options.flops > 0 && options.start >= 0 && options.state_per_parameter >= 0 &&
+              options.tolerance >= 0,
+          [&] {
+            return ErrorInfo{where, "an option is out of range",
+                             text("flops = ", options.flops, ", start = ", options.start,
+                                  ", state_per_parameter = ", options.state_per_parameter,
+                                  ", tolerance = ", options.tolerance),
+                             "use flops > 0 and the others >= 0"};
+          });
+  if (options.batch.empty()) return;
+  const std::int64_t samples = program.size_of(options.batch);
+  const auto divides = [&](int count) { return count > 0 && samples % count == 0; };
+  expects(!options.microbatches.empty() && std::ranges::all_of(options.microbatches, divides), [&] {
+    return ErrorInfo{where, "numbers of microbatches divide the batch",
+                     text("dimension '", options.batch, "' of ", samples),
+                     "set `microbatches` to divisors of it"};
+  });
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE RhinoPlan rhino(const TensorProgram& program, const Machine& machine,
+                              const RhinoOptions& options) {
+  static_cast<void>(check(program));
+  impl::check(options, program);
+  impl::RhinoSearch search(options, program, machine);
+  search.run();
+  return search.plan();
+}
+
+}  // namespace heddle::inline v0::plan

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/json.hpp>
+#include <heddle/plan.hpp>
+
+#include "../common/columns.hpp"
+#include "commands.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+/// What the command is told.
+struct Settings {
+  std::string model = {}, machine = {}, planner = {}, dimension = {};
+  double flops = 1e12;
+  std::uint64_t batch = 0, level = 1, microbatches = 8;
+  bool all = false;
+};
+
+std::string seconds(double value) { return value < 1e300 ? text(value, " s") : "not possible"; }
+
+/// Whether a file is one of a program. Wrong files are found when they are read.
+bool is_program(const std::string& name) {
+  std::ifstream in(name, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return content.find("\"heddle-program\"") != std::string::npos;
+}
+
+/// Prints what Rhino chose, and from what.
+void explain_rhino(const plan::TensorProgram& program, const Machine& machine, const Settings& s) {
+  const plan::RhinoPlan found = plan::rhino(program, machine,
+                                            {.level = static_cast<int>(s.level),
+                                             .flops = s.flops,
+                                             .batch = s.dimension,
+                                             .microbatches = {static_cast<int>(s.microbatches)}});
+  std::cout << found.stages << (found.stages == 1 ? " stage, " : " stages, ") << found.microbatches
+            << (found.microbatches == 1 ? " microbatch, axes of" : " microbatches, axes of");
+  for (const int ways : found.ways) std::cout << ' ' << ways;
+  std::cout << " ranks\nstep " << seconds(found.cost) << ", computation " << seconds(found.compute)
+            << ", collectives " << seconds(found.communication) << ", memory " << found.bytes / 1e9
+            << " GB, " << (found.optimal ? "optimal for these axes" : "perhaps not optimal") << "\n"
+            << found.evaluations << " strategies and pairs priced in " << found.attempts
+            << " attempts\n\n";
+  std::vector<std::vector<std::string>> rows = {{"axis", "cone or tensor", "strategy", "chosen",
+                                                 "own", "changes of form", "more than chosen",
+                                                 "memory"}};
+  for (const plan::RhinoGroup& group : found.groups) {
+    const plan::RhinoCandidate& chosen = group.candidates[group.chosen];
+    for (std::size_t c = 0; c < group.candidates.size(); ++c) {
+      if (!s.all && c != group.chosen) continue;
+      const plan::RhinoCandidate& each = group.candidates[c];
+      rows.push_back({text(group.axis), group.name, each.strategy, c == group.chosen ? "yes" : "",
+                      seconds(each.own), seconds(each.changes),
+                      seconds(each.own + each.changes - chosen.own - chosen.changes),
+                      text(each.bytes / 1e9, " GB")});
+    }
+  }
+  print_columns(rows);
+  if (found.stages == 1) return;
+  std::cout << "\nbytes over the cuts between stages " << found.cut_bytes << '\n';
+  rows = {{"stage", "operation"}};
+  for (int stage = 0; stage < found.stages; ++stage)
+    for (std::size_t o = 0; o < found.operations.size(); ++o)
+      if (found.operations[o].stage == stage)
+        rows.push_back({text(stage), program.operations[o].output});
+  print_columns(rows);
+}
+
+/// Prints what HAP chose, and the dual prices of its linear program.
+void explain_hap(const plan::TensorProgram& program, const Machine& machine, const Settings& s) {
+  const plan::HapOptions options{.flops = s.flops};
+  const plan::HapResult found = plan::hap(program, machine, options);
+  std::cout << found << '\n';
+  const plan::RatioProblem<double> problem =
+      plan::hap_ratios(program, found.program, machine, found.groups, found.shares, options);
+  const plan::RatioSolution<double> shares = plan::solve_ratios(problem);
+  std::vector<std::vector<std::string>> rows = {{"limit", "bytes", "seconds gained by a GB more"}};
+  for (std::size_t l = 0; l < problem.limits.size(); ++l)
+    rows.push_back({problem.limits[l].name, text(problem.limits[l].bound),
+                    text(std::max(0.0, -shares.prices[l] * 1e9))});
+  if (rows.size() == 1)
+    std::cout << "no capacity of memory is known, so no limit has a price\n";
+  else
+    print_columns(rows);
+}
+
+/// Prints the best time of a planner for each value of an axis, the other axes being free.
+void explain_axes(const CommandLine& command, const Settings& s) {
+  if (s.batch < 1)
+    throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
+  const std::string name = s.planner.empty() ? "Frontier 3D" : s.planner;
+  std::vector<std::string_view> names;
+  for (const plan::NamedPlanner& planner : plan::planners()) names.push_back(planner.name);
+  if (std::ranges::find(names, name) == names.end()) throw command.no_such("planner", name, names);
+  const Profile profile = json::read_profile(s.model);
+  const Machine machine = json::read_machine(s.machine);
+  const plan::PlanOptions free{.batch = static_cast<std::int64_t>(s.batch)};
+  const plan::PlanProblem problem(profile, machine, free);
+  std::vector<std::vector<std::string>> rows = {
+      {"axis", "value", "best step by the formula", "simulated"}};
+  const auto add = [&](const char* axis, int value, const plan::PlanOptions& options) {
+    const plan::PlanProblem fixed(profile, machine, options);
+    for (const plan::NamedPlanner& planner : plan::planners()) {
+      if (planner.name != name) continue;
+      const plan::FoundPlan found = planner.search(fixed);
+      rows.push_back({axis, text(value), found.plan ? seconds(found.formula) : found.infeasible,
+                      found.plan ? seconds(simulated_step(*found.plan, fixed)) : "-"});
+    }
+  };
+  for (const int degree : problem.options().tensor_degrees) {
+    plan::PlanOptions options = free;
+    options.tensor_degrees = {degree};
+    add("tensor", degree, options);
+  }
+  for (const int count : problem.options().microbatches) {
+    plan::PlanOptions options = free;
+    options.microbatches = {count};
+    add("microbatches", count, options);
+  }
+  std::cout << name << ": the best plan for each value of an axis, the others being free\n\n";
+  print_columns(rows);
+}
+
+void explain(const CommandLine& command, const Settings& s) {
+  if (!is_program(s.model)) return explain_axes(command, s);
+  const std::vector<std::string_view> names = {"Rhino", "HAP"};
+  const std::string name = s.planner.empty() ? "Rhino" : s.planner;
+  if (std::ranges::find(names, name) == names.end())
+    throw command.no_such("planner of programs", name, names);
+  const plan::TensorProgram program = json::read_program(s.model);
+  const Machine machine = json::read_machine(s.machine);
+  if (name == "HAP")
+    explain_hap(program, machine, s);
+  else
+    explain_rhino(program, machine, s);
+}
+
+}  // namespace
+
+void add_explain(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command = program.add_command(
+      "explain", "Says why a planner decides as it does, and what the alternatives cost.",
+      [s](const CommandLine& line) { explain(line, *s); });
+  command.add_argument("MODEL", &s->model, "a tensor program, or the profile of a model");
+  command.add_argument("MACHINE", &s->machine, "the machine");
+  command.add_option("planner", &s->planner,
+                     "for a program Rhino (usual) or HAP; for a profile one of the planners");
+  command.add_option("flops", &s->flops, "for a program: flops per second of a device of speed 1");
+  command.add_option("level", &s->level, "for Rhino: the effort, 1 or 2");
+  command.add_option("samples", &s->dimension,
+                     "for Rhino: the dimension of samples, to try pipelines");
+  command.add_option("microbatches", &s->microbatches, "for Rhino: microbatches of a pipeline");
+  command.add_flag("all", s->all, "for Rhino: prints all candidates, not the chosen ones only");
+  command.add_option("batch", &s->batch, "for a profile: samples of a step");
+}
+
+}  // namespace tool
