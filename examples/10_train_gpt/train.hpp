@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt_checkpoint.hpp"
+#include "gpt_flex.hpp"
 #include "gpt_training.hpp"
 #include "host_copy.hpp"
 #include "progress.hpp"
@@ -61,8 +63,14 @@ void train(const Settings& s, MPI_Comm comm) {
   }
 
   const typename GptStage<Real>::Line line(mesh["tensor"]);
-  const typename GptStage<Real>::Sequence sequence(mesh["heads"], mesh["ring"], make_sequence(s));
-  if (speaks && s.sequence > 1)
+  using Sequence = typename GptStage<Real>::Sequence;
+  const auto options = make_sequence(s);
+  const Sequence sequence =
+      s.plans ? Sequence() : Sequence(mesh["heads"], mesh["ring"], options);
+  std::optional<FlexBatches<Real>> flexible;
+  if (s.plans)
+    flexible.emplace(training, *s.plans, mesh.coordinate("data"), mesh["ring"], line, options);
+  if (speaks && s.sequence > 1 && !flexible)
     std::cout << "sequence: " << s.sequence << " ranks, " << sequence.method() << ", "
               << sequence.order() << " order\n";
   std::shared_ptr<typename GptStage<Real>::Room> room;
@@ -75,11 +83,13 @@ void train(const Settings& s, MPI_Comm comm) {
                 << '\n';
   }
   Gpt<Real> model =
-      make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room, sequence);
+      make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room, sequence,
+                     flexible ? flexible->shapes() : std::vector<GptBlockShape>());
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
   const int replica = mesh.coordinate("data");
-  const double tokens = static_cast<double>(training.model.sequences) * training.model.context *
-                        training.microbatches * training.replicas;
+  const double tokens = s.plans ? s.plans->mean_tokens()
+                                : static_cast<double>(training.batch()) * training.model.context *
+                                      training.replicas;
   const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
   std::vector<double> losses;
@@ -93,8 +103,10 @@ void train(const Settings& s, MPI_Comm comm) {
       // The first step warms up caches and libraries; it is not what a step costs.
       if (step == 1 && s.steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
-      losses.push_back(
-          run.step(batch(training, text, begin + step, replica), weight(training)).loss);
+      const heddle::StepResult result =
+          flexible ? run.step(flexible->batch(text, begin + step))
+                   : run.step(batch(training, text, begin + step, replica), weight(training));
+      losses.push_back(result.loss);
       progress(step, losses.back());
       if (step == 0 && s.check)
         gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });

@@ -41,6 +41,7 @@ namespace examples {
           model.vocabulary,
           training.microbatches * training.replicas,
           static_cast<std::int64_t>(training.seed),
+          static_cast<std::int64_t>(training.lengths),
           static_cast<std::int64_t>(text.size()),
           heddle::crc32c(std::as_bytes(std::span(text.bytes())))};
 }
@@ -85,7 +86,7 @@ template <class Real>
   static const char* const names[] = {
       "layers",  "width",        "heads",           "K,V heads",
       "context", "sequences",    "vocabulary",      "microbatches of all replicas",
-      "seed",    "size of text", "checksum of text"};
+      "seed",    "lengths",      "size of text",    "checksum of text"};
   const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i])
