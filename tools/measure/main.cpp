@@ -4,8 +4,9 @@
 
 /// @file
 /// The program `measure`: times collectives, or strided messages, on the ranks that it is started
-/// on and writes the table that calls, or a StridedExchange, choose from. `mpiexec -n 8 measure
-/// costs.txt all_reduce broadcast 8 65536 67108864`, `mpiexec -n 2 measure paths.txt paths`.
+/// on and writes the table that calls, or a StridedExchange, choose from, or the machine for the
+/// planners. `mpiexec -n 8 measure costs.txt all_reduce broadcast 8 65536 67108864`,
+/// `mpiexec -n 2 measure paths.txt paths`, `mpiexec -n 8 measure machine.json machine`.
 
 #include <algorithm>
 #include <charconv>
@@ -26,6 +27,9 @@
 #include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
+#ifdef HEDDLE_MEASURE_JSON  // the build found heddle::json
+#include <heddle/json/machine.hpp>
+#endif
 
 #include "../common/command_line.hpp"
 
@@ -35,6 +39,7 @@ using hd::schedule::Collective;
 namespace {
 
 constexpr std::string_view paths = "paths";
+constexpr std::string_view machine = "machine";
 
 /// What is to be measured, as the words of the command line say: collectives and sizes.
 hd::CollectiveMeasureOptions options_of(const tool::CommandLine& program,
@@ -53,9 +58,10 @@ hd::CollectiveMeasureOptions options_of(const tool::CommandLine& program,
     for (std::size_t c = 0; c < hd::schedule::collective_count; ++c)
       names.push_back(to_string(static_cast<Collective>(c)));
     const auto found = std::ranges::find(names, word);
-    if (word == paths) throw program.error("paths are measured alone");
+    if (word == paths || word == machine) throw program.error(word + " is measured alone");
     if (found == names.end()) {
       names.push_back(paths);
+      names.push_back(machine);
       throw program.no_such("collective", word, names);
     }
     collectives.push_back(static_cast<Collective>(found - names.begin()));
@@ -97,6 +103,26 @@ void measure_paths(const hd::Communicator& comm, const std::string& file) {
   if (file != "-") hd::write_file(file, hd::text(table));
 }
 
+/// The links between all ranks. @throws usage_error if this build cannot write the file.
+void measure_machine(const hd::Communicator& comm, const tool::CommandLine& program,
+                     const std::string& file, const std::string& device) {
+#ifdef HEDDLE_MEASURE_JSON
+  constexpr bool writes = true;
+#else
+  constexpr bool writes = false;
+#endif
+  if (!writes && file != "-")
+    throw program.error("this build cannot write a machine, because it has no nlohmann_json",
+                        "install nlohmann_json and configure again, or give - to see the machine");
+  hd::DeviceMesh mesh(comm.get(), {{"rank", comm.size()}});
+  const hd::Machine found = hd::measure_links(mesh, {.name = device});
+  if (comm.rank() != hd::Rank{0}) return;
+  std::cout << found << '\n';
+#ifdef HEDDLE_MEASURE_JSON
+  if (file != "-") hd::json::write_machine(file, found);
+#endif
+}
+
 /// @throws tool::usage_error on all ranks alike.
 void run(int argc, char** argv) {
   const hd::Communicator comm(MPI_COMM_WORLD);
@@ -104,24 +130,33 @@ void run(int argc, char** argv) {
   std::vector<std::string> words;
   tool::CommandLine program(
       "measure",
-      "Measures what collectives take on the ranks that it is started on, or by which paths\n"
-      "strided messages between ranks 0 and 1 are fastest: mpiexec -n RANKS measure FILE ...");
-  program.add_output("FILE", file, "for the table; -: it is only shown");
+      "Measures what collectives take on the ranks that it is started on, by which paths\n"
+      "strided messages between ranks 0 and 1 are fastest, or the links between all ranks:\n"
+      "mpiexec -n RANKS measure FILE ...");
+  std::string device = hd::LinkOptions().name;
+  program.add_output("FILE", file, "for the table or the machine; -: it is only shown");
   program.add_argument("WHAT", &words,
                        "names of collectives (none: all_reduce) and sizes in bytes (none: 8 bytes "
-                       "to 8 MiB), or paths",
+                       "to 8 MiB), or paths, or machine, which the program plan reads",
                        false);
+  program.add_option("device", &device,
+                     "the kind of all devices in a machine, as profiles name it");
   if (const auto answer = program.parse(argc, argv)) {
     if (comm.rank() == hd::Rank{0}) std::cout << *answer;
     return;
   }
-  const bool only_paths = words == std::vector<std::string>{std::string(paths)};
-  const auto options = only_paths ? hd::CollectiveMeasureOptions{} : options_of(program, words);
+  const auto only = [&](std::string_view what) {
+    return words == std::vector<std::string>{std::string(what)};
+  };
+  const auto options = only(paths) || only(machine) ? hd::CollectiveMeasureOptions{}
+                                                    : options_of(program, words);
   if (comm.size() == 1)
     throw program.error("one rank has no links to measure: its table would mean nothing",
                         "start it by mpiexec -n RANKS measure, on the ranks of the job");
-  if (only_paths)
+  if (only(paths))
     measure_paths(comm, file);
+  else if (only(machine))
+    measure_machine(comm, program, file, device);
   else
     measure_collectives(comm, file, options);
 }

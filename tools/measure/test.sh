@@ -47,7 +47,10 @@ misused "no option '-costs'" -costs
 misused "'-costs' begins with '-'" -- -costs
 misused "no collective 'all_reduced'; did you mean 'all_reduce'?" costs all_reduced
 misused "no collective 'path'; did you mean 'paths'?" costs path
-misused "paths are measured alone" costs paths 8
+misused "paths is measured alone" costs paths 8
+misused "machine is measured alone" machine.json machine all_reduce
+misused "no collective 'machin'; did you mean 'machine'?" machine.json machin
+misused "one rank has no links to measure" machine.json machine
 misused "no collective 'zigzag'; there are " costs zigzag
 misused "one rank has no links to measure" costs
 misused "one rank has no links to measure" - all_reduce 64
@@ -65,3 +68,23 @@ grep -q '^all_reduce 8 bytes: ' out || fail "the table is not shown"
 [[ $(grep -c '^time broadcast \(64\|4000\) ' sizes) -eq $(grep -c '^time ' sizes) ]] ||
   fail "other sizes are measured than those that are given"
 grep -q '^broadcast 4000 bytes: ' out || fail "a size that is given is not measured"
+
+"${two[@]}" - machine > out || fail "- shows no machine"
+grep -q '2 ranks' out || fail "the machine has another number of ranks: $(cat out)"
+[[ ! -e - ]] || fail "- is a file"
+if "${two[@]}" machine.json machine --device a100 > out 2> error; then
+  grep -q '"format": *"heddle-machine"' machine.json || fail "the file is not a machine"
+  grep -q '"a100"' machine.json || fail "the file does not name the device"
+  # The program plan, which lies beside it, reads it.
+  if [[ -x $(dirname "$program")/plan ]]; then
+    cat > profile.json << 'END'
+{"format": "heddle-profile", "version": 1, "profile": {"model": "two", "layers": [
+  {"output": 8, "parameters": 8, "measured": [{"device": "a100", "forward": 1, "backward_input": 1}]},
+  {"output": 8, "parameters": 8, "measured": [{"device": "a100", "forward": 1, "backward_input": 1}]}]}}
+END
+    "$(dirname "$program")/plan" search profile.json machine.json --batch 4 > out 2>&1 ||
+      fail "plan does not read the machine: $(cat out)"
+  fi
+else
+  grep -q 'no nlohmann_json' error || fail "machine: $(cat error)"
+fi
