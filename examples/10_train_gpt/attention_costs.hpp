@@ -22,13 +22,15 @@ namespace examples {
 [[nodiscard]] heddle::schedule::AttentionForm attention_form(const Settings& s, int ranks,
                                                              std::int64_t tokens);
 
-/// Returns the links between the ranks that divide this rank's sequences, measured. Collective.
-[[nodiscard]] heddle::Machine measure_sequence_links(const Settings& s, MPI_Comm comm);
+/// Returns the ranks that divide this rank's sequences, and their links: measured, or of 5 us and
+/// 10 GB/s if the costs are nominal. Collective.
+[[nodiscard]] heddle::Machine sequence_machine(const Settings& s, MPI_Comm comm);
 
 /// Returns the seconds of one product over all heads of attention_form() for a (query, key) pair:
-/// plan::AttentionWork::product. It is measured: the forward pass of attention over one sequence on
-/// one rank has two products for each pair. All ranks measure at once, and the slowest one counts.
-/// Collective.
-[[nodiscard]] heddle::Seconds measure_product(const Settings& s, MPI_Comm comm);
+/// plan::AttentionWork::product. It has 2 * heads * head width floating-point operations, which
+/// take 1 ps each if the costs are nominal. Otherwise it is measured: the forward pass of attention
+/// over one sequence on one rank has two products for each pair. All ranks measure at once, and the
+/// slowest one counts. Collective.
+[[nodiscard]] heddle::Seconds attention_product(const Settings& s, MPI_Comm comm);
 
 }  // namespace examples

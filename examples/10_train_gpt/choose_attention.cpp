@@ -19,8 +19,8 @@ namespace examples {
 void choose_attention(Settings& s, MPI_Comm comm) {
   if (s.attention != "automatic") return;
   validate(s.training.model);
-  const heddle::Machine machine = measure_sequence_links(s, comm);
-  const heddle::Seconds product = measure_product(s, comm);
+  const heddle::Machine machine = sequence_machine(s, comm);
+  const heddle::Seconds product = attention_product(s, comm);
   std::vector<heddle::plan::SequenceCandidate> candidates = heddle::plan::sequence_choice(
       attention_form(s, s.sequence, s.training.model.context), machine,
       {.sequences = static_cast<std::size_t>(s.training.model.sequences), .product = product});
@@ -39,7 +39,7 @@ void choose_attention(Settings& s, MPI_Comm comm) {
   heddle::check(MPI_Comm_rank(comm, &rank), "choose_attention");
   if (rank == 0)
     std::cout << "attention: " << product * 1e9
-              << " ns for a product of a (query, key) pair over all heads, measured\n"
+              << " ns for a product of a (query, key) pair over all heads, " << s.costs << "\n"
               << heddle::plan::to_table(candidates);
   // Lines have measured for themselves: all take what the first one has found.
   std::array<int, 3> chosen = {static_cast<int>(candidates.front().method),

@@ -53,8 +53,8 @@ heddle::SequenceMethod method(const Settings& s) {
   using enum heddle::SequenceMethod;
   // TokenRing is for inference: it has no backward pass.
   const Named<heddle::SequenceMethod> methods[] = {
-      {"ulysses", ulysses},     {"ring", ring}, {"usp", usp}, {"rsa", rsa},
-      {"automatic", automatic}, {"flex", ring}};
+      {"ulysses", ulysses}, {"ring", ring},           {"usp", usp},
+      {"rsa", rsa},         {"automatic", automatic}, {"flex", ring}};
   return find("attention", s.attention, methods);
 }
 
@@ -80,16 +80,19 @@ void divide_sequence(Settings& s) {
 /// Sets the lengths of sequences, and refuses options that do not go together with flex, or need
 /// it. Its plans divide the batch into microbatches.
 void divide_batch(Settings& s) {
-  const Named<Lengths> lengths[] = {{"equal", Lengths::equal},
-                                    {"uniform", Lengths::uniform},
-                                    {"long-tail", Lengths::long_tail}};
+  const Named<Lengths> lengths[] = {
+      {"equal", Lengths::equal}, {"uniform", Lengths::uniform}, {"long-tail", Lengths::long_tail}};
   GptTraining& training = s.training;
   training.lengths = find("lengths", s.lengths, lengths);
+  const Named<bool> costs[] = {{"measured", true}, {"nominal", false}};
+  (void)find("costs", s.costs, costs);
   const auto refuse = [&](bool refused, const char* what, std::string got, const char* remedy) {
     heddle::expects(!refused, [&] {
       return heddle::ErrorInfo{"command line", what, std::move(got), remedy};
     });
   };
+  refuse(s.memory < 0, "a rank needs memory", heddle::text("--memory ", s.memory),
+         "give more MiB, or 0 for no limit");
   if (!s.flexible()) {
     refuse(training.lengths != Lengths::equal, "sequences of unequal lengths need groups of ranks",
            heddle::text("--lengths ", s.lengths, " --attention ", s.attention),
@@ -102,7 +105,7 @@ void divide_batch(Settings& s) {
   refuse(s.heads_axis != 0, "each group of flex has axes of its own",
          heddle::text("--heads-axis ", s.heads_axis), "leave --heads-axis out");
   refuse(s.capacity < 0, "a rank must hold at least one token",
-         heddle::text("--capacity ", s.capacity), "give more tokens, or 0 for a capacity that fits");
+         heddle::text("--capacity ", s.capacity), "give more tokens, or 0 for as many as fit");
   refuse(s.batch < 0, "a step needs at least one sequence", heddle::text("--batch ", s.batch),
          "give more sequences");
   if (s.batch != 0) {
@@ -159,6 +162,11 @@ Settings parse(int argc, char** argv) {
   options.add("capacity", s.capacity,
               "tokens that a rank holds in a microbatch, with flex; 0: as many as a sequence of "
               "--context needs on the widest group");
+  options.add("costs", s.costs,
+              "of links and products, by which automatic and flex choose: measured, or nominal, "
+              "the same in every run");
+  options.add("memory", s.memory,
+              "MiB that a rank may use for activations and what it keeps for backward; 0: all");
   options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "

@@ -36,6 +36,8 @@ struct Settings {
   int ways = 1;                      ///< of a ring
   int heads_axis = 0;                ///< ranks of --sequence; chosen where it is 0
   std::string lengths = "equal";     ///< of sequences
+  std::string costs = "measured";    ///< that attention and groups are chosen by
+  int memory = 0;                    ///< MiB for the buffers of the pipeline; 0: no limit
   int capacity = 0;  ///< tokens of a rank and microbatch, with flex; chosen where it is 0
   /// The groups of every step, with flex; see plan_groups().
   std::shared_ptr<const FlexPlans> plans = nullptr;

@@ -22,6 +22,7 @@
 #include "gpt_flex.hpp"
 #include "gpt_training.hpp"
 #include "host_copy.hpp"
+#include "memory.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "results.hpp"
@@ -65,8 +66,7 @@ void train(const Settings& s, MPI_Comm comm) {
   const typename GptStage<Real>::Line line(mesh["tensor"]);
   using Sequence = typename GptStage<Real>::Sequence;
   const auto options = make_sequence(s);
-  const Sequence sequence =
-      s.plans ? Sequence() : Sequence(mesh["heads"], mesh["ring"], options);
+  const Sequence sequence = s.plans ? Sequence() : Sequence(mesh["heads"], mesh["ring"], options);
   std::optional<FlexBatches<Real>> flexible;
   if (s.plans)
     flexible.emplace(training, *s.plans, mesh.coordinate("data"), mesh["ring"], line, options);
@@ -82,14 +82,15 @@ void train(const Settings& s, MPI_Comm comm) {
       std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of " << s.pair
                 << '\n';
   }
-  Gpt<Real> model =
-      make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room, sequence,
-                     flexible ? flexible->shapes() : std::vector<GptBlockShape>());
+  Memory memory(s.memory);
+  Gpt<Real> model = make_gpt<Real>(
+      training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
+      sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
   const int replica = mesh.coordinate("data");
-  const double tokens = s.plans ? s.plans->mean_tokens()
-                                : static_cast<double>(training.batch()) * training.model.context *
-                                      training.replicas;
+  const double tokens =
+      s.plans ? s.plans->mean_tokens()
+              : static_cast<double>(training.batch()) * training.model.context * training.replicas;
   const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
   std::vector<double> losses;

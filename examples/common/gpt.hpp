@@ -312,8 +312,8 @@ class GptStage {
   std::vector<GptBlockShape> m_shapes;  ///< that microbatches may have
   Buffer m_scratch;
   Block m_blocks;
-  heddle::IndexSet m_positions;  ///< of this rank
-  Positions m_table_rows;        ///< the same, if the sequence is sharded
+  heddle::IndexSet m_positions;                            ///< of this rank
+  Positions m_table_rows;                                  ///< the same, if the sequence is sharded
   std::vector<GptPacked<Real, execution_space>> m_packed;  ///< of this step
   std::vector<PackedTokens> m_packed_tokens;
   Positions m_packed_rows;

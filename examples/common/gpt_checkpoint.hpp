@@ -84,9 +84,9 @@ template <class Real>
   const auto checkpoint = heddle::Checkpoint::load(file);
   const std::vector<std::int64_t> ours = identity(training, text);
   static const char* const names[] = {
-      "layers",  "width",        "heads",           "K,V heads",
-      "context", "sequences",    "vocabulary",      "microbatches of all replicas",
-      "seed",    "lengths",      "size of text",    "checksum of text"};
+      "layers",  "width",     "heads",        "K,V heads",
+      "context", "sequences", "vocabulary",   "microbatches of all replicas",
+      "seed",    "lengths",   "size of text", "checksum of text"};
   const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i])

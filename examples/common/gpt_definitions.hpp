@@ -138,9 +138,9 @@ void GptStage<Real, Space>::begin_step(
     table_rows.insert(table_rows.end(), each.table_rows.begin(), each.table_rows.end());
   }
   m_exec.fence("heddle::gpt::begin_step");
-  m_packed_rows = Positions(
-      Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::packed_rows"),
-      table_rows.size());
+  m_packed_rows =
+      Positions(Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::packed_rows"),
+                table_rows.size());
   using HostRows =
       Kokkos::View<const std::size_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   Kokkos::deep_copy(m_exec, m_packed_rows, HostRows(table_rows.data(), table_rows.size()));
@@ -185,8 +185,7 @@ void GptStage<Real, Space>::begin(heddle::Item m) {
   m_blocks.shape = packed.shape;
   m_blocks.scratch = cut(m_scratch, packed.shape);
   const std::size_t first = m_packed_tokens[+m].row_begin;
-  m_table_rows =
-      Kokkos::subview(m_packed_rows, std::pair(first, first + packed.table_rows.size()));
+  m_table_rows = Kokkos::subview(m_packed_rows, std::pair(first, first + packed.table_rows.size()));
   m_weight = packed.weight;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <heddle/comm/communicator.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/plan/sequence_costs.hpp>
 #include <heddle/plan/sequence_groups.hpp>
 #include <heddle/sequence.hpp>
@@ -34,14 +35,15 @@ namespace examples {
 /// The plans of some steps, of every replica.
 class FlexPlans {
  public:
-  /// Plans steps [begin, begin + steps). @throws infeasible if no group can hold a sequence.
+  /// Plans steps [begin, begin + steps), with groups of `degree` ranks if it is not 0.
+  /// @throws infeasible if no group can hold a sequence.
   FlexPlans(const GptTraining& training, int data, const heddle::plan::SequenceCosts& costs,
-            int begin, int steps)
+            int begin, int steps, int degree = 0)
       : m_data(data), m_begin(begin) {
     for (int step = begin; step < begin + steps; ++step)
       for (int replica = 0; replica < data; ++replica)
-        m_plans.push_back(
-            heddle::plan::plan_sequence_groups(batch_lengths(training, step, replica), costs));
+        m_plans.push_back(heddle::plan::plan_sequence_groups(batch_lengths(training, step, replica),
+                                                             costs, {.degree = degree}));
   }
 
   [[nodiscard]] const heddle::plan::SequencePlan& of(int step, int replica) const {
@@ -66,6 +68,17 @@ class FlexPlans {
     double sum = 0;
     for (const auto& plan : m_plans) sum += static_cast<double>(plan.tokens());
     return sum * m_data / static_cast<double>(m_plans.size());
+  }
+  /// The predicted time of all steps, in each of which the slowest replica counts.
+  [[nodiscard]] heddle::Seconds time() const {
+    heddle::Seconds sum = 0;
+    for (std::size_t i = 0; i < m_plans.size(); i += static_cast<std::size_t>(m_data)) {
+      heddle::Seconds slowest = 0;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(m_data); ++d)
+        slowest = std::max(slowest, m_plans[i + d].time);
+      sum += slowest;
+    }
+    return sum;
   }
   /// The microbatches of the schedule: as many as the plan with most of them has.
   [[nodiscard]] int microbatches() const {
@@ -125,8 +138,7 @@ class FlexBatches {
     for (const auto& microbatch : plan.microbatches) {
       std::vector<std::span<const std::uint8_t>> sequences;
       for (const std::size_t i : own_group(microbatch).sequences)
-        sequences.push_back(
-            batch_sequence(tokens, m_training.model.context, i, plan.lengths[i]));
+        sequences.push_back(batch_sequence(tokens, m_training.model.context, i, plan.lengths[i]));
       batch.push_back(pack(plan, microbatch));
       batch.back().take(sequences, all);
     }

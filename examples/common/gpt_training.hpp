@@ -168,8 +168,7 @@ class SerialGpt {
       tokens.insert(tokens.end(), each.begin(), each.end());
       lengths.insert(lengths.end(), its.begin(), its.end());
     }
-    if (m_training.lengths == Lengths::equal)
-      return m_stage.begin_step(tokens, weight(m_training));
+    if (m_training.lengths == Lengths::equal) return m_stage.begin_step(tokens, weight(m_training));
     const auto all = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
     std::vector<Packed> sequences;
     for (std::size_t i = 0; i < lengths.size(); ++i) {

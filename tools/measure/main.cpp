@@ -148,8 +148,8 @@ void run(int argc, char** argv) {
   const auto only = [&](std::string_view what) {
     return words == std::vector<std::string>{std::string(what)};
   };
-  const auto options = only(paths) || only(machine) ? hd::CollectiveMeasureOptions{}
-                                                    : options_of(program, words);
+  const auto options =
+      only(paths) || only(machine) ? hd::CollectiveMeasureOptions{} : options_of(program, words);
   if (comm.size() == 1)
     throw program.error("one rank has no links to measure: its table would mean nothing",
                         "start it by mpiexec -n RANKS measure, on the ranks of the job");
