@@ -9,8 +9,8 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/trains.sh"
 sizes=(--microbatches 4 --layers 2 --width 16 --heads 4 --context 37 --costs nominal --attention flex)
 command=("$@")
-# The program names the ranks that do not fit.
-ranks=$(timeout 60 "${command[@]}" --pipe 64 2>&1 | sed -n 's/.*[^0-9]\([0-9]\+\) ranks.*/\1/p' | head -n 1)
+# The program says on how many ranks it is.
+ranks=$(timeout 60 "${command[@]}" --pipe 64 2>&1 | sed -n 's/.*the communicator has \([0-9]*\)).*/\1/p')
 case $ranks in
   1)
     trains "groups of all steps: 7 of 1 rank" --lengths long-tail
