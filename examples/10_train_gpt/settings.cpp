@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
@@ -79,7 +81,7 @@ void divide_sequence(Settings& s) {
 
 /// Sets the lengths of sequences, and refuses options that do not go together with flex, or need
 /// it. Its plans divide the batch into microbatches.
-void divide_batch(Settings& s) {
+void choose_lengths(Settings& s) {
   const Named<Lengths> lengths[] = {
       {"equal", Lengths::equal}, {"uniform", Lengths::uniform}, {"long-tail", Lengths::long_tail}};
   GptTraining& training = s.training;
@@ -139,6 +141,26 @@ void divide_replicas(Settings& s) {
   });
 }
 
+/// Divides the batch into microbatches, the larger ones first.
+void divide_batch(Settings& s) {
+  const auto sizes = heddle::schedule::microbatch_sizes(s.batch, s.training.microbatches);
+  s.training.model.sequences = static_cast<int>(sizes.front());
+  if (sizes.back() != sizes.front()) s.training.sizes = sizes;
+}
+
+/// Gives the microbatches of `orders` their sizes.
+heddle::Orders in_sizes(heddle::Orders orders, const GptTraining& training) {
+  if (training.sizes.empty()) return orders;
+  std::size_t stages = 0;
+  for (const auto& list : orders.ranks)
+    for (const heddle::Order& order : list) stages = std::max(stages, +order.stage + 1);
+  const std::int64_t largest = training.model.sequences;
+  return heddle::schedule::in_shares(
+      std::move(orders), {.samples = largest,
+                          .stages = std::vector(stages, std::vector<std::int64_t>{largest}),
+                          .microbatches = training.sizes});
+}
+
 }  // namespace
 
 Settings parse(int argc, char** argv) {
@@ -177,9 +199,9 @@ Settings parse(int argc, char** argv) {
   options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
   options.add("group", s.group, "microbatches of a group, of kfkb");
   options.add("microbatches", s.training.microbatches, "per replica and step");
-  options.add(
-      "batch", s.batch,
-      "sequences per replica and step, in place of --sequences; the microbatches divide it");
+  options.add("batch", s.batch,
+              "sequences per replica and step, in place of --sequences; microbatches differ by at "
+              "most one");
   options.add("gradient-sum", s.gradient_sum, "ring (part of the schedule) or library (MPI)");
   options.add("layers", model.layers, "transformer blocks");
   options.add("width", model.width, "elements per token");
@@ -202,12 +224,10 @@ Settings parse(int argc, char** argv) {
                "print the BLAS library and the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
-  if (!s.help) divide_batch(s);
+  if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
-  if (!s.help && s.batch != 0)
-    model.sequences =
-        static_cast<int>(heddle::schedule::microbatch_size(s.batch, s.training.microbatches));
+  if (!s.help && s.batch != 0) divide_batch(s);
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;
@@ -223,10 +243,11 @@ heddle::Schedule make_schedule(const Settings& s) {
                              {},
                              "use one of " + synchronous_names()};
   });
-  return heddle::weave(entry.orders({.ranks = s.pipe,
-                                     .microbatches = s.microbatches(),
-                                     .stages_per_rank = s.stages_per_rank,
-                                     .group = s.group}));
+  return heddle::weave(in_sizes(entry.orders({.ranks = s.pipe,
+                                              .microbatches = s.microbatches(),
+                                              .stages_per_rank = s.stages_per_rank,
+                                              .group = s.group}),
+                                s.training));
 }
 
 heddle::GradientSum make_gradient_sum(const Settings& s) {

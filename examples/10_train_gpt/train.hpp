@@ -104,9 +104,10 @@ void train(const Settings& s, MPI_Comm comm) {
       // The first step warms up caches and libraries; it is not what a step costs.
       if (step == 1 && s.steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
-      const heddle::StepResult result =
-          flexible ? run.step(flexible->batch(text, begin + step))
-                   : run.step(batch(training, text, begin + step, replica), weight(training));
+      const heddle::StepResult result = flexible
+                                            ? run.step(flexible->batch(text, begin + step))
+                                            : run.step(batch(training, text, begin + step, replica),
+                                                       weight(training), training.sizes);
       losses.push_back(result.loss);
       progress(step, losses.back());
       if (step == 0 && s.check)

@@ -111,8 +111,11 @@ class GptStage {
   /// Takes the tokens of the whole local batch, microbatches x sequences x (context + 1), and the
   /// weight of each microbatch's loss: 1 / (microbatches over all replicas) makes the losses' sum
   /// the mean. Of a sequence that is sharded this rank takes the tokens of its positions, and their
-  /// part of the weight. The tokens are copied before this returns.
-  void begin_step(std::span<const std::uint8_t> tokens, double weight);
+  /// part of the weight. If microbatches have other numbers of sequences than the configuration, at
+  /// most as many, `sequences` has the number of each; smaller ones weigh less in proportion. The
+  /// tokens are copied before this returns.
+  void begin_step(std::span<const std::uint8_t> tokens, double weight,
+                  std::span<const std::int64_t> sequences = {});
   /// Takes the packed microbatches of a step. Lines must outlive the step.
   void begin_step(std::span<const GptPacked<Real, execution_space>> microbatches);
   /// Of the tokens that begin_step() took.
@@ -226,7 +229,9 @@ class GptStage {
   }
 
   /// Begins a call: from here on the stage has the shape of the microbatch.
-  void begin(heddle::Item m);
+  void begin(heddle::Item m, std::size_t samples);
+  /// Gives the stage the shape of a microbatch with so many whole sequences.
+  void shape_for(std::size_t sequences);
   /// Whether the microbatch is empty. If only this rank has none of its rows, it takes part.
   [[nodiscard]] bool idle() const { return m_blocks.shape.attention.context == 0; }
   void expect_tokens(std::span<const std::uint8_t> tokens) const;
@@ -261,7 +266,8 @@ class GptStage {
   TokenMatrix tokens(heddle::Item m, std::size_t half) const {
     const std::size_t each = positions();
     const std::size_t count = m_blocks.shape.attention.sequences;
-    const std::size_t begin = m_packed.empty() ? +m * count * 2 * each : m_packed_tokens[+m].begin;
+    const std::size_t begin =
+        m_packed.empty() ? m_first_sequence[+m] * 2 * each : m_packed_tokens[+m].begin;
     const TokenMatrix all(m_tokens.data() + begin, count, 2 * each);
     return Kokkos::subview(all, Kokkos::ALL, std::pair(half * each, (half + 1) * each));
   }
@@ -328,7 +334,9 @@ class GptStage {
   std::vector<std::size_t> m_norm_offsets;
   Buffer m_norms;  ///< of a backward pass, where rows are divided
   std::size_t m_activation_size = 0, m_saved_size = 0, m_delta_size = 0;
-  double m_weight = 0;
+  double m_weight = 0;                        ///< of the loss of the present microbatch
+  double m_whole_weight = 0;                  ///< of one with all sequences
+  std::vector<std::size_t> m_first_sequence;  ///< of each microbatch, and the end of the last one
   Tokens m_tokens;
   Losses m_losses;
   Kokkos::View<double*, Kokkos::HostSpace> m_host_losses;

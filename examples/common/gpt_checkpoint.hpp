@@ -37,9 +37,9 @@ namespace examples {
           model.heads,
           model.heads_of_keys(),
           model.context,
-          model.sequences,
           model.vocabulary,
           training.microbatches * training.replicas,
+          training.batch() * training.replicas,
           static_cast<std::int64_t>(training.seed),
           static_cast<std::int64_t>(training.lengths),
           static_cast<std::int64_t>(text.size()),
@@ -83,10 +83,18 @@ template <class Real>
                                      const Text& text) {
   const auto checkpoint = heddle::Checkpoint::load(file);
   const std::vector<std::int64_t> ours = identity(training, text);
-  static const char* const names[] = {
-      "layers",  "width",     "heads",        "K,V heads",
-      "context", "sequences", "vocabulary",   "microbatches of all replicas",
-      "seed",    "lengths",   "size of text", "checksum of text"};
+  static const char* const names[] = {"layers",
+                                      "width",
+                                      "heads",
+                                      "K,V heads",
+                                      "context",
+                                      "vocabulary",
+                                      "microbatches of all replicas",
+                                      "sequences of a step",
+                                      "seed",
+                                      "lengths",
+                                      "size of text",
+                                      "checksum of text"};
   const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i])

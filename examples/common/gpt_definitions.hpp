@@ -108,21 +108,63 @@ std::vector<std::uint8_t> GptStage<Real, Space>::own_tokens(
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight) {
-  const std::size_t each = sequences() * (context() + 1), whole = tokens.size() / each;
-  heddle::expects(!tokens.empty() && tokens.size() % each == 0, [&] {
-    return heddle::ErrorInfo{"GptStage::begin_step", "the tokens are not whole microbatches",
-                             heddle::text(tokens.size(), " tokens, a microbatch has ", sequences(),
-                                          " x (", context(), " + 1) = ", each),
-                             heddle::text("all microbatches have one size: begin a step with ",
-                                          whole > 0 ? heddle::text(whole * each, " or ") : "",
-                                          (whole + 1) * each, " tokens")};
+void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, double weight,
+                                       std::span<const std::int64_t> sequences_of_each) {
+  const std::size_t of_sequence = context() + 1, each = sequences() * of_sequence;
+  const std::size_t whole =
+      sequences_of_each.empty() ? tokens.size() / each : sequences_of_each.size();
+  m_first_sequence.assign(1, 0);
+  for (std::size_t m = 0; m < whole; ++m)
+    m_first_sequence.push_back(
+        m_first_sequence.back() +
+        (sequences_of_each.empty() ? sequences() : static_cast<std::size_t>(sequences_of_each[m])));
+  heddle::expects(!tokens.empty() && tokens.size() == m_first_sequence.back() * of_sequence, [&] {
+    return heddle::ErrorInfo{
+        "GptStage::begin_step", "the tokens are not whole microbatches",
+        heddle::text(tokens.size(), " tokens, a microbatch has ",
+                     sequences_of_each.empty() ? "" : "at most ", sequences(), " x (", context(),
+                     " + 1) = ", each),
+        heddle::text("without numbers of sequences, all microbatches have one size: begin a step "
+                     "with ",
+                     whole > 0 ? heddle::text(whole * each, " or ") : "", (whole + 1) * each,
+                     " tokens")};
+  });
+  const auto large = std::ranges::find_if(sequences_of_each, [&](std::int64_t count) {
+    return count < 1 || static_cast<std::size_t>(count) > sequences();
+  });
+  heddle::expects(large == sequences_of_each.end(), [&] {
+    return heddle::ErrorInfo{"GptStage::begin_step", "a microbatch has too many or no sequences",
+                             heddle::text("microbatch ", large - sequences_of_each.begin(), " has ",
+                                          *large, ", expected 1 to ", sequences())};
   });
   expect_tokens(tokens);
   // The part of the loss that is the mean over this rank's rows.
-  m_weight = weight * (static_cast<double>(positions()) / static_cast<double>(context()));
+  m_whole_weight = weight * (static_cast<double>(positions()) / static_cast<double>(context()));
   m_packed.clear();
   copy_tokens(own_tokens(tokens), whole);
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::shape_for(std::size_t sequences) {
+  m_weight = sequences == this->sequences() ? m_whole_weight
+                                            : m_whole_weight * static_cast<double>(sequences) /
+                                                  static_cast<double>(this->sequences());
+  if (m_blocks.shape.attention.sequences == sequences) return;
+  GptConfig config = m_config;
+  config.sequences = static_cast<int>(sequences);
+  m_blocks.shape = {config, m_blocks.line, m_blocks.sequence};
+  m_blocks.scratch = cut(m_scratch, m_blocks.shape);
+  // The memory of a call is that part of the memory of a whole microbatch.
+  const std::size_t all = this->sequences();
+  heddle::expects(rows() * all <= m_activation_size / width() * sequences &&
+                      Saved(extent(), nullptr).size * all <= m_saved_size * sequences &&
+                      Delta(extent(), nullptr).size * all <= m_delta_size * sequences,
+                  [&] {
+                    return heddle::ErrorInfo{
+                        "GptStage", "the ranks that divide a layer do not divide each sequence",
+                        heddle::text(m_blocks.line.size(), " ranks, ", positions(), " positions"),
+                        "use a context that the ranks divide, or microbatches of equal sizes"};
+                  });
 }
 
 template <class Real, class Space>
@@ -178,9 +220,21 @@ void GptStage<Real, Space>::copy_tokens(const std::vector<std::uint8_t>& own,
 }
 
 template <class Real, class Space>
-void GptStage<Real, Space>::begin(heddle::Item m) {
+void GptStage<Real, Space>::begin(heddle::Item m, std::size_t samples) {
   expect_started(m);
-  if (m_packed.empty()) return;
+  if (m_packed.empty()) {
+    const std::size_t count = m_first_sequence[+m + 1] - m_first_sequence[+m];
+    // Between layers that ranks divide, each of them may have a part of the samples.
+    heddle::expects(
+        samples == 0 || samples == count || samples * m_blocks.line.size() == count, [&] {
+          return heddle::ErrorInfo{
+              "GptStage", "the schedule has another number of samples than the step",
+              heddle::text("microbatch ", m, ": ", samples, " samples in the schedule, ", count,
+                           " sequences in the step"),
+              "give begin_step() the sequences of each microbatch"};
+        });
+    return shape_for(count);
+  }
   const auto& packed = m_packed[+m];
   m_blocks.sequence = packed.line;
   m_blocks.shape = packed.shape;
@@ -192,7 +246,7 @@ void GptStage<Real, Space>::begin(heddle::Item m) {
 
 template <class Real, class Space>
 void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
-  begin(call.item);
+  begin(call.item, call.samples);
   Real* const flat = m_shards.forward_weights(m_exec);
   if (idle()) return;
   const Saved keep(extent(), call.saved);
@@ -219,7 +273,7 @@ void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
 template <class Real, class Space>
 void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& call) {
   namespace hk = heddle::kernel;
-  begin(call.item);
+  begin(call.item, call.samples);
   const Saved keep(extent(), const_cast<Real*>(call.saved));  // read only
   const Delta left(extent(), call.delta);
   Real* const flat = m_shards.backward_weights(m_exec);
@@ -240,7 +294,7 @@ void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& cal
 template <class Real, class Space>
 void GptStage<Real, Space>::backward_weight(const heddle::BackwardCall<Real>& call) {
   namespace hk = heddle::kernel;
-  begin(call.item);
+  begin(call.item, call.samples);
   const Saved keep(extent(), const_cast<Real*>(call.saved));  // read only, as is delta
   const Delta left(extent(), const_cast<Real*>(call.delta));
   Real* const flat = m_shards.last_weights(m_exec);

@@ -34,13 +34,18 @@ namespace examples {
 struct GptTraining {
   GptConfig model = {};
   int microbatches = 8;  ///< per replica and step
+  /// The sequences of each microbatch, if they differ. model.sequences is the largest number.
+  std::vector<std::int64_t> sizes = {};
   int replicas = 1;
   std::uint64_t seed = 1;
   heddle::kernel::AdamOptions optimizer = {};
   Lengths lengths = Lengths::equal;  ///< of the sequences; the context is the longest
 
   /// Sequences per replica and step.
-  [[nodiscard]] int batch() const { return microbatches * model.sequences; }
+  [[nodiscard]] int batch() const {
+    if (sizes.empty()) return microbatches * model.sequences;
+    return static_cast<int>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+  }
 };
 
 /// Returns the lengths of a replica's sequences in step `step`.
@@ -83,24 +88,19 @@ template <class Real>
 }
 
 /// Returns the tokens of step `step` for one replica. Runner::step takes them together with
-/// weight().
+/// weight() and GptTraining::sizes. They depend on the number of the sequence only, not on the
+/// microbatch that it is in.
 [[nodiscard]] inline std::vector<std::uint8_t> batch(const GptTraining& training, const Text& text,
                                                      int step, int replica) {
-  std::vector<std::uint8_t> tokens;
-  for (int m = 0; m < training.microbatches; ++m) {
-    const auto each =
-        text.microbatch(static_cast<std::uint64_t>(step),
-                        static_cast<std::uint64_t>(replica * training.microbatches + m),
-                        static_cast<std::size_t>(training.model.sequences),
-                        static_cast<std::size_t>(training.model.context), training.seed);
-    tokens.insert(tokens.end(), each.begin(), each.end());
-  }
-  return tokens;
+  return text.microbatch(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(replica),
+                         static_cast<std::size_t>(training.batch()),
+                         static_cast<std::size_t>(training.model.context), training.seed);
 }
 
-/// The weight of a microbatch's loss: the losses' sum is then the mean over all tokens of a step.
+/// The weight of the loss of a microbatch with all sequences: the losses' sum is then the mean over
+/// all tokens of a step.
 [[nodiscard]] inline double weight(const GptTraining& training) {
-  return 1.0 / (training.microbatches * training.replicas);
+  return training.model.sequences / static_cast<double>(training.batch() * training.replicas);
 }
 
 /// Returns sequence `index` of a replica's batch(): its tokens and the one behind them.
@@ -110,15 +110,25 @@ template <class Real>
                         static_cast<std::size_t>(length) + 1);
 }
 
-/// The whole model on one rank, trained microbatch after microbatch: the reference. If lengths are
-/// not equal, each sequence is a microbatch.
+/// Returns the same training in microbatches of one sequence, if they had unequal sizes.
+[[nodiscard]] inline GptTraining in_equal_microbatches(GptTraining training) {
+  if (training.sizes.empty()) return training;
+  training.microbatches = training.batch();
+  training.model.sequences = 1;
+  training.sizes.clear();
+  return training;
+}
+
+/// The whole model on one rank, trained microbatch after microbatch: the reference. If
+/// microbatches have unequal sizes, or sequences unequal lengths, it trains one sequence after
+/// another.
 template <class Real>
 class SerialGpt {
  public:
   explicit SerialGpt(const GptTraining& training)
-      : m_training(training),
-        m_stage(training.model, 0, training.model.layers, training.seed, training.optimizer, {}, {},
-                nullptr, {}, shapes(training)),
+      : m_training(in_equal_microbatches(training)),
+        m_stage(m_training.model, 0, training.model.layers, training.seed, training.optimizer, {},
+                {}, nullptr, {}, shapes(m_training)),
         m_saved("examples::saved", m_stage.saved_size()),
         m_delta("examples::delta", m_stage.delta_size()) {}
 

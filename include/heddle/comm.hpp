@@ -20,6 +20,7 @@
 #include <heddle/comm/measure_links.hpp>
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/comm/strided_datatype.hpp>
 #include <heddle/comm/strided_exchange.hpp>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -159,9 +160,8 @@ void expect_serial(const hd::Schedule& schedule, int layers, int microbatches) {
   MlpStage serial(0, layers, layers, rate);
   std::vector<double> saved(serial.saved_size()), delta(serial.delta_size());
   for (int step = 0; step < 2; ++step) {
-    const double loss = run.step(samples("input", step, microbatches),
-                                 samples("target", step, microbatches))
-                            .loss;
+    const double loss =
+        run.step(samples("input", step, microbatches), samples("target", step, microbatches)).loss;
     serial.begin_step(step, 0, 1.0 / microbatches);
     serial.zero_gradients();
     double expected = 0;
@@ -210,6 +210,65 @@ TEST_CASE("a model of layers trains as plain loops do, on 1F1B, ZB-H1 and GPipe"
     }
 }
 
+namespace {
+
+/// Trains two steps in microbatches of `sizes`, and compares with microbatches of one sample each
+/// on one rank.
+template <class Dense>
+void expect_sum_of_samples(const hd::Orders& plain, const std::vector<std::int64_t>& sizes) {
+  const int ranks = world_size(), layers = ranks, all = 8;
+  INFO(plain.name);
+  const auto train = [&](const hd::Orders& orders, const std::vector<std::int64_t>& each, int pipe,
+                         MPI_Comm comm) {
+    const std::int64_t most = *std::ranges::max_element(each);
+    hd::StageShares shares{.samples = most, .stages = {}, .microbatches = each};
+    shares.stages.assign(static_cast<std::size_t>(pipe), {most});
+    hd::DeviceMesh mesh(comm, {{"pipe", pipe}});
+    hd::Stages<Stage<Dense>> model(layers, [&](int first, int last) {
+      MlpStage mlp(first, last, layers, rate);
+      std::vector<Dense> dense;
+      for (int l = 0; l < last - first; ++l)
+        dense.emplace_back(mlp.parameters() + static_cast<std::size_t>(l) * MlpStage::per_layer);
+      return Stage<Dense>(std::move(dense),
+                          {.rows = static_cast<std::size_t>(most),
+                           .microbatches = static_cast<int>(each.size()),
+                           .takes_data = first == 0,
+                           .computes_loss = last == layers,
+                           .sizes = each},
+                          SquaredError{1.0 / all}, Descent{});
+    });
+    hd::Runner run(model, weave(hd::schedule::in_shares(orders, shares)), mesh);
+    std::vector<double> losses;
+    for (int step = 0; step < 2; ++step) {
+      const Matrix inputs("inputs", all, width), targets("targets", all, width);
+      const hd::Random random(12, "samples");
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        inputs.data()[i] = random.normal(static_cast<std::size_t>(step) * 1000 + i);
+        targets.data()[i] = random.normal(static_cast<std::size_t>(step) * 1000 + 500 + i);
+      }
+      losses.push_back(run.step(inputs, targets).loss);
+    }
+    return losses;
+  };
+  const std::vector<double> ours = train(plain, sizes, ranks, MPI_COMM_WORLD);
+  const std::vector<double> serial = train(hd::schedule::gpipe_orders(1, all),
+                                           std::vector<std::int64_t>(all, 1), 1, MPI_COMM_SELF);
+  for (std::size_t step = 0; step < 2; ++step)
+    CHECK(std::abs(ours[step] - serial[step]) <= 1e-13 * serial[step]);
+}
+
+}  // namespace
+
+TEST_CASE("a stage of layers computes a smaller last microbatch") {
+  const int ranks = world_size();
+  for (const auto& sizes : {hd::schedule::microbatch_sizes(8, 3), {3, 4, 1}})
+    for (const hd::Orders& orders :
+         {hd::schedule::one_f_one_b_orders(ranks, 3), hd::schedule::zb_h1_orders(ranks, 3)}) {
+      expect_sum_of_samples<SplitDense>(orders, sizes);
+      expect_sum_of_samples<WholeDense>(orders, sizes);
+    }
+}
+
 TEST_CASE("a stage of layers refuses a schedule of other microbatches") {
   const int ranks = world_size();
   const auto schedule = hd::schedule::gpipe({.stages = ranks, .microbatches = 2});
@@ -228,15 +287,16 @@ TEST_CASE("a stage of layers refuses what does not fit together") {
   };
   CHECK_THROWS_WITH(stage({}, {}), ContainsSubstring("at least one layer"));
   CHECK_THROWS_WITH(stage({SplitDense(zeros)}, {.rows = 0}), ContainsSubstring("0 rows"));
+  CHECK_THROWS_WITH(
+      stage({SplitDense(zeros)}, {.rows = 3, .microbatches = 2, .sizes = {3, 4}}),
+      ContainsSubstring("of at most `rows` samples") && ContainsSubstring("sizes: 3 4"));
   SplitDense wide(zeros);
   wide.w = hd::Parameter<double**, Exec::memory_space>("w", width + 1, width);
   CHECK_THROWS_WITH(stage({SplitDense(zeros), wide}, {}),
                     ContainsSubstring("4 inputs, the one before 3 outputs"));
 
-  auto whole = stage({SplitDense(zeros)}, {.rows = 3,
-                                           .microbatches = 3,
-                                           .takes_data = true,
-                                           .computes_loss = true});
+  auto whole = stage({SplitDense(zeros)},
+                     {.rows = 3, .microbatches = 3, .takes_data = true, .computes_loss = true});
   const Matrix eight("eight", 8, width), nine("nine", 9, width), narrow("narrow", 9, width - 1);
   CHECK_THROWS_WITH(whole.begin_step(eight, nine),
                     ContainsSubstring("3 microbatches of 3 samples") &&

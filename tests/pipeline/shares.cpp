@@ -243,4 +243,94 @@ TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole m
              Catch::Matchers::ContainsSubstring("make the stage for StagePlace::samples"));
 }
 
+namespace {
+
+/// Layers of any cost: stages say their sizes themselves.
+hd::Profile any_profile() {
+  hd::Profile profile{.model = "any"};
+  profile.layers.assign(layers, {.output = 8, .saved = 8, .delta = 8, .parameters = 8});
+  return profile;
+}
+
+/// Trains two steps by a plan on its PlannedMesh, and compares.
+void check_plan(const hd::Plan& plan, hd::GradientSum sum) {
+  INFO(plan);
+  hd::PlannedMesh places(MPI_COMM_WORLD, plan, {.ranks = world_size()});
+  hd::StageShares shares{.samples = plan.microbatch_samples()};
+  for (const hd::PlanStage& stage : plan.stages) shares.stages.push_back(stage.samples);
+  hd::Stages<ShareStage> model(
+      layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); },
+      {.gradient_sum = sum});
+  hd::Runner run(model, hd::plan::schedule(plan, any_profile(), {.ranks = world_size()}), places);
+  const auto items = static_cast<std::size_t>(plan.microbatches);
+  const Expected expected = serial(shares, items, 2);
+  for (int step = 0; step < 2; ++step)
+    CHECK(run.step().loss == expected.losses[static_cast<std::size_t>(step)]);
+  int stages = 0;
+  model.for_each([&](hd::Stage number, ShareStage& stage) {
+    ++stages;
+    CHECK(places.stage() == +number);
+    CHECK(stage.place().layers == plan.stages[+number].layers);
+    CHECK(stage.place().samples == places.samples());
+    for (std::size_t i = 0; i < stage.parameter_count(); ++i) {
+      const auto layer = static_cast<std::size_t>(stage.place().layers.first) + i / width;
+      CHECK(stage.gradients()[i] == expected.last_gradients[layer][i % width]);
+    }
+  });
+  CHECK(stages == (places.stage() ? 1 : 0));
+}
+
+}  // namespace
+
+TEST_CASE("plans on a PlannedMesh have the losses and gradients of the serial model") {
+  using hd::Rank;
+  std::vector<hd::Plan> plans;
+  const auto add = [&](std::vector<hd::PlanStage> stages) {
+    plans.push_back({.stages = std::move(stages), .microbatches = 3});
+  };
+  if (world_size() == 1) add({{.layers = {0, 4}, .ranks = {Rank{0}}, .samples = {8}}});
+  if (world_size() == 2) {
+    add({{.layers = {0, 4}, .ranks = {Rank{1}, Rank{0}}, .samples = {6, 2}}});
+    add({{.layers = {0, 4}, .ranks = {Rank{1}}, .samples = {8}}});  // rank 0 is left out
+    add({{.layers = {0, 1}, .ranks = {Rank{1}}, .samples = {2}, .recompute = true},
+         {.layers = {1, 4}, .ranks = {Rank{0}}, .samples = {2}}});
+  }
+  if (world_size() == 3) {
+    add({{.layers = {0, 4}, .ranks = {Rank{2}, Rank{0}, Rank{1}}, .samples = {4, 2, 2}}});
+    add({{.layers = {0, 3}, .ranks = {Rank{2}, Rank{0}}, .samples = {6, 2}, .recompute = true},
+         {.layers = {3, 4}, .ranks = {Rank{1}}, .samples = {8}}});
+  }
+  if (world_size() == 4) {
+    add({{.layers = {0, 1}, .ranks = {Rank{3}, Rank{1}}, .samples = {5, 3}},
+         {.layers = {1, 4}, .ranks = {Rank{0}, Rank{2}}, .samples = {2, 6}, .recompute = true}});
+    add({{.layers = {0, 2}, .ranks = {Rank{1}}, .samples = {8}},
+         {.layers = {2, 4}, .ranks = {Rank{3}, Rank{2}, Rank{0}}, .samples = {4, 2, 2}}});
+  }
+  for (hd::Plan& plan : plans)
+    for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
+      plan.schedule = schedule;
+      check_plan(plan, hd::GradientSum::ring);
+      check_plan(plan, hd::GradientSum::library);
+    }
+}
+
+TEST_CASE("Stages rejects a plan of another model, and a schedule of another plan") {
+  if (world_size() != 2) return;
+  const hd::Plan plan{
+      .stages = {{.layers = {0, 4}, .ranks = {hd::Rank{0}, hd::Rank{1}}, .samples = {3, 1}}}};
+  hd::PlannedMesh places(MPI_COMM_WORLD, plan);
+  const auto run = [&](int count, const hd::Plan& scheduled) {
+    hd::Stages<ShareStage> model(count, [&](const hd::StagePlace& place) {
+      return ShareStage(place, {4, {{3, 1}}});
+    });
+    return hd::test::message_of<hd::contract_error>(
+        [&] { hd::Runner refused(model, hd::plan::schedule(scheduled, any_profile()), places); });
+  };
+  using Catch::Matchers::ContainsSubstring;
+  CHECK_THAT(run(5, plan), ContainsSubstring("it divides 4 layers, the model has 5"));
+  hd::Plan other = plan;
+  other.stages[0].samples = {1, 3};
+  CHECK_THAT(run(4, other), ContainsSubstring("rank 0 computes 1 samples of stage 0"));
+}
+
 }  // namespace test_pipeline_shares

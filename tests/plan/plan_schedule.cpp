@@ -57,6 +57,14 @@ Profile random_profile(Random& random, int layers) {
   return profile;
 }
 
+/// Also measured on two ranks that divide a layer.
+Profile with_degrees(Random& random, Profile profile) {
+  for (ProfiledLayer& layer : profile.layers)
+    layer.measured.push_back(
+        {"gpu", 2, 2, {time_in(random), time_in(random), time_in(random), time_in(random)}});
+  return profile;
+}
+
 /// Devices of several speeds, and a private link with its own bandwidth for each pair.
 Machine random_machine(Random& random, int ranks, Seconds latency) {
   std::vector<Device> devices;
@@ -232,18 +240,92 @@ TEST_CASE("ranks, samples and bytes of the Schedule are those of the plan") {
   CHECK(bytes == expected);
 }
 
+TEST_CASE("ranks that divide layers share the samples of their group, and sum by parts") {
+  Random random(5);
+  Profile profile = with_degrees(random, random_profile(random, 3));
+  for (ProfiledLayer& layer : profile.layers) layer.parameters *= 2;
+  Plan plan{.stages = {{.layers = {0, 2},
+                        .ranks = {Rank{4}, Rank{3}, Rank{0}, Rank{2}},
+                        .samples = {4, 2},
+                        .tensor = 2},
+                       {.layers = {2, 3}, .ranks = {Rank{1}}, .samples = {6}}},
+            .microbatches = 3};
+  const Schedule made = plan::schedule(plan, profile);
+  const std::vector<std::int64_t> samples{1, 6, 1, 2, 2};  // by rank, between the layers
+  std::vector<Bytes> sent(5);
+  std::vector<std::vector<Rank>> sums;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const ActionId id{i};
+    const Action& action = made[id];
+    const Rank from = made[action.queue].from;
+    if (action.kind == Kind::forward) CHECK(samples_of(made, id) == samples[+from]);
+    if (action.kind == Kind::move) sent[+from] += made.bytes(made.uses(id).front());
+    if (action.kind != Kind::group) continue;
+    std::vector<Rank>& ranks = sums.emplace_back();
+    for (const Use& use : made.uses(id)) {
+      ranks.push_back(made[use.buffer].rank);
+      CHECK(made.bytes(use) == profile.parameters({0, 2}, 2));
+    }
+  }
+  CHECK(sums == std::vector<std::vector<Rank>>{{Rank{4}, Rank{0}}, {Rank{3}, Rank{2}}});
+  const Bytes output = 3 * profile.layers[1].output;
+  CHECK(sent == std::vector<Bytes>{output, 6 * output, output, 2 * output, 2 * output});
+  // A group alone has nothing to sum.
+  plan.stages[0] = {.layers = {0, 2}, .ranks = {Rank{2}, Rank{0}}, .samples = {6}, .tensor = 2};
+  const Schedule alone = plan::schedule(plan, profile);
+  CHECK(std::ranges::none_of(alone.actions(),
+                             [](const Action& action) { return action.kind == Kind::group; }));
+}
+
+TEST_CASE("with tensor degrees it is between the busiest rank and the price") {
+  Random random(6);
+  int divided = 0;
+  for (std::uint64_t c = 0; c < test::cases(60, 5000); ++c) {
+    const int layers = in(random, 1, 6), ranks = in(random, 1, 4);
+    const Profile profile = with_degrees(random, random_profile(random, layers));
+    const Machine machine = random_machine(random, 2 * ranks, c % 2 == 0 ? 0 : 0.3);
+    Plan plan = random_plan(random, layers, ranks, in(random, 1, 3));
+    for (PlanStage& stage : plan.stages) {
+      for (std::int64_t& samples : stage.samples) samples *= 2;
+      if (in(random, 0, 1) == 0) continue;
+      stage.tensor = 2;
+      ++divided;
+      for (std::size_t i = 0; i < stage.ranks.size(); i += 2)  // beside each of them another one
+        stage.ranks.insert(stage.ranks.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                           Rank{+stage.ranks[i] + static_cast<std::size_t>(ranks)});
+    }
+    const plan::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+    const plan::RankCosts costs = plan::costs(plan, profile, machine);
+    Seconds busiest = 0;
+    for (const PlanStage& stage : plan.stages)
+      for (const Rank rank : stage.ranks)
+        busiest = std::max(busiest, plan.microbatches *
+                                        (costs.times(rank).forward + costs.times(rank).backward()));
+    INFO("case " << c << ": " << plan);
+    const Seconds step = simulated(plan, profile, machine);
+    CHECK(step <= plan::simulated_step(plan, problem) * (1 + 1e-12));
+    CHECK(step >= busiest * (1 - 1e-12));
+  }
+  CHECK(divided > 30);
+}
+
 TEST_CASE("schedule() names what it cannot express") {
   Random random(4);
   const Profile profile = random_profile(random, 3);
-  Plan tensor = plan_3_to_1();
-  tensor.stages[1].tensor = 2;
-  tensor.stages[1].ranks.push_back(Rank{2});
-  CHECK_THAT(
-      message_of<contract_error>([&] { (void)plan::schedule(tensor, profile); }),
-      ContainsSubstring("stage 1 has tensor degree 2") && ContainsSubstring("tensor_degrees"));
+  Plan divided = plan_3_to_1();
+  divided.stages[1].sequence = 2;
+  divided.stages[1].ranks.push_back(Rank{2});
+  CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(divided, profile); }),
+             ContainsSubstring("stage 1 has sequence degree 2"));
   CHECK_THAT(message_of<contract_error>(
-                 [&] { (void)plan::costs(tensor, profile, random_machine(random, 5, 0)); }),
-             ContainsSubstring("stage 1 has tensor degree 2"));
+                 [&] { (void)plan::costs(divided, profile, random_machine(random, 5, 0)); }),
+             ContainsSubstring("stage 1 has sequence degree 2"));
+  divided.stages[1].sequence = 1;
+  divided.stages[1].tensor = 2;
+  for (PlanStage& stage : divided.stages) stage.samples.back() += 1;
+  CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(divided, profile); }),
+             ContainsSubstring("stage 1, group 0 has 9 samples and tensor degree 2") &&
+                 ContainsSubstring("tensor_degrees"));
   Profile odd = profile;
   odd.layers[1].output = 6;
   CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(plan_3_to_1(), odd); }),

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <limits>
 #include <string>
@@ -48,12 +49,12 @@ Profile waits() {
   return profile;
 }
 
-Machine machine_of(int ranks) {
+Machine machine_of(int ranks, double bandwidth = 4e6) {
   std::vector<Device> devices{{.name = "fast"}, {.name = "fast"}};
   devices.resize(static_cast<std::size_t>(ranks), {.name = "slow", .speed = 0.4});
   return Machine::from_links(std::move(devices),
                              std::vector<Link>(static_cast<std::size_t>(ranks * ranks),
-                                               Link{.latency = 0, .bandwidth = 4e6}));
+                                               Link{.latency = 0, .bandwidth = bandwidth}));
 }
 
 /// A plan with `counts[s]` layers and one rank for each stage.
@@ -178,6 +179,36 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
   };
   CHECK(time_of(equal) / time_of(best) >= 1.5);
   CHECK(time_of(fast_only) / time_of(best) >= 1.15);
+}
+
+TEST_CASE("shares by speed are faster than equal shares, as predicted") {
+  const Profile profile = waits();
+  const Machine machine = machine_of(4, 1e9);  // sums of gradients take 1.5 ms
+  const auto shares = [&](std::vector<std::int64_t> of_ranks) {
+    const Plan plan{.stages = {{.layers = {0, layers},
+                                .ranks = {Rank{0}, Rank{1}, Rank{2}, Rank{3}},
+                                .samples = std::move(of_ranks)}},
+                    .microbatches = microbatches};
+    const Schedule made =
+        expand(plan::schedule(plan, profile, {.ranks = 4}), schedule::CollectiveForm{});
+    const plan::RankCosts costs = plan::costs(plan, profile, machine);
+    const Timeline timeline = simulate(made, costs);
+    return Case{"shares", plan, made, costs, timeline, timeline.makespan()};
+  };
+  Case equal = shares({7, 7, 7, 7}), by_speed = shares({10, 10, 4, 4});
+  for (int round = 0; round < 20; ++round) {
+    run(equal);
+    run(by_speed);
+    if (std::abs(equal.error()) <= 0.04 && std::abs(by_speed.error()) <= 0.04) break;
+  }
+  for (const Case* each : {&equal, &by_speed}) {
+    std::cout << "shares";
+    for (const std::int64_t of_rank : each->plan.stages[0].samples) std::cout << ' ' << of_rank;
+    std::cout << ": predicted " << each->predicted << " s, executed " << each->fastest << " s\n";
+    CHECK(std::abs(each->error()) <= 0.05);
+    CHECK(std::abs(trace::plan_error(each->timeline, each->measured).step()) <= 0.05);
+  }
+  CHECK(equal.fastest / by_speed.fastest >= 1.65);
 }
 
 }  // namespace test_plan_waits

@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,70 +22,21 @@
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/kernel/view.hpp>
+#include <heddle/pipeline/layer.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/stage.hpp>
 
 namespace heddle::inline v0 {
 
-/// The arguments of a layer's forward. The input is a matrix of rows x inputs(), and the output is
-/// rows x outputs().
-template <class T, kernel::ExecutionSpace Exec>
-struct LayerForward {
-  const Exec& exec;                     ///< where kernels go
-  kernel::Matrix<const T, Exec> input;  ///< the samples of a microbatch, one per row
-  kernel::Matrix<T, Exec> output;       ///< to be computed
-};
-
-/// The arguments of a layer's backward functions.
-template <class T, kernel::ExecutionSpace Exec>
-struct LayerBackward {
-  const Exec& exec;                           ///< where kernels go
-  kernel::Matrix<const T, Exec> input;        ///< the input of its forward
-  kernel::Matrix<const T, Exec> output;       ///< the output of its forward
-  kernel::Matrix<const T, Exec> output_grad;  ///< empty in backward_weight
-  kernel::Matrix<T, Exec> input_grad;         ///< to be computed; empty in backward_weight
-  kernel::Matrix<T, Exec> delta;              ///< from backward_input to backward_weight, as output
-};
-
-/// A layer whose backward pass is split, so that schedules can place its halves separately.
-/// `backward_weight` gets in `delta` what `backward_input` has stored there.
-template <class L>
-concept SplitLayer = requires(
-    L& layer, const LayerBackward<typename L::scalar_type, typename L::execution_space>& backward) {
-  layer.backward_input(backward);
-  layer.backward_weight(backward);
-};
-
-/// One layer of a model, with its parameters:
-///
-/// - `inputs()` and `outputs()`: the numbers that a sample has before and after it;
-/// - `parameters()`: a std::tie of its Parameters, each a value and its gradient;
-/// - `forward(LayerForward)`: computes `output`;
-/// - `backward(LayerBackward)`: computes `input_grad` and adds to the gradients. A SplitLayer has
-///   two functions in its place.
-///
-/// The functions queue kernels in `exec` and need not wait for them. `parameters()` may change what
-/// its Parameters refer to between calls, so kernels use the Views of the moment.
-template <class L>
-concept Layer = std::movable<L> &&
-    requires(L& layer, const L& constant,
-             const LayerForward<typename L::scalar_type, typename L::execution_space>& forward) {
-  { constant.inputs() } -> std::convertible_to<std::size_t>;
-  { constant.outputs() } -> std::convertible_to<std::size_t>;
-  std::tuple_size<decltype(layer.parameters())>::value;
-  layer.forward(forward);
-} &&(SplitLayer<L> ||
-     requires(L & layer,
-              const LayerBackward<typename L::scalar_type, typename L::execution_space>& backward) {
-       layer.backward(backward);
-     });
-
 /// The position of a LayerStage in its model, and the number of samples that it gets.
 struct LayerPlace {
-  std::size_t rows = 1;        ///< samples of a microbatch
+  std::size_t rows = 1;        ///< samples of a microbatch, or of the largest one
   int microbatches = 1;        ///< microbatches of a step on this replica
   bool takes_data = false;     ///< holds the model's first layer
   bool computes_loss = false;  ///< holds the model's last layer
+  /// The samples of each microbatch, such as those of schedule::microbatch_sizes(). Empty: all have
+  /// `rows`. The schedule must have them as StageShares::microbatches.
+  std::vector<std::int64_t> sizes = {};
 };
 
 namespace impl {
@@ -104,7 +56,8 @@ struct Plus {
 /// over flat vectors. Both are called on the stages that need them.
 ///
 /// A step takes the data of this replica, `run.step(inputs, targets)`: one sample per row, the rows
-/// of microbatch 0 first. They are referred to, not copied, until the step ends.
+/// of microbatch 0 first. They are referred to, not copied, until the step ends. If ranks divide
+/// the samples of a microbatch, they are the data of this rank's samples.
 template <Layer L, class Loss, class Update>
 class LayerStage {
   using T = typename L::scalar_type;
@@ -118,8 +71,9 @@ class LayerStage {
   using memory_space = typename Exec::memory_space;  ///< the memory that holds them
 
   /// A stage of these layers, whose parameters it moves into its own memory.
-  /// @throws contract_error if there are no layers or no rows, or if a layer does not have as many
-  ///         inputs as the one before it has outputs.
+  /// @throws contract_error if there are no layers or no rows, if a layer does not have as many
+  ///         inputs as the one before it has outputs, or if LayerPlace::sizes are not the samples
+  ///         of all microbatches, at most `rows` each.
   LayerStage(std::vector<L> layers, LayerPlace place, Loss loss, Update update,
              const Exec& exec = {})
       : m_layers(std::move(layers)),
@@ -155,17 +109,21 @@ class LayerStage {
   }
   /// Number of elements of the last layer's output, per microbatch; 0 if it computes the loss.
   [[nodiscard]] std::size_t output_size() const {
-    return m_place.computes_loss ? 0 : output_elements(m_layers.size() - 1);
+    return m_place.computes_loss ? 0 : output_elements(m_layers.size() - 1, m_place.rows);
   }
   /// Number of elements of the outputs of all layers, and of the gradient of the loss.
   [[nodiscard]] std::size_t saved_size() const {
-    return outputs_before(m_layers.size()) +
-           (m_place.computes_loss ? output_elements(m_layers.size() - 1) : 0);
+    return outputs_before(m_layers.size(), m_place.rows) +
+           (m_place.computes_loss ? output_elements(m_layers.size() - 1, m_place.rows) : 0);
   }
   /// Number of elements of the deltas of all layers; if layers are not split, of the gradients of
-  /// one microbatch.
+  /// one microbatch, for which the samples of the smallest microbatch have room.
   [[nodiscard]] std::size_t delta_size() const {
-    return SplitLayer<L> ? outputs_before(m_layers.size()) : parameter_count();
+    if constexpr (SplitLayer<L>) return outputs_before(m_layers.size(), m_place.rows);
+    std::size_t least = m_place.rows;
+    for (const std::int64_t size : m_place.sizes)
+      least = std::min(least, static_cast<std::size_t>(size));
+    return (parameter_count() + least - 1) / least * m_place.rows;
   }
   /// Number of parameters of all layers.
   [[nodiscard]] std::size_t parameter_count() const { return m_own.size(); }
@@ -207,15 +165,16 @@ class LayerStage {
 
   /// Runs the layers from the first to the last one, then the loss.
   void forward(const ForwardCall<T>& call) {
-    Input input = input_of(call.item, call.input);
+    const std::size_t rows = rows_of(call);
+    Input input = input_of(call, call.input);
     for (std::size_t l = 0; l < m_layers.size(); ++l) {
-      const Matrix output = output_of(l, call.saved);
+      const Matrix output = output_of(l, rows, call.saved);
       m_layers[l].forward(LayerForward<T, Exec>{m_exec, input, output});
       input = output;
     }
     if (m_place.computes_loss)
       m_losses.at(+call.item) =
-          m_loss(m_exec, input, rows_of(m_targets, call.item), loss_grad(call.saved));
+          m_loss(m_exec, input, data_of(m_targets, call), loss_grad(rows, call.saved));
     else if (call.output != nullptr)
       Kokkos::deep_copy(m_exec, Matrix(call.output, input.extent(0), input.extent(1)), input);
   }
@@ -249,9 +208,14 @@ class LayerStage {
   /// Runs the second halves, or adds what `backward_input` has kept.
   void backward_weight(const BackwardCall<T>& call) {
     if constexpr (SplitLayer<L>) {
+      const std::size_t rows = rows_of(call);
       for (std::size_t l = 0; l < m_layers.size(); ++l)
-        m_layers[l].backward_weight(LayerBackward<T, Exec>{
-            m_exec, input_of(l, call), output_of(l, call.saved), {}, {}, output_of(l, call.delta)});
+        m_layers[l].backward_weight(LayerBackward<T, Exec>{m_exec,
+                                                           input_of(l, call),
+                                                           output_of(l, rows, call.saved),
+                                                           {},
+                                                           {},
+                                                           output_of(l, rows, call.delta)});
     } else {
       const kernel::Vector<T, Exec> sum(m_gradients.data(), m_gradients.size());
       kernel::map(m_exec, impl::Plus{}, sum, sum,
@@ -281,6 +245,19 @@ class LayerStage {
                        text(m_layers.size(), " layers, ", m_place.rows, " rows, ",
                             m_place.microbatches, " microbatches")};
     });
+    const bool sizes_fit = m_place.sizes.empty() ||
+                           (m_place.sizes.size() == microbatches() &&
+                            std::ranges::all_of(m_place.sizes, [&](std::int64_t size) {
+                              return size >= 1 && static_cast<std::size_t>(size) <= m_place.rows;
+                            }));
+    expects(sizes_fit, [&] {
+      std::string sizes;
+      for (const std::int64_t size : m_place.sizes) sizes += text(" ", size);
+      return ErrorInfo{
+          where, "every microbatch needs its size, of at most `rows` samples",
+          text(m_place.microbatches, " microbatches, ", m_place.rows, " rows, sizes:", sizes),
+          "use schedule::microbatch_sizes()"};
+    });
     for (std::size_t l = 1; l < m_layers.size(); ++l)
       expects(m_layers[l].inputs() == m_layers[l - 1].outputs(), [&] {
         return ErrorInfo{where, "a layer must have as many inputs as the one before has outputs",
@@ -289,11 +266,11 @@ class LayerStage {
       });
   }
   void expect_samples(const char* name, const Input& samples) const {
-    const std::size_t expected = m_place.rows * microbatches();
+    const std::size_t expected = begin_of(Item{m_place.microbatches});
     expects(samples.extent(0) == expected, [&] {
       return ErrorInfo{"heddle::LayerStage::begin_step",
                        text("a step takes ", m_place.microbatches, " microbatches of ",
-                            m_place.rows, " samples"),
+                            m_place.sizes.empty() ? "" : "at most ", m_place.rows, " samples"),
                        text(name, " has ", samples.extent(0), " rows, expected ", expected),
                        "make the batch a multiple of the microbatches, and set LayerPlace::rows"};
     });
@@ -312,49 +289,75 @@ class LayerStage {
     });
   }
 
-  [[nodiscard]] std::size_t output_elements(std::size_t layer) const {
-    return m_place.rows * m_layers[layer].outputs();
+  [[nodiscard]] std::size_t output_elements(std::size_t layer, std::size_t rows) const {
+    return rows * m_layers[layer].outputs();
   }
-  [[nodiscard]] std::size_t outputs_before(std::size_t layer) const {
+  [[nodiscard]] std::size_t outputs_before(std::size_t layer, std::size_t rows) const {
     std::size_t sum = 0;
-    for (std::size_t l = 0; l < layer; ++l) sum += output_elements(l);
+    for (std::size_t l = 0; l < layer; ++l) sum += output_elements(l, rows);
     return sum;
   }
-  [[nodiscard]] Input rows_of(const Input& samples, Item item) const {
-    return Kokkos::subview(samples, std::pair(+item * m_place.rows, (+item + 1) * m_place.rows),
-                           Kokkos::ALL);
+  /// The first sample of a microbatch among those of a step.
+  [[nodiscard]] std::size_t begin_of(Item item) const {
+    if (m_place.sizes.empty()) return +item * m_place.rows;
+    std::size_t begin = 0;
+    for (std::size_t m = 0; m < +item; ++m) begin += static_cast<std::size_t>(m_place.sizes[m]);
+    return begin;
   }
-  [[nodiscard]] Input input_of(Item item, const T* input) const {
-    return m_place.takes_data ? rows_of(m_inputs, item)
-                              : Input(input, m_place.rows, m_layers.front().inputs());
+  /// The samples of a call.
+  template <class Call>
+  [[nodiscard]] std::size_t rows_of(const Call& call) const {
+    const std::size_t planned = begin_of(Item{+call.item + 1}) - begin_of(call.item);
+    expects(call.samples == 0 || call.samples == planned, [&] {
+      return ErrorInfo{"heddle::LayerStage",
+                       "the schedule has another number of samples than LayerPlace",
+                       text("microbatch ", call.item, ": ", call.samples, " in the schedule, ",
+                            planned, " here"),
+                       "give LayerPlace the samples of StagePlace, and LayerPlace::sizes if "
+                       "microbatches differ"};
+    });
+    return planned;
+  }
+  template <class Call>
+  [[nodiscard]] Input data_of(const Input& samples, const Call& call) const {
+    const std::size_t begin = begin_of(call.item);
+    return Kokkos::subview(samples, std::pair(begin, begin + rows_of(call)), Kokkos::ALL);
+  }
+  template <class Call>
+  [[nodiscard]] Input input_of(const Call& call, const T* input) const {
+    return m_place.takes_data ? data_of(m_inputs, call)
+                              : Input(input, rows_of(call), m_layers.front().inputs());
   }
   [[nodiscard]] Input input_of(std::size_t layer, const BackwardCall<T>& call) const {
-    return layer == 0 ? input_of(call.item, call.input) : Input(output_of(layer - 1, call.saved));
+    return layer == 0 ? input_of(call, call.input)
+                      : Input(output_of(layer - 1, rows_of(call), call.saved));
   }
   /// The block of `layer` in memory that holds one for the output of each.
   template <class U>
-  [[nodiscard]] Matrix output_of(std::size_t layer, U* blocks) const {
-    return Matrix(const_cast<T*>(blocks) + outputs_before(layer), m_place.rows,
+  [[nodiscard]] Matrix output_of(std::size_t layer, std::size_t rows, U* blocks) const {
+    return Matrix(const_cast<T*>(blocks) + outputs_before(layer, rows), rows,
                   m_layers[layer].outputs());
   }
-  [[nodiscard]] Matrix loss_grad(const T* saved) const {
-    return Matrix(const_cast<T*>(saved) + outputs_before(m_layers.size()), m_place.rows,
+  [[nodiscard]] Matrix loss_grad(std::size_t rows, const T* saved) const {
+    return Matrix(const_cast<T*>(saved) + outputs_before(m_layers.size(), rows), rows,
                   m_layers.back().outputs());
   }
 
   /// Calls `visit(layer, arguments)` from the last layer to the first one.
   template <class Visit>
   void descend(const BackwardCall<T>& call, Visit&& visit) {
+    const std::size_t rows = rows_of(call);
     Input output_grad = m_place.computes_loss
-                            ? Input(loss_grad(call.saved))
-                            : Input(call.output_grad, m_place.rows, m_layers.back().outputs());
+                            ? Input(loss_grad(rows, call.saved))
+                            : Input(call.output_grad, rows, m_layers.back().outputs());
     for (std::size_t l = m_layers.size(); l-- > 0;) {
       T* const into =
           l == 0 && call.input_grad != nullptr ? call.input_grad : m_scratch[l % 2].data();
-      const Matrix input_grad(into, m_place.rows, m_layers[l].inputs());
-      const Matrix delta = SplitLayer<L> ? output_of(l, call.delta) : Matrix();
-      visit(m_layers[l], LayerBackward<T, Exec>{m_exec, input_of(l, call), output_of(l, call.saved),
-                                                output_grad, input_grad, delta});
+      const Matrix input_grad(into, rows, m_layers[l].inputs());
+      const Matrix delta = SplitLayer<L> ? output_of(l, rows, call.delta) : Matrix();
+      visit(m_layers[l],
+            LayerBackward<T, Exec>{m_exec, input_of(l, call), output_of(l, rows, call.saved),
+                                   output_grad, input_grad, delta});
       output_grad = input_grad;
     }
   }

@@ -19,8 +19,9 @@ struct ForwardCall {
   const T* input = nullptr;  ///< input_size() elements; null if that is 0
   T* output = nullptr;       ///< output_size() elements; null if that is 0
   T* saved = nullptr;        ///< saved_size() elements
-  /// The samples to compute, if ranks divide the microbatch or it may be smaller than others (see
-  /// StageShares): at most StagePlace::samples. The memory has room for so many. 0: not divided.
+  /// The samples to compute, if ranks divide the microbatch, it may be smaller than others (see
+  /// StageShares), or the stage runs on a PlannedMesh: at most StagePlace::samples. The memory has
+  /// room for so many. 0: not divided.
   std::size_t samples = 0;
 };
 

@@ -15,8 +15,9 @@ namespace heddle::inline v0 {
 struct StagePlace {
   Stage stage = {};        ///< the number of the stage
   LayerRange layers = {};  ///< its layers
-  /// Its samples of the largest microbatch, if the schedule has StageShares. Otherwise it computes
-  /// whole microbatches, and the range is empty.
+  /// Its samples of the largest microbatch, if the schedule has StageShares or runs on a
+  /// PlannedMesh. Otherwise it computes whole microbatches, and the range is empty. If the ranks of
+  /// a group divide layers, these are the samples that this rank has between them.
   SampleRange samples = {};
 
   friend bool operator==(const StagePlace&, const StagePlace&) = default;

@@ -27,6 +27,7 @@
 #include <heddle/collective/sum_in_place.hpp>
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -36,6 +37,7 @@
 #include <heddle/execute/runner.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/memory/message_memory.hpp>
+#include <heddle/pipeline/impl/plan_places.hpp>
 #include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
@@ -60,7 +62,8 @@ enum class GradientSum : std::uint8_t {
 
 /// The options of Stages: how the model is divided and how gradients are summed.
 struct StagesOptions {
-  std::vector<int> layers_per_stage = {};        ///< empty: as equal as possible
+  /// Empty: as equal as possible. On a PlannedMesh, the plan has the layers of each stage.
+  std::vector<int> layers_per_stage = {};
   GradientSum gradient_sum = GradientSum::ring;  ///< how gradients are summed over replicas
   bool eager_sum = false;                        ///< sum early, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
@@ -120,7 +123,8 @@ template <class S>
 /// A Model for Runner that consists of pipeline stages. It holds the stages of this rank.
 ///
 /// `make(first, last)` builds the stage that holds the layers [first, last). If ranks divide the
-/// samples of a microbatch (see StageShares), `make(place)` also gets the samples of its rank.
+/// samples of a microbatch (see StageShares), `make(place)` also gets the samples of its rank. On a
+/// PlannedMesh, layers and samples are those of its plan.
 ///
 /// A model with branches counts its layers branch after branch, in the order in which its graph
 /// counts the stages. It is divided so that no stage holds layers of two branches. If two stages
@@ -168,8 +172,16 @@ class Stages {
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
-    check(schedule);
+    check(schedule, std::same_as<P, PlannedMesh>);
     const impl::SampleRanges ranges(schedule);
+    std::vector<int> layers = m_options.layers_per_stage;
+    std::optional<SampleRange> planned;
+    if constexpr (std::same_as<P, PlannedMesh>) {
+      layers = impl::layers_of(place.plan(), m_layers);
+      planned = impl::planned_samples(place, schedule, ranges);
+      if (m_options.gradient_sum == GradientSum::library) m_replicas = &place.data();
+    }
+    m_calls.set_whole(planned ? static_cast<std::size_t>(planned->size()) : 0);
     std::size_t coordinate = +transport_of(place).rank();  // in the schedule of one line
     if constexpr (std::same_as<P, DeviceMesh>) {
       const MeshShape& shape = place.shape();
@@ -193,8 +205,8 @@ class Stages {
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
     };
-    build(schedule, transport.rank(),
-          [&](Stage stage) { return ranges.of(Rank{coordinate}, stage); });
+    build(schedule, transport.rank(), layers,
+          [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); });
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
       schedule = expand(schedule, schedule::CollectiveForm{});
@@ -348,9 +360,9 @@ class Stages {
   }
 
   /// Throws if these stages cannot run `schedule`. The result is the same on all ranks.
-  void check(const Schedule& schedule) const {
+  void check(const Schedule& schedule, bool planned) const {
     for (const Action& action : schedule.actions())
-      if (action.kind == Kind::group && m_options.gradient_sum == GradientSum::library)
+      if (action.kind == Kind::group && m_options.gradient_sum == GradientSum::library && !planned)
         throw infeasible(
             {"heddle::Stages",
              "GradientSum::library cannot sum gradients of replicas within the pipeline",
@@ -368,11 +380,12 @@ class Stages {
 
   /// Builds the stages of `rank`. `samples_at(stage)` returns its samples of a microbatch.
   template <class SamplesAt>
-  void build(const Schedule& schedule, Rank rank, SamplesAt&& samples_at) {
+  void build(const Schedule& schedule, Rank rank, const std::vector<int>& layers_per_stage,
+             SamplesAt&& samples_at) {
     int count = 0;
     for (const Buffer& buffer : schedule.buffers())
       count = std::max(count, static_cast<int>(+buffer.stage) + 1);
-    const auto ranges = partition_layers(m_layers, count, m_options.layers_per_stage);
+    const auto ranges = partition_layers(m_layers, count, layers_per_stage);
     // A stage that has the same layers as before goes on with what it has learned.
     std::vector<Entry> before = std::exchange(m_stages, {});
     for (std::size_t s = 0; s < ranges.size(); ++s) {
@@ -452,7 +465,7 @@ class Stages {
       return ErrorInfo{"heddle::Stages",
                        "a group action needs a DeviceMesh to run on",
                        {},
-                       "give Runner a DeviceMesh, or use GradientSum::ring"};
+                       "give Runner a DeviceMesh or a PlannedMesh, or use GradientSum::ring"};
     });
     const BoundUse& use = task.uses()[0];
     const Kokkos::View<scalar_type*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> sum(

@@ -23,6 +23,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/gradient_sum_time.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
@@ -210,19 +211,6 @@ void each_message(const Plan& plan, std::size_t s, const PlanProblem& problem, M
   }
 }
 
-[[nodiscard]] inline Seconds gradient_sum_time(const PlanStage& stage, const PlanProblem& problem) {
-  const auto bytes = static_cast<double>(problem.profile().parameters(stage.layers, stage.tensor));
-  Seconds longest = 0;
-  std::vector<Rank> ring;
-  for (std::size_t t = 0; t < static_cast<std::size_t>(stage.tensor); ++t) {
-    ring.clear();
-    for (std::size_t i = t; i < stage.ranks.size(); i += static_cast<std::size_t>(stage.tensor))
-      ring.push_back(stage.ranks[i]);
-    longest = std::max(longest, ring_all_reduce_time(problem.machine(), ring, bytes));
-  }
-  return longest;
-}
-
 /// The costs of a plan's schedule. Stage s is on rank s.
 struct PlanCosts {
   using Time = Seconds;
@@ -325,11 +313,12 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
   std::vector<StagePrice> prices;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const impl::StageTimes times = impl::stage_times(plan.stages[s], problem);
-    StagePrice& price = prices.emplace_back(
-        StagePrice{.forward = times.slowest.forward,
-                   .backward = times.backward,
-                   .update = times.slowest.update,
-                   .gradient_sum = impl::gradient_sum_time(plan.stages[s], problem)});
+    StagePrice& price =
+        prices.emplace_back(StagePrice{.forward = times.slowest.forward,
+                                       .backward = times.backward,
+                                       .update = times.slowest.update,
+                                       .gradient_sum = impl::gradient_sum_time(
+                                           plan.stages[s], problem.profile(), problem.machine())});
     if (s + 1 == plan.stages.size()) continue;
     impl::CutTraffic down(problem.machine()), up(problem.machine());
     impl::each_message(plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {

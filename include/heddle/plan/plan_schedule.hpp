@@ -30,35 +30,40 @@ struct ScheduleOptions {
 };
 
 /// Returns the Schedule of a plan, with the plan's ranks. Its orders are those of the schedule in
-/// the catalogue. Ranks of a stage divide the samples of each microbatch (see StageShares); rank i
-/// of PlanStage::ranks has the samples behind those of the ranks before it. Buffers have the bytes
-/// of the profile. Stages that recompute run their forwards again, see recompute(). Messages
+/// the catalogue. Groups of a stage divide the samples of each microbatch (see StageShares); group
+/// i has the samples behind those of the groups before it. The ranks of a group of tensor degree t
+/// divide the rows between the layers evenly, as a TensorLine does, so that each has 1/t of the
+/// group's samples there; samples_of() an action is this number. Buffers have the bytes of the
+/// profile. Stages that recompute run their forwards again, see recompute(). Messages
 /// between two stages have the format of Plan::casts, see cast_at_cut(). Ranks that the plan leaves
 /// out have no actions.
 ///
-/// If a stage has several ranks, a group action before its update sums its gradients. Leave it to
-/// the MPI library, or expand() it. `Plan::sharding` does not change the Schedule: the code that
-/// performs the sum and the update divides parameters and optimiser.
+/// If a stage has several groups, a group action before its update sums the gradients of the ranks
+/// that hold the same part of its weights. Leave it to the MPI library, or expand() it.
+/// `Plan::sharding` does not change the Schedule: the code that performs the sum and the update
+/// divides parameters and optimiser.
 ///
 /// @throws contract_error if the plan is invalid (see check(const Plan&)), if the schedule does not
 ///         have one stage on each rank, or updates several times in a step although ranks of a
-///         stage divide its samples, if a stage has a tensor or sequence degree above 1, which a
-///         Schedule cannot express, if bytes of the profile are not whole elements, or as
-///         cast_at_cut().
+///         stage divide its samples, if a stage has a sequence degree above 1, which a Schedule
+///         cannot express, if the samples of a group are no multiple of its tensor degree, if bytes
+///         of the profile are not whole elements, or as cast_at_cut().
 [[nodiscard]] Schedule schedule(const Plan& plan, const Profile& profile,
                                 const ScheduleOptions& options = {});
 
 /// Costs of the Schedule of a plan, by rank: passes and updates take the time that the profile has
-/// for the layers and samples of the rank on its device. The machine's links price the moves. A
-/// group action takes ring_all_reduce_time() of the stage's parameters over the ranks of the stage.
+/// for the layers and samples of the rank on its device. Ranks of a group that divide layers wait
+/// for each other, so their passes take the time of the slowest one. The machine's links price the
+/// moves. A group action takes ring_all_reduce_time() of the parameters that a rank holds, over the
+/// ranks that hold the same ones.
 /// Other actions, such as combines and casts, take no time.
 class RankCosts {
  public:
   using Time = Seconds;  ///< the type of costs
 
   /// Constructs the costs. @throws contract_error if the plan or the profile is invalid, if the
-  /// plan has ranks that the machine does not have, or a tensor or sequence degree above 1, or if a
-  /// device was not measured.
+  /// plan has ranks that the machine does not have, or degrees that schedule() cannot express, or
+  /// if a device or a tensor degree was not measured.
   RankCosts(const Plan& plan, const Profile& profile, Machine machine);
 
   /// Returns the Machine whose links price the moves.

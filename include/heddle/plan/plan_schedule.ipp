@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/gradient_sum_time.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
@@ -47,24 +49,40 @@ namespace impl {
 inline void check_degrees(const Plan& plan, const char* where) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
-    expects(stage.tensor == 1 && stage.sequence == 1, [&] {
+    expects(stage.sequence == 1, [&] {
       return ErrorInfo{
-          where, "a Schedule divides the samples of a stage only",
-          text("stage ", s, " has tensor degree ", stage.tensor, ", sequence degree ",
-               stage.sequence),
-          "search with PlanOptions::tensor_degrees = {1}, or run one Schedule on each rank of the "
-          "groups by data_parallel() with the axis in `shards`"};
+          where, "a Schedule cannot divide the sequences of a stage",
+          text("stage ", s, " has sequence degree ", stage.sequence),
+          "give the stage the sequence degree 1, or run one Schedule on each rank of the groups by "
+          "data_parallel() with the axis in `shards`"};
     });
+    for (std::size_t g = 0; g < stage.groups(); ++g)
+      expects(stage.samples[g] % stage.tensor == 0, [&] {
+        return ErrorInfo{where,
+                         "the ranks that divide a layer divide whole samples between the layers",
+                         text("stage ", s, ", group ", g, " has ", stage.samples[g],
+                              " samples and tensor degree ", stage.tensor),
+                         "give each group a multiple of its tensor degree, or search with "
+                         "PlanOptions::tensor_degrees = {1}"};
+      });
   }
 }
 
-/// The bytes of the buffers of a stage.
+/// Returns the samples of each rank of a stage between the layers that its groups divide.
+[[nodiscard]] inline std::vector<std::int64_t> samples_between_layers(const PlanStage& stage) {
+  std::vector<std::int64_t> all;
+  for (const std::int64_t samples : stage.samples)
+    all.insert(all.end(), static_cast<std::size_t>(stage.tensor), samples / stage.tensor);
+  return all;
+}
+
+/// The bytes of the buffers of a stage. A sample is one that a rank has between the layers.
 struct StageBytes {
   Bytes input = 0;       ///< a sample
   Bytes output = 0;      ///< a sample
   Bytes saved = 0;       ///< a sample
   Bytes delta = 0;       ///< a sample
-  Bytes parameters = 0;  ///< of the stage
+  Bytes parameters = 0;  ///< of the part of the stage that a rank holds
 };
 
 /// Returns the bytes of a stage. @throws contract_error if they are not whole elements.
@@ -90,6 +108,11 @@ struct StageBytes {
           text(each, " bytes for layers ", layers.first, "-", layers.last - 1),
           "correct the profile, or set ScheduleOptions::type to the type of its elements"};
     });
+  // A rank of a group that divides layers holds a share of whole elements, rounded up.
+  const auto degree = static_cast<Bytes>(stage.tensor), unit = degree * size_of(type);
+  for (Bytes* const each : {&bytes.saved, &bytes.delta, &bytes.parameters})
+    *each = (*each + unit - 1) / unit * unit;
+  bytes.parameters /= degree;
   return bytes;
 }
 
@@ -111,10 +134,12 @@ inline void size_buffer(Buffer& buffer, std::string_view label, const StageBytes
     buffer.bytes = buffer.parts * static_cast<Bytes>(samples) * each;
 }
 
-/// Returns a schedule with rank r renamed to `places[r]` and with buffers changed by `change`.
-template <class Change>
+/// Returns a schedule with rank r renamed to `places[r]` and with buffers changed by `change`. A
+/// group action becomes one sum for each of the `degree(stage)` parts of the stage's weights; a sum
+/// over one rank is left out.
+template <class Change, class Degree>
 [[nodiscard]] Schedule on_ranks(const Schedule& schedule, const std::vector<Rank>& places,
-                                int ranks, Change&& change) {
+                                int ranks, Change&& change, Degree&& degree) {
   Builder builder(schedule.name(), ranks);
   builder.reserve_actions(schedule.size(), schedule.all_uses().size());
   for (Buffer buffer : schedule.buffers()) {
@@ -126,9 +151,23 @@ template <class Change>
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     const Queue& queue = schedule[action.queue];
+    const std::span<const Use> uses = schedule.uses(ActionId{i});
+    if (action.kind == Kind::group && degree(action.stage) > 1) {
+      const std::size_t parts = degree(action.stage);
+      if (uses.size() == parts) continue;
+      for (std::size_t t = 0; t < parts; ++t) {
+        std::vector<Use> part;
+        for (std::size_t u = t; u < uses.size(); u += parts) part.push_back(uses[u]);
+        const Rank first = places[+schedule[part.front().buffer].rank];
+        builder.add({action.kind, builder.local(first, queue.lane), action.stage, action.item,
+                     action.flags, action.units},
+                    part);
+      }
+      continue;
+    }
     builder.add({action.kind, builder.queue(places[+queue.from], places[+queue.to], queue.lane),
                  action.stage, action.item, action.flags, action.units},
-                schedule.uses(ActionId{i}));
+                uses);
   }
   return std::move(builder).build();
 }
@@ -150,21 +189,25 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   impl::check_degrees(plan, where);
 
   Orders orders = impl::plan_orders(plan, where);
-  const bool divided =
-      std::ranges::any_of(plan.stages, [](const PlanStage& stage) { return stage.groups() > 1; });
+  const bool divided = std::ranges::any_of(
+      plan.stages, [](const PlanStage& stage) { return stage.ranks.size() > 1; });
   if (divided) {
     StageShares shares{.samples = plan.microbatch_samples()};
-    for (const PlanStage& stage : plan.stages) shares.stages.push_back(stage.samples);
+    for (const PlanStage& stage : plan.stages)
+      shares.stages.push_back(impl::samples_between_layers(stage));
     orders = schedule::in_shares(std::move(orders), std::move(shares));
   }
   std::vector<impl::StageBytes> bytes;
   for (const PlanStage& stage : plan.stages)
     bytes.push_back(impl::stage_bytes(stage, profile, options.type));
   const Schedule woven = weave(orders);
-  Schedule made = impl::on_ranks(woven, places, ranks, [&](Buffer& buffer) {
-    impl::size_buffer(buffer, woven[buffer.label], bytes[+buffer.stage], options.type,
-                      plan.microbatch_samples());
-  });
+  Schedule made = impl::on_ranks(
+      woven, places, ranks,
+      [&](Buffer& buffer) {
+        impl::size_buffer(buffer, woven[buffer.label], bytes[+buffer.stage], options.type,
+                          plan.microbatch_samples());
+      },
+      [&](Stage stage) { return static_cast<std::size_t>(plan.stages[+stage].tensor); });
 
   const auto recomputes = [&](Stage stage) { return plan.stages[+stage].recompute; };
   if (std::ranges::any_of(plan.stages, &PlanStage::recompute)) made = recompute(made, recomputes);
@@ -187,11 +230,19 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
   for (const PlanStage& stage : plan.stages) {
+    const auto degree = static_cast<std::size_t>(stage.tensor);
     for (std::size_t i = 0; i < stage.ranks.size(); ++i)
-      m_times[+stage.ranks[i]] = profile.times(stage.layers, m_machine.device(stage.ranks[i]), 1,
-                                               static_cast<double>(stage.samples[i]));
-    m_sums.push_back(ring_all_reduce_time(m_machine, stage.ranks,
-                                          static_cast<double>(profile.parameters(stage.layers))));
+      for (std::size_t j = i / degree * degree; j < (i / degree + 1) * degree; ++j) {
+        LayerTimes& slowest = m_times[+stage.ranks[i]];  // of its group
+        const LayerTimes times =
+            profile.times(stage.layers, m_machine.device(stage.ranks[j]), stage.tensor,
+                          static_cast<double>(stage.samples[i / degree]));
+        for (const auto time :
+             {&LayerTimes::forward, &LayerTimes::backward_input, &LayerTimes::backward_weight})
+          slowest.*time = std::max(slowest.*time, times.*time);
+        if (i == j) slowest.update = times.update;
+      }
+    m_sums.push_back(impl::gradient_sum_time(stage, profile, m_machine));
   }
 }
 

@@ -80,16 +80,22 @@ struct BoundForward {
   bool keeps = false;  ///< whether it hands its output on to nobody
 };
 
+/// The samples that `task` computes, or `whole` if the schedule does not say them.
+[[nodiscard]] inline std::size_t samples_or(const Task& task, std::size_t whole) {
+  const auto samples = static_cast<std::size_t>(samples_of(task.schedule(), task.id()));
+  return samples > 0 ? samples : whole;
+}
+
 /// The call of `task`, an F of `stage`. Memory that the schedule has no buffers for is lent.
 template <class S, class T, class MemorySpace>
-[[nodiscard]] BoundForward<T> bind_forward(const Task& task, const S& stage,
+[[nodiscard]] BoundForward<T> bind_forward(const Task& task, const S& stage, std::size_t whole,
                                            Joint<T, MemorySpace>& joint,
                                            LentMemory<T, MemorySpace>& lent) {
   const StageEnds ends = stage_ends(task.schedule(), task.id());
   UseReader<T> uses(task.uses());
   BoundForward<T> bound;
   bound.call.item = task.item();
-  bound.call.samples = static_cast<std::size_t>(samples_of(task.schedule(), task.id()));
+  bound.call.samples = samples_or(task, whole);
   bound.call.input = joint.joined(uses.take(ends.inputs));
   bound.keeps = ends.outputs == 0;
   bound.call.output =
@@ -110,7 +116,7 @@ struct BoundBackward {
 
 /// The calls of `task`, an I, W or B of `stage`. What W needs of a B lies in lent memory.
 template <class S, class T, class MemorySpace>
-[[nodiscard]] BoundBackward<T> bind_backward(const Task& task, const S& stage,
+[[nodiscard]] BoundBackward<T> bind_backward(const Task& task, const S& stage, std::size_t whole,
                                              Joint<T, MemorySpace>& joint,
                                              LentMemory<T, MemorySpace>& lent) {
   const StageEnds ends = stage_ends(task.schedule(), task.id());
@@ -118,7 +124,7 @@ template <class S, class T, class MemorySpace>
   UseReader<T> uses(task.uses());
   BoundBackward<T> bound;
   bound.call.item = task.item();
-  bound.call.samples = static_cast<std::size_t>(samples_of(task.schedule(), task.id()));
+  bound.call.samples = samples_or(task, whole);
   bound.call.input = joint.joined(uses.take(ends.inputs));
   bound.call.saved = uses.take();
   bound.call.output_grad = joint.summed(uses.take(ends.returned + ends.partners));
@@ -141,6 +147,9 @@ class StageCalls {
  public:
   /// The output that each forward of this step kept; empty if it sent its output on or has none.
   using Made = std::map<std::pair<Stage, Item>, std::span<const T>>;
+
+  /// From now on, calls have so many samples if the schedule does not say how many.
+  void set_whole(std::size_t samples) { m_whole = samples; }
 
   /// Forgets the step before.
   void begin_step() {
@@ -174,7 +183,7 @@ class StageCalls {
   }
 
   [[nodiscard]] BoundForward<T> bind_and_note(const Task& task, const S& stage) {
-    const BoundForward<T> bound = bind_forward(task, stage, m_forwards, m_lent);
+    const BoundForward<T> bound = bind_forward(task, stage, m_whole, m_forwards, m_lent);
     m_made[{task.stage(), task.item()}] = {bound.call.output,
                                            bound.keeps ? stage.output_size() : 0};
     return bound;
@@ -189,7 +198,7 @@ class StageCalls {
       stage.forward(call);
       return stage.fence();
     }
-    const BoundBackward<T> bound = bind_backward(task, stage, m_backwards, m_lent);
+    const BoundBackward<T> bound = bind_backward(task, stage, m_whole, m_backwards, m_lent);
     const BackwardCall<T>& call = bound.call;
     use_parameters(stage, bound.weights);
     if (bound.begins_gradients) stage.zero_gradients();
@@ -210,7 +219,7 @@ class StageCalls {
     S& stage = stage_at(first.stage());
     S& other = stage_at(second.stage());
     const auto forward = bind_and_note(first, stage);
-    const auto backward = bind_backward(second, other, m_backwards, m_lent);
+    const auto backward = bind_backward(second, other, m_whole, m_backwards, m_lent);
     if (&stage == &other && forward.weights != backward.weights) {  // it has one version at a time
       alone(first, stage);
       return alone(second, stage);
@@ -228,6 +237,7 @@ class StageCalls {
   Joint<T, MemorySpace> m_forwards, m_backwards;
   std::optional<Task> m_first;  ///< the F of a fused pair, until its B comes
   Made m_made;
+  std::size_t m_whole = 0;  ///< the samples of a microbatch that nobody divides, if it is known
 };
 
 }  // namespace heddle::inline v0::impl

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What Stages takes from a PlannedMesh: the layers of each stage, and the samples of this rank.
+/// Errors depend on the plan and the schedule only, so all ranks throw alike.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <heddle/comm/planned_mesh.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/pipeline/impl/sample_ranges.hpp>
+#include <heddle/schedule/order/stage_shares.hpp>
+#include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Returns the number of layers of each stage. @throws contract_error if the plan is for a model of
+/// another number of layers than `layers`.
+[[nodiscard]] inline std::vector<int> layers_of(const Plan& plan, int layers) {
+  std::vector<int> result;
+  for (const PlanStage& stage : plan.stages) result.push_back(stage.layers.size());
+  expects(plan.stages.back().layers.last == layers, [&] {
+    return ErrorInfo{
+        "heddle::Stages", "the plan is for another model",
+        text("it divides ", plan.stages.back().layers.last, " layers, the model has ", layers),
+        "plan with the profile of this model"};
+  });
+  return result;
+}
+
+/// Returns the samples of a microbatch that this rank has between the layers: a part of its group's
+/// samples if the group divides layers.
+/// @throws contract_error if a rank has other samples in the schedule than in the plan.
+[[nodiscard]] inline SampleRange planned_samples(const PlannedMesh& places,
+                                                 const Schedule& schedule,
+                                                 const SampleRanges& ranges) {
+  const std::vector<PlanStage>& stages = places.plan().stages;
+  for (std::size_t s = 0; s < stages.size(); ++s)
+    for (std::size_t i = 0; i < stages[s].ranks.size(); ++i) {
+      const auto degree = static_cast<std::size_t>(stages[s].tensor * stages[s].sequence);
+      const std::int64_t planned = stages[s].samples[i / degree] / stages[s].tensor;
+      const std::int64_t scheduled = ranges.of(stages[s].ranks[i], Stage{s}).size();
+      expects(scheduled == planned || scheduled == 0, [&] {
+        return ErrorInfo{
+            "heddle::Stages", "the schedule is not that of the plan",
+            text("rank ", stages[s].ranks[i], " computes ", scheduled, " samples of stage ", s,
+                 " in '", schedule.name(), "', and ", planned, " in the plan"),
+            "run plan::schedule() of the plan of the PlannedMesh"};
+      });
+    }
+  SampleRange samples = places.samples();
+  if (!places.stage()) return samples;
+  const std::int64_t each = samples.size() / stages[*places.stage()].tensor;
+  samples.begin += each * static_cast<std::int64_t>(+places.tensor().rank());
+  samples.end = samples.begin + each;
+  return samples;
+}
+
+}  // namespace heddle::inline v0::impl
