@@ -44,6 +44,8 @@ struct Settings {
   bool check = false;
   bool report = false;
   bool help = false;
+  std::string plan;       ///< file of a plan, or "auto"; none where empty
+  std::string save_plan;  ///< file for the plan, likewise
 
   /// Ranks of the other axis that divides a sequence.
   [[nodiscard]] int ring_axis() const { return sequence / heads_axis; }
