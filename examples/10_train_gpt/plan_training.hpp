@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <limits>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -35,10 +37,12 @@ void expect_planned(const Settings& s);
 void expect_close(const char* what, double difference, double tolerance, const std::string& where);
 
 /// The layers of the model as planners see them. Each is measured with one sequence and with those
-/// of a microbatch if `times`; otherwise the profile has bytes only. Collective over the mesh.
+/// of a microbatch if `times`; otherwise the profile has bytes only. The ranks of `line` divide
+/// each layer; all ranks are of one kind then. Collective over the mesh.
 template <class Real>
 [[nodiscard]] heddle::LayerProfile profile_gpt(const GptTraining& training, const Text& text,
-                                               heddle::DeviceMesh& mesh, bool times) {
+                                               heddle::DeviceMesh& mesh, bool times,
+                                               const typename GptStage<Real>::Line& line = {}) {
   const auto config_for = [&](std::int64_t sequences) {
     GptConfig config = training.model;
     config.sequences = static_cast<int>(sequences);
@@ -46,16 +50,47 @@ template <class Real>
   };
   const Gpt<Real> model(training.model.layers, [&](const heddle::StagePlace& place) {
     return GptStage<Real>(config_for(place.samples.size()), place.layers.first, place.layers.last,
-                          training.seed, training.optimizer);
+                          training.seed, training.optimizer, {}, line);
   });
   std::vector<std::int64_t> samples{1};
   if (times && training.model.sequences > 1) samples.push_back(training.model.sequences);
   return heddle::profile_layers(
-      model, mesh, {.samples = samples, .repeats = times ? 5 : 0, .model = "gpt"},
+      model, mesh,
+      {.samples = samples,
+       .repeats = times ? 5 : 0,
+       .tolerance = line.size() > 1 ? std::numeric_limits<double>::infinity() : 0.2,
+       .tensor = static_cast<int>(line.size()),
+       .model = "gpt"},
       [&](GptStage<Real>& stage, std::int64_t sequences) {
         const GptTraining one{.model = config_for(sequences), .microbatches = 1};
         stage.begin_step(batch(one, text, 0, 0), 1);
       });
+}
+
+/// Adds to a profile the times of layers that `degree` ranks divide, on all kinds of ranks.
+/// Collective over `comm`.
+template <class Real>
+void add_degree(heddle::LayerProfile& profile, const GptTraining& training, const Text& text,
+                MPI_Comm comm, int degree) {
+  const int ranks = heddle::Communicator(comm).size();
+  heddle::expects(ranks % degree == 0, [&] {
+    return heddle::ErrorInfo{
+        "train_gpt", "the tensor degree of the plan cannot be measured here",
+        heddle::text("tensor degree ", degree, ", ", ranks, " ranks"),
+        "leave out --report, or use a number of ranks that the degree divides"};
+  });
+  heddle::DeviceMesh mesh(comm, {{"all", ranks / degree}, {"tensor", degree}});
+  const heddle::LayerProfile divided =
+      profile_gpt<Real>(training, text, mesh, true, typename GptStage<Real>::Line(mesh["tensor"]));
+  std::vector<std::string> kinds = profile.device_of_rank;
+  std::ranges::sort(kinds);
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  for (std::size_t l = 0; l < profile.layers.size(); ++l)
+    for (const std::string& kind : kinds)
+      for (heddle::LayerMeasurement each : divided.layers[l].measured) {
+        each.device = kind;
+        profile.layers[l].measured.push_back(std::move(each));
+      }
 }
 
 /// Returns the tokens of the sequences [begin, end) of every microbatch of a step.
@@ -96,8 +131,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   heddle::DeviceMesh mesh(comm, {{"all", heddle::Communicator(comm).size()}});
   const bool speaks = mesh.rank() == 0, automatic = s.plan == "auto";
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
-  const heddle::LayerProfile profile =
-      profile_gpt<Real>(training, text, mesh, automatic || s.report);
+  heddle::LayerProfile profile = profile_gpt<Real>(training, text, mesh, automatic || s.report);
   const heddle::Machine machine =
       automatic || s.report ? heddle::measure_links(mesh, {.budget = 0.02,
                                                            .largest = heddle::Bytes{1} << 20,
@@ -117,6 +151,11 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     plan = read_plan(s.plan);
   }
   heddle::PlannedMesh places(comm, plan, {.ranks = mesh.size()});
+  std::set<int> degrees;
+  for (const heddle::PlanStage& stage : plan.stages)
+    if (stage.tensor > 1) degrees.insert(stage.tensor);
+  if (s.report)
+    for (const int degree : degrees) add_degree<Real>(profile, training, text, comm, degree);
   heddle::expects(plan.sharding.empty(), [&] {
     return heddle::ErrorInfo{"train_gpt", "a plan with a sharding cannot be run here",
                              plan.sharding, "remove \"sharding\" from the plan"};
@@ -176,8 +215,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
       expect_close("the gradients differ from the serial model's", difference.worst,
                    std::is_same_v<Real, double> ? 1e-11 : 1e-4, difference.where);
     }
-    std::cout << "check: against one rank, losses differ by at most " << worst
-              << " (relative)\n";
+    std::cout << "check: against one rank, losses differ by at most " << worst << " (relative)\n";
     expect_close("the losses differ from the serial model's", worst,
                  std::is_same_v<Real, double> ? 1e-10 : 1e-4, "");
   }
