@@ -104,6 +104,8 @@ void choose_lengths(Settings& s) {
            "use --attention flex, or leave --capacity out");
     return;
   }
+  refuse(!s.plan.empty(), "a plan divides its ranks once, for sequences of equal lengths",
+         heddle::text("--plan ", s.plan, " --attention flex"), "leave --attention or --plan out");
   refuse(s.heads_axis != 0, "each group of flex has axes of its own",
          heddle::text("--heads-axis ", s.heads_axis), "leave --heads-axis out");
   refuse(s.capacity < 0, "a rank must hold at least one token",
@@ -145,7 +147,14 @@ void divide_replicas(Settings& s) {
 void divide_batch(Settings& s) {
   const auto sizes = heddle::schedule::microbatch_sizes(s.batch, s.training.microbatches);
   s.training.model.sequences = static_cast<int>(sizes.front());
-  if (sizes.back() != sizes.front()) s.training.sizes = sizes;
+  if (sizes.back() == sizes.front()) return;
+  s.training.sizes = sizes;
+  heddle::expects(s.tensor >= 1 && s.training.model.context % s.tensor == 0, [&] {
+    return heddle::ErrorInfo{
+        "command line", "ranks of --tensor do not divide the sequences of unequal microbatches",
+        heddle::text("--context ", s.training.model.context, " --tensor ", s.tensor),
+        "give a --context that --tensor divides, or a --batch that --microbatches divides"};
+  });
 }
 
 /// Gives the microbatches of `orders` their sizes.
@@ -213,6 +222,10 @@ Settings parse(int argc, char** argv) {
   options.add("steps", s.steps, "training steps");
   options.add("rate", s.rate, "learning rate");
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
+  options.add(
+      "plan", s.plan,
+      "file of a plan for the ranks, or auto: measure layers and links, and search for one");
+  options.add("save-plan", s.save_plan, "file for the plan of --plan auto");
   options.add("save", s.save, "file for a checkpoint at the end");
   options.add("resume", s.resume, "checkpoint to go on from, saved on any division of the ranks");
   options.add("sample", s.sample, "bytes of text to generate at the end");
@@ -228,6 +241,10 @@ Settings parse(int argc, char** argv) {
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
   if (!s.help && s.batch != 0) divide_batch(s);
+  heddle::expects(s.save_plan.empty() || !s.plan.empty(), [&] {
+    return heddle::ErrorInfo{"command line", "--save-plan needs a plan", "no --plan is given",
+                             "add --plan auto"};
+  });
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;

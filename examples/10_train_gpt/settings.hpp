@@ -52,6 +52,8 @@ struct Settings {
   bool check = false;
   bool report = false;
   bool help = false;
+  std::string plan;       ///< file of a plan, or "auto"; none where empty
+  std::string save_plan;  ///< file for the plan, likewise
 
   /// Whether each batch divides the ranks of a sequence anew.
   [[nodiscard]] bool flexible() const { return attention == "flex"; }

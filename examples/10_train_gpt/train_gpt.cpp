@@ -13,6 +13,7 @@
 
 #include "choose_attention.hpp"
 #include "plan_groups.hpp"
+#include "plan_training.hpp"
 #include "settings.hpp"
 #include "train.hpp"
 
@@ -30,9 +31,9 @@ int main(int argc, char** argv) {
     if (settings.help) {
       if (rank == 0) std::cout << settings.text;
     } else if (settings.precision == "double") {
-      train<double>(settings, MPI_COMM_WORLD);
+      (settings.plan.empty() ? train<double> : train_by_plan<double>)(settings, MPI_COMM_WORLD);
     } else if (settings.precision == "float") {
-      train<float>(settings, MPI_COMM_WORLD);
+      (settings.plan.empty() ? train<float> : train_by_plan<float>)(settings, MPI_COMM_WORLD);
     } else {
       throw hd::contract_error({"command line",
                                 hd::text("no precision '", settings.precision, "'"),

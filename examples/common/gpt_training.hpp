@@ -210,9 +210,11 @@ void for_each_owned(const GptTable& part, const heddle::Share& own, const GptTab
 }
 
 /// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points
-/// to those of a stage, in its memory. Collective over the mesh.
+/// to those of a stage, in its memory. `first` is whether this rank is the first of those with the
+/// same parameters. Collective over the transport.
 template <class Real, class Values>
-[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
+[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, const GptConfig& config,
+                                       heddle::MpiTransport& transport, bool first,
                                        Values&& values) {
   struct Piece {
     heddle::LayerRange blocks;
@@ -221,20 +223,15 @@ template <class Real, class Values>
   };
   std::vector<Piece> pieces;
   std::vector<Real> mine;
-  GptConfig config;
-  const bool first = std::ranges::all_of(replica_axes, [&](std::string_view axis) {
-    return !mesh.shape().has(axis) || mesh.coordinate(axis) == 0;
-  });
   model.for_each([&](heddle::Stage, GptStage<Real>& stage) {
-    config = stage.config();
     const bool divided = stage.owned().count < stage.shards().count();
     if (!first && !divided) return;
     pieces.push_back({stage.blocks(), stage.part(), stage.owned()});
     const auto host = copy_to_host<Space>(values(stage), stage.parameter_count());
     mine.insert(mine.end(), host.begin(), host.end());
   });
-  const auto everyones = heddle::all_gather_values<Piece>(mesh.transport(), pieces);
-  const auto data = heddle::all_gather_values<Real>(mesh.transport(), mine);
+  const auto everyones = heddle::all_gather_values<Piece>(transport, pieces);
+  const auto data = heddle::all_gather_values<Real>(transport, mine);
   const GptTable whole(config, 0, config.layers);
   std::vector<Real> values_of_all(whole.size);
   for (std::size_t r = 0; r < everyones.size(); ++r) {
@@ -247,6 +244,18 @@ template <class Real, class Values>
     }
   }
   return values_of_all;
+}
+
+/// The same over a mesh, whose ranks all have stages.
+template <class Real, class Values>
+[[nodiscard]] std::vector<Real> gather(Gpt<Real>& model, heddle::DeviceMesh& mesh,
+                                       Values&& values) {
+  GptConfig config;
+  model.for_each([&](heddle::Stage, GptStage<Real>& stage) { config = stage.config(); });
+  const bool first = std::ranges::all_of(replica_axes, [&](std::string_view axis) {
+    return !mesh.shape().has(axis) || mesh.coordinate(axis) == 0;
+  });
+  return gather<Real>(model, config, mesh.transport(), first, std::forward<Values>(values));
 }
 
 /// `difference`, or infinity where it is not a number: that is the largest difference of all, and

@@ -9,6 +9,7 @@
 #include <heddle/pipeline/layer_stage.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/partition.hpp>
+#include <heddle/pipeline/profile.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages.hpp>

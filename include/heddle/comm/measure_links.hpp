@@ -24,6 +24,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/machine/device.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/machine/network.hpp>
 
@@ -37,6 +38,8 @@ struct LinkOptions {
   int bursts = 3;              ///< bursts of each size
   Seconds watchdog = 60;       ///< longest wait for one message
   std::string name = "rank";   ///< the name of the devices
+  /// The names of the devices by rank, if they differ: LayerProfile::device_of_rank.
+  std::vector<std::string> names = {};
 };
 
 namespace impl {
@@ -191,6 +194,10 @@ template <Transport T>
                                   ", largest ", options.largest)};
           });
   const int size = transport.size();
+  expects(options.names.empty() || options.names.size() == static_cast<std::size_t>(size), [&] {
+    return ErrorInfo{"heddle::measure_links", "every rank needs the name of its device",
+                     text(options.names.size(), " names for ", size, " ranks")};
+  });
   const auto me = static_cast<int>(transport.rank().value);
   std::vector<Link> mine(static_cast<std::size_t>(size));
   impl::LinkProber prober(transport, options);
@@ -202,9 +209,12 @@ template <Transport T>
     prober.serve(Rank{peer});
     if (me > peer) probe();
   }
+  std::vector<Device> devices;
+  for (const std::string& name : options.names) devices.push_back({.name = name});
+  devices.resize(static_cast<std::size_t>(size), {.name = options.name});
   return network(all_gather_values<Link>(transport, std::span<const Link>(mine),
                                          {.idle = Idle::yield, .watchdog = options.watchdog}),
-                 {.name = options.name});
+                 std::span<const Device>(devices));
 }
 
 /// Measures the links over the transport of a mesh.

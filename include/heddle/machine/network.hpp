@@ -5,6 +5,7 @@
 /// @file
 /// network(): builds a Machine from links that were measured one pair at a time.
 
+#include <span>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
@@ -20,6 +21,11 @@ namespace heddle::inline v0 {
 /// @throws contract_error if there are no ranks, if a link is missing for an ordered pair, or if a
 ///         latency or bandwidth is invalid.
 [[nodiscard]] Machine network(const std::vector<std::vector<Link>>& links, Device device);
+
+/// Returns the same for ranks with different devices. @throws contract_error as above, or if the
+/// number of devices is not that of the ranks.
+[[nodiscard]] Machine network(const std::vector<std::vector<Link>>& links,
+                              std::span<const Device> devices);
 
 }  // namespace heddle::inline v0
 

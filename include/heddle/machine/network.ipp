@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,14 +20,24 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links, Device device) {
+  return network(links,
+                 std::span<const Device>(std::vector<Device>(links.size(), std::move(device))));
+}
+
+HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links,
+                              std::span<const Device> devices) {
   const std::size_t ranks = links.size();
   for (const auto& row : links)
     expects(row.size() == ranks, [&] {
       return ErrorInfo{"heddle::network", "a link is missing for an ordered pair of ranks",
                        text("expected ", ranks, " links in each row, got ", row.size())};
     });
+  expects(devices.size() == ranks, [&] {
+    return ErrorInfo{"heddle::network", "every rank needs its device",
+                     text("expected ", ranks, " devices, got ", devices.size())};
+  });
   Machine machine = Machine::hierarchical(
-      std::vector<Device>(ranks, std::move(device)),
+      std::vector<Device>(devices.begin(), devices.end()),
       {{.name = "port", .ranks = 1}, {.name = "network", .ranks = static_cast<int>(ranks)}});
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     Ports ports{.out = 0, .in = 0};

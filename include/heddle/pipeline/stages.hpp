@@ -332,6 +332,10 @@ class Stages {
     return found->second;
   }
 
+  /// Builds the stage of `place` by the function of the constructor, apart from the stages of a
+  /// Runner. See profile_layers().
+  [[nodiscard]] S make(const StagePlace& place) const { return m_make(place); }
+
   /// Returns the number of layers of the whole model.
   [[nodiscard]] int layers() const noexcept { return m_layers; }
 

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# plan.sh COMMAND...: starts COMMAND, train_gpt on 4 ranks, by plans of 1 to 4 of them. Each time
+# --check compares losses and gradients with those of one rank.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/trains.sh"
+sizes=(--layers 4 --width 16 --heads 2 --context 16)
+command=("$@")
+
+# plan SCHEDULE MICROBATCHES STAGE...: writes a plan to "$folder/plan.json".
+plan() {
+  local IFS=,
+  printf '{"format": "heddle-plan", "version": 1, "plan": {"schedule": "%s", "microbatches": %s,
+          "stages": [%s]}}' "$1" "$2" "${*:3}" > "$folder/plan.json"
+}
+plan gpipe 2 '{"layers": [0, 4], "ranks": [2], "samples": [3]}'
+trains "stage 0: layers 0-3, rank 2, samples 3" --plan "$folder/plan.json"
+plan 1f1b 2 '{"layers": [0, 4], "ranks": [3, 1, 0], "samples": [2, 1, 1]}'
+trains "ranks 3 1 0, samples 2 1 1" --plan "$folder/plan.json"
+# Shares 3:1, one rank, and a group that divides layers; one stage recomputes.
+plan 1f1b 3 '{"layers": [0, 1], "ranks": [1, 0], "samples": [3, 1], "recompute": true}' \
+            '{"layers": [1, 4], "ranks": [3, 2], "samples": [4], "tensor": 2}'
+trains "samples 4, tensor degree 2" --plan "$folder/plan.json" --save-plan "$folder/saved.json" --report
+trains "plan error:" --plan "$folder/saved.json" --report
+plan zb-h1 4 '{"layers": [0, 2], "ranks": [0], "samples": [4]}' \
+             '{"layers": [2, 4], "ranks": [1, 3, 2], "samples": [2, 1, 1]}'
+trains "layers 2-3, ranks 1 3 2, samples 2 1 1" --plan "$folder/plan.json"
+plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [4, 2], "tensor": 2}'
+trains "ranks 0-3, samples 4 2, tensor degree 2" --plan "$folder/plan.json"
+trains "planner" --plan auto --batch 8 --microbatches 4 --save-plan "$folder/auto.json"
+
+# refused PHRASE ARGUMENTS...: ends with another status than 0 and prints the phrase.
+refused() {
+  local phrase=$1 output status=0
+  shift
+  output=$(timeout 60 "${command[@]}" --steps 1 --sample 0 --precision double "$@" 2>&1) || status=$?
+  if ((status == 0 || status == 124)) || [[ $output != *"$phrase"* ]]; then
+    failures=$((failures + 1))
+    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
+           "$status" "$*" "$phrase" "$output"
+  else
+    printf 'ok: %s\n' "$phrase"
+  fi
+}
+refused "ends behind 4 of 3 layers" --layers 3 --plan "$folder/plan.json"
+refused "--pipe cannot be used with --plan" --pipe 4 --plan "$folder/plan.json"
+plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 9], "samples": [2, 2]}'
+refused "rank 9 of 4" --plan "$folder/plan.json"
+exit $((failures > 0))

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <string>
+#include <utility>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+
+#include "plan_training.hpp"
+
+namespace examples {
+
+void expect_planned(const Settings& s) {
+  const Settings none;
+  const std::pair<const char*, bool> options[] = {
+      {"--pipe", s.pipe != none.pipe},       {"--data", s.data != none.data},
+      {"--tensor", s.tensor != none.tensor}, {"--sequence", s.sequence != none.sequence},
+      {"--shard", !s.shard.empty()},         {"--save", !s.save.empty()},
+      {"--resume", !s.resume.empty()},       {"--schedule", s.schedule != none.schedule}};
+  for (const auto& [name, given] : options)
+    heddle::expects(!given, [name = name] {
+      return heddle::ErrorInfo{"command line",
+                               heddle::text(name, " cannot be used with --plan"),
+                               {},
+                               "leave it out: the plan says how ranks divide the model"};
+    });
+  heddle::expects(s.plan != "auto" || s.training.sizes.empty(), [&] {
+    return heddle::ErrorInfo{
+        "command line", "a plan has microbatches of one size",
+        heddle::text("--batch ", s.batch, " --microbatches ", s.training.microbatches),
+        "give a --batch that --microbatches divides"};
+  });
+  heddle::expects(s.steps >= 1, [&] {
+    return heddle::ErrorInfo{"command line", "--steps must be at least 1", heddle::text(s.steps)};
+  });
+}
+
+void expect_close(const char* what, double difference, double tolerance, const std::string& where) {
+  if (difference <= tolerance) return;
+  throw heddle::contract_error(
+      {"check", what, heddle::text(where, " ", difference, " > ", tolerance)});
+}
+
+}  // namespace examples

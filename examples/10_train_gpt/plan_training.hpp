@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The run of train_gpt by a plan: --plan FILE, or --plan auto.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "gpt_training.hpp"
+#include "plan_files.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+#include "settings.hpp"
+#include "text.hpp"
+
+namespace examples {
+
+/// Throws contract_error if the settings have options that a plan decides, or that need a mesh.
+void expect_planned(const Settings& s);
+
+/// Throws contract_error if `difference`, found in `where`, is more than `tolerance`.
+void expect_close(const char* what, double difference, double tolerance, const std::string& where);
+
+/// The layers of the model as planners see them. Each is measured with one sequence and with those
+/// of a microbatch if `times`; otherwise the profile has bytes only. The ranks of `line` divide
+/// each layer; all ranks are of one kind then. Collective over the mesh.
+template <class Real>
+[[nodiscard]] heddle::LayerProfile profile_gpt(const GptTraining& training, const Text& text,
+                                               heddle::DeviceMesh& mesh, bool times,
+                                               const typename GptStage<Real>::Line& line = {}) {
+  const auto config_for = [&](std::int64_t sequences) {
+    GptConfig config = training.model;
+    config.sequences = static_cast<int>(sequences);
+    return config;
+  };
+  const Gpt<Real> model(training.model.layers, [&](const heddle::StagePlace& place) {
+    return GptStage<Real>(config_for(place.samples.size()), place.layers.first, place.layers.last,
+                          training.seed, training.optimizer, {}, line);
+  });
+  std::vector<std::int64_t> samples{1};
+  if (times && training.model.sequences > 1) samples.push_back(training.model.sequences);
+  return heddle::profile_layers(
+      model, mesh,
+      {.samples = samples,
+       .repeats = times ? 5 : 0,
+       .tolerance = line.size() > 1 ? std::numeric_limits<double>::infinity() : 0.2,
+       .tensor = static_cast<int>(line.size()),
+       .model = "gpt"},
+      [&](GptStage<Real>& stage, std::int64_t sequences) {
+        const GptTraining one{.model = config_for(sequences), .microbatches = 1};
+        stage.begin_step(batch(one, text, 0, 0), 1);
+      });
+}
+
+/// Adds to a profile the times of layers that `degree` ranks divide, on all kinds of ranks.
+/// Collective over `comm`.
+template <class Real>
+void add_degree(heddle::LayerProfile& profile, const GptTraining& training, const Text& text,
+                MPI_Comm comm, int degree) {
+  const int ranks = heddle::Communicator(comm).size();
+  heddle::expects(ranks % degree == 0, [&] {
+    return heddle::ErrorInfo{
+        "train_gpt", "the tensor degree of the plan cannot be measured here",
+        heddle::text("tensor degree ", degree, ", ", ranks, " ranks"),
+        "leave out --report, or use a number of ranks that the degree divides"};
+  });
+  heddle::DeviceMesh mesh(comm, {{"all", ranks / degree}, {"tensor", degree}});
+  const heddle::LayerProfile divided =
+      profile_gpt<Real>(training, text, mesh, true, typename GptStage<Real>::Line(mesh["tensor"]));
+  std::vector<std::string> kinds = profile.device_of_rank;
+  std::ranges::sort(kinds);
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  for (std::size_t l = 0; l < profile.layers.size(); ++l)
+    for (const std::string& kind : kinds)
+      for (heddle::LayerMeasurement each : divided.layers[l].measured) {
+        each.device = kind;
+        profile.layers[l].measured.push_back(std::move(each));
+      }
+}
+
+/// Returns the tokens of the sequences [begin, end) of every microbatch of a step.
+[[nodiscard]] inline std::vector<std::uint8_t> batch_of(const GptTraining& training,
+                                                        const Text& text, int step,
+                                                        heddle::SampleRange range) {
+  const std::vector<std::uint8_t> all = batch(training, text, step, 0);
+  const auto each = static_cast<std::int64_t>(training.model.context) + 1;
+  std::vector<std::uint8_t> own;
+  for (std::int64_t m = 0; m < training.microbatches; ++m) {
+    const std::int64_t first = m * training.model.sequences;
+    own.insert(own.end(), all.begin() + (first + range.begin) * each,
+               all.begin() + (first + range.end) * each);
+  }
+  return own;
+}
+
+/// The whole model of `training`, with the parts of it that the ranks of `places` hold.
+template <class Real>
+[[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
+                                         const heddle::PlannedMesh& places) {
+  const typename GptStage<Real>::Line line(places.tensor());
+  return Gpt<Real>(training.model.layers,
+                   [&training, &places, line](const heddle::StagePlace& place) {
+                     GptConfig config = training.model;
+                     config.sequences = static_cast<int>(places.samples().size());  // of the group
+                     return GptStage<Real>(config, place.layers.first, place.layers.last,
+                                           training.seed, training.optimizer, {}, line);
+                   });
+}
+
+/// Trains as the plan of `s` says on the ranks of `comm`, and prints what came of it on rank 0.
+/// Throws contract_error where the check fails.
+template <class Real>
+void train_by_plan(const Settings& s, MPI_Comm comm) {
+  expect_planned(s);
+  GptTraining training = s.training;
+  heddle::DeviceMesh mesh(comm, {{"all", heddle::Communicator(comm).size()}});
+  const bool speaks = mesh.rank() == 0, automatic = s.plan == "auto";
+  const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
+  heddle::LayerProfile profile = profile_gpt<Real>(training, text, mesh, automatic || s.report);
+  const heddle::Machine machine =
+      automatic || s.report ? heddle::measure_links(mesh, {.budget = 0.02,
+                                                           .largest = heddle::Bytes{1} << 20,
+                                                           .names = profile.device_of_rank})
+                            : heddle::Machine::uniform(mesh.size(), {}, {});
+  heddle::Plan plan;
+  if (automatic) {
+    const heddle::plan::PlanSearch found =
+        heddle::plan::search(profile, machine,
+                             {.batch = training.batch(),
+                              .microbatches = {training.microbatches},
+                              .tensor_degrees = {1},
+                              .activation = heddle::scalar_of<Real>});
+    if (speaks) std::cout << profile << '\n' << found << '\n';
+    plan = found.best();
+  } else {
+    plan = read_plan(s.plan);
+  }
+  heddle::PlannedMesh places(comm, plan, {.ranks = mesh.size()});
+  std::set<int> degrees;
+  for (const heddle::PlanStage& stage : plan.stages)
+    if (stage.tensor > 1) degrees.insert(stage.tensor);
+  if (s.report)
+    for (const int degree : degrees) add_degree<Real>(profile, training, text, comm, degree);
+  heddle::expects(plan.sharding.empty(), [&] {
+    return heddle::ErrorInfo{"train_gpt", "a plan with a sharding cannot be run here",
+                             plan.sharding, "remove \"sharding\" from the plan"};
+  });
+  if (speaks) std::cout << "plan: " << plan << '\n';
+  if (speaks && !s.save_plan.empty()) {
+    write_plan(s.save_plan, plan);
+    std::cout << "saved plan: " << s.save_plan << '\n';
+  }
+  training.microbatches = plan.microbatches;
+  training.model.sequences = static_cast<int>(plan.microbatch_samples());
+  training.sizes.clear();
+
+  Gpt<Real> model = make_planned_gpt<Real>(training, places);
+  heddle::Runner run(model,
+                     heddle::plan::schedule(
+                         plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),
+                     places, {.execute = {.record = true}});
+  // The part of the loss that a microbatch of this rank's group has.
+  const double weight = static_cast<double>(places.samples().size()) / training.batch();
+  const auto gradients_of = [](auto& stage) { return stage.gradients(); };
+  std::vector<double> losses;
+  std::vector<Real> gradients;  // of the first step
+  std::vector<heddle::Timeline> measured;
+  {
+    Progress progress(speaks, s.steps,
+                      static_cast<double>(training.batch()) * training.model.context);
+    for (int step = 0; step < s.steps; ++step) {
+      losses.push_back(run.step(batch_of(training, text, step, places.samples()), weight).loss);
+      progress(step, losses.back());
+      if (step == 0 && s.check)
+        gradients = gather<Real>(model, training.model, places.transport(), places.group() == 0,
+                                 gradients_of);
+      if (s.report && (step > 0 || s.steps == 1)) measured.push_back(run.timeline());
+    }
+  }
+  std::vector<heddle::Bytes> allocated;
+  if (s.report) {
+    const heddle::Bytes mine = run.allocated();
+    for (const auto& each :
+         heddle::all_gather_values<heddle::Bytes>(places.transport(), {&mine, 1}))
+      allocated.push_back(each[0]);
+  }
+  if (!speaks) return;
+  std::cout << "loss: first " << losses.front() << ", last " << losses.back() << '\n';
+  if (s.check) {
+    SerialGpt<Real> serial(training);
+    double worst = 0;
+    for (std::size_t step = 0; step < losses.size(); ++step) {
+      const double reference = serial.step(text, static_cast<int>(step));
+      worst = std::max(worst, finite_or_infinity(std::abs(losses[step] - reference) / reference));
+      if (step > 0) continue;
+      const GradientDifference<Real> difference(gradients, serial.gradients(),
+                                                serial.stage().tensors());
+      std::cout << "check: against one rank, gradients of step 1 differ by at most "
+                << difference.worst << " (relative)\n";
+      expect_close("the gradients differ from the serial model's", difference.worst,
+                   std::is_same_v<Real, double> ? 1e-11 : 1e-4, difference.where);
+    }
+    std::cout << "check: against one rank, losses differ by at most " << worst << " (relative)\n";
+    expect_close("the losses differ from the serial model's", worst,
+                 std::is_same_v<Real, double> ? 1e-10 : 1e-4, "");
+  }
+  if (!s.report) return;
+  const heddle::Timeline predicted =
+      heddle::simulate(run.schedule(), heddle::plan::costs(plan, profile, machine));
+  const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
+  std::nth_element(measured.begin(), median, measured.end(),
+                   [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
+  std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median);
+  Settings shown = s;
+  shown.schedule.clear();  // theory knows equal stages only
+  report(shown, predicted, std::move(measured), std::move(allocated));
+}
+
+extern template void train_by_plan<float>(const Settings&, MPI_Comm);
+extern template void train_by_plan<double>(const Settings&, MPI_Comm);
+
+}  // namespace examples
