@@ -176,8 +176,11 @@ void run(int argc, char** argv) {
   const auto only = [&](std::string_view what) {
     return words == std::vector<std::string>{std::string(what)};
   };
+  const bool for_planners = only(machine) || only(profile);
+  if (for_planners) expect_json(program, file);
   const auto options =
-      only(paths) || only(machine) ? hd::CollectiveMeasureOptions{} : options_of(program, words);
+      only(paths) || for_planners ? hd::CollectiveMeasureOptions{} : options_of(program, words);
+  if (only(profile)) return measure_profile(comm, file, sizes);
   if (comm.size() == 1)
     throw program.error("one rank has no links to measure: its table would mean nothing",
                         "start it by mpiexec -n RANKS measure, on the ranks of the job");

@@ -57,6 +57,7 @@ misused "one rank has no links to measure" costs
 misused "one rank has no links to measure" - all_reduce 64
 misused "start it by mpiexec -n RANKS measure" paths.txt paths
 refused "a size must be a multiple of 4 bytes" "${two[@]}" odd 7
+refused "the width must be a multiple of the number of heads" "${two[@]}" - profile --width 7 --heads 2
 
 "${two[@]}" costs all_reduce barrier > out
 grep -q '^heddle-costs 1 ' costs || fail "the file is not a table of costs"
@@ -76,7 +77,6 @@ sizes=(--layers 2 --width 8 --heads 2 --context 8 --samples 2 --device a100)
 "$program" - profile "${sizes[@]}" > out || fail "- shows no profile"
 grep -q '^ranks: a100$' out || fail "the profile does not name the kind of the rank: $(cat out)"
 [[ ! -e - ]] || fail "- is a file"
-refused "the width must be a multiple of the number of heads" "${two[@]}" - profile --width 7 --heads 2
 if "${two[@]}" machine.json machine --device a100 > out 2> error; then
   grep -q '"format": *"heddle-machine"' machine.json || fail "the file is not a machine"
   grep -q '"a100"' machine.json || fail "the file does not name the device"
