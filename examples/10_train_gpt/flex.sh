@@ -10,10 +10,10 @@ set -uo pipefail
 sizes=(--microbatches 4 --layers 2 --width 16 --heads 4 --context 37 --costs nominal --attention flex)
 command=("$@")
 # The program says on how many ranks it is.
-ranks=$(timeout 60 "${command[@]}" --pipe 64 2>&1 | sed -n 's/.*the communicator has \([0-9]*\)).*/\1/p')
+ranks=$(timeout 60 "${command[@]}" --pipe 64 --precision double 2>&1 | sed -n 's/.*the communicator has \([0-9]*\)).*/\1/p')
 case $ranks in
   1)
-    trains "groups of all steps: 7 of 1 rank" --lengths long-tail
+    trains "groups of all steps: 4 of 1 rank" --lengths long-tail
     trains "2 of 1 rank" --lengths uniform --capacity 1000 --kv-heads 1
     ;;
   2)
