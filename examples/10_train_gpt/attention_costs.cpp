@@ -7,6 +7,8 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/kernel/attention_state.hpp>
 
 #include "attention_costs.hpp"
@@ -16,6 +18,12 @@ namespace examples {
 
 heddle::schedule::AttentionForm attention_form(const Settings& s, int ranks, std::int64_t tokens) {
   const GptConfig& model = s.training.model;
+  heddle::expects(s.tensor >= 1 && model.heads_of_keys() % s.tensor == 0, [&] {
+    return heddle::ErrorInfo{
+        "command line", "the K,V heads do not divide among the ranks of a divided layer",
+        heddle::text(model.heads_of_keys(), " K,V heads, ", s.tensor, " ranks"),
+        "use a --tensor that divides the K,V heads, or more K,V heads"};
+  });
   return {.ranks = ranks,
           .order = make_sequence(s).order,
           .backward = true,

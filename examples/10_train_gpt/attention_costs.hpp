@@ -19,6 +19,7 @@
 namespace examples {
 
 /// Returns the form of attention of one sequence, with the heads of a rank that --tensor leaves.
+/// @throws contract_error if --tensor does not divide the K,V heads.
 [[nodiscard]] heddle::schedule::AttentionForm attention_form(const Settings& s, int ranks,
                                                              std::int64_t tokens);
 

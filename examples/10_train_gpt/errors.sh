@@ -71,8 +71,8 @@ refuses "use one of contiguous, zigzag, striped" --sequence 2 --order even
 refuses "sequences of unequal lengths need groups of ranks" --sequence 2 --lengths long-tail
 refuses "only groups of ranks have a capacity" --sequence 2 --capacity 8
 flex=(--sequence 2 --attention flex)
-refuses "no lengths 'short': use one of equal, uniform, long-tail" "${flex[@]}" --lengths short
-refuses "no costs 'guessed': use one of measured, nominal" "${flex[@]}" --costs guessed
+refuses "no lengths 'short'; use one of equal, uniform, long-tail" "${flex[@]}" --lengths short
+refuses "no costs 'guessed'; use one of measured, nominal" "${flex[@]}" --costs guessed
 refuses "each group of flex has axes of its own" "${flex[@]}" --heads-axis 2
 refuses "a rank must hold at least one token" "${flex[@]}" --capacity -1
 refuses "a step needs at least one sequence" "${flex[@]}" --batch -1
