@@ -35,6 +35,8 @@ refuses "the mesh does not fit the ranks" --pipe 1
 refuses "an axis needs at least one rank" --pipe 0
 refuses "there are more stages than layers" "${pipe[@]}" --layers 1
 refuses "a step needs at least one microbatch" "${pipe[@]}" --microbatches 0
+refuses "ranks of --tensor do not divide the sequences of unequal microbatches" \
+        --tensor 2 --context 15 --batch 8 --microbatches 3
 refuses "there are fewer samples than microbatches" "${pipe[@]}" --batch 2 --microbatches 4
 refuses "at least one sample and one microbatch" "${pipe[@]}" --batch -8
 refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag
@@ -50,6 +52,7 @@ refuses "not a number" "${pipe[@]}" --layers three
 refuses "at least 1" "${pipe[@]}" --steps 0
 refuses "no precision 'half'" "${pipe[@]}" --precision half
 refuses "no gradient sum 'tree'" "${pipe[@]}" --gradient-sum tree
+refuses "--save-plan needs a plan" "${pipe[@]}" --save-plan "$folder/plan.json"
 refuses "cannot write" "${pipe[@]}" --trace "$folder/no/such/folder/trace.json"
 refuses "give a --data that 4 divides, or a --node and a --pair that fit" --data 2 --shard three-level
 refuses "--shard zeropp --data 2 --node 3 --pair 1" --data 2 --shard zeropp --node 3

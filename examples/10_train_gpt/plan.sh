@@ -28,7 +28,7 @@ plan zb-h1 4 '{"layers": [0, 2], "ranks": [0], "samples": [4]}' \
              '{"layers": [2, 4], "ranks": [1, 3, 2], "samples": [2, 1, 1]}'
 trains "layers 2-3, ranks 1 3 2, samples 2 1 1" --plan "$folder/plan.json"
 plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [4, 2], "tensor": 2}'
-trains "ranks 0-3, samples 4 2, tensor degree 2" --plan "$folder/plan.json"
+trains "ranks 0-3, samples 4 2, tensor degree 2" --plan "$folder/plan.json" --gradient-sum library
 trains "planner" --plan auto --batch 8 --microbatches 4 --save-plan "$folder/auto.json"
 
 # refused PHRASE ARGUMENTS...: ends with another status than 0 and prints the phrase.
@@ -46,6 +46,9 @@ refused() {
 }
 refused "ends behind 4 of 3 layers" --layers 3 --plan "$folder/plan.json"
 refused "--pipe cannot be used with --plan" --pipe 4 --plan "$folder/plan.json"
+refused "a plan has microbatches of one size" --plan auto --batch 8 --microbatches 3
+sed -i 's/"schedule"/"sharding": "zero1", "schedule"/' "$folder/plan.json"
+refused "a plan with a sharding cannot be run here" --layers 4 --plan "$folder/plan.json"
 plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 9], "samples": [2, 2]}'
 refused "rank 9 of 4" --plan "$folder/plan.json"
 exit $((failures > 0))

@@ -111,15 +111,16 @@ void add_degree(heddle::LayerProfile& profile, const GptTraining& training, cons
 /// The whole model of `training`, with the parts of it that the ranks of `places` hold.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
-                                         const heddle::PlannedMesh& places) {
+                                         const heddle::PlannedMesh& places,
+                                         heddle::GradientSum sum) {
   const typename GptStage<Real>::Line line(places.tensor());
-  return Gpt<Real>(training.model.layers,
-                   [&training, &places, line](const heddle::StagePlace& place) {
-                     GptConfig config = training.model;
-                     config.sequences = static_cast<int>(places.samples().size());  // of the group
-                     return GptStage<Real>(config, place.layers.first, place.layers.last,
-                                           training.seed, training.optimizer, {}, line);
-                   });
+  const auto make = [&training, &places, line](const heddle::StagePlace& place) {
+    GptConfig config = training.model;
+    config.sequences = static_cast<int>(places.samples().size());  // of the group
+    return GptStage<Real>(config, place.layers.first, place.layers.last, training.seed,
+                          training.optimizer, {}, line);
+  };
+  return Gpt<Real>(training.model.layers, make, {.gradient_sum = sum});
 }
 
 /// Trains as the plan of `s` says on the ranks of `comm`, and prints what came of it on rank 0.
@@ -130,10 +131,11 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   GptTraining training = s.training;
   heddle::DeviceMesh mesh(comm, {{"all", heddle::Communicator(comm).size()}});
   const bool speaks = mesh.rank() == 0, automatic = s.plan == "auto";
+  const bool predicts = s.report || !s.trace.empty();
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
-  heddle::LayerProfile profile = profile_gpt<Real>(training, text, mesh, automatic || s.report);
+  heddle::LayerProfile profile = profile_gpt<Real>(training, text, mesh, automatic || predicts);
   const heddle::Machine machine =
-      automatic || s.report ? heddle::measure_links(mesh, {.budget = 0.02,
+      automatic || predicts ? heddle::measure_links(mesh, {.budget = 0.02,
                                                            .largest = heddle::Bytes{1} << 20,
                                                            .names = profile.device_of_rank})
                             : heddle::Machine::uniform(mesh.size(), {}, {});
@@ -145,7 +147,11 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                               .microbatches = {training.microbatches},
                               .tensor_degrees = {1},
                               .activation = heddle::scalar_of<Real>});
-    if (speaks) std::cout << profile << '\n' << found << '\n';
+    if (speaks) {
+      std::cout << profile << "\nspread of a pass: " << profile.spread * 100 << " %; ranks:";
+      for (const std::string& kind : profile.device_of_rank) std::cout << ' ' << kind;
+      std::cout << '\n' << found << '\n';
+    }
     plan = found.best();
   } else {
     plan = read_plan(s.plan);
@@ -154,7 +160,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   std::set<int> degrees;
   for (const heddle::PlanStage& stage : plan.stages)
     if (stage.tensor > 1) degrees.insert(stage.tensor);
-  if (s.report)
+  if (predicts)
     for (const int degree : degrees) add_degree<Real>(profile, training, text, comm, degree);
   heddle::expects(plan.sharding.empty(), [&] {
     return heddle::ErrorInfo{"train_gpt", "a plan with a sharding cannot be run here",
@@ -169,7 +175,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   training.model.sequences = static_cast<int>(plan.microbatch_samples());
   training.sizes.clear();
 
-  Gpt<Real> model = make_planned_gpt<Real>(training, places);
+  Gpt<Real> model = make_planned_gpt<Real>(training, places, make_gradient_sum(s));
   heddle::Runner run(model,
                      heddle::plan::schedule(
                          plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),
@@ -189,11 +195,11 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
       if (step == 0 && s.check)
         gradients = gather<Real>(model, training.model, places.transport(), places.group() == 0,
                                  gradients_of);
-      if (s.report && (step > 0 || s.steps == 1)) measured.push_back(run.timeline());
+      if (predicts && (step > 0 || s.steps == 1)) measured.push_back(run.timeline());
     }
   }
   std::vector<heddle::Bytes> allocated;
-  if (s.report) {
+  if (predicts) {
     const heddle::Bytes mine = run.allocated();
     for (const auto& each :
          heddle::all_gather_values<heddle::Bytes>(places.transport(), {&mine, 1}))
@@ -219,13 +225,13 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     expect_close("the losses differ from the serial model's", worst,
                  std::is_same_v<Real, double> ? 1e-10 : 1e-4, "");
   }
-  if (!s.report) return;
+  if (!predicts) return;
   const heddle::Timeline predicted =
       heddle::simulate(run.schedule(), heddle::plan::costs(plan, profile, machine));
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
-  std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median);
+  if (s.report) std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median);
   Settings shown = s;
   shown.schedule.clear();  // theory knows equal stages only
   report(shown, predicted, std::move(measured), std::move(allocated));

@@ -224,7 +224,8 @@ Settings parse(int argc, char** argv) {
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
   options.add(
       "plan", s.plan,
-      "file of a plan for the ranks, or auto: measure layers and links, and search for one");
+      "file of a plan, which also has the microbatches and their sequences; or auto: measure "
+      "layers and links, and search for a plan");
   options.add("save-plan", s.save_plan, "file for the plan of --plan auto");
   options.add("save", s.save, "file for a checkpoint at the end");
   options.add("resume", s.resume, "checkpoint to go on from, saved on any division of the ranks");

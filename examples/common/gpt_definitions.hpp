@@ -113,12 +113,20 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
   const std::size_t of_sequence = context() + 1, each = sequences() * of_sequence;
   const std::size_t whole =
       sequences_of_each.empty() ? tokens.size() / each : sequences_of_each.size();
-  m_first_sequence.assign(1, 0);
+  const auto large = std::ranges::find_if(sequences_of_each, [&](std::int64_t count) {
+    return count < 1 || static_cast<std::size_t>(count) > sequences();
+  });
+  heddle::expects(large == sequences_of_each.end(), [&] {
+    return heddle::ErrorInfo{"GptStage::begin_step", "a microbatch has too many or no sequences",
+                             heddle::text("microbatch ", large - sequences_of_each.begin(), " has ",
+                                          *large, ", expected 1 to ", sequences())};
+  });
+  std::vector<std::size_t> first_sequence{0};
   for (std::size_t m = 0; m < whole; ++m)
-    m_first_sequence.push_back(
-        m_first_sequence.back() +
+    first_sequence.push_back(
+        first_sequence.back() +
         (sequences_of_each.empty() ? sequences() : static_cast<std::size_t>(sequences_of_each[m])));
-  heddle::expects(!tokens.empty() && tokens.size() == m_first_sequence.back() * of_sequence, [&] {
+  heddle::expects(!tokens.empty() && tokens.size() == first_sequence.back() * of_sequence, [&] {
     return heddle::ErrorInfo{
         "GptStage::begin_step", "the tokens are not whole microbatches",
         heddle::text(tokens.size(), " tokens, a microbatch has ",
@@ -129,17 +137,10 @@ void GptStage<Real, Space>::begin_step(std::span<const std::uint8_t> tokens, dou
                      whole > 0 ? heddle::text(whole * each, " or ") : "", (whole + 1) * each,
                      " tokens")};
   });
-  const auto large = std::ranges::find_if(sequences_of_each, [&](std::int64_t count) {
-    return count < 1 || static_cast<std::size_t>(count) > sequences();
-  });
-  heddle::expects(large == sequences_of_each.end(), [&] {
-    return heddle::ErrorInfo{"GptStage::begin_step", "a microbatch has too many or no sequences",
-                             heddle::text("microbatch ", large - sequences_of_each.begin(), " has ",
-                                          *large, ", expected 1 to ", sequences())};
-  });
   expect_tokens(tokens);
   // The part of the loss that is the mean over this rank's rows.
   m_whole_weight = weight * (static_cast<double>(positions()) / static_cast<double>(context()));
+  m_first_sequence = std::move(first_sequence);
   m_packed.clear();
   copy_tokens(own_tokens(tokens), whole);
 }

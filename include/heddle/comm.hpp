@@ -4,8 +4,8 @@
 
 /// @file
 /// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
-/// device memory and of strided boxes, device meshes, agreement about calls, and measuring a
-/// machine.
+/// device memory and of strided boxes, device meshes, places of plans, agreement about calls, and
+/// measuring a machine.
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/block_datatype.hpp>

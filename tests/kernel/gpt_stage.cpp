@@ -363,6 +363,15 @@ TEST_CASE("GPT stage: bad sizes, ranges and tokens are refused by name") {
   tokens[13] = 6;
   stage.begin_step(tokens, 1);
   CHECK_THROWS_WITH(stage.loss(Item{2}), ContainsSubstring("microbatch 2 of 2"));
+  const std::vector<std::int64_t> large{3, 1}, smaller{2, 1};
+  CHECK_THROWS_WITH(stage.begin_step(tokens, 1, large),
+                    ContainsSubstring("microbatch 0 has 3, expected 1 to 2"));
+  CHECK_THROWS_WITH(stage.begin_step(tokens, 1, smaller),
+                    ContainsSubstring("24 tokens, a microbatch has at most 2"));
+  CHECK(stage.microbatches() == 2);  // as before
+  stage.begin_step(std::span(tokens).first(18), 1, smaller);
+  CHECK_THROWS_WITH(stage.forward({.item = Item{1}, .samples = 2}),
+                    ContainsSubstring("2 samples in the schedule, 1 sequences in the step"));
   CHECK_THROWS_WITH(part.generate("a", 1, 1, 1),
                     ContainsSubstring("the stage does not hold the whole model (2 of 3 blocks, "));
 }

@@ -304,6 +304,8 @@ TEST_CASE("a stage of layers refuses what does not fit together") {
   CHECK_THROWS_WITH(whole.begin_step(nine, eight), ContainsSubstring("targets has 8 rows"));
   CHECK_THROWS_WITH(whole.begin_step(narrow, nine), ContainsSubstring("wrong shape"));
   CHECK_NOTHROW(whole.begin_step(nine, nine));
+  CHECK_THROWS_WITH(whole.forward({.item = hd::Item{1}, .samples = 2}),
+                    ContainsSubstring("microbatch 1: 2 in the schedule, 3 here"));
 }
 
 }  // namespace test_layer_stage

@@ -180,6 +180,10 @@ TEST_CASE("without repeats a profile has bytes only, and stages must heed their 
   const hd::Machine machine =
       hd::measure_links(mesh, {.budget = 0.001, .largest = 16384, .bursts = 1, .names = names});
   CHECK(machine.device(hd::Rank{world_size() - 1}).name == "kind");
+  CHECK_THAT(message_of<hd::contract_error>([&] {
+               (void)hd::measure_links(mesh, {.names = {"a", "b", "c", "d", "e"}});
+             }),
+             ContainsSubstring("every rank needs the name of its device (5 names for"));
 }
 
 }  // namespace test_profile_layers

@@ -212,9 +212,9 @@ template <Transport T>
   std::vector<Device> devices;
   for (const std::string& name : options.names) devices.push_back({.name = name});
   devices.resize(static_cast<std::size_t>(size), {.name = options.name});
-  return network(all_gather_values<Link>(transport, std::span<const Link>(mine),
-                                         {.idle = Idle::yield, .watchdog = options.watchdog}),
-                 std::span<const Device>(devices));
+  return network_of(all_gather_values<Link>(transport, std::span<const Link>(mine),
+                                            {.idle = Idle::yield, .watchdog = options.watchdog}),
+                    devices);
 }
 
 /// Measures the links over the transport of a mesh.

@@ -72,7 +72,9 @@ class PlannedMesh {
   /// Returns the number of this rank's stage, or nothing if the plan leaves this rank out.
   [[nodiscard]] std::optional<std::size_t> stage() const noexcept { return m_stage; }
   /// Returns the number of this rank's group in its stage. It is 0 for a rank without a stage.
-  [[nodiscard]] std::size_t group() const noexcept { return m_place.group; }
+  [[nodiscard]] std::size_t group() const noexcept {
+    return static_cast<std::size_t>(m_place.group);
+  }
   /// Returns the samples of a microbatch that this rank's group computes, as a range of all samples
   /// of the microbatch. The range is empty for a rank without a stage.
   [[nodiscard]] SampleRange samples() const noexcept { return m_samples; }

@@ -22,10 +22,10 @@ namespace heddle::inline v0 {
 ///         latency or bandwidth is invalid.
 [[nodiscard]] Machine network(const std::vector<std::vector<Link>>& links, Device device);
 
-/// Returns the same for ranks with different devices. @throws contract_error as above, or if the
-/// number of devices is not that of the ranks.
-[[nodiscard]] Machine network(const std::vector<std::vector<Link>>& links,
-                              std::span<const Device> devices);
+/// Returns the network() of ranks with different devices. @throws contract_error as above, or if
+/// the number of devices is not that of the ranks.
+[[nodiscard]] Machine network_of(const std::vector<std::vector<Link>>& links,
+                                 std::span<const Device> devices);
 
 }  // namespace heddle::inline v0
 

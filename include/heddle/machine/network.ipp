@@ -20,12 +20,11 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links, Device device) {
-  return network(links,
-                 std::span<const Device>(std::vector<Device>(links.size(), std::move(device))));
+  return network_of(links, std::vector<Device>(links.size(), std::move(device)));
 }
 
-HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links,
-                              std::span<const Device> devices) {
+HEDDLE_INLINE Machine network_of(const std::vector<std::vector<Link>>& links,
+                                 std::span<const Device> devices) {
   const std::size_t ranks = links.size();
   for (const auto& row : links)
     expects(row.size() == ranks, [&] {
@@ -33,7 +32,7 @@ HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links,
                        text("expected ", ranks, " links in each row, got ", row.size())};
     });
   expects(devices.size() == ranks, [&] {
-    return ErrorInfo{"heddle::network", "every rank needs its device",
+    return ErrorInfo{"heddle::network_of", "every rank needs its device",
                      text("expected ", ranks, " devices, got ", devices.size())};
   });
   Machine machine = Machine::hierarchical(

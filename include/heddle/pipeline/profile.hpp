@@ -54,7 +54,7 @@ struct LayerProfile : Profile {
 
 namespace impl {
 
-/// What one layer takes with one number of samples: F, I, W and update.
+/// The times of F, I, W and an update of one layer with one number of samples.
 using PassTimes = std::array<Seconds, 4>;
 
 /// The median of some times, and the range between their quartiles over it.
