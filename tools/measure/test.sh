@@ -72,7 +72,7 @@ grep -q '^all_reduce 8 bytes: ' out || fail "the table is not shown"
 grep -q '^broadcast 4000 bytes: ' out || fail "a size that is given is not measured"
 
 "${two[@]}" - machine > out || fail "- shows no machine"
-grep -q '2 ranks' out || fail "the machine has another number of ranks: $(cat out)"
+grep -q '^2 x rank' out || fail "the machine has another number of ranks: $(cat out)"
 sizes=(--layers 2 --width 8 --heads 2 --context 8 --samples 2 --device a100)
 "$program" - profile "${sizes[@]}" > out || fail "- shows no profile"
 grep -q '^ranks: a100$' out || fail "the profile does not name the kind of the rank: $(cat out)"
