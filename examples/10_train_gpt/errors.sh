@@ -81,6 +81,7 @@ refuses "a rank must hold at least one token" "${flex[@]}" --capacity -1
 refuses "a step needs at least one sequence" "${flex[@]}" --batch -1
 refuses "of 64 tokens; it needs degree 8, the widest group has 2" "${flex[@]}" --capacity 8
 refuses "at least 1" "${flex[@]}" --steps 0
+refuses "a plan divides its ranks once" "${flex[@]}" --plan auto
 refuses "1 K,V heads, 2 ranks" --tensor 2 --kv-heads 1 --attention flex
 refuses "expected 1 or 2, got ways = 3" "${flex[@]}" --ways 3 --capacity 32 --kv-heads 1
 refuses "a rank needs memory" "${pipe[@]}" --memory -1
