@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The choice of train_gpt's attention by measured links.
+/// The choice of train_gpt's attention by measured links and products.
 
 #include <mpi.h>
 
@@ -13,7 +13,8 @@ namespace examples {
 
 /// Sets method, axes and ways of `--attention automatic` to those of the least predicted time, and
 /// prints all of them on rank 0. Times are those of the messages over the links between the ranks
-/// that divide a sequence, which are measured first. Does nothing for another method. Collective.
+/// that divide a sequence, and of the matrix products of attention, as --costs says. Does nothing
+/// for another method. Collective.
 /// @throws contract_error if no method suits the heads.
 void choose_attention(Settings& s, MPI_Comm comm);
 

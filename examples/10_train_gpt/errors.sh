@@ -74,4 +74,19 @@ refuses "blocks of this method go around in one way" --sequence 2 --attention rs
 refuses "no attention suits" --sequence 2 --attention automatic --heads-axis 2 --kv-heads 1
 refuses "no attention 'flash'" --sequence 2 --attention flash
 refuses "use one of contiguous, zigzag, striped" --sequence 2 --order even
+refuses "sequences of unequal lengths need groups of ranks" --sequence 2 --lengths long-tail
+refuses "only groups of ranks have a capacity" --sequence 2 --capacity 8
+flex=(--sequence 2 --attention flex)
+refuses "no lengths 'short'; use one of equal, uniform, long-tail" "${flex[@]}" --lengths short
+refuses "no costs 'guessed'; use one of measured, nominal" "${flex[@]}" --costs guessed
+refuses "each group of flex has axes of its own" "${flex[@]}" --heads-axis 2
+refuses "a rank must hold at least one token" "${flex[@]}" --capacity -1
+refuses "a step needs at least one sequence" "${flex[@]}" --batch -1
+refuses "of 64 tokens; it needs degree 8, the widest group has 2" "${flex[@]}" --capacity 8
+refuses "at least 1" "${flex[@]}" --steps 0
+refuses "a plan divides its ranks once" "${flex[@]}" --plan auto
+refuses "1 K,V heads, 2 ranks" --tensor 2 --kv-heads 1 --attention flex
+refuses "expected 1 or 2, got ways = 3" "${flex[@]}" --ways 3 --capacity 32 --kv-heads 1
+refuses "a rank needs memory" "${pipe[@]}" --memory -1
+refuses "within the limit" "${pipe[@]}" --memory 1
 exit $((failures > 0))

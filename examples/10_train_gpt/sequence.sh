@@ -12,7 +12,9 @@ trains "sequence: 4 ranks, ring, zigzag order" --sequence 4 --attention ring --o
 trains "sequence: 4 ranks, ulysses, even order" --sequence 4 --attention ulysses --shard zero3
 trains "x ring=2 x heads=2 x tensor=1" --sequence 4 --attention usp --kv-heads 2 --ways 2
 trains "sequence: 4 ranks, rsa, zigzag order" --sequence 4 --attention rsa --order zigzag
-trains "ulysses" --sequence 4 --attention automatic --heads-axis 4
+trains "pair over all heads, measured" --sequence 4 --attention automatic --heads-axis 4
+# 2 * 16 floating-point operations of 1 ps.
+trains "attention: 0.032 ns for a product" --sequence 4 --attention automatic --costs nominal
 trains "x data=1 x ring=2 x heads=1 x tensor=1" --pipe 2 --sequence 2 --schedule zb-h1 --kv-heads 1 \
        --save "$folder/checkpoint"
 # Whole sequences go on with what divided ones have saved, and the other way round.

@@ -55,7 +55,8 @@ heddle::SequenceMethod method(const Settings& s) {
   using enum heddle::SequenceMethod;
   // TokenRing is for inference: it has no backward pass.
   const Named<heddle::SequenceMethod> methods[] = {
-      {"ulysses", ulysses}, {"ring", ring}, {"usp", usp}, {"rsa", rsa}, {"automatic", automatic}};
+      {"ulysses", ulysses}, {"ring", ring},           {"usp", usp},
+      {"rsa", rsa},         {"automatic", automatic}, {"flex", ring}};
   return find("attention", s.attention, methods);
 }
 
@@ -76,6 +77,45 @@ void divide_sequence(Settings& s) {
         heddle::text("--sequence ", s.sequence, " --heads-axis ", s.heads_axis),
         "give a --heads-axis that divides --sequence"};
   });
+}
+
+/// Sets the lengths of sequences, and refuses options that do not go together with flex, or need
+/// it. Its plans divide the batch into microbatches.
+void choose_lengths(Settings& s) {
+  const Named<Lengths> lengths[] = {
+      {"equal", Lengths::equal}, {"uniform", Lengths::uniform}, {"long-tail", Lengths::long_tail}};
+  GptTraining& training = s.training;
+  training.lengths = find("lengths", s.lengths, lengths);
+  const Named<bool> costs[] = {{"measured", true}, {"nominal", false}};
+  (void)find("costs", s.costs, costs);
+  const auto refuse = [&](bool refused, const char* what, std::string got, const char* remedy) {
+    heddle::expects(!refused, [&] {
+      return heddle::ErrorInfo{"command line", what, std::move(got), remedy};
+    });
+  };
+  refuse(s.memory < 0, "a rank needs memory", heddle::text("--memory ", s.memory),
+         "give more MiB, or 0 for no limit");
+  if (!s.flexible()) {
+    refuse(training.lengths != Lengths::equal, "sequences of unequal lengths need groups of ranks",
+           heddle::text("--lengths ", s.lengths, " --attention ", s.attention),
+           "use --attention flex, or leave --lengths out");
+    refuse(s.capacity != 0, "only groups of ranks have a capacity",
+           heddle::text("--capacity ", s.capacity, " --attention ", s.attention),
+           "use --attention flex, or leave --capacity out");
+    return;
+  }
+  refuse(!s.plan.empty(), "a plan divides its ranks once, for sequences of equal lengths",
+         heddle::text("--plan ", s.plan, " --attention flex"), "leave --attention or --plan out");
+  refuse(s.heads_axis != 0, "each group of flex has axes of its own",
+         heddle::text("--heads-axis ", s.heads_axis), "leave --heads-axis out");
+  refuse(s.capacity < 0, "a rank must hold at least one token",
+         heddle::text("--capacity ", s.capacity), "give more tokens, or 0 for as many as fit");
+  refuse(s.batch < 0, "a step needs at least one sequence", heddle::text("--batch ", s.batch),
+         "give more sequences");
+  if (s.batch != 0) {
+    training.model.sequences = std::exchange(s.batch, 0);
+    training.microbatches = 1;
+  }
 }
 
 /// Chooses nodes and pairs that were not given, and refuses those that do not divide the replicas.
@@ -142,11 +182,22 @@ Settings parse(int argc, char** argv) {
   options.add("pipe", s.pipe, "ranks along the pipeline");
   options.add("data", s.data, "replicas of the pipeline");
   options.add("sequence", s.sequence, "ranks that divide each sequence, for long contexts");
-  options.add("attention", s.attention, "of such a sequence: ulysses, ring, usp, rsa or automatic");
+  options.add("attention", s.attention,
+              "of such a sequence: ulysses, ring, usp, rsa, automatic or flex, which divides the "
+              "ranks into groups for each batch");
   options.add("heads-axis", s.heads_axis,
               "ranks of --sequence that exchange heads, of usp; the others form rings; 0: chosen");
   options.add("order", s.order, "of such a sequence's tokens: contiguous, zigzag or striped");
   options.add("ways", s.ways, "directions in which keys go around a ring: 1 or 2");
+  options.add("lengths", s.lengths, "of sequences, with flex: equal, uniform or long-tail");
+  options.add("capacity", s.capacity,
+              "tokens that a rank holds in a microbatch, with flex; 0: as many as a sequence of "
+              "--context needs on the widest group");
+  options.add("costs", s.costs,
+              "of links and products, by which automatic and flex choose: measured, or nominal, "
+              "the same in every run");
+  options.add("memory", s.memory,
+              "MiB that a rank may use for activations and what it keeps for backward; 0: all");
   options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
@@ -191,6 +242,7 @@ Settings parse(int argc, char** argv) {
                "print the BLAS library and the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
   if (s.help) s.text = options.help();
+  if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
   if (!s.help && s.batch != 0) divide_batch(s);
@@ -214,7 +266,7 @@ heddle::Schedule make_schedule(const Settings& s) {
                              "use one of " + synchronous_names()};
   });
   return heddle::weave(in_sizes(entry.orders({.ranks = s.pipe,
-                                              .microbatches = s.training.microbatches,
+                                              .microbatches = s.microbatches(),
                                               .stages_per_rank = s.stages_per_rank,
                                               .group = s.group}),
                                 s.training));

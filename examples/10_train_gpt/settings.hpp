@@ -5,12 +5,14 @@
 /// @file
 /// The command line of train_gpt.
 
+#include <memory>
 #include <string>
 
 #include <heddle/pipeline.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/sequence.hpp>
 
+#include "gpt_flex.hpp"
 #include "gpt_training.hpp"
 
 namespace examples {
@@ -36,6 +38,12 @@ struct Settings {
   std::string order = "contiguous";  ///< of the positions of such a sequence
   int ways = 1;                      ///< of a ring
   int heads_axis = 0;                ///< ranks of --sequence; chosen where it is 0
+  std::string lengths = "equal";     ///< of sequences
+  std::string costs = "measured";    ///< that attention and groups are chosen by
+  int memory = 0;                    ///< MiB for the buffers of the pipeline; 0: no limit
+  int capacity = 0;  ///< tokens of a rank and microbatch, with flex; chosen where it is 0
+  /// The groups of every step, with flex; see plan_groups().
+  std::shared_ptr<const FlexPlans> plans = nullptr;
   int batch = 0;  ///< sequences per replica and step; 0: as many as the microbatches have
   int node = 0;   ///< replicas; parse() chooses where it is 0
   int pair = 0;   ///< likewise
@@ -50,6 +58,12 @@ struct Settings {
   std::string plan;       ///< file of a plan, or "auto"; none where empty
   std::string save_plan;  ///< file for the plan, likewise
 
+  /// Whether each batch divides the ranks of a sequence anew.
+  [[nodiscard]] bool flexible() const { return attention == "flex"; }
+  /// Microbatches of the schedule.
+  [[nodiscard]] int microbatches() const {
+    return plans ? plans->microbatches() : training.microbatches;
+  }
   /// Ranks of the other axis that divides a sequence.
   [[nodiscard]] int ring_axis() const { return sequence / heads_axis; }
   /// Ranks that hold the same parameters.
@@ -61,7 +75,7 @@ struct Settings {
 [[nodiscard]] Settings parse(int argc, char** argv);
 
 /// The schedule, how gradients are summed, and how attention over a divided sequence is computed,
-/// as the settings name them.
+/// as the settings name them. With flex the method is that of the widest group.
 [[nodiscard]] heddle::Schedule make_schedule(const Settings& s);
 [[nodiscard]] heddle::GradientSum make_gradient_sum(const Settings& s);
 [[nodiscard]] heddle::SequenceOptions make_sequence(const Settings& s);

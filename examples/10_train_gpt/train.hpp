@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,8 +20,10 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt_checkpoint.hpp"
+#include "gpt_flex.hpp"
 #include "gpt_training.hpp"
 #include "host_copy.hpp"
+#include "memory.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "restart.hpp"
@@ -64,8 +67,13 @@ void train(const Settings& settings, MPI_Comm comm) {
   }
 
   const typename GptStage<Real>::Line line(mesh["tensor"]);
-  const typename GptStage<Real>::Sequence sequence(mesh["heads"], mesh["ring"], make_sequence(s));
-  if (speaks && s.sequence > 1)
+  using Sequence = typename GptStage<Real>::Sequence;
+  const auto options = make_sequence(s);
+  const Sequence sequence = s.plans ? Sequence() : Sequence(mesh["heads"], mesh["ring"], options);
+  std::optional<FlexBatches<Real>> flexible;
+  if (s.plans)
+    flexible.emplace(training, *s.plans, mesh.coordinate("data"), mesh["ring"], line, options);
+  if (speaks && s.sequence > 1 && !flexible)
     std::cout << "sequence: " << s.sequence << " ranks, " << sequence.method() << ", "
               << sequence.order() << " order\n";
   std::shared_ptr<typename GptStage<Real>::Room> room;
@@ -77,12 +85,15 @@ void train(const Settings& settings, MPI_Comm comm) {
       std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of " << s.pair
                 << '\n';
   }
-  Gpt<Real> model =
-      make_gpt<Real>(training, {.gradient_sum = make_gradient_sum(s)}, line, room, sequence);
+  Memory memory(s.memory);
+  Gpt<Real> model = make_gpt<Real>(
+      training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
+      sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
   heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
   const int replica = mesh.coordinate("data");
   const double tokens =
-      static_cast<double>(training.batch()) * training.model.context * training.replicas;
+      s.plans ? s.plans->mean_tokens()
+              : static_cast<double>(training.batch()) * training.model.context * training.replicas;
   const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
   if (s.end > 0) s.steps = s.end - begin;
@@ -106,9 +117,11 @@ void train(const Settings& settings, MPI_Comm comm) {
       // The first step warms up caches and libraries; it is not what a step costs.
       if (step == 1 && s.steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
-      losses.push_back(
-          run.step(batch(training, text, begin + step, replica), weight(training), training.sizes)
-              .loss);
+      const heddle::StepResult result = flexible
+                                            ? run.step(flexible->batch(text, begin + step))
+                                            : run.step(batch(training, text, begin + step, replica),
+                                                       weight(training), training.sizes);
+      losses.push_back(result.loss);
       progress(step, losses.back());
       if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
       if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < s.steps) {

@@ -12,6 +12,7 @@
 #include <heddle/heddle.hpp>
 
 #include "choose_attention.hpp"
+#include "plan_groups.hpp"
 #include "plan_training.hpp"
 #include "settings.hpp"
 #include "train.hpp"
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
   try {
     Settings settings = parse(argc, argv);
     if (!settings.help) choose_attention(settings, MPI_COMM_WORLD);
+    if (!settings.help) plan_groups(settings, MPI_COMM_WORLD);
     if (settings.help) {
       if (rank == 0) std::cout << settings.text;
     } else if (settings.precision == "double") {

@@ -148,6 +148,12 @@ class GptStage {
   [[nodiscard]] std::string generate(std::string_view prompt, std::size_t count, double temperature,
                                      std::uint64_t seed);
 
+  /// Measures the seconds of one product over all these heads for a (query, key) pair. The forward
+  /// pass of causal attention over one sequence of `context` tokens, of at most 256, has two
+  /// products for each pair; the fastest of 5 passes counts.
+  [[nodiscard]] static double seconds_of_product(const heddle::kernel::AttentionHeads& heads,
+                                                 std::int64_t context);
+
  private:
   using Matrix = heddle::kernel::Matrix<Real, execution_space>;
   using Vector = heddle::kernel::Vector<Real, execution_space>;

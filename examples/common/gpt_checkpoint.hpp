@@ -41,6 +41,7 @@ namespace examples {
           training.microbatches * training.replicas,
           training.batch() * training.replicas,
           static_cast<std::int64_t>(training.seed),
+          static_cast<std::int64_t>(training.lengths),
           static_cast<std::int64_t>(text.size()),
           heddle::crc32c(std::as_bytes(std::span(text.bytes())))};
 }
@@ -91,6 +92,7 @@ template <class Real>
                                       "microbatches of all replicas",
                                       "sequences of a step",
                                       "seed",
+                                      "lengths",
                                       "size of text",
                                       "checksum of text"};
   const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -440,6 +441,30 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
     text.push_back(static_cast<char>(chosen));
   }
   return text.substr(start);
+}
+
+template <class Real, class Space>
+double GptStage<Real, Space>::seconds_of_product(const heddle::kernel::AttentionHeads& heads,
+                                                 std::int64_t context) {
+  const Sequence line;
+  const heddle::SequenceShape shape{1, std::min<std::int64_t>(context, 256), heads};
+  const std::size_t rows = line.rows(shape), columns = heads.query_columns();
+  const std::size_t inputs = rows * shape.qkv_columns(), outputs = rows * columns;
+  const Buffer memory("heddle::gpt::product", inputs + outputs + line.saved_size(shape));
+  const execution_space exec;
+  double best = std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass < 5; ++pass) {
+    exec.fence("heddle::gpt::product");
+    const Kokkos::Timer timer;
+    heddle::sequence_attention_forward(
+        line, exec, shape, Matrix(memory.data(), rows, shape.qkv_columns()),
+        Vector(memory.data() + inputs + outputs, line.saved_size(shape)),
+        Matrix(memory.data() + inputs, rows, columns));
+    exec.fence("heddle::gpt::product");
+    best = std::min(best, timer.seconds());
+  }
+  const auto tokens = static_cast<double>(shape.context);
+  return best / (tokens * (tokens + 1));
 }
 
 }  // namespace examples

@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,8 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt.hpp"
+#include "gpt_lengths.hpp"
+#include "gpt_packed.hpp"
 #include "host_copy.hpp"
 #include "space.hpp"
 #include "text.hpp"
@@ -36,6 +39,7 @@ struct GptTraining {
   int replicas = 1;
   std::uint64_t seed = 1;
   heddle::kernel::AdamOptions optimizer = {};
+  Lengths lengths = Lengths::equal;  ///< of the sequences; the context is the longest
 
   /// Sequences per replica and step.
   [[nodiscard]] int batch() const {
@@ -43,6 +47,16 @@ struct GptTraining {
     return static_cast<int>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
   }
 };
+
+/// Returns the lengths of a replica's sequences in step `step`.
+[[nodiscard]] inline std::vector<std::int64_t> batch_lengths(const GptTraining& training, int step,
+                                                             int replica) {
+  std::vector<std::int64_t> lengths;
+  for (int i = 0; i < training.batch(); ++i)
+    lengths.push_back(draw_length(training.lengths, training.model.context, training.seed, step,
+                                  replica * training.batch() + i));
+  return lengths;
+}
 
 template <class Real>
 using Gpt = heddle::Stages<GptStage<Real>>;
@@ -53,20 +67,22 @@ inline constexpr std::array<std::string_view, 3> replica_axes = {"data", "ring",
 /// The model for a Runner on a mesh. Where the mesh has an axis "tensor", the ranks along it divide
 /// every stage: `line` is theirs. Where it has axes "ring" and "heads", the ranks along them divide
 /// the sequences: `sequence` is theirs. Where there is a `room`, the ranks along replica_axes
-/// divide the parameters as it says, and sum gradients themselves.
+/// divide the parameters as it says, and sum gradients themselves. With shapes `packed` a step
+/// takes packed sequences.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {},
                                  const typename GptStage<Real>::Line& line = {},
                                  std::shared_ptr<typename GptStage<Real>::Room> room = nullptr,
-                                 const typename GptStage<Real>::Sequence& sequence = {}) {
+                                 const typename GptStage<Real>::Sequence& sequence = {},
+                                 const std::vector<GptBlockShape>& packed = {}) {
   options.shard_axes.emplace_back("tensor");
   if (room)
     options.shard_axes.insert(options.shard_axes.end(), replica_axes.begin(), replica_axes.end());
   return Gpt<Real>(
       training.model.layers,
-      [training, line, room, sequence](int first, int last) {
+      [training, line, room, sequence, packed](int first, int last) {
         return GptStage<Real>(training.model, first, last, training.seed, training.optimizer, {},
-                              line, room, sequence);
+                              line, room, sequence, packed);
       },
       std::move(options));
 }
@@ -87,6 +103,13 @@ template <class Real>
   return training.model.sequences / static_cast<double>(training.batch() * training.replicas);
 }
 
+/// Returns sequence `index` of a replica's batch(): its tokens and the one behind them.
+[[nodiscard]] inline std::span<const std::uint8_t> batch_sequence(
+    std::span<const std::uint8_t> tokens, int context, std::size_t index, std::int64_t length) {
+  return tokens.subspan(index * (static_cast<std::size_t>(context) + 1),
+                        static_cast<std::size_t>(length) + 1);
+}
+
 /// Returns the same training in microbatches of one sequence, if they had unequal sizes.
 [[nodiscard]] inline GptTraining in_equal_microbatches(GptTraining training) {
   if (training.sizes.empty()) return training;
@@ -97,28 +120,25 @@ template <class Real>
 }
 
 /// The whole model on one rank, trained microbatch after microbatch: the reference. If
-/// microbatches have unequal sizes, it trains one sequence after another.
+/// microbatches have unequal sizes, or sequences unequal lengths, it trains one sequence after
+/// another.
 template <class Real>
 class SerialGpt {
  public:
   explicit SerialGpt(const GptTraining& training)
       : m_training(in_equal_microbatches(training)),
-        m_stage(m_training.model, 0, training.model.layers, training.seed, training.optimizer),
+        m_stage(m_training.model, 0, training.model.layers, training.seed, training.optimizer, {},
+                {}, nullptr, {}, shapes(m_training)),
         m_saved("examples::saved", m_stage.saved_size()),
         m_delta("examples::delta", m_stage.delta_size()) {}
 
   /// One step over the microbatches of all replicas, in order. Returns the loss.
   double step(const Text& text, int number) {
-    std::vector<std::uint8_t> tokens;
-    for (int d = 0; d < m_training.replicas; ++d) {
-      const auto each = batch(m_training, text, number, d);
-      tokens.insert(tokens.end(), each.begin(), each.end());
-    }
-    m_stage.begin_step(tokens, weight(m_training));
+    begin(text, number);
     m_stage.zero_gradients();
     double loss = 0;
-    for (int m = 0; m < m_training.replicas * m_training.microbatches; ++m) {
-      const heddle::Item item{m};
+    for (std::size_t m = 0; m < m_stage.microbatches(); ++m) {
+      const heddle::Item item{static_cast<std::uint32_t>(m)};
       m_stage.forward({.item = item, .saved = m_saved.data()});
       m_stage.backward_input({.item = item, .saved = m_saved.data(), .delta = m_delta.data()});
       m_stage.backward_weight({.item = item, .saved = m_saved.data(), .delta = m_delta.data()});
@@ -138,6 +158,36 @@ class SerialGpt {
 
  private:
   using Buffer = Kokkos::View<Real*, typename GptStage<Real>::memory_space>;
+  using Packed = GptPacked<Real, typename GptStage<Real>::execution_space>;
+
+  /// One sequence alone.
+  [[nodiscard]] static Packed alone(const GptTraining& training, std::int64_t length) {
+    return Packed(training.model, typename GptStage<Real>::Line(), {}, {&length, 1}, false);
+  }
+  [[nodiscard]] static std::vector<GptBlockShape> shapes(const GptTraining& training) {
+    if (training.lengths == Lengths::equal) return {};
+    return {alone(training, training.model.context).shape};
+  }
+
+  void begin(const Text& text, int number) {
+    std::vector<std::uint8_t> tokens;
+    std::vector<std::int64_t> lengths;
+    for (int d = 0; d < m_training.replicas; ++d) {
+      const auto each = batch(m_training, text, number, d);
+      const auto its = batch_lengths(m_training, number, d);
+      tokens.insert(tokens.end(), each.begin(), each.end());
+      lengths.insert(lengths.end(), its.begin(), its.end());
+    }
+    if (m_training.lengths == Lengths::equal) return m_stage.begin_step(tokens, weight(m_training));
+    const auto all = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+    std::vector<Packed> sequences;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const auto sequence = batch_sequence(tokens, m_training.model.context, i, lengths[i]);
+      sequences.push_back(alone(m_training, lengths[i]));
+      sequences.back().take({&sequence, 1}, all);
+    }
+    m_stage.begin_step(sequences);
+  }
 
   GptTraining m_training;
   GptStage<Real> m_stage;

@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -93,9 +95,9 @@ TEST_CASE("messages go the way that is chosen, which is told, and bring the same
     hd::Runner run(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 5}), mesh,
                    options);
     CHECK_THAT(told, ContainsSubstring("heddle::Stages: ") && ContainsSubstring(way));
-    CHECK_THAT(told, ContainsSubstring(hd::text(
-                         "heddle::kernel::gemm: ",
-                         hd::kernel::blas_library<Kokkos::DefaultHostExecutionSpace>())));
+    CHECK_THAT(told, ContainsSubstring(
+                         hd::text("heddle::kernel::gemm: ",
+                                  hd::kernel::blas_library<Kokkos::DefaultHostExecutionSpace>())));
     for (int step = 0; step < 3; ++step) static_cast<void>(run.step());
     run.drain();
     // 1 + 2 + ... is added to the last element of each microbatch, and back again from the last on.
@@ -125,6 +127,39 @@ TEST_CASE("buffers are counted whoever allocates them") {
   }
   CHECK(bytes > elements * sizeof(double));
   CHECK(run.allocated() == bytes);
+}
+
+TEST_CASE("buffers come from the caller's memory, and what does not fit is an error") {
+  const int stages = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", stages}});
+  std::vector<double> seen;
+  const auto schedule = hd::schedule::one_f_one_b({.stages = stages, .microbatches = 5});
+  const auto model_in = [&](auto& limit) {
+    return hd::Stages<AddingStage>(
+        stages,
+        [&](int first, int) {
+          return AddingStage{first, stages, &seen};
+        },
+        {.allocate = [&limit](hd::Bytes bytes) {
+          auto* const block = static_cast<std::byte*>(limit.allocate(bytes, 64));
+          std::memset(block, 0xff, bytes);
+          return std::shared_ptr<std::byte>(
+              block, [&limit, bytes](std::byte* ours) { limit.deallocate(ours, bytes, 64); });
+        }});
+  };
+  hd::memory::Limit limit(hd::memory::Pages{}, std::size_t{1} << 20);
+  {
+    auto model = model_in(limit);
+    hd::Runner run(model, schedule, mesh);
+    CHECK(limit.used() == run.allocated());
+    static_cast<void>(run.step());
+    run.drain();
+  }
+  CHECK(limit.used() == 0);
+  hd::memory::Limit little(hd::memory::Pages{}, elements);
+  auto model = model_in(little);
+  CHECK_THROWS_AS(hd::Runner(model, schedule, mesh), hd::out_of_memory);
+  CHECK(little.used() == 0);
 }
 
 TEST_CASE("a profiler is shown what Stages allocates by its room") {

@@ -17,6 +17,7 @@
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 

@@ -4,8 +4,10 @@
 
 /// @file
 /// The program `measure`: times collectives, or strided messages, on the ranks that it is started
-/// on and writes the table that calls, or a StridedExchange, choose from. `mpiexec -n 8 measure
-/// costs.txt all_reduce broadcast 8 65536 67108864`, `mpiexec -n 2 measure paths.txt paths`.
+/// on and writes the table that calls, or a StridedExchange, choose from, or what planners need:
+/// the machine, and the profile of a transformer. `mpiexec -n 8 measure costs.txt all_reduce
+/// broadcast 8 65536 67108864`, `mpiexec -n 2 measure paths.txt paths`, `mpiexec -n 8 measure
+/// machine.json machine`, `mpiexec -n 8 measure profile.json profile --layers 12`.
 
 #include <algorithm>
 #include <charconv>
@@ -26,8 +28,13 @@
 #include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
+#ifdef HEDDLE_MEASURE_JSON  // the build found heddle::json
+#include <heddle/json/machine.hpp>
+#include <heddle/json/profile.hpp>
+#endif
 
 #include "../common/command_line.hpp"
+#include "layers.hpp"
 
 namespace hd = heddle;
 using hd::schedule::Collective;
@@ -35,6 +42,8 @@ using hd::schedule::Collective;
 namespace {
 
 constexpr std::string_view paths = "paths";
+constexpr std::string_view machine = "machine";
+constexpr std::string_view profile = "profile";
 
 /// What is to be measured, as the words of the command line say: collectives and sizes.
 hd::CollectiveMeasureOptions options_of(const tool::CommandLine& program,
@@ -53,9 +62,10 @@ hd::CollectiveMeasureOptions options_of(const tool::CommandLine& program,
     for (std::size_t c = 0; c < hd::schedule::collective_count; ++c)
       names.push_back(to_string(static_cast<Collective>(c)));
     const auto found = std::ranges::find(names, word);
-    if (word == paths) throw program.error("paths are measured alone");
+    if (word == paths || word == machine || word == profile)
+      throw program.error(word + " is measured alone");
     if (found == names.end()) {
-      names.push_back(paths);
+      names.insert(names.end(), {paths, machine, profile});
       throw program.no_such("collective", word, names);
     }
     collectives.push_back(static_cast<Collective>(found - names.begin()));
@@ -97,6 +107,43 @@ void measure_paths(const hd::Communicator& comm, const std::string& file) {
   if (file != "-") hd::write_file(file, hd::text(table));
 }
 
+/// @throws usage_error if this build cannot write a file for planners.
+void expect_json(const tool::CommandLine& program, const std::string& file) {
+#ifdef HEDDLE_MEASURE_JSON
+  constexpr bool writes = true;
+#else
+  constexpr bool writes = false;
+#endif
+  if (!writes && file != "-")
+    throw program.error("this build cannot write the file, because it has no nlohmann_json",
+                        "install nlohmann_json and configure again, or give - to see the result");
+}
+
+/// The links between all ranks.
+void measure_machine(const hd::Communicator& comm, const std::string& file,
+                     const std::string& device) {
+  hd::DeviceMesh mesh(comm.get(), {{"rank", comm.size()}});
+  const hd::Machine found = hd::measure_links(mesh, {.name = device});
+  if (comm.rank() != hd::Rank{0}) return;
+  std::cout << found << '\n';
+#ifdef HEDDLE_MEASURE_JSON
+  if (file != "-") hd::json::write_machine(file, found);
+#endif
+}
+
+/// The layers of a transformer, and the kind of each rank.
+void measure_profile(const hd::Communicator& comm, const std::string& file,
+                     const tool::LayerSizes& sizes) {
+  const hd::LayerProfile found = tool::profile_transformer(comm, sizes);
+  if (comm.rank() != hd::Rank{0}) return;
+  std::cout << static_cast<const hd::Profile&>(found) << "\nranks:";
+  for (const std::string& kind : found.device_of_rank) std::cout << ' ' << kind;
+  std::cout << "\nspread of a pass: " << found.spread << '\n';
+#ifdef HEDDLE_MEASURE_JSON
+  if (file != "-") hd::json::write_profile(file, found);
+#endif
+}
+
 /// @throws tool::usage_error on all ranks alike.
 void run(int argc, char** argv) {
   const hd::Communicator comm(MPI_COMM_WORLD);
@@ -104,24 +151,43 @@ void run(int argc, char** argv) {
   std::vector<std::string> words;
   tool::CommandLine program(
       "measure",
-      "Measures what collectives take on the ranks that it is started on, or by which paths\n"
-      "strided messages between ranks 0 and 1 are fastest: mpiexec -n RANKS measure FILE ...");
-  program.add_output("FILE", file, "for the table; -: it is only shown");
+      "Measures what collectives take on the ranks that it is started on, by which paths\n"
+      "strided messages between ranks 0 and 1 are fastest, or what planners need: the links\n"
+      "between all ranks, or the layers of a transformer: mpiexec -n RANKS measure FILE ...");
+  tool::LayerSizes sizes;
+  program.add_output("FILE", file,
+                     "for the table, the machine or the profile; -: it is only shown");
   program.add_argument("WHAT", &words,
                        "names of collectives (none: all_reduce) and sizes in bytes (none: 8 bytes "
-                       "to 8 MiB), or paths",
+                       "to 8 MiB), or paths, or, for the program plan, machine or profile",
                        false);
+  program.add_option("device", &sizes.device,
+                     "the kind of the devices in a machine, and of the first rank in a profile");
+  program.add_option("layers", &sizes.layers, "of a profile: transformer blocks");
+  program.add_option("width", &sizes.width, "of a profile: elements per token");
+  program.add_option("heads", &sizes.heads, "of a profile: attention heads");
+  program.add_option("context", &sizes.context, "of a profile: tokens of a sequence");
+  program.add_option("samples", &sizes.samples,
+                     "of a profile: sequences of the largest microbatch; one is measured, too");
   if (const auto answer = program.parse(argc, argv)) {
     if (comm.rank() == hd::Rank{0}) std::cout << *answer;
     return;
   }
-  const bool only_paths = words == std::vector<std::string>{std::string(paths)};
-  const auto options = only_paths ? hd::CollectiveMeasureOptions{} : options_of(program, words);
+  const auto only = [&](std::string_view what) {
+    return words == std::vector<std::string>{std::string(what)};
+  };
+  const bool for_planners = only(machine) || only(profile);
+  if (for_planners) expect_json(program, file);
+  const auto options =
+      only(paths) || for_planners ? hd::CollectiveMeasureOptions{} : options_of(program, words);
+  if (only(profile)) return measure_profile(comm, file, sizes);
   if (comm.size() == 1)
     throw program.error("one rank has no links to measure: its table would mean nothing",
                         "start it by mpiexec -n RANKS measure, on the ranks of the job");
-  if (only_paths)
+  if (only(paths))
     measure_paths(comm, file);
+  else if (only(machine))
+    measure_machine(comm, file, sizes.device);
   else
     measure_collectives(comm, file, options);
 }

@@ -75,6 +75,12 @@ struct StagesOptions {
   /// example is cast_at_cut() between replicas. It must be the same on every rank. If empty, no
   /// pass is applied.
   std::function<Schedule(const Schedule&)> pass = {};
+  /// Allocates a buffer of the schedule, such as what a stage saves for its backward pass, in the
+  /// memory space of the stages. With a memory::Limit in front of memory::message_memory(), a model
+  /// that needs more throws out_of_memory when its Runner is constructed. The memory must suit
+  /// messages; if this is empty, buffers are allocated from memory::message_memory(). Memory that
+  /// only one action uses is not among the buffers.
+  std::function<std::shared_ptr<std::byte>(Bytes)> allocate = {};
 };
 
 /// The result of a training step.
@@ -221,6 +227,12 @@ class Stages {
   /// Allocates every other buffer as a View of zeros. Zero is also the initial value of the
   /// rounding errors that messages at cuts accumulate. Called by Runner.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(Bytes bytes) const {
+    using Bare = Kokkos::View<std::byte*, memory_space, Kokkos::MemoryUnmanaged>;
+    if (m_options.allocate) {
+      std::shared_ptr<std::byte> block = m_options.allocate(bytes);
+      Kokkos::deep_copy(Bare(block.get(), bytes), std::byte{});
+      return block;
+    }
     const auto view = memory::message_buffer<memory_space>("heddle::pipeline::buffer", bytes);
     Kokkos::deep_copy(view, std::byte{});
     return {view.data(), [view](std::byte*) {}};
