@@ -19,6 +19,7 @@
 #include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/plan/migration.hpp>
 #include <heddle/plan/min_max_partition.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/path_plan.hpp>
