@@ -89,6 +89,12 @@ struct GptSlice {
   std::size_t inner = 1;
 
   [[nodiscard]] std::size_t size() const { return outer * own_columns() * inner; }
+  /// Elements of the tensor.
+  [[nodiscard]] std::size_t whole_size() const {
+    std::size_t columns = 0;
+    for (const Columns& each : matrices) columns += each.whole;
+    return outer * columns * inner;
+  }
   /// Where element `i` of the slice lies in the tensor.
   [[nodiscard]] std::size_t in_whole(std::size_t i) const {
     const std::size_t first = i / inner / own_columns();

@@ -5,9 +5,11 @@
 /// @file
 /// Everything of pipeline/: models made of stages, and how they run on a mesh.
 
+#include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/layer_stage.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages.hpp>
+#include <heddle/pipeline/state.hpp>

@@ -36,28 +36,6 @@ namespace heddle::inline v0::plan {
 
 namespace impl {
 
-// The indices that are in `a` and also in `b` (`common`), or that are in `a` and not in `b`.
-[[nodiscard]] inline IndexSet indices_of(const IndexSet& a, const IndexSet& b, bool common) {
-  IndexSet result;
-  std::size_t next = 0;
-  const auto others = b.intervals();
-  for (const Interval& mine : a.intervals()) {
-    std::int64_t at = mine.begin;
-    while (next < others.size() && others[next].end <= at) ++next;
-    for (std::size_t o = next; o < others.size() && others[o].begin < mine.end; ++o) {
-      const std::int64_t begin = std::max(at, others[o].begin);
-      const std::int64_t end = std::min(mine.end, others[o].end);
-      if (common)
-        result.add({begin, end});
-      else
-        result.add({at, begin});
-      at = end;
-    }
-    if (!common) result.add({at, mine.end});
-  }
-  return result;
-}
-
 // The elements of each array that the ranks hold, by array and rank.
 using HeldByArray = std::vector<std::map<std::size_t, IndexSet>>;
 
@@ -129,16 +107,16 @@ HEDDLE_INLINE std::vector<StatePiece> migration_pieces(
     for (const auto& [to, elements] : needed[array]) {
       const auto own = had[array].find(to);
       IndexSet lacking =
-          own == had[array].end() ? elements : impl::indices_of(elements, own->second, false);
+          own == had[array].end() ? elements : difference(elements, own->second);
       std::vector<std::size_t> senders;
       for (const auto& [from, held] : had[array])
         if (from != to) senders.push_back(from);
       std::ranges::stable_sort(senders, {}, [&](std::size_t from) { return sent[from]; });
       for (const std::size_t from : senders) {
         const IndexSet& held = had[array].at(from);
-        IndexSet piece = impl::indices_of(lacking, held, true);
+        IndexSet piece = intersection(lacking, held);
         if (piece.size() == 0) continue;
-        lacking = impl::indices_of(lacking, held, false);
+        lacking = difference(lacking, held);
         sent[from] += static_cast<Bytes>(piece.size()) * bytes[array];
         pieces.push_back({Rank{from}, Rank{to}, array, std::move(piece)});
       }
