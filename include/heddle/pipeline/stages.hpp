@@ -53,6 +53,7 @@
 #include <heddle/schedule/pass/data_parallel.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
+#include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0 {
 
@@ -343,6 +344,13 @@ class Stages {
   /// Sets StagesOptions::layers_per_stage for the Runners that follow.
   void divide(std::vector<int> layers_per_stage) {
     m_options.layers_per_stage = std::move(layers_per_stage);
+  }
+  /// Divides the layers as the stages of a plan do, for the Runners that follow. Called by
+  /// Replanner.
+  void begin_plan(const Plan& plan) {
+    std::vector<int> counts;
+    for (const PlanStage& stage : plan.stages) counts.push_back(stage.layers.size());
+    divide(std::move(counts));
   }
   /// Returns the bytes and messages that all ranks sent when the state last went to another
   /// division of the layers.
