@@ -74,9 +74,8 @@ void save(const std::filesystem::path& file, Gpt<Real>& model, heddle::DeviceMes
 template <class Real>
 [[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model,
                          heddle::DeviceMesh& mesh, const GptTraining& training, const Text& text) {
-  const heddle::Checkpoint saved = heddle::restore(
-      file.string(), model, mesh,
-      [&](const heddle::Checkpoint& checkpoint) {
+  const heddle::Checkpoint saved =
+      heddle::restore(file.string(), model, mesh, [&](const heddle::Checkpoint& checkpoint) {
         expect_same(checkpoint, training, text);
         static_cast<void>(checkpoint.get<std::int64_t>("step", 1));
       });

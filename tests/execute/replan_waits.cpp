@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Four ranks (threads) that wait instead of computing. One of them turns half as fast and recovers:
-// the Replanner gives it fewer layers and then its layers back, and steps take as long as predicted.
+// the Replanner gives it fewer layers and then its layers back.
 // alone: yes
 
 #include <algorithm>
@@ -114,7 +114,8 @@ TEST_CASE("a rank that turns slow loses layers and gets them back") {
         (void)all_gather(transport, {});
         const Seconds took = steady_seconds() - start;
         if (me == 0 && slow)
-          (changes[0].empty() ? before : after) = std::min(changes[0].empty() ? before : after, took);
+          (changes[0].empty() ? before : after) =
+              std::min(changes[0].empty() ? before : after, took);
         if (step == slow_to - 1) faults[me] = run.fault().value_or("none");
       }
       plans += model.plans;

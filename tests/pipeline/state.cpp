@@ -77,10 +77,8 @@ using Named = hd::Stages<NamedStage>;
 static_assert(hd::HasState<Named>);
 
 Named named(std::vector<int> counts, bool forgets_bias = false) {
-  return Named(
-      layers,
-      [=](int first, int last) { return NamedStage(first, last, forgets_bias); },
-      {.layers_per_stage = std::move(counts)});
+  return Named(layers, [=](int first, int last) { return NamedStage(first, last, forgets_bias); },
+               {.layers_per_stage = std::move(counts)});
 }
 
 /// Layers of `stages` stages: the first `more` of them get one more than the others, and the last
@@ -206,10 +204,10 @@ TEST_CASE("a model without names keeps its division once it is trained") {
   if (ranks == 1) return;
   run.drain();
   model.divide(counts_of(ranks, 0));
-  CHECK_THAT(hd::test::message_of<hd::contract_error>(
-                 [&] { hd::Runner(model, pipeline(ranks), mesh); }),
-             ContainsSubstring("would drop what the model has learned") &&
-                 ContainsSubstring("visit_state()"));
+  CHECK_THAT(
+      hd::test::message_of<hd::contract_error>([&] { hd::Runner(model, pipeline(ranks), mesh); }),
+      ContainsSubstring("would drop what the model has learned") &&
+          ContainsSubstring("visit_state()"));
   CHECK(step(run, 1) == step(reference, 1));  // and goes on as before
 }
 
@@ -218,8 +216,8 @@ TEST_CASE("state that misses bytes of the parameters is refused with their numbe
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   Named model = named(counts_of(ranks, 0), true);
   const std::size_t first = static_cast<std::size_t>(counts_of(ranks, 0)[0]);
-  const std::string said = hd::test::message_of<hd::contract_error>(
-      [&] { hd::Runner(model, pipeline(ranks), mesh); });
+  const std::string said =
+      hd::test::message_of<hd::contract_error>([&] { hd::Runner(model, pipeline(ranks), mesh); });
   CHECK_THAT(said, ContainsSubstring(hd::text("stage 0: ", first * MlpStage::width * sizeof(double),
                                               " of ", first * per_layer * sizeof(double),
                                               " bytes have no name")));
@@ -291,10 +289,9 @@ TEST_CASE("a damaged or foreign checkpoint is refused, and the model stays as it
   hd::Checkpoint empty;
   file.replace(empty.content());
   CHECK_THAT(refusal(), ContainsSubstring("field 'state' is missing"));
-  CHECK_THAT(foreign([](hd::Checkpoint& f) {
-               f.set("state", std::vector<std::int64_t>{3 * layers + 1});
-             }),
-             ContainsSubstring(hd::text("it has ", 3 * layers + 1, ", the model has ", 3 * layers)));
+  CHECK_THAT(
+      foreign([](hd::Checkpoint& f) { f.set("state", std::vector<std::int64_t>{3 * layers + 1}); }),
+      ContainsSubstring(hd::text("it has ", 3 * layers + 1, ", the model has ", 3 * layers)));
   const std::string said = foreign([](hd::Checkpoint& f) {
     for (int l = 0; l < layers; ++l)
       f.set(hd::text("state/", l, "/bias"), std::vector<double>(MlpStage::width + 1));

@@ -208,8 +208,9 @@ TEST_CASE("a migration between plans that do not fit is refused") {
                (void)plan::migration(three, pipeline({2, 2, 2}, {0, 1, 3}), sizes, 3);
              }),
              ContainsSubstring("rank 3"));
-  CHECK_THAT(message_of<contract_error>(
-                 [&] { (void)plan::migration(three, pipeline({2, 2}, {0, 1}), sizes); }),
+  CHECK_THAT(message_of<contract_error>([&] {
+               (void)plan::migration(three, pipeline({2, 2}, {0, 1}), sizes);
+             }),
              ContainsSubstring("layers"));
   Plan tensor = three;
   tensor.stages[2].ranks = {Rank{2}, Rank{3}};

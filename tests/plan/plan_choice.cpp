@@ -226,12 +226,12 @@ TEST_CASE("a user's planner or a fixed list takes the place of the planners") {
   int asked = 0;
   options.candidates = [&](const plan::PlanProblem& problem, const Plan& present) {
     ++asked;
-    return std::vector<Plan>{present.stages.empty() ? equal
-                                                    : plan::rebalanced(present, problem)};
+    return std::vector<Plan>{present.stages.empty() ? equal : plan::rebalanced(present, problem)};
   };
   PlanChoice own(equal_layers(), four(), options);
   for (std::uint64_t step = 0; step < 4; ++step)
-    for (PlanChoice* choice : {&listed, &own}) (void)choice->observe(really(*choice, hurt, 0, step), 50);
+    for (PlanChoice* choice : {&listed, &own})
+      (void)choice->observe(really(*choice, hurt, 0, step), 50);
   CHECK(listed.plan() == other);
   CHECK(own.plan() == stages_of({4, 4, 1, 3}, 8));
   CHECK(asked == 2);  // at the start, and when the slow rank was seen
@@ -250,7 +250,8 @@ TEST_CASE("with many layers a plan is rebalanced by single moves, and no worse")
                     plan::costs(plan, profile, machine))
         .makespan();
   };
-  const Plan moves = plan::rebalanced(equal, problem), all = plan::rebalanced(equal, problem, 10'000);
+  const Plan moves = plan::rebalanced(equal, problem),
+             all = plan::rebalanced(equal, problem, 10'000);
   CHECK(price(moves) <= 1.02 * price(all));
   CHECK(price(all) <= price(moves));
   CHECK(price(moves) < price(equal) / 1.3);

@@ -77,10 +77,10 @@ class Replanner {
                        text("every = ", m_options.every, ", steps = ", m_options.steps)};
     });
     expects(m_choice.machine().ranks() == transport_of(place).size(), [&] {
-      return ErrorInfo{where, "the machine has another number of ranks than the place",
-                       text(m_choice.machine().ranks(), " ranks, there are ",
-                            transport_of(place).size()),
-                       "plan for the machine of this run"};
+      return ErrorInfo{
+          where, "the machine has another number of ranks than the place",
+          text(m_choice.machine().ranks(), " ranks, there are ", transport_of(place).size()),
+          "plan for the machine of this run"};
     });
     m_offset = clock_offset(transport_of(place), m_options.run.execute);
     start();
@@ -108,8 +108,8 @@ class Replanner {
     return true;
   }
 
-  /// Returns the worst fault that the last looks have shown, as a sentence without a full stop, such
-  /// as "rank 3 computes 2.1 times as long as planned". It is the same on all ranks.
+  /// Returns the worst fault that the last looks have shown, as a sentence without a full stop. An
+  /// example is "rank 3 computes 2.1 times as long as planned". It is the same on all ranks.
   [[nodiscard]] std::optional<std::string> fault() const {
     std::optional<Finding> worst;
     for (const Finding& finding : m_choice.monitor().findings())

@@ -194,8 +194,8 @@ class LayerStage {
   /// Calls `visitor(array)` for every StateArray: the parameters of each layer, and what the update
   /// keeps of them.
   template <class Visitor>
-  requires(UpdateMemory<Update> || std::is_trivially_copyable_v<Update>) void visit_state(
-      Visitor&& visitor) {
+  requires(UpdateMemory<Update> ||
+           std::is_trivially_copyable_v<Update>) void visit_state(Visitor&& visitor) {
     visit_vector(visitor, "", m_parameters);
     if constexpr (UpdateMemory<Update>)
       m_update.for_each_memory([&](const auto& name, const auto& vector) {

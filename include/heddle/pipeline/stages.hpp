@@ -322,7 +322,7 @@ class Stages {
     return found->second;
   }
 
-  /// Calls `visitor(array)` for every StateArray of this rank's stages, with layers counted over the
+  /// Calls `visitor(array)` for every StateArray of this rank's stages. Layers are counted over the
   /// whole model.
   template <class Visitor>
   requires HasState<S>

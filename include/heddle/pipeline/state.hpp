@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// StateArray and HasState: how a stage names the data that last from step to step, so that they can
+/// StateArray and HasState: how a stage names the data that last from step to step. They can then
 /// be saved, restored and moved to other ranks.
 
 #include <cstddef>
@@ -15,9 +15,8 @@
 
 namespace heddle::inline v0 {
 
-/// A named array of a model's state: weights, or what the optimiser keeps of them. A rank holds all
-/// elements of the array or some of them. Replicas may hold the same elements; then their values are
-/// equal.
+/// A named array of a model's state: weights, or the optimiser's memory. A rank holds all elements
+/// of the array or some of them. If replicas hold the same elements, their values are equal.
 template <class T, class MemorySpace>
 struct StateArray {
   using value_type = T;              ///< an element type that a Checkpoint takes
@@ -51,14 +50,14 @@ struct AnyArray {
 }  // namespace impl
 
 /// A stage or a model with named state: `visit_state(visitor)` calls `visitor(array)` with a
-/// StateArray for every array that lasts from step to step. The arrays of a stage include all of its
-/// parameters. Gradients and activations do not last.
+/// StateArray for every array that lasts from step to step. The arrays of a stage include all of
+/// its parameters. Gradients and activations do not last.
 ///
 /// Names and layers do not depend on how the model is divided. So the state of one division can be
 /// given to another one: by save() and restore(), and when Stages divides its layers anew.
 ///
-/// It may also have `state_written()`, which is called after the arrays were written. All ranks of a
-/// stage call it in the same order.
+/// It may also have `state_written()`, which is called after the arrays were written. All ranks of
+/// a stage call it in the same order.
 template <class S>
 concept HasState = requires(S& stage) {
   stage.visit_state(impl::AnyArray{});

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// plan::migration(): the messages by which the state of a model goes from the ranks of one division
-/// to those of another. State is what lasts from step to step: weights and the optimiser's memory.
+/// plan::migration(): the messages by which the state of a model goes from the ranks of one
+/// division to those of another. State is what lasts from step to step: weights and the optimiser's
+/// memory.
 
 #include <cstddef>
 #include <span>
@@ -58,8 +59,8 @@ struct StatePiece {
 [[nodiscard]] Schedule migration_schedule(std::span<const StatePiece> pieces, int ranks,
                                           std::span<const Bytes> bytes);
 
-/// Returns the bytes of the state of each layer: `per_parameter` bytes for each byte of its weights.
-/// Adam in one precision has 3: the weights and two moments. Gradients do not last.
+/// Returns the bytes of the state of each layer: `per_parameter` bytes for each byte of its
+/// weights. Adam in one precision has 3: the weights and two moments. Gradients do not last.
 [[nodiscard]] std::vector<Bytes> state_sizes(const Profile& profile, double per_parameter = 3);
 
 /// Returns the Schedule that takes the state of a model from the ranks of one plan to those of

@@ -46,8 +46,8 @@ using HeldByArray = std::vector<std::map<std::size_t, IndexSet>>;
     for (const HeldElements& each : held[r]) {
       expects(each.array < arrays, [&] {
         return ErrorInfo{"heddle::plan::migration_pieces", "an array has no size",
-                         text("rank ", r, " names array ", each.array, " in `", when, "`, there are ",
-                              arrays, " sizes")};
+                         text("rank ", r, " names array ", each.array, " in `", when,
+                              "`, there are ", arrays, " sizes")};
       });
       const bool added = result[each.array].try_emplace(r, each.elements).second;
       expects(added, [&] {
@@ -106,8 +106,7 @@ HEDDLE_INLINE std::vector<StatePiece> migration_pieces(
   for (std::size_t array = 0; array < bytes.size(); ++array)
     for (const auto& [to, elements] : needed[array]) {
       const auto own = had[array].find(to);
-      IndexSet lacking =
-          own == had[array].end() ? elements : difference(elements, own->second);
+      IndexSet lacking = own == had[array].end() ? elements : difference(elements, own->second);
       std::vector<std::size_t> senders;
       for (const auto& [from, held] : had[array])
         if (from != to) senders.push_back(from);

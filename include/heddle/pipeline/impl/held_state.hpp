@@ -28,7 +28,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// What other ranks need to know of an array.
+/// The description of an array for other ranks.
 struct ArrayInfo {
   int layer = 0;
   std::string name = {};
@@ -36,9 +36,7 @@ struct ArrayInfo {
   std::int64_t whole = 0;
   IndexSet elements = {};  ///< on the rank
 
-  [[nodiscard]] std::string called() const {
-    return text("'", name, "' of layer ", layer);
-  }
+  [[nodiscard]] std::string called() const { return text("'", name, "' of layer ", layer); }
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements.size()) * size_of(type); }
 };
 
@@ -54,13 +52,13 @@ struct HeldArray {
 template <class T, class Memory>
 void check_array(const StateArray<T, Memory>& array, const char* where) {
   const auto intervals = array.elements.intervals();
-  expects(intervals.empty() ||
-              (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
-          [&] {
-            return ErrorInfo{where, "visit_state() names elements outside of the array",
-                             text("elements ", array.elements, " of ", array.whole, " of '",
-                                  array.name, "' of layer ", array.layer)};
-          });
+  expects(
+      intervals.empty() || (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
+      [&] {
+        return ErrorInfo{where, "visit_state() names elements outside of the array",
+                         text("elements ", array.elements, " of ", array.whole, " of '", array.name,
+                              "' of layer ", array.layer)};
+      });
 }
 
 /// Returns the arrays that `model` visits.
@@ -83,9 +81,8 @@ template <HasState M>
                       Kokkos::deep_copy(Host(reinterpret_cast<T*>(host), count), view);
                     },
                     [view, count](const std::byte* host) {
-                      Kokkos::deep_copy(view, Host(reinterpret_cast<T*>(const_cast<std::byte*>(
-                                                       host)),
-                                                   count));
+                      Kokkos::deep_copy(
+                          view, Host(reinterpret_cast<T*>(const_cast<std::byte*>(host)), count));
                     }});
   });
   return held;
@@ -219,8 +216,7 @@ class ArrayNumbers {
 
  private:
   std::size_t number(const ArrayInfo& info, std::size_t rank) {
-    const auto [at, added] =
-        m_numbers.try_emplace({info.layer, info.name}, m_arrays.size());
+    const auto [at, added] = m_numbers.try_emplace({info.layer, info.name}, m_arrays.size());
     if (added) m_arrays.push_back(info);
     const ArrayInfo& known = m_arrays[at->second];
     expects(known.type == info.type && known.whole == info.whole, [&] {

@@ -43,7 +43,7 @@ template <HasState S>
   return held;
 }
 
-/// What a rank reports of its stages, in the form in which ranks exchange it.
+/// The report of a rank about its stages, in the form in which ranks exchange it.
 struct KeptState {
   bool held = false;          ///< it has stages
   bool trained = false;       ///< they have learned
@@ -70,10 +70,10 @@ template <bool Named>
   for (const auto& rank : ranks) {
     const KeptState& each = rank[0];
     expects(each.without == 0, [&] {
-      return ErrorInfo{"heddle::Stages", "visit_state() misses bytes of the parameters",
-                       text("stage ", each.stage, ": ", each.without, " of ", each.bytes,
-                            " bytes have no name"),
-                       "visit every array of the parameters, with all of its elements"};
+      return ErrorInfo{
+          "heddle::Stages", "visit_state() misses bytes of the parameters",
+          text("stage ", each.stage, ": ", each.without, " of ", each.bytes, " bytes have no name"),
+          "visit every array of the parameters, with all of its elements"};
     });
     held = held || each.held;
     trained = trained || each.trained;

@@ -66,9 +66,8 @@ plan::Moved move_state(T& transport, const ExecuteOptions& options,
   Bytes at = 0;
   for (const plan::StatePiece& piece : pieces) {
     if (piece.from != self) continue;
-    copy_elements(piece.elements, copies.find(piece.array)->info.elements,
-                  copies.data(piece.array), piece.elements, leaving.data() + at,
-                  bytes[piece.array]);
+    copy_elements(piece.elements, copies.find(piece.array)->info.elements, copies.data(piece.array),
+                  piece.elements, leaving.data() + at, bytes[piece.array]);
     at += size_of_piece(piece);
   }
   Executor<T> executor(slice(schedule, self,
@@ -88,8 +87,9 @@ plan::Moved move_state(T& transport, const ExecuteOptions& options,
   return plan::moved(schedule);
 }
 
-/// Fills the arrays `after` of this rank with the values that all ranks hold in `before`. Both lists
-/// may have any arrays of the model. Returns what all ranks have sent. All ranks must call it.
+/// Fills the arrays `after` of this rank with the values that all ranks hold in `before`. Both
+/// lists may have any arrays of the model. Returns what all ranks have sent. All ranks must call
+/// it.
 /// @throws contract_error on every rank if nobody holds an element that is needed.
 template <Transport T>
 plan::Moved carry_state(T& transport, const ExecuteOptions& options,
@@ -114,15 +114,14 @@ plan::Moved carry_state(T& transport, const ExecuteOptions& options,
       copy_elements(here, own->info.elements, copies.data(array), each.info.elements,
                     at->second.second.data(), bytes[array]);
   }
-  const plan::Moved moved = move_state(
-      transport, options, pieces, bytes, copies,
-      [&](const plan::StatePiece& piece, const std::byte* data) {
-        auto& [held, values] = filled.at(piece.array);
-        copy_elements(piece.elements, piece.elements, data, held->info.elements, values.data(),
-                      bytes[piece.array]);
-      });
-  for (const HeldArray& each : after)
-    each.write(filled.at(numbers.of(each.info)).second.data());
+  const plan::Moved moved =
+      move_state(transport, options, pieces, bytes, copies,
+                 [&](const plan::StatePiece& piece, const std::byte* data) {
+                   auto& [held, values] = filled.at(piece.array);
+                   copy_elements(piece.elements, piece.elements, data, held->info.elements,
+                                 values.data(), bytes[piece.array]);
+                 });
+  for (const HeldArray& each : after) each.write(filled.at(numbers.of(each.info)).second.data());
   return moved;
 }
 

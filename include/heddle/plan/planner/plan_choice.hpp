@@ -152,8 +152,8 @@ class PlanChoice {
   Machine m_machine, m_learned_machine;
   PlanChoiceOptions m_options;
   Monitor m_monitor;
-  std::vector<double> m_factors;  ///< of computation, by rank
-  std::vector<double> m_links;    ///< of transfers, by [from * ranks + to]
+  std::vector<double> m_factors;  ///< the factors of computation, by rank
+  std::vector<double> m_links;    ///< the factors of transfers, by [from * ranks + to]
   Plan m_plan;
   Plan m_before;  ///< the plan before the last decision
   std::vector<ConsideredPlan> m_considered;

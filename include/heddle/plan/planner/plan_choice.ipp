@@ -48,10 +48,9 @@ namespace impl {
 
 [[nodiscard]] inline Seconds simulated_plan(const Plan& plan, const PlanProblem& problem) {
   const Machine& machine = problem.machine();
-  return simulate(
-             schedule(plan, problem.profile(),
-                      {.ranks = machine.ranks(), .type = problem.options().activation}),
-             costs(plan, problem.profile(), machine))
+  return simulate(schedule(plan, problem.profile(),
+                           {.ranks = machine.ranks(), .type = problem.options().activation}),
+                  costs(plan, problem.profile(), machine))
       .makespan();
 }
 
@@ -215,8 +214,9 @@ HEDDLE_INLINE void PlanChoice::check_options() const {
                      text("gain = ", m_options.gain, ", pause = ", m_options.pause)};
   });
   expects(m_options.state.empty() || m_options.state.size() == m_profile.layers.size(), [&] {
-    return ErrorInfo{where, "PlanChoiceOptions::state needs one entry for each layer",
-                     text(m_options.state.size(), " entries, ", m_profile.layers.size(), " layers")};
+    return ErrorInfo{
+        where, "PlanChoiceOptions::state needs one entry for each layer",
+        text(m_options.state.size(), " entries, ", m_profile.layers.size(), " layers")};
   });
 }
 
@@ -229,8 +229,9 @@ HEDDLE_INLINE void PlanChoice::check_plan(const Plan& plan, const char* what) co
                      "make a plan for this machine, or set PlanChoiceOptions::all_ranks to false"};
   });
   expects(plan.batch() == m_options.search.batch, [&] {
-    return ErrorInfo{where, text(what, " has another batch"),
-                     text(plan.batch(), " samples, PlanOptions::batch is ", m_options.search.batch)};
+    return ErrorInfo{
+        where, text(what, " has another batch"),
+        text(plan.batch(), " samples, PlanOptions::batch is ", m_options.search.batch)};
   });
 }
 
@@ -254,13 +255,14 @@ HEDDLE_INLINE std::vector<Plan> PlanChoice::candidates() const {
               impl::ranks_of(plan).size() != static_cast<std::size_t>(m_machine.ranks()));
     });
   }
-  std::erase_if(plans, [&](const Plan& plan) { return memory_shortage(plan, searched).has_value(); });
+  std::erase_if(plans,
+                [&](const Plan& plan) { return memory_shortage(plan, searched).has_value(); });
   return plans;
 }
 
 HEDDLE_INLINE Schedule PlanChoice::schedule() const {
-  return plan::schedule(
-      m_plan, m_profile, {.ranks = m_machine.ranks(), .type = m_options.search.activation});
+  return plan::schedule(m_plan, m_profile,
+                        {.ranks = m_machine.ranks(), .type = m_options.search.activation});
 }
 
 HEDDLE_INLINE Schedule PlanChoice::migration_to(const Plan& next) const {
