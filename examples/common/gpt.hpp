@@ -322,10 +322,11 @@ void GptStage<Real, Space>::visit_state(Visitor&& visitor) {
     for (std::size_t b = 1; b < m_table.blocks.size(); ++b)
       if (tensor.offset >= m_table.blocks[b].norm1_scale) layer = static_cast<int>(b);
     heddle::IndexSet elements;
-    for (std::size_t at = first; at < end; ++at) {
-      const auto index = static_cast<std::int64_t>(tensor.slice.in_whole(at - tensor.offset));
-      elements.add({index, index + 1});
-    }
+    tensor.slice.for_each_run(first - tensor.offset, end - tensor.offset,
+                              [&](std::size_t place, std::size_t count) {
+                                const auto begin = static_cast<std::int64_t>(place);
+                                elements.add({begin, begin + static_cast<std::int64_t>(count)});
+                              });
     const auto whole = static_cast<std::int64_t>(tensor.slice.whole_size());
     const std::pair<const char*, Real*> kept[] = {
         {"", m_shards.weights()}, {"mean/", m_shards.mean()}, {"square/", m_shards.square()}};

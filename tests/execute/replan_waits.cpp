@@ -40,7 +40,7 @@ namespace {
 
 constexpr int layers = 12;
 /// The forward of three layers. The shortest wait is two thirds of it.
-constexpr Seconds unit = 2e-3;
+constexpr Seconds unit = 3e-3;
 
 Profile waits() {
   Profile profile{.model = "waits", .input = 4, .layers = {}, .reference = "gpu"};
@@ -57,7 +57,10 @@ Machine four() {
 }
 
 plan::PlanChoice choice_of(int microbatches) {
-  return {waits(), four(), {.search = {.batch = microbatches, .microbatches = {microbatches}}}};
+  plan::PlanChoiceOptions options{
+      .search = {.batch = microbatches, .microbatches = {microbatches}}};
+  options.monitor.least = 1.5;  // a busy machine wakes threads late
+  return {waits(), four(), options};
 }
 
 /// Waits as the profile says for the present plan, and longer on a slow rank.
