@@ -109,11 +109,17 @@ class Replanner {
   }
 
   /// Returns the worst fault that the last looks have shown, as a sentence without a full stop. An
-  /// example is "rank 3 computes 2.1 times as long as planned". It is the same on all ranks.
+  /// example is "rank 3 computes 2.1 times as long as planned". Slow ranks come before slow
+  /// messages, whose planned time may be next to nothing. It is the same on all ranks.
   [[nodiscard]] std::optional<std::string> fault() const {
     std::optional<Finding> worst;
+    const auto computes = [](const Finding& finding) {
+      return finding.causes.front() == Syndrome::slow_computer;
+    };
     for (const Finding& finding : m_choice.monitor().findings())
-      if (!worst || finding.factor > worst->factor) worst = finding;
+      if (!worst ||
+          std::pair(computes(finding), finding.factor) > std::pair(computes(*worst), worst->factor))
+        worst = finding;
     if (!worst) return std::nullopt;
     return to_string(*worst);
   }
