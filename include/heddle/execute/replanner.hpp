@@ -6,8 +6,8 @@
 /// Replanner: a Runner that changes its Plan while it runs, if measured steps show that another
 /// division of the model pays. It is for long runs on ranks that may turn slow.
 
+#include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,9 +40,10 @@ concept BeginsPlans = requires(M& model, const Plan& plan) {
 
 /// The options of a Replanner: how it runs, how often it looks, and how long.
 struct ReplannerOptions {
-  RunOptions run = {};     ///< the options of the steps; only observed steps are recorded
-  int every = 20;          ///< the number of steps between two looks
-  std::int64_t steps = 0;  ///< the steps of the whole run, over which a change must pay
+  RunOptions run = {};  ///< the options of the steps; only observed steps are recorded
+  int every = 20;       ///< the number of steps between two looks
+  /// The steps of the whole run, over which a change must pay. 0: the run has no known end.
+  std::int64_t steps = 0;
 };
 
 /// Runs a model by the Plan that a PlanChoice selects. There is one object per rank. All ranks
@@ -102,7 +103,9 @@ class Replanner {
   bool look() {
     if (m_since < m_options.every) return false;
     m_since = 0;
-    const std::int64_t left = m_options.steps > m_done ? m_options.steps - m_done : 0;
+    constexpr std::int64_t no_end = 1'000'000'000;
+    const std::int64_t left =
+        m_options.steps == 0 ? no_end : std::max<std::int64_t>(m_options.steps - m_done, 0);
     if (!m_choice.observe(m_runner->timeline(m_offset), left)) return false;
     start();
     return true;
