@@ -51,10 +51,10 @@ int main() {
   hd::run_threads(4, [&](hd::ThreadTransport& transport) {
     Waits model;
     hd::plan::PlanChoiceOptions options{.search = {.batch = 8, .microbatches = {8}}};
-    options.monitor.least = 1.5;  // ranks that wait are less exact than ranks that compute
+    options.monitor = {.least = 1.5, .steps = 5};  // waits vary more than computations
     const hd::plan::PlanChoice choice(profile, machine, options);
     hd::Replanner run(model, choice, transport,
-                      {.run = {.execute = {.idle = hd::Idle::nap}}, .every = 2, .steps = steps});
+                      {.run = {.execute = {.idle = hd::Idle::nap}}, .every = 1, .steps = steps});
     const bool prints = transport.rank() == 0;
     if (prints) std::cout << "at first: " << run.plan() << '\n';
     for (int step = 0; step < steps; ++step) {

@@ -6,6 +6,7 @@
 /// PlanChoice: decides between two steps of a run whether another Plan pays, by measured steps.
 /// Replanner (execute/) runs its choice.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -57,8 +58,9 @@ struct PlanChoiceOptions {
   /// If true, every plan must use all ranks of the machine. If false, plans may leave ranks out. A
   /// rank that is left out is not measured, so it does not return when it recovers.
   bool all_ranks = true;
-  /// How slow ranks and links are found. The median of `steps` looks counts, so a single outlier
-  /// changes nothing, and a fault that lasts is seen with the second look of three.
+  /// How slow ranks and links are found. The median of the latest `steps` looks counts, and the
+  /// first decision needs more than half as many. So a single outlier of three looks changes
+  /// nothing, and a fault that lasts is seen with the second look.
   MonitorOptions monitor = {.least = 1.25, .deviations = 5, .steps = 3};
   PlanSource candidates = {};  ///< empty: searched_plans()
 };
@@ -157,6 +159,7 @@ class PlanChoice {
   Plan m_plan;
   Plan m_before;  ///< the plan before the last decision
   std::vector<ConsideredPlan> m_considered;
+  std::size_t m_looks = 0;
   int m_changes = 0;
 };
 

@@ -278,7 +278,8 @@ HEDDLE_INLINE bool PlanChoice::observe(const Timeline& step, std::int64_t left) 
     return ErrorInfo{where, "the number of steps that follow is negative", text("left = ", left)};
   });
   m_monitor.observe(step, simulate(step.schedule(), costs(m_plan, m_profile, m_machine)));
-  return learn() && choose(left);
+  ++m_looks;
+  return 2 * m_looks > m_options.monitor.steps && learn() && choose(left);
 }
 
 HEDDLE_INLINE bool PlanChoice::learn() {
