@@ -66,5 +66,6 @@ int main() {
       }
       run.step();
     }
+    if (prints) std::cout << "the plan has changed " << run.choice().changes() << " times\n";
   });
 }
