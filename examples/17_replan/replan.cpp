@@ -47,7 +47,7 @@ struct Waits {
 int main() {
   const hd::Profile profile = profile_by_hand();
   const hd::Machine machine = hd::Machine::uniform(4, {.name = "gpu"}, {.bandwidth = 1e6});
-  constexpr int steps = 30;
+  constexpr int steps = 50;
   hd::run_threads(4, [&](hd::ThreadTransport& transport) {
     Waits model;
     hd::plan::PlanChoiceOptions options{.search = {.batch = 8, .microbatches = {8}}};
