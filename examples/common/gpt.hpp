@@ -38,6 +38,7 @@
 #include <heddle/layout/index_set.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/pipeline/state.hpp>
 #include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>
 
@@ -132,6 +133,13 @@ class GptStage {
 
   /// To be called where parameters() were written: hands them to where weights are kept.
   void parameters_written() { m_shards.started(m_exec); }
+
+  /// Calls `visitor(array)` for each part of a tensor that this replica owns: its weights, and the
+  /// two moments and the number of steps that Adam keeps.
+  template <class Visitor>
+  void visit_state(Visitor&& visitor);
+  /// To be called where visited arrays were written.
+  void state_written() { parameters_written(); }
 
   /// One step of Adam with the gradients as they are.
   void update();
@@ -341,5 +349,35 @@ class GptStage {
   Losses m_losses;
   Kokkos::View<double*, Kokkos::HostSpace> m_host_losses;
 };
+
+template <class Real, class Space>
+template <class Visitor>
+void GptStage<Real, Space>::visit_state(Visitor&& visitor) {
+  const heddle::Share own = owned();
+  for (const GptTensor& tensor : m_table.tensors) {
+    const std::size_t first = std::max(tensor.offset, own.first);
+    const std::size_t end = std::min(tensor.offset + tensor.size, own.end());
+    if (first >= end) continue;
+    int layer = 0;
+    for (std::size_t b = 1; b < m_table.blocks.size(); ++b)
+      if (tensor.offset >= m_table.blocks[b].norm1_scale) layer = static_cast<int>(b);
+    heddle::IndexSet elements;
+    tensor.slice.for_each_run(first - tensor.offset, end - tensor.offset,
+                              [&](std::size_t place, std::size_t count) {
+                                const auto begin = static_cast<std::int64_t>(place);
+                                elements.add({begin, begin + static_cast<std::int64_t>(count)});
+                              });
+    const auto whole = static_cast<std::int64_t>(tensor.slice.whole_size());
+    const std::pair<const char*, Real*> kept[] = {
+        {"", m_shards.weights()}, {"mean/", m_shards.mean()}, {"square/", m_shards.square()}};
+    for (const auto& [prefix, data] : kept)
+      visitor(heddle::StateArray<Real, memory_space>{layer, prefix + tensor.name,
+                                                     data + (first - own.first), elements, whole});
+  }
+  // The same for all layers, because the optimiser steps a stage as a whole.
+  for (int layer = 0; layer < m_range.size(); ++layer)
+    visitor(heddle::whole_array<Kokkos::HostSpace>(
+        layer, "steps", reinterpret_cast<std::int64_t*>(&m_shards.steps()), 1));
+}
 
 }  // namespace examples

@@ -5,6 +5,7 @@
 /// @file
 /// The sizes of the example's byte-level GPT, and the list of its parameters by name.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -89,6 +90,12 @@ struct GptSlice {
   std::size_t inner = 1;
 
   [[nodiscard]] std::size_t size() const { return outer * own_columns() * inner; }
+  /// Elements of the tensor.
+  [[nodiscard]] std::size_t whole_size() const {
+    std::size_t columns = 0;
+    for (const Columns& each : matrices) columns += each.whole;
+    return outer * columns * inner;
+  }
   /// Where element `i` of the slice lies in the tensor.
   [[nodiscard]] std::size_t in_whole(std::size_t i) const {
     const std::size_t first = i / inner / own_columns();
@@ -103,6 +110,20 @@ struct GptSlice {
       place += each.whole;
     }
     return place * inner + i % inner;
+  }
+  /// Calls `visit(place, count)` for the elements [first, end) of the slice, run by run: `count` of
+  /// them that lie one after another in the tensor, from `place` on.
+  template <class Visit>
+  void for_each_run(std::size_t first, std::size_t end, Visit&& visit) const {
+    while (first < end) {
+      std::size_t left = first / inner % own_columns();
+      auto matrix = matrices.begin();
+      for (; left >= matrix->share.count; ++matrix) left -= matrix->share.count;
+      const std::size_t count =
+          std::min((matrix->share.count - left) * inner - first % inner, end - first);
+      visit(in_whole(first), count);
+      first += count;
+    }
   }
 
  private:

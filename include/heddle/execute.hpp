@@ -17,6 +17,7 @@
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
+#include <heddle/execute/replanner.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/shared_blocks.hpp>

@@ -6,6 +6,7 @@
 /// Everything of pipeline/: models made of stages, and how they run on a mesh.
 
 #include <heddle/pipeline/layer.hpp>
+#include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/layer_stage.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/partition.hpp>
@@ -13,3 +14,4 @@
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages.hpp>
+#include <heddle/pipeline/state.hpp>

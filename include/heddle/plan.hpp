@@ -21,6 +21,7 @@
 #include <heddle/plan/list_options.hpp>
 #include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/plan/migration.hpp>
 #include <heddle/plan/min_max_partition.hpp>
 #include <heddle/plan/nano_batches.hpp>
 #include <heddle/plan/nano_search.hpp>

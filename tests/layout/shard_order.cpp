@@ -80,6 +80,20 @@ TEST_CASE("a set of indices is the fewest intervals, and knows where each of the
              ContainsSubstring("indices must be added in ascending order (11 after 11)"));
 }
 
+TEST_CASE("intersections and differences of sets are those one by one") {
+  for (unsigned a = 0; a < 64; ++a)
+    for (unsigned b = 0; b < 64; ++b) {
+      const auto set_of = [](unsigned bits) {
+        IndexSet set;
+        for (std::int64_t i = 0; i < 6; ++i)
+          if ((bits >> i & 1u) != 0) set.add({i, i + 1});
+        return set;
+      };
+      REQUIRE(intersection(set_of(a), set_of(b)) == set_of(a & b));
+      REQUIRE(difference(set_of(a), set_of(b)) == set_of(a & ~b));
+    }
+}
+
 TEST_CASE("the indices at positions are those one by one") {
   for (std::int64_t outer = 1; outer <= 4; ++outer)
     for (std::int64_t inner = 1; inner <= 4; ++inner) {

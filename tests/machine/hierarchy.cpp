@@ -79,6 +79,16 @@ TEST_CASE("one group's ports, one pair's link and a line between some pairs can 
   CHECK(machine.link(Rank{0}, Rank{2}) == Link{1e-3, 1e8});
   CHECK(machine.link(Rank{1}, Rank{1}) == Link{1e-3, 1e8});
   CHECK_FALSE(machine.shares());
+  Machine other = machine;
+  other.set_device(Rank{1}, {.name = "slow", .speed = 0.5});
+  CHECK(other.device(Rank{1}) == Device{.name = "slow", .speed = 0.5});
+  CHECK(other.device(Rank{2}) == machine.device(Rank{2}));
+  CHECK_FALSE(other == machine);
+  CHECK_THAT(test::message_of<contract_error>([&] { other.set_device(Rank{3}, {}); }),
+             ContainsSubstring("heddle::Machine::set_device: no such rank (rank 3 of 3)"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { other.set_device(Rank{0}, {.name = "off", .speed = 0}); }),
+             ContainsSubstring("'off': speed 0"));
   machine.set_ports(0, 2, {.out = 1e7});
   CHECK(machine.shares());
   CHECK(machine.ports(0, 2).out == 1e7);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -306,6 +307,62 @@ TEST_CASE("a stage of layers refuses what does not fit together") {
   CHECK_NOTHROW(whole.begin_step(nine, nine));
   CHECK_THROWS_WITH(whole.forward({.item = hd::Item{1}, .samples = 2}),
                     ContainsSubstring("microbatch 1: 2 in the schedule, 3 here"));
+}
+
+namespace {
+
+/// An update with memory of its own, which it names or not.
+template <bool named>
+struct Momentum {
+  std::vector<double> velocity;
+  void operator()(const Exec&, const hk::Vector<double, Exec>& w,
+                  const hk::Vector<double, Exec>& gradient) {
+    for (std::size_t i = 0; i < w.size(); ++i)
+      w(i) -= rate * (velocity[i] = 0.9 * velocity[i] + gradient(i));
+  }
+  template <class Visit>
+  void for_each_memory(Visit&& visit) requires named {
+    visit("velocity", velocity);
+  }
+};
+template <class Update>
+using UpdatedBy = hd::LayerStage<SplitDense, SquaredError, Update>;
+static_assert(hd::HasState<Stage<SplitDense>>);  // Descent keeps nothing
+static_assert(hd::HasState<UpdatedBy<Momentum<true>>>);
+static_assert(!hd::HasState<UpdatedBy<Momentum<false>>>);
+
+}  // namespace
+
+TEST_CASE("a LayerStage names the parameters of its layers and what its update keeps") {
+  MlpStage mlp(0, 2, 2, rate);
+  constexpr std::size_t each = MlpStage::per_layer, weights = width * width;
+  std::vector<SplitDense> dense;
+  for (std::size_t l = 0; l < 2; ++l) dense.emplace_back(mlp.parameters() + l * each);
+  UpdatedBy<Momentum<true>> stage(std::move(dense),
+                                  {.rows = rows, .takes_data = true, .computes_loss = true},
+                                  SquaredError{1}, Momentum<true>{std::vector<double>(2 * each)});
+  std::vector<std::tuple<int, std::string, std::int64_t>> arrays;
+  std::vector<const double*> data;
+  stage.visit_state([&](const auto& array) {
+    arrays.emplace_back(array.layer, array.name, array.whole);
+    data.push_back(array.data);
+    CHECK(array.elements == hd::IndexSet(array.whole));
+  });
+  CHECK(arrays ==
+        std::vector<std::tuple<int, std::string, std::int64_t>>{{0, "0", weights},
+                                                                {0, "1", width},
+                                                                {1, "0", weights},
+                                                                {1, "1", width},
+                                                                {0, "velocity/0", weights},
+                                                                {0, "velocity/1", width},
+                                                                {1, "velocity/0", weights},
+                                                                {1, "velocity/1", width}});
+  REQUIRE(data.size() == 8);
+  const std::size_t begins[] = {0, weights, each, each + weights};
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(data[i] == stage.parameters() + begins[i]);
+    CHECK(data[4 + i] == data[4] + begins[i]);
+  }
 }
 
 }  // namespace test_layer_stage

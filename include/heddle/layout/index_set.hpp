@@ -65,6 +65,11 @@ class IndexSet {
   std::int64_t m_size = 0;
 };
 
+/// Returns the indices that are in both sets.
+[[nodiscard]] IndexSet intersection(const IndexSet& a, const IndexSet& b);
+/// Returns the indices of `a` that are not in `b`.
+[[nodiscard]] IndexSet difference(const IndexSet& a, const IndexSet& b);
+
 }  // namespace heddle::inline v0
 
 #if HEDDLE_HEADER_ONLY

@@ -85,4 +85,38 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const IndexSet& set) {
   return out;
 }
 
+namespace impl {
+
+// The indices that are in `a` and also in `b` (`common`), or that are in `a` and not in `b`.
+[[nodiscard]] inline IndexSet indices_of(const IndexSet& a, const IndexSet& b, bool common) {
+  IndexSet result;
+  std::size_t next = 0;
+  const auto others = b.intervals();
+  for (const Interval& mine : a.intervals()) {
+    std::int64_t at = mine.begin;
+    while (next < others.size() && others[next].end <= at) ++next;
+    for (std::size_t o = next; o < others.size() && others[o].begin < mine.end; ++o) {
+      const std::int64_t begin = std::max(at, others[o].begin);
+      const std::int64_t end = std::min(mine.end, others[o].end);
+      if (common)
+        result.add({begin, end});
+      else
+        result.add({at, begin});
+      at = end;
+    }
+    if (!common) result.add({at, mine.end});
+  }
+  return result;
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE IndexSet intersection(const IndexSet& a, const IndexSet& b) {
+  return impl::indices_of(a, b, true);
+}
+
+HEDDLE_INLINE IndexSet difference(const IndexSet& a, const IndexSet& b) {
+  return impl::indices_of(a, b, false);
+}
+
 }  // namespace heddle::inline v0

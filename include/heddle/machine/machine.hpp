@@ -92,6 +92,10 @@ class Machine {
     return m_ports[level][group];
   }
 
+  /// Changes the device of one rank.
+  /// @throws contract_error if there is no such rank, if the speed is not above 0, if the number of
+  ///         units is negative, or if a link of its memories is invalid.
+  void set_device(Rank rank, Device device);
   /// Changes the link of one ordered pair of ranks.
   /// @throws contract_error if there is no such rank, or if the link is invalid.
   void set_link(Rank from, Rank to, Link link);
@@ -129,6 +133,7 @@ class Machine {
 
   Machine(std::vector<Device> devices, const char* where);
 
+  static void check(const Device& device, const char* where);
   /// Checks a link. `whose()` returns its name for the error message.
   template <class Whose>
   static void check(const Link& link, const char* where, Whose&& whose);

@@ -80,6 +80,13 @@ HEDDLE_INLINE Machine Machine::from_links(std::vector<Device> devices, std::vect
   return machine;
 }
 
+HEDDLE_INLINE void Machine::set_device(Rank rank, Device device) {
+  constexpr const char* where = "heddle::Machine::set_device";
+  check(rank, where);
+  check(device, where);
+  m_devices[+rank] = std::move(device);
+}
+
 HEDDLE_INLINE void Machine::set_link(Rank from, Rank to, Link link) {
   constexpr const char* where = "heddle::Machine::set_link";
   check(from, where);
@@ -172,16 +179,18 @@ HEDDLE_INLINE Machine::Machine(std::vector<Device> devices, const char* where)
   expects(!m_devices.empty(), [&] {
     return ErrorInfo{where, "a machine needs at least one rank", "there are no devices"};
   });
-  for (const Device& device : m_devices) {
-    expects(device.speed > 0 && std::isfinite(device.speed) && device.units >= 0, [&] {
-      return ErrorInfo{where, "a device needs a finite speed above 0 and at least 0 units",
-                       text("'", device.name, "': speed ", device.speed, ", units ", device.units),
-                       "use speed 1 and 0 units if they do not matter"};
-    });
-    for (const Memory& memory : device.memories)
-      check(memory.link, where,
-            [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
-  }
+  for (const Device& device : m_devices) check(device, where);
+}
+
+HEDDLE_INLINE void Machine::check(const Device& device, const char* where) {
+  expects(device.speed > 0 && std::isfinite(device.speed) && device.units >= 0, [&] {
+    return ErrorInfo{where, "a device needs a finite speed above 0 and at least 0 units",
+                     text("'", device.name, "': speed ", device.speed, ", units ", device.units),
+                     "use speed 1 and 0 units if they do not matter"};
+  });
+  for (const Memory& memory : device.memories)
+    check(memory.link, where,
+          [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
 }
 
 template <class Whose>

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include <heddle/pipeline/layer.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/stage.hpp>
+#include <heddle/pipeline/state.hpp>
 
 namespace heddle::inline v0 {
 
@@ -51,9 +53,21 @@ struct Plus {
 
 }  // namespace impl
 
+/// An update whose memory has names: `for_each_memory(visit)` calls `visit(name, vector)` for every
+/// vector that it keeps from step to step. Each has as many elements as there are parameters, in
+/// their order. It must exist before the first update.
+template <class U>
+concept UpdateMemory = requires(U& update) {
+  update.for_each_memory([](const auto&, const auto&) {});
+};
+
 /// A stage of a chain of layers. `loss(exec, output, targets, output_grad) -> double` computes the
 /// loss of a microbatch and its gradient; `update(exec, parameters, gradients)` steps the optimiser
 /// over flat vectors. Both are called on the stages that need them.
+///
+/// The stage has named state (see HasState) if its update is trivially copyable, and so keeps no
+/// memory of its own, or if it names its memory: see UpdateMemory. The arrays of a layer are called
+/// by the position of their Parameter, such as "0".
 ///
 /// A step takes the data of this replica, `run.step(inputs, targets)`: one sample per row, the rows
 /// of microbatch 0 first. They are referred to, not copied, until the step ends. If ranks divide
@@ -133,6 +147,24 @@ class LayerStage {
   [[nodiscard]] T* gradients() { return m_gradients.data(); }
   /// The layers, whose Parameters refer to the stage's memory.
   [[nodiscard]] std::vector<L>& layers() { return m_layers; }
+
+  /// Calls `visitor(array)` for every StateArray: the parameters of each layer, and what the update
+  /// keeps of them.
+  template <class Visitor>
+  requires(UpdateMemory<Update> ||
+           std::is_trivially_copyable_v<Update>) void visit_state(Visitor&& visitor) {
+    visit_vector(visitor, "", m_parameters);
+    if constexpr (UpdateMemory<Update>)
+      m_update.for_each_memory([&](const auto& name, const auto& vector) {
+        expects(vector.size() == parameter_count(), [&] {
+          return ErrorInfo{"heddle::LayerStage::visit_state",
+                           "the memory of an update needs one element for each parameter",
+                           text("'", name, "' has ", vector.size(), " elements, there are ",
+                                parameter_count(), " parameters")};
+        });
+        visit_vector(visitor, text(name, "/"), vector.data());
+      });
+  }
 
   /// Points the layers' Parameters to values that the caller owns.
   void use_parameters(T* parameters) {
@@ -274,6 +306,22 @@ class LayerStage {
                        text(name, " has ", samples.extent(0), " rows, expected ", expected),
                        "make the batch a multiple of the microbatches, and set LayerPlace::rows"};
     });
+  }
+
+  /// Visits the parts of a vector that belong to the Parameters.
+  template <class Visitor, class Element>
+  void visit_vector(Visitor&& visitor, const std::string& prefix, Element* data) {
+    for (std::size_t l = 0; l < m_layers.size(); ++l) {
+      std::size_t number = 0;
+      std::apply(
+          [&](auto&... parameter) {
+            ((visitor(whole_array<memory_space>(static_cast<int>(l), text(prefix, number++), data,
+                                                parameter.size())),
+              data += parameter.size()),
+             ...);
+          },
+          m_layers[l].parameters());
+    }
   }
 
   /// Calls `visit(parameter)` for every Parameter of the stage, in order.

@@ -86,6 +86,8 @@ struct BackwardCall {
 ///   `other.zero_gradients()` is called before it. It is called for a forward that the schedule has
 ///   fused with the backward after it, unless both belong to one stage with two versions of its
 ///   parameters. Without it, and for pairs whose backward is first, the two are done in turn.
+/// - `visit_state(visitor)` and `state_written()`: names everything that lasts from step to step.
+///   Then it can be saved, restored and moved to other ranks; see HasState.
 template <class S>
 concept PipelineStage = std::movable<S> &&
     requires(S& stage, const S& constant, const ForwardCall<typename S::scalar_type>& forward,

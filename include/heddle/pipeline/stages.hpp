@@ -37,6 +37,9 @@
 #include <heddle/execute/runner.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/memory/message_memory.hpp>
+#include <heddle/pipeline/impl/held_state.hpp>
+#include <heddle/pipeline/impl/kept_state.hpp>
+#include <heddle/pipeline/impl/move_state.hpp>
 #include <heddle/pipeline/impl/plan_places.hpp>
 #include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
@@ -44,12 +47,15 @@
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
+#include <heddle/pipeline/state.hpp>
+#include <heddle/plan/migration.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
+#include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0 {
 
@@ -143,6 +149,11 @@ template <class S>
 /// Several Runners may use one model alternately, for example to train and to infer. Their
 /// schedules must give this rank the same layers, and one version of the weights.
 ///
+/// A Runner may also divide the layers in another way than the one before. If the stages have named
+/// state (see HasState), it goes to the ranks that hold the layers from then on. Both stages of a
+/// layer exist until it has arrived. Without named state, a model that has been trained keeps its
+/// division: a Runner that would drop what the model has learned is rejected.
+///
 /// The arguments of Runner::step are passed to the `begin_step` of every stage. A stage with
 /// `loss(Item)` contributes to the StepResult. Buffers are in the memory space of the stages. When
 /// a Runner is constructed, ExecuteOptions::log gets two lines: the path of messages from that
@@ -205,7 +216,7 @@ class Stages {
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
     };
-    build(schedule, transport.rank(), layers,
+    build(schedule, transport, options, layers,
           [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); });
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring)
@@ -292,7 +303,10 @@ class Stages {
       return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
                        action_text(task.schedule(), task.id())};
     });
-    if (kind == Kind::update) return update(at(task.stage()), task.uses());
+    if (kind == Kind::update) {
+      m_trained = true;
+      return update(at(task.stage()), task.uses());
+    }
     m_calls(task, [this](Stage number) -> S& { return at(number); });
   }
 
@@ -335,6 +349,40 @@ class Stages {
   /// Builds the stage of `place` by the function of the constructor, apart from the stages of a
   /// Runner. See profile_layers().
   [[nodiscard]] S make(const StagePlace& place) const { return m_make(place); }
+
+  /// Calls `visitor(array)` for every StateArray of this rank's stages. Layers are counted over the
+  /// whole model.
+  template <class Visitor>
+  requires HasState<S>
+  void visit_state(Visitor&& visitor) {
+    for (Entry& entry : m_stages) {
+      entry.stage->fence();
+      entry.stage->visit_state([&](auto array) {
+        array.layer += entry.layers.first;
+        visitor(array);
+      });
+    }
+  }
+  /// Tells the stages that their state was written. All ranks must call it.
+  void state_written() requires HasState<S> {
+    for (Entry& entry : m_stages) impl::state_written(*entry.stage);
+    m_trained = true;
+  }
+
+  /// Sets StagesOptions::layers_per_stage for the Runners that follow.
+  void divide(std::vector<int> layers_per_stage) {
+    m_options.layers_per_stage = std::move(layers_per_stage);
+  }
+  /// Divides the layers as the stages of a plan do, for the Runners that follow. Called by
+  /// Replanner.
+  void begin_plan(const Plan& plan) {
+    std::vector<int> counts;
+    for (const PlanStage& stage : plan.stages) counts.push_back(stage.layers.size());
+    divide(std::move(counts));
+  }
+  /// Returns the bytes and messages that all ranks sent when the state last went to another
+  /// division of the layers.
+  [[nodiscard]] const plan::Moved& migrated() const noexcept { return m_migrated; }
 
   /// Returns the number of layers of the whole model.
   [[nodiscard]] int layers() const noexcept { return m_layers; }
@@ -382,33 +430,72 @@ class Stages {
         });
   }
 
-  /// Builds the stages of `rank`. `samples_at(stage)` returns its samples of a microbatch.
-  template <class SamplesAt>
-  void build(const Schedule& schedule, Rank rank, const std::vector<int>& layers_per_stage,
-             SamplesAt&& samples_at) {
+  /// Builds the stages of this rank. `samples_at(stage)` returns its samples of a microbatch.
+  template <Transport T, class SamplesAt>
+  void build(const Schedule& schedule, T& transport, const ExecuteOptions& options,
+             const std::vector<int>& layers_per_stage, SamplesAt&& samples_at) {
     int count = 0;
     for (const Buffer& buffer : schedule.buffers())
       count = std::max(count, static_cast<int>(+buffer.stage) + 1);
     const auto ranges = partition_layers(m_layers, count, layers_per_stage);
     // A stage that has the same layers as before goes on with what it has learned.
-    std::vector<Entry> before = std::exchange(m_stages, {});
+    std::vector<Entry> next;
+    std::vector<Entry*> same;  // by entry of `next`: the present stage, or null
     for (std::size_t s = 0; s < ranges.size(); ++s) {
-      const bool here = std::any_of(schedule.buffers().begin(), schedule.buffers().end(),
-                                    [&](const Buffer& buffer) {
-                                      return buffer.rank == rank && buffer.stage == Stage{s} &&
-                                             schedule[buffer.label] == role::weights;
-                                    });
+      const bool here = std::any_of(
+          schedule.buffers().begin(), schedule.buffers().end(), [&](const Buffer& buffer) {
+            return buffer.rank == transport.rank() && buffer.stage == Stage{s} &&
+                   schedule[buffer.label] == role::weights;
+          });
       if (!here) continue;
       const StagePlace place{Stage{s}, ranges[s], samples_at(Stage{s})};
-      const auto same = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
-        return entry.stage && entry.layers == ranges[s] && entry.samples == place.samples;
+      const auto found = std::find_if(m_stages.begin(), m_stages.end(), [&](Entry& entry) {
+        return entry.layers == ranges[s] && entry.samples == place.samples &&
+               std::find(same.begin(), same.end(), &entry) == same.end();
       });
-      if (same != before.end())
-        m_stages.push_back({Stage{s}, ranges[s], std::move(same->stage), std::move(same->versions),
-                            place.samples});
-      else
-        m_stages.push_back(
-            {Stage{s}, ranges[s], std::make_unique<S>(m_make(place)), {}, place.samples});
+      same.push_back(found == m_stages.end() ? nullptr : &*found);
+      next.push_back({Stage{s},
+                      ranges[s],
+                      same.back() == nullptr ? std::make_unique<S>(m_make(place)) : nullptr,
+                      {},
+                      place.samples});
+    }
+    keep_state(next, transport, options);
+    for (std::size_t e = 0; e < next.size(); ++e) {
+      if (same[e] == nullptr) continue;
+      next[e].stage = std::move(same[e]->stage);
+      next[e].versions = std::move(same[e]->versions);
+    }
+    m_stages = std::move(next);
+  }
+
+  /// Gives the new stages among `next` the state that the present ones have.
+  /// @throws contract_error on every rank if that is not possible, or if a new stage does not name
+  ///         all of its parameters; then the present stages stay.
+  template <Transport T>
+  void keep_state(std::vector<Entry>& next, T& transport, const ExecuteOptions& options) {
+    impl::KeptState mine{.held = !m_stages.empty(), .trained = m_trained};
+    std::vector<impl::HeldArray> after;
+    for (Entry& entry : next) {
+      if (!entry.stage) continue;
+      mine.made = true;
+      if constexpr (HasState<S>) {
+        const auto held = impl::held_arrays_of_stage(*entry.stage, entry.layers);
+        mine.note(entry.number,
+                  impl::bytes_without_name(held, entry.stage->parameters(),
+                                           entry.stage->parameter_count()),
+                  entry.stage->parameter_count() * sizeof(scalar_type));
+        after.insert(after.end(), held.begin(), held.end());
+      }
+    }
+    const bool carries = impl::must_carry_state<HasState<S>>(
+        all_gather_values<impl::KeptState>(transport, std::span(&mine, 1), options));
+    if constexpr (HasState<S>) {
+      if (!carries) return;
+      const auto before = impl::held_arrays(*this, "heddle::Stages");
+      m_migrated = impl::carry_state(transport, options, before, after, "heddle::Stages");
+      for (Entry& entry : next)
+        if (entry.stage) impl::state_written(*entry.stage);
     }
   }
 
@@ -499,6 +586,8 @@ class Stages {
   StagesOptions m_options;
   std::vector<Entry> m_stages;
   impl::StageCalls<S> m_calls;
+  bool m_trained = false;  ///< true after an update, or after the state was restored
+  plan::Moved m_migrated;
   bool m_counted = false;  ///< true if the microbatches of this step have been counted
   const Communicator* m_replicas = nullptr;
   /// The function to call when this rank has reached `task` at time `since`. It throws if another

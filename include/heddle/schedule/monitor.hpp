@@ -100,6 +100,10 @@ class Monitor {
   /// Returns the measured over the planned time of computations, or nothing if there were none.
   /// @throws contract_error if the rank does not exist.
   [[nodiscard]] std::optional<double> compute(Rank rank) const;
+  /// Returns the median of the computing times, or zero if there were none.
+  [[nodiscard]] double usual_compute() const;
+  /// Returns the factor above which a rank is slow, by the rule of transfer_threshold().
+  [[nodiscard]] double compute_threshold() const;
   /// Returns the median of the matrix, or zero if no transfer counted.
   [[nodiscard]] double usual_transfer() const;
   /// Returns the factor above which a transfer is slow: 1 + max(least - 1, deviations * scatter).
@@ -127,6 +131,8 @@ class Monitor {
   void check(const char* where, Rank rank) const;
   /// Returns the entries of the matrix that exist.
   [[nodiscard]] std::vector<double> seen_transfers() const;
+  /// Returns the computing times of the ranks that have one.
+  [[nodiscard]] std::vector<double> seen_computes() const;
   void add(Samples& samples, const Sum& sum) const;
 
   int m_ranks;

@@ -240,6 +240,19 @@ HEDDLE_INLINE std::vector<double> Monitor::seen_transfers() const {
   return all;
 }
 
+HEDDLE_INLINE std::vector<double> Monitor::seen_computes() const {
+  std::vector<double> all;
+  for (int r = 0; r < m_ranks; ++r)
+    if (const auto seen = compute(Rank{r})) all.push_back(*seen);
+  return all;
+}
+
+HEDDLE_INLINE double Monitor::usual_compute() const { return impl::usual(seen_computes()); }
+
+HEDDLE_INLINE double Monitor::compute_threshold() const {
+  return impl::outlier_threshold(seen_computes(), m_options);
+}
+
 HEDDLE_INLINE double Monitor::usual_transfer() const { return impl::usual(seen_transfers()); }
 
 HEDDLE_INLINE double Monitor::transfer_threshold() const {
@@ -249,11 +262,8 @@ HEDDLE_INLINE double Monitor::transfer_threshold() const {
 HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
   const auto p = static_cast<std::size_t>(m_ranks);
   std::vector<Finding> found;
-  std::vector<double> all;
-  for (int r = 0; r < m_ranks; ++r)
-    if (const auto seen = compute(Rank{r})) all.push_back(*seen);
-  const double computes = impl::usual(all);
-  const double late = impl::outlier_threshold(all, m_options);
+  const double computes = usual_compute();
+  const double late = compute_threshold();
   for (int r = 0; r < m_ranks; ++r)
     if (const auto seen = compute(Rank{r}); seen && *seen > late * computes)
       found.push_back({{Syndrome::slow_computer}, Rank{r}, Rank{r}, *seen / computes});

@@ -229,7 +229,8 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   const std::size_t n = prices.ranks();
   for (const auto& [name, form] : options.forms) {
     const ProgramTensor& tensor = program.tensors[program.tensor(name)];
-    expects(form.kind != TensorForm::Kind::sharded || impl::contains(tensor.dims, form.dim), [&] {
+    const bool has_dim = std::ranges::find(tensor.dims, form.dim) != tensor.dims.end();
+    expects(form.kind != TensorForm::Kind::sharded || has_dim, [&] {
       return ErrorInfo{"heddle::plan::hap",
                        "a prescribed form divides a dimension that is not there",
                        text("tensor '", name, "', form ", form), "name one of its dimensions"};

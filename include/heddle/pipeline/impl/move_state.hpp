@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// move_state(): sends the arrays of a model's state from the ranks that hold them to those that
+/// need them, as a Schedule of moves.
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/units.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/slice.hpp>
+#include <heddle/pipeline/impl/held_state.hpp>
+#include <heddle/plan/migration.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Host copies of the arrays of this rank, made when they are first read.
+class HostCopies {
+ public:
+  explicit HostCopies(const std::vector<HeldArray>& held, const ArrayNumbers& numbers) {
+    for (const HeldArray& each : held) m_held.try_emplace(numbers.of(each.info), &each);
+  }
+  /// Returns the array, or null if this rank does not hold it.
+  [[nodiscard]] const HeldArray* find(std::size_t array) const {
+    const auto found = m_held.find(array);
+    return found == m_held.end() ? nullptr : found->second;
+  }
+  [[nodiscard]] const std::byte* data(std::size_t array) {
+    const auto [at, added] = m_copies.try_emplace(array, HostElements(find(array)->info.bytes()));
+    if (added) find(array)->read(at->second.data());
+    return at->second.data();
+  }
+
+ private:
+  std::map<std::size_t, const HeldArray*> m_held;
+  std::map<std::size_t, HostElements> m_copies;
+};
+
+/// Sends pieces of arrays, of which this rank holds `copies`. `receive(piece, data)` is called for
+/// each piece that arrives here. Returns what all ranks have sent. All ranks must call it.
+template <Transport T, class Receive>
+plan::Moved move_state(T& transport, const ExecuteOptions& options,
+                       const std::vector<plan::StatePiece>& pieces, std::span<const Bytes> bytes,
+                       HostCopies& copies, Receive&& receive) {
+  const Schedule schedule = plan::migration_schedule(pieces, transport.size(), bytes);
+  const Rank self = transport.rank();
+  const auto size_of_piece = [&](const plan::StatePiece& piece) {
+    return static_cast<Bytes>(piece.elements.size()) * bytes[piece.array];
+  };
+  Bytes out = 0, in = 0;
+  for (const plan::StatePiece& piece : pieces) {
+    if (piece.from == self) out += size_of_piece(piece);
+    if (piece.to == self) in += size_of_piece(piece);
+  }
+  HostElements leaving(out), arriving(in);
+  Bytes at = 0;
+  for (const plan::StatePiece& piece : pieces) {
+    if (piece.from != self) continue;
+    copy_elements(piece.elements, copies.find(piece.array)->info.elements, copies.data(piece.array),
+                  piece.elements, leaving.data() + at, bytes[piece.array]);
+    at += size_of_piece(piece);
+  }
+  Executor<T> executor(slice(schedule, self,
+                             [&](BufferId, const Buffer& buffer) {
+                               return schedule[buffer.label] == "leaving" ? leaving.data()
+                                                                          : arriving.data();
+                             }),
+                       transport, {.idle = options.idle, .watchdog = options.watchdog});
+  executor.step([](const Task&) {});
+  executor.drain();
+  at = 0;
+  for (const plan::StatePiece& piece : pieces) {
+    if (piece.to != self) continue;
+    receive(piece, arriving.data() + at);
+    at += size_of_piece(piece);
+  }
+  return plan::moved(schedule);
+}
+
+/// Fills the arrays `after` of this rank with the values that all ranks hold in `before`. Both
+/// lists may have any arrays of the model. Returns what all ranks have sent. All ranks must call
+/// it.
+/// @throws contract_error on every rank if nobody holds an element that is needed.
+template <Transport T>
+plan::Moved carry_state(T& transport, const ExecuteOptions& options,
+                        const std::vector<HeldArray>& before, const std::vector<HeldArray>& after,
+                        const char* where) {
+  ArrayNumbers numbers(where);
+  const auto had = numbers.add(all_gather(transport, packed(before), options));
+  const auto needed = numbers.add(all_gather(transport, packed(after), options));
+  const std::vector<Bytes> bytes = numbers.element_bytes();
+  const auto pieces = plan::migration_pieces(had, needed, bytes);
+  HostCopies copies(before, numbers);
+  // By number: the first array of that number, and its new values.
+  std::map<std::size_t, std::pair<const HeldArray*, HostElements>> filled;
+  for (const HeldArray& each : after) {
+    const std::size_t array = numbers.of(each.info);
+    const auto [at, added] =
+        filled.try_emplace(array, std::pair(&each, HostElements(each.info.bytes())));
+    const HeldArray* const own = copies.find(array);
+    if (!added || own == nullptr) continue;
+    const IndexSet here = intersection(each.info.elements, own->info.elements);
+    if (here.size() > 0)
+      copy_elements(here, own->info.elements, copies.data(array), each.info.elements,
+                    at->second.second.data(), bytes[array]);
+  }
+  const plan::Moved moved =
+      move_state(transport, options, pieces, bytes, copies,
+                 [&](const plan::StatePiece& piece, const std::byte* data) {
+                   auto& [held, values] = filled.at(piece.array);
+                   copy_elements(piece.elements, piece.elements, data, held->info.elements,
+                                 values.data(), bytes[piece.array]);
+                 });
+  for (const HeldArray& each : after) each.write(filled.at(numbers.of(each.info)).second.data());
+  return moved;
+}
+
+}  // namespace heddle::inline v0::impl

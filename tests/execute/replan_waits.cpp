@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Four ranks (threads) that wait instead of computing. One of them turns half as fast and recovers:
+// the Replanner gives it fewer layers and then its layers back.
+// alone: yes
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute.hpp>
+#include <heddle/machine.hpp>
+#include <heddle/plan.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate.hpp>
+
+#include "support/complaint.hpp"
+
+namespace test_replan_waits {
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr int layers = 12;
+/// The forward of three layers. The shortest wait is two thirds of it.
+constexpr Seconds unit = 3e-3;
+
+Profile waits() {
+  Profile profile{.model = "waits", .input = 4, .layers = {}, .reference = "gpu"};
+  profile.layers.assign(layers, {.name = "layer",
+                                 .output = 4,
+                                 .saved = 4,
+                                 .parameters = 4000,
+                                 .measured = {{"gpu", 1, 1, {unit / 3, unit / 3, unit / 3, 0}}}});
+  return profile;
+}
+
+Machine four() {
+  return Machine::from_links(std::vector<Device>(4, {.name = "gpu"}), std::vector<Link>(16));
+}
+
+plan::PlanChoice choice_of(int microbatches) {
+  plan::PlanChoiceOptions options{
+      .search = {.batch = microbatches, .microbatches = {microbatches}}};
+  options.monitor.least = 1.5;  // a busy machine wakes threads late
+  return {waits(), four(), options};
+}
+
+/// Waits as the profile says for the present plan, and longer on a slow rank.
+struct Waits {
+  double slowness = 1;
+  int plans = 0;
+  std::vector<plan::RankCosts> costs = {};
+  Seconds late = 0;
+
+  void begin_plan(const Plan& plan) {
+    costs.assign(1, plan::costs(plan, waits(), four()));
+    ++plans;
+  }
+  void operator()(const Task& task) {
+    const Seconds wait = slowness * costs[0].time(task.schedule(), task.id());
+    if (wait == 0) return;
+    // The next wait is shorter by as much as this one wakes up late, so that the sum is right.
+    const Seconds due = steady_seconds() + std::max(wait - late, wait / 2);
+    std::this_thread::sleep_for(std::chrono::duration<double>(due - steady_seconds()));
+    late = steady_seconds() - due;
+  }
+};
+
+/// The numbers of layers of a plan.
+std::vector<int> counts(const Plan& plan) {
+  std::vector<int> result;
+  for (const PlanStage& stage : plan.stages) result.push_back(stage.layers.size());
+  return result;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr int every = 2, slow_from = 8, slow_to = 20, steps = 30;
+
+/// What a run has shown.
+struct Outcome {
+  /// By rank: the step before which the plan changed, and its numbers of layers.
+  std::array<std::vector<std::pair<int, std::vector<int>>>, 4> changes;
+  std::array<std::string, 4> faults;  ///< at the end of the slow steps
+  int plans = 0;                      ///< that all models were told
+  /// The fastest steps with the slow rank, before and after the plan has changed.
+  Seconds before = std::numeric_limits<Seconds>::infinity(), after = before;
+
+  /// Whether the plan changes once each way, with the second look at the slow rank.
+  [[nodiscard]] bool as_simulated() const {
+    return changes[0].size() == 2 && changes[0][0].first <= slow_from + 2 * every &&
+           changes[0][0].second == std::vector{4, 4, 1, 3} &&
+           changes[0][1].first <= slow_to + 2 * every &&
+           changes[0][1].second == std::vector{3, 3, 3, 3};
+  }
+};
+
+Outcome run_once(int microbatches) {
+  Outcome seen;
+  std::atomic<int> plans = 0;
+  run_threads(4, [&](ThreadTransport& transport) {
+    const std::size_t me = +transport.rank();
+    Waits model;
+    Replanner run(model, choice_of(microbatches), transport,
+                  {.run = {.execute = {.idle = Idle::nap}}, .every = every, .steps = steps});
+    for (int step = 0; step < steps; ++step) {
+      const bool slow = step >= slow_from && step < slow_to;
+      model.slowness = slow && me == 2 ? 2 : 1;
+      if (run.look()) seen.changes[me].emplace_back(step, counts(run.plan()));
+      (void)all_gather(transport, {});
+      const Seconds start = steady_seconds();
+      run.step();
+      (void)all_gather(transport, {});
+      const Seconds took = steady_seconds() - start;
+      if (me == 0 && slow) {
+        Seconds& fastest = seen.changes[0].empty() ? seen.before : seen.after;
+        fastest = std::min(fastest, took);
+      }
+      if (step == slow_to - 1) seen.faults[me] = run.fault().value_or("none");
+    }
+    plans += model.plans;
+  });
+  seen.plans = plans;
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that turns slow loses layers and gets them back") {
+  for (const auto& [microbatches, least] : {std::pair{8, 1.25}, std::pair{16, 1.3}}) {
+    CAPTURE(microbatches);
+    // Other programs may delay the waits, and nothing shortens them. So a run is repeated until
+    // none has disturbed it; what all ranks have in common must hold in each run.
+    Outcome seen;
+    for (int attempt = 0; attempt < 6; ++attempt) {
+      seen = run_once(microbatches);
+      for (const auto& changes : seen.changes) REQUIRE(changes == seen.changes[0]);
+      for (const std::string& fault : seen.faults) REQUIRE(fault == seen.faults[0]);
+      REQUIRE(seen.plans == 4 * (1 + static_cast<int>(seen.changes[0].size())));
+      if (seen.as_simulated() && seen.before / seen.after >= least) break;
+    }
+    CAPTURE(seen.before, seen.after);
+    CHECK(seen.as_simulated());
+    CHECK_THAT(seen.faults[0], ContainsSubstring("rank 2 computes"));
+    CHECK(seen.before / seen.after >= least);
+    std::cout << "replan, " << microbatches << " microbatches: a step takes " << seen.before * 1e3
+              << " ms before and " << seen.after * 1e3 << " ms after the change, "
+              << seen.before / seen.after << " times as fast\n";
+  }
+}
+
+TEST_CASE("a Replanner rejects a machine of other ranks and no steps between looks") {
+  std::array<std::string, 2> messages;
+  run_threads(2, [&](ThreadTransport& transport) {
+    Waits model;
+    messages[+transport.rank()] =
+        test::message_of<contract_error>([&] { Replanner(model, choice_of(8), transport); });
+  });
+  for (const std::string& message : messages)
+    CHECK_THAT(message, ContainsSubstring("4 ranks, there are 2"));
+  run_threads(4, [&](ThreadTransport& transport) {
+    Waits model;
+    const std::string message = test::message_of<contract_error>(
+        [&] { Replanner(model, choice_of(8), transport, {.every = 0}); });
+    if (+transport.rank() == 0) messages[0] = message;
+  });
+  CHECK_THAT(messages[0], ContainsSubstring("every = 0"));
+}
+
+}  // namespace test_replan_waits

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4
+
+// Named state: a model that is divided anew continues bit by bit as on one rank, and sends only the
+// layers whose owner changes. Checkpoints load on any division. What would lose state is refused.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <mpi.h>
+
+#include <heddle/heddle.hpp>
+
+#include "support/complaint.hpp"
+#include "support/mlp_stage.hpp"
+#include "support/world.hpp"
+
+namespace test_state {
+
+namespace hd = heddle;
+using Catch::Matchers::ContainsSubstring;
+using hd::test::MlpStage;
+using hd::test::world_rank;
+using hd::test::world_size;
+
+namespace {
+
+constexpr int layers = 8, microbatches = 4;
+constexpr std::size_t per_layer = MlpStage::per_layer;
+
+/// The layers of an MlpStage, which descend with momentum. Its arrays have names.
+class NamedStage : public MlpStage {
+ public:
+  NamedStage(int first, int last, bool forgets_bias = false)
+      : MlpStage(first, last, layers, 0.1),
+        m_count(last - first),
+        m_forgets_bias(forgets_bias),
+        m_velocity(parameter_count()) {}
+
+  void update() {
+    for (std::size_t i = 0; i < m_velocity.size(); ++i)
+      gradients()[i] = m_velocity[i] = 0.9 * m_velocity[i] + gradients()[i];
+    MlpStage::update();
+  }
+
+  template <class Visitor>
+  void visit_state(Visitor&& visitor) {
+    constexpr std::size_t weights = width * width;
+    for (int l = 0; l < m_count; ++l) {
+      double* const own = parameters() + static_cast<std::size_t>(l) * per_layer;
+      visitor(hd::whole_array<memory_space>(l, "weights", own, weights));
+      if (!m_forgets_bias) visitor(hd::whole_array<memory_space>(l, "bias", own + weights, width));
+      visitor(hd::whole_array<memory_space>(
+          l, "velocity", m_velocity.data() + static_cast<std::size_t>(l) * per_layer, per_layer));
+    }
+  }
+
+ private:
+  int m_count;
+  bool m_forgets_bias;
+  std::vector<double> m_velocity;
+};
+static_assert(hd::HasState<NamedStage> && !hd::HasState<MlpStage>);
+
+using Named = hd::Stages<NamedStage>;
+static_assert(hd::HasState<Named>);
+
+Named named(std::vector<int> counts, bool forgets_bias = false) {
+  return Named(layers, [=](int first, int last) { return NamedStage(first, last, forgets_bias); },
+               {.layers_per_stage = std::move(counts)});
+}
+
+/// Layers of `stages` stages: the first `more` of them get one more than the others, and the last
+/// one the rest.
+std::vector<int> counts_of(int stages, int more) {
+  std::vector<int> counts(static_cast<std::size_t>(stages), 1);
+  for (int s = 0; s < more; ++s) ++counts[static_cast<std::size_t>(s)];
+  int sum = 0;
+  for (const int count : counts) sum += count;
+  counts.back() += layers - sum;
+  return counts;
+}
+
+hd::Schedule pipeline(int ranks) {
+  return hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
+}
+
+template <class Run>
+double step(Run& run, int number) {
+  return run.step(number, 0, 1.0 / microbatches).loss;
+}
+
+/// The losses of the model on one rank.
+std::vector<double> serial_losses(int steps) {
+  hd::DeviceMesh alone(MPI_COMM_SELF, {{"pipe", 1}});
+  Named model = named({});
+  hd::Runner run(model, pipeline(1), alone);
+  std::vector<double> losses;
+  for (int s = 0; s < steps; ++s) losses.push_back(step(run, s));
+  return losses;
+}
+
+hd::Plan plan_of(const std::vector<int>& counts) {
+  hd::Plan plan{.microbatches = microbatches};
+  int first = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    plan.stages.push_back(
+        {.layers = {first, first + counts[s]}, .ranks = {hd::Rank{s}}, .samples = {1}});
+    first += counts[s];
+  }
+  return plan;
+}
+
+/// A file that all ranks name alike, which goes with the test.
+class File {
+ public:
+  File() {
+    long number = ::getpid();
+    MPI_Bcast(&number, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    m_path = (std::filesystem::temp_directory_path() / hd::text("heddle-state-", number)).string();
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == 0) std::filesystem::remove(m_path);
+  }
+  const std::string& path() const { return m_path; }
+  std::string content() const {
+    std::ifstream in(m_path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  /// Replaces the content, for all ranks.
+  void replace(const std::string& content) const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == 0) std::ofstream(m_path, std::ios::binary) << content;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+ private:
+  std::string m_path;
+};
+
+}  // namespace
+
+TEST_CASE("a model that is divided anew trains bit by bit as on one rank") {
+  const int ranks = world_size();
+  const std::vector<double> reference = serial_losses(8);
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  Named model = named(counts_of(ranks, 0));
+  for (int part = 0; part < 4; ++part) {
+    const std::vector<int> before = counts_of(ranks, part == 0 ? 0 : (part - 1) % ranks);
+    const std::vector<int> counts = counts_of(ranks, part % ranks);
+    model.divide(counts);
+    hd::Runner run(model, pipeline(ranks), mesh);
+    for (int s = 2 * part; s < 2 * part + 2; ++s)
+      REQUIRE(step(run, s) == reference[static_cast<std::size_t>(s)]);
+    if (part == 0) continue;
+    // Weights and velocity of the layers whose owner changes, as plan::migration() has it.
+    const std::vector<hd::Bytes> sizes(layers, 2 * per_layer * sizeof(double));
+    const hd::Schedule migration = hd::plan::migration(plan_of(before), plan_of(counts), sizes);
+    hd::Bytes changed = 0;
+    for (int l = 0, old = 0, now = 0, old_end = before[0], now_end = counts[0]; l < layers; ++l) {
+      while (l >= old_end) old_end += before[static_cast<std::size_t>(++old)];
+      while (l >= now_end) now_end += counts[static_cast<std::size_t>(++now)];
+      changed += old != now ? sizes[0] : 0;
+    }
+    if (before != counts) {
+      CHECK(model.migrated() == hd::plan::moved(migration));
+      CHECK(model.migrated().bytes == changed);
+    }
+  }
+}
+
+TEST_CASE("a model without names keeps its division once it is trained") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const auto unnamed = [&] {
+    return hd::Stages<MlpStage>(
+        layers, [](int first, int last) { return MlpStage(first, last, layers, 0.1); },
+        {.layers_per_stage = counts_of(ranks, 0)});
+  };
+  hd::Stages<MlpStage> model = unnamed(), same = unnamed();
+  {
+    hd::Runner untrained(model, pipeline(ranks), mesh);
+    if (ranks > 1) model.divide(counts_of(ranks, 1));
+  }
+  hd::Runner run(model, pipeline(ranks), mesh);  // nothing was learned
+  hd::DeviceMesh again(MPI_COMM_WORLD, {{"pipe", ranks}});
+  if (ranks > 1) same.divide(counts_of(ranks, 1));
+  hd::Runner reference(same, pipeline(ranks), again);
+  CHECK(step(run, 0) == step(reference, 0));
+  if (ranks == 1) return;
+  run.drain();
+  model.divide(counts_of(ranks, 0));
+  CHECK_THAT(
+      hd::test::message_of<hd::contract_error>([&] { hd::Runner(model, pipeline(ranks), mesh); }),
+      ContainsSubstring("would drop what the model has learned") &&
+          ContainsSubstring("visit_state()"));
+  CHECK(step(run, 1) == step(reference, 1));  // and goes on as before
+}
+
+TEST_CASE("state that misses bytes of the parameters is refused with their number") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  Named model = named(counts_of(ranks, 0), true);
+  const std::size_t first = static_cast<std::size_t>(counts_of(ranks, 0)[0]);
+  const std::string said =
+      hd::test::message_of<hd::contract_error>([&] { hd::Runner(model, pipeline(ranks), mesh); });
+  CHECK_THAT(said, ContainsSubstring(hd::text("stage 0: ", first * MlpStage::width * sizeof(double),
+                                              " of ", first * per_layer * sizeof(double),
+                                              " bytes have no name")));
+}
+
+TEST_CASE("a saved model loads on any division and continues bit by bit") {
+  const int ranks = world_size();
+  const std::vector<double> reference = serial_losses(6);
+  const File file;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  {
+    Named model = named(counts_of(ranks, 0));
+    hd::Runner run(model, pipeline(ranks), mesh);
+    for (int s = 0; s < 3; ++s) REQUIRE(step(run, s) == reference[static_cast<std::size_t>(s)]);
+    hd::Checkpoint own;
+    own.set("step", std::vector<std::int64_t>{3});
+    hd::save(file.path(), model, mesh, own);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int more = 0; more < ranks; ++more) {
+    Named model = named(counts_of(ranks, more));
+    hd::Runner run(model, pipeline(ranks), mesh);
+    const hd::Checkpoint saved = hd::restore(file.path(), model, mesh);
+    REQUIRE(saved.get<std::int64_t>("step", 1)[0] == 3);
+    for (int s = 3; s < 6; ++s) REQUIRE(step(run, s) == reference[static_cast<std::size_t>(s)]);
+  }
+  // And on every rank alone.
+  hd::DeviceMesh alone(MPI_COMM_SELF, {{"pipe", 1}});
+  Named model = named({});
+  hd::Runner run(model, pipeline(1), alone);
+  (void)hd::restore(file.path(), model, alone);
+  for (int s = 3; s < 6; ++s) REQUIRE(step(run, s) == reference[static_cast<std::size_t>(s)]);
+}
+
+TEST_CASE("a damaged or foreign checkpoint is refused, and the model stays as it was") {
+  const int ranks = world_size();
+  const std::vector<double> reference = serial_losses(2);
+  const File file;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  Named model = named(counts_of(ranks, 0));
+  hd::Runner run(model, pipeline(ranks), mesh);
+  REQUIRE(step(run, 0) == reference[0]);
+  {
+    Named untrained = named(counts_of(ranks, 0));
+    hd::Runner other(untrained, pipeline(ranks), mesh);
+    hd::save(file.path(), untrained, mesh);
+  }
+  const auto refusal = [&] {
+    return hd::test::message_of<hd::format_error>(
+        [&] { (void)hd::restore(file.path(), model, mesh); });
+  };
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::string whole = file.content();
+  for (std::size_t at = 0; at < whole.size(); at += whole.size() / 12 + 1) {
+    file.replace(whole.substr(0, at));
+    REQUIRE_THAT(refusal(), ContainsSubstring("cannot load '" + file.path() + "'"));
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 << (at % 8)));
+    file.replace(flipped);
+    REQUIRE_THAT(refusal(), ContainsSubstring("cannot load '" + file.path() + "'"));
+  }
+  // Other fields: one is missing, one has another type or size, or there are more.
+  const auto foreign = [&](auto&& change) {
+    hd::Checkpoint fields = hd::Checkpoint::parse(whole, "whole");
+    change(fields);
+    file.replace(fields.content());
+    return refusal();
+  };
+  hd::Checkpoint empty;
+  file.replace(empty.content());
+  CHECK_THAT(refusal(), ContainsSubstring("field 'state' is missing"));
+  CHECK_THAT(
+      foreign([](hd::Checkpoint& f) { f.set("state", std::vector<std::int64_t>{3 * layers + 1}); }),
+      ContainsSubstring(hd::text("it has ", 3 * layers + 1, ", the model has ", 3 * layers)));
+  const std::string said = foreign([](hd::Checkpoint& f) {
+    for (int l = 0; l < layers; ++l)
+      f.set(hd::text("state/", l, "/bias"), std::vector<double>(MlpStage::width + 1));
+  });
+  CHECK_THAT(said, ContainsSubstring("/bias' has another size"));
+  CHECK_THAT(foreign([](hd::Checkpoint& f) {
+               for (int l = 0; l < layers; ++l)
+                 f.set(hd::text("state/", l, "/bias"), std::vector<float>(MlpStage::width));
+             }),
+             ContainsSubstring("/bias' is of another type"));
+  file.replace(whole);
+  CHECK_THAT(hd::test::message_of<hd::format_error>([&] {
+               (void)hd::restore(file.path(), model, mesh, [](const hd::Checkpoint&) {
+                 throw hd::format_error({"test", "another model", {}, {}});
+               });
+             }),
+             ContainsSubstring("another model"));
+  CHECK(step(run, 1) == reference[1]);
+  CHECK_THAT(hd::test::message_of<hd::format_error>(
+                 [&] { hd::save("/no such folder/checkpoint", model, mesh); }),
+             ContainsSubstring("/no such folder/checkpoint"));
+}
+
+}  // namespace test_state
