@@ -22,8 +22,8 @@
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>
 
-#include "common/columns.hpp"
-#include "common/command_line.hpp"
+#include "../common/columns.hpp"
+#include "../common/command_line.hpp"
 
 namespace hd = heddle;
 
