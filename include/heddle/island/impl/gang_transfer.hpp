@@ -91,7 +91,7 @@ class GangTransfer {
   }
 
  private:
-  using Status = std::array<char, gang_status_bytes>;
+  using StatusText = std::array<char, gang_status_bytes>;
 
   [[nodiscard]] Program sliced(Rank rank) {
     const Schedule& schedule = m_plan->schedule;
@@ -103,7 +103,7 @@ class GangTransfer {
       if (role == "to") return m_target->data;
       if (role == "status") return reinterpret_cast<std::byte*>(m_status.data());
       if (role == "told") {
-        m_told.push_back(std::make_unique<Status>());
+        m_told.push_back(std::make_unique<StatusText>());
         return reinterpret_cast<std::byte*>(m_told.back()->data());
       }
       return m_scratch.emplace_back(buffer.bytes).data();
@@ -112,8 +112,8 @@ class GangTransfer {
 
   std::shared_ptr<const GangPlan> m_plan;
   std::shared_ptr<GangValue> m_source, m_target;
-  Status m_status = {};
-  std::vector<std::unique_ptr<Status>> m_told;
+  StatusText m_status = {};
+  std::vector<std::unique_ptr<StatusText>> m_told;
   std::vector<std::vector<std::byte>> m_scratch;
   LaneShift<MpiTransport> m_carrier;
   Executor<LaneShift<MpiTransport>> m_executor;  // refers to those above
