@@ -83,7 +83,7 @@ int first_step(const Settings& s, int rank, MPI_Comm comm) {
   int step = 0;
   if (rank == 0 && !s.resume.empty()) try {
       step =
-          static_cast<int>(heddle::Checkpoint::load(s.resume).get<std::int64_t>("step", 2).front());
+          static_cast<int>(heddle::Checkpoint::load(s.resume).get<std::int64_t>("step", 1).front());
     } catch (const std::exception&) {
     }
   heddle::check(MPI_Bcast(&step, 1, MPI_INT, 0, comm), "plan_groups");
@@ -94,9 +94,9 @@ int first_step(const Settings& s, int rank, MPI_Comm comm) {
 /// sequence.
 std::optional<heddle::Seconds> time_of_degree(const Settings& s,
                                               const heddle::plan::SequenceCosts& costs, int begin,
-                                              int degree) {
+                                              int steps, int degree) {
   try {
-    return FlexPlans(s.training, s.data, costs, begin, s.steps, degree).time();
+    return FlexPlans(s.training, s.data, costs, begin, steps, degree).time();
   } catch (const heddle::infeasible&) {
     return {};
   }
@@ -111,7 +111,8 @@ void plan_groups(Settings& s, MPI_Comm comm) {
   heddle::check(MPI_Comm_rank(comm, &rank), "plan_groups");
   const int begin = first_step(s, rank, comm);
   const heddle::plan::SequenceCosts costs = predict_costs(s, comm);
-  const auto plans = std::make_shared<const FlexPlans>(s.training, s.data, costs, begin, s.steps);
+  const int steps = s.end > 0 ? std::max(s.end - begin, 1) : s.steps;
+  const auto plans = std::make_shared<const FlexPlans>(s.training, s.data, costs, begin, steps);
   if (rank == 0) {
     std::cout << "plan of the first step: " << plans->of(begin, 0) << "\ngroups of all steps:";
     const char* separator = " ";
@@ -121,7 +122,7 @@ void plan_groups(Settings& s, MPI_Comm comm) {
     }
     std::cout << "\npredicted for all steps: " << plans->time() << " s";
     for (const auto& each : costs.degrees)
-      if (const auto time = time_of_degree(s, costs, begin, each.degree))
+      if (const auto time = time_of_degree(s, costs, begin, steps, each.degree))
         std::cout << "; groups of " << each.degree << ": " << *time << " s";
     std::cout << '\n';
   }

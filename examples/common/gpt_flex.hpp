@@ -47,7 +47,7 @@ class FlexPlans {
   }
 
   [[nodiscard]] const heddle::plan::SequencePlan& of(int step, int replica) const {
-    return m_plans[static_cast<std::size_t>((step - m_begin) * m_data + replica)];
+    return m_plans.at(static_cast<std::size_t>((step - m_begin) * m_data + replica));
   }
   /// The plans of a replica, step after step.
   [[nodiscard]] std::vector<const heddle::plan::SequencePlan*> of_replica(int replica) const {
