@@ -102,7 +102,7 @@ class ThreadFarm {
   };
 
   struct Slot {
-    Given item;
+    std::optional<Given> item;  // until it is delivered and no worker uses it
     FarmOutcome<Result> outcome;
     int users = 0;
     bool finished = false;
@@ -136,7 +136,7 @@ class ThreadFarm {
 
   void propose(std::unique_lock<std::mutex>& lock) {
     std::optional<Given> item = take(lock);
-    if (item) m_slots.push_back({std::move(*item), {}, 0, false, false});
+    if (item) m_slots.push_back({std::move(item), {}, 0, false, false});
     m_decider.proposed(item.has_value());
     wake();
   }
@@ -160,7 +160,7 @@ class ThreadFarm {
     outcome.attempts = task.attempt;
     try {
       const Unlocked unlocked(lock);
-      outcome.value = farm_work(m_work, std::as_const(slot.item), task);
+      outcome.value = farm_work(m_work, std::as_const(*slot.item), task);
     } catch (const std::exception& error) {
       outcome.error = error.what();
     } catch (...) {
@@ -174,6 +174,7 @@ class ThreadFarm {
       if (!succeeded) ++m_failed;
       deliver(task.item, slot);
     }
+    if (slot.delivered && slot.users == 0) slot.item.reset();
     while (!m_slots.empty() && m_slots.front().delivered && m_slots.front().users == 0) {
       m_slots.pop_front();
       ++m_first;
@@ -194,6 +195,7 @@ class ThreadFarm {
   void give(std::int64_t item, Slot& slot) {
     slot.delivered = true;
     if constexpr (!std::is_invocable_v<Source&>) m_history.push_back(slot.outcome);
+    if (slot.users == 0) slot.item.reset();
     m_sink(item, std::move(slot.outcome));
   }
 
