@@ -33,8 +33,8 @@
 #include <heddle/plan/planner.hpp>
 #include <heddle/plan/priority.hpp>
 #include <heddle/plan/profile.hpp>
-#include <heddle/plan/race_prediction.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/plan/race_prediction.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/sequence_choice.hpp>
 #include <heddle/plan/sequence_costs.hpp>

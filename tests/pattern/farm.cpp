@@ -37,7 +37,7 @@ auto numbers(int count) {
   };
 }
 
-/// Whether an attempt fails, by the oracle: a function of seed, item and attempt.
+/// The oracle: whether an attempt fails is a function of seed, item and attempt.
 bool fails(std::uint64_t seed, std::int64_t item, int attempt) {
   return Random(seed, "failures").uniform(static_cast<std::uint64_t>(8 * item + attempt)) < 0.2;
 }

@@ -77,16 +77,17 @@ TEST_CASE("thirty schemas are accepted or refused, each for its own reason") {
     CHECK(fault.has_value() == (cases[i].fault != nullptr));
     if (fault && cases[i].fault != nullptr) CHECK_THAT(*fault, ContainsSubstring(cases[i].fault));
     if (cases[i].fault == nullptr)
-      CHECK_NOTHROW(fill(cases[i].schema));
+      CHECK_NOTHROW(fill_template(cases[i].schema));
     else
-      CHECK_THROWS_AS(fill(cases[i].schema), format_error);
+      CHECK_THROWS_AS(fill_template(cases[i].schema), format_error);
   }
 }
 
 TEST_CASE("placeholders are filled in each request") {
-  CHECK(fill({"s", "{index}. {context}: {data}!", "say", {"yes", "{no}"}, {}}) ==
+  CHECK(fill_template({"s", "{index}. {context}: {data}!", "say", {"yes", "{no}"}, {}}) ==
         std::vector<std::string>{"1. say: yes!", "2. say: {no}!"});
-  CHECK(fill({"s", "{{{index}}}", "", {}, 3}) == std::vector<std::string>{"{1}", "{2}", "{3}"});
+  CHECK(fill_template({"s", "{{{index}}}", "", {}, 3}) ==
+        std::vector<std::string>{"{1}", "{2}", "{3}"});
 }
 
 TEST_CASE("answers come in the order of the requests, whatever fails at first") {

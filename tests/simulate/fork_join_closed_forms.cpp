@@ -20,27 +20,14 @@
 #include "support/complaint.hpp"
 #include "support/fork_tree.hpp"
 #include "support/rational.hpp"
-#include "support/schedule_battery.hpp"
+#include "support/token_costs.hpp"
 
 namespace test_fork_join_closed_forms {
 
 using namespace heddle;
 using test::Rational;
 
-/// Every token takes as long; there are no moves.
-struct TokenCosts {
-  using Time = Rational;
-  const ForkedText& text;
-  Rational per_token;
-
-  [[nodiscard]] Rational time(const Schedule& schedule, ActionId id) const {
-    Rational time = 0;
-    for (std::int64_t t = 0; t < text.segments()[+schedule[id].item].tokens; ++t)
-      time = time + per_token;
-    return time;
-  }
-  [[nodiscard]] Transfer<Rational> transfer(const Schedule&, ActionId) const { return {}; }
-};
+using test::TokenCosts;
 
 TEST_CASE("a forked text takes its prefix, longest path and conclusion, recursively") {
   for (std::uint64_t seed = 0; seed < test::cases(300, 5'000); ++seed) {

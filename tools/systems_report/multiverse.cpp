@@ -21,6 +21,7 @@
 #include "comparison.hpp"
 #include "support/fork_tree.hpp"
 #include "support/rational.hpp"
+#include "support/token_costs.hpp"
 
 namespace hd = heddle;
 
@@ -29,25 +30,9 @@ namespace report {
 namespace {
 
 using hd::test::Rational;
+using hd::test::TokenCosts;
 
 constexpr std::uint64_t programs = 2'000;
-
-/// The time of a run of tokens, all of which take as long.
-struct TokenCosts {
-  using Time = Rational;
-  const hd::ForkedText& text;
-  Rational per_token;
-
-  [[nodiscard]] Rational time(const hd::Schedule& schedule, hd::ActionId id) const {
-    Rational time = 0;
-    for (std::int64_t t = 0; t < text.segments()[+schedule[id].item].tokens; ++t)
-      time = time + per_token;
-    return time;
-  }
-  [[nodiscard]] hd::Transfer<Rational> transfer(const hd::Schedule&, hd::ActionId) const {
-    return {};
-  }
-};
 
 struct Counts {
   std::uint64_t masks = 0;   ///< programs whose mask is that of the brute force

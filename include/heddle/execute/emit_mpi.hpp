@@ -27,7 +27,7 @@ struct EmitOptions {
 ///   `step(work)` performs the list once, and `finish()` completes the messages in flight.
 ///   `buffers()` returns the buffers of the rank, in the order of the schedule.
 ///
-/// For every rank the file has one function with the actions that slice() derives, in their order.
+/// The file has one function for each rank, with the actions that slice() derives, in their order.
 /// A message is posted at its place in the list, by an MPI_Isend or MPI_Irecv whose tag is the
 /// lane. It is awaited just before the first action that conflicts with it, in the same step or the
 /// next one, as an Executor does. After each computation MPI is called to make progress.

@@ -31,7 +31,7 @@ struct PromptSchema {
 [[nodiscard]] std::optional<std::string> first_fault(const PromptSchema& schema);
 
 /// Returns the requests of a schema in order. @throws format_error with the first fault.
-[[nodiscard]] std::vector<std::string> fill(const PromptSchema& schema);
+[[nodiscard]] std::vector<std::string> fill_template(const PromptSchema& schema);
 
 /// Sends the requests of a schema side by side: calls `answer(request)` for each on a farm, and
 /// returns the outcomes in the order of the requests.
@@ -39,7 +39,7 @@ struct PromptSchema {
 template <class Answer>
 [[nodiscard]] auto map_prompt(const FarmOptions& options, const PromptSchema& schema,
                               Answer&& answer) {
-  const std::vector<std::string> requests = fill(schema);
+  const std::vector<std::string> requests = fill_template(schema);
   return farm(options, requests, answer);
 }
 

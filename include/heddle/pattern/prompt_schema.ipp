@@ -71,9 +71,9 @@ HEDDLE_INLINE std::optional<std::string> first_fault(const PromptSchema& schema)
   return std::nullopt;
 }
 
-HEDDLE_INLINE std::vector<std::string> fill(const PromptSchema& schema) {
+HEDDLE_INLINE std::vector<std::string> fill_template(const PromptSchema& schema) {
   if (const auto fault = first_fault(schema))
-    throw format_error({"heddle::fill", "the schema of the request is wrong", *fault});
+    throw format_error({"heddle::fill_template", "the schema of the request is wrong", *fault});
   const std::size_t requests =
       schema.count ? static_cast<std::size_t>(*schema.count) : schema.data.size();
   std::vector<std::string> filled(requests);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What Stages takes from a PlannedMesh: the layers of each stage, and the samples of this rank.
+/// Reads from a PlannedMesh the layers of each stage and the samples of this rank, for Stages.
 /// Errors depend on the plan and the schedule only, so all ranks throw alike.
 
 #include <cstddef>
