@@ -14,4 +14,5 @@
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages.hpp>
+#include <heddle/pipeline/stages_options.hpp>
 #include <heddle/pipeline/state.hpp>
