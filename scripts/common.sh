@@ -11,7 +11,7 @@ preset=${HEDDLE_PRESET:-openmp}
 # What was compiled in one clone is found in another's build.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
 
-# Sets up, and configures the preset. Its messages go to standard error.
+# Sets up, and configures the preset, with the options in HEDDLE_CMAKE. Its messages go to standard error.
 configure() {
   local prefix toolchain device=() wanted=() cache=$root/build/$preset/CMakeCache.txt
   case $preset in
@@ -27,7 +27,7 @@ configure() {
       if [[ $toolchain != "$prefix/toolchain.cmake" ]]; then rm -rf "$cache" "${cache%/*}/CMakeFiles"; fi
     fi
   fi
-  (cd "$root" && env "${wanted[@]}" cmake --preset "$preset") >&2
+  (cd "$root" && env "${wanted[@]}" cmake --preset "$preset" ${HEDDLE_CMAKE-}) >&2
 }
 
 # build [targets...]
