@@ -46,12 +46,12 @@ if(TARGET heddle::heddle)
   set(sources gpt_float.cpp gpt_double.cpp gpt_travel_float.cpp gpt_travel_double.cpp)
   list(TRANSFORM sources PREPEND "${HEDDLE_SOURCE_DIR}/examples/common/")
   add_library(heddle_gpt STATIC EXCLUDE_FROM_ALL ${sources})
-  target_link_libraries(heddle_gpt PUBLIC heddle::heddle heddle::core_compiled PRIVATE heddle_own)
+  target_link_libraries(heddle_gpt PUBLIC heddle::compiled PRIVATE heddle_own)
 endif()
 
 # heddle_own_executable(TARGET [HEADER_ONLY] SOURCES a.cpp ... LINK libraries ...)
 # Programs link heddle::core_compiled, except those that are about headers. The ones that link
-# heddle::heddle get the GPT too, should they name it.
+# heddle::heddle link heddle::compiled, and get the GPT too, should they name it.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
@@ -62,7 +62,7 @@ function(heddle_own_executable target)
   target_link_libraries(${target} PRIVATE heddle::core_compiled)
   if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK
      AND NOT "heddle::json" IN_LIST arg_LINK)
-    target_link_libraries(${target} PRIVATE heddle_gpt)
+    target_link_libraries(${target} PRIVATE heddle_gpt heddle::compiled)
   endif()
 endfunction()
 

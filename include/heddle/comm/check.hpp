@@ -12,23 +12,27 @@
 #include <mpi.h>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
 /// Returns MPI's own text for an error code.
-[[nodiscard]] inline std::string mpi_error_text(int code) {
-  char sentence[MPI_MAX_ERROR_STRING] = {};
-  int length = 0;
-  if (MPI_Error_string(code, sentence, &length) != MPI_SUCCESS) return text("MPI error ", code);
-  return std::string(sentence, static_cast<std::size_t>(length));
-}
+[[nodiscard]] std::string mpi_error_text(int code);
+
+namespace impl {
+/// Throws what check() throws.
+[[noreturn]] void throw_mpi_error(int code, std::string_view where);
+}  // namespace impl
 
 /// Throws if `code` is not MPI_SUCCESS. @throws communication_error that contains `where` and MPI's
 /// text.
 inline void check(int code, std::string_view where) {
   if (code != MPI_SUCCESS) [[unlikely]]
-    throw communication_error({std::string(where), "MPI reports an error", mpi_error_text(code)});
+    impl::throw_mpi_error(code, where);
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/check.ipp>
+#endif
