@@ -75,6 +75,7 @@ constexpr System systems[] = {
     {"ParallelPrompt", report::parallel_prompt},
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},
+    {"LPD", report::lpd},
 };
 
 /// Prints one system; true where nothing falls short.

@@ -14,6 +14,7 @@
 #include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/schedule/generator/fork_join.hpp>
 #include <heddle/schedule/generator/gang_dispatch.hpp>
+#include <heddle/schedule/generator/group_decoding.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
