@@ -76,6 +76,7 @@ constexpr System systems[] = {
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},
     {"LPD", report::lpd},
+    {"PIM-GPT", report::pim_gpt},
 };
 
 /// Prints one system; true where nothing falls short.

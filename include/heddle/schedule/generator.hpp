@@ -6,6 +6,7 @@
 /// Includes all headers of schedule/generator/: functions that generate the Orders of published
 /// pipeline schedules, and the catalogue of their names.
 
+#include <heddle/schedule/generator/bank_gemv.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/dapple.hpp>
