@@ -26,6 +26,7 @@
 #include <heddle/plan/nano_batches.hpp>
 #include <heddle/plan/nano_search.hpp>
 #include <heddle/plan/observed_costs.hpp>
+#include <heddle/plan/operation_count.hpp>
 #include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/plan_problem.hpp>
@@ -47,5 +48,6 @@
 #include <heddle/plan/strategy_graph.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
+#include <heddle/plan/tpe.hpp>
 #include <heddle/plan/tune.hpp>
 #include <heddle/plan/usp_degrees.hpp>

@@ -77,6 +77,7 @@ constexpr System systems[] = {
     {"SAT speed-up prediction", report::sat},
     {"LPD", report::lpd},
     {"PIM-GPT", report::pim_gpt},
+    {"AIPerf", report::aiperf},
 };
 
 /// Prints one system; true where nothing falls short.
