@@ -16,6 +16,7 @@
 #include <heddle/plan/flow_splitting.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/gang_order.hpp>
+#include <heddle/plan/gradient_signs.hpp>
 #include <heddle/plan/integer_program.hpp>
 #include <heddle/plan/linear_program.hpp>
 #include <heddle/plan/list_options.hpp>

@@ -78,6 +78,7 @@ constexpr System systems[] = {
     {"LPD", report::lpd},
     {"PIM-GPT", report::pim_gpt},
     {"AIPerf", report::aiperf},
+    {"GradSign", report::grad_sign},
 };
 
 /// Prints one system; true where nothing falls short.
