@@ -52,7 +52,7 @@ int equal_divisions() {
 }
 
 /// Returns the most bytes that a rank sends.
-hd::Bytes sent(Collective collective, hd::Bytes bytes, hd::Scalar type) {
+hd::Bytes most_sent(Collective collective, hd::Bytes bytes, hd::Scalar type) {
   const hd::Schedule schedule = hd::schedule::collective(
       collective, Algorithm::ring, {.ranks = 8, .bytes = bytes, .type = type});
   std::vector<hd::Bytes> by_rank(8, 0);
@@ -87,8 +87,8 @@ std::vector<Comparison> grad_sign() {
   lines.push_back({"sums of 60 samples in 1 to 64 parts are those of one part, bit for bit", "",
                    hd::text(equal, " of 64"), "all", verdict(equal == 64)});
   constexpr hd::Bytes n = 80'000;  // parameters
-  const hd::Bytes ours = sent(Collective::reduce_scatter, 4 * n, hd::Scalar::i32);
-  const hd::Bytes whole = sent(Collective::all_reduce, 4 * n, hd::Scalar::i32);
+  const hd::Bytes ours = most_sent(Collective::reduce_scatter, 4 * n, hd::Scalar::i32);
+  const hd::Bytes whole = most_sent(Collective::all_reduce, 4 * n, hd::Scalar::i32);
   lines.push_back(
       {"bytes that a rank of 8 sends for 80,000 parameters by a ring, and for an "
        "all-reduce of the sums",

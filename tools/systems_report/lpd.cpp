@@ -29,7 +29,7 @@ namespace {
 using hd::test::Rational;
 using hd::test::StepCosts;
 
-constexpr std::uint64_t orders = 200;
+constexpr std::uint64_t lpd_orders = 200;
 
 /// The orders of one setting of LPD.
 struct LpdSetting {
@@ -49,7 +49,7 @@ struct LpdOrders {
 LpdOrders look_at(const LpdSetting& setting) {
   const auto sizes = hd::cosine_group_sizes(setting.side * setting.side, setting.steps);
   LpdOrders result;
-  for (std::uint64_t seed = 0; seed < orders; ++seed) {
+  for (std::uint64_t seed = 0; seed < lpd_orders; ++seed) {
     const hd::GridOrder order = hd::locality_order(setting.side, setting.side, sizes,
                                                    {.repulsion = setting.repulsion, .seed = seed});
     std::vector<std::int64_t> sorted = order.cells;
@@ -72,8 +72,8 @@ LpdOrders look_at(const LpdSetting& setting) {
         }
     }
     result.apart += apart ? 1u : 0u;
-    result.near += static_cast<double>(near) / static_cast<double>(sorted.size() * orders);
-    result.pairs += static_cast<double>(hd::adjacent_pairs(order)) / orders;
+    result.near += static_cast<double>(near) / static_cast<double>(sorted.size() * lpd_orders);
+    result.pairs += static_cast<double>(hd::adjacent_pairs(order)) / lpd_orders;
   }
   return result;
 }
@@ -117,8 +117,9 @@ std::vector<Comparison> lpd() {
     lines.push_back({hd::text(name,
                               ": orders that have every cell once, and that keep the cells of "
                               "a group apart unless they fill it"),
-                     "", hd::text(found.permutations, " and ", found.apart, " of ", orders), "all",
-                     verdict(found.permutations == orders && found.apart == orders)});
+                     "", hd::text(found.permutations, " and ", found.apart, " of ", lpd_orders),
+                     "all",
+                     verdict(found.permutations == lpd_orders && found.apart == lpd_orders)});
     const double random = pairs_of_random(setting);
     const auto raster = static_cast<double>(pairs_of_raster(setting));
     lines.push_back({hd::text(name, ": neighbours in one group, mean"), "",

@@ -40,7 +40,7 @@ constexpr PimModel pim_models[] = {{"GPT-2 small", 12, 768, 12},
                                    {"GPT-2 medium", 24, 1024, 16},
                                    {"GPT-2 large", 36, 1280, 20},
                                    {"GPT-2 XL", 48, 1600, 25}};
-constexpr std::int64_t context = 1024;
+constexpr std::int64_t pim_context = 1024;
 
 /// Returns the products of one layer for a token behind `tokens` others.
 Products layer_of(const PimModel& model, std::int64_t tokens, hd::BankLayout weights) {
@@ -53,7 +53,7 @@ Products layer_of(const PimModel& model, std::int64_t tokens, hd::BankLayout wei
           {.outputs = width,
            .inputs = tokens,
            .layout = hd::BankLayout::dealt,
-           .reserved = context,
+           .reserved = pim_context,
            .heads = model.heads},
           {.outputs = width, .inputs = width, .layout = weights},
           {.outputs = 4 * width, .inputs = width, .layout = weights},
@@ -71,8 +71,8 @@ hd::BasicBankTimes<T> gddr6() {
 }
 
 template <class T>
-T simulated(const hd::DramGrid& grid, const Products& products,
-            const hd::BasicBankTimes<T>& times) {
+T simulated_products(const hd::DramGrid& grid, const Products& products,
+                     const hd::BasicBankTimes<T>& times) {
   return hd::simulate(hd::schedule::bank_gemv(grid, products),
                       hd::BasicBankCosts<T>(grid, products, times))
       .makespan();
@@ -118,7 +118,7 @@ struct PimLayer {
   }
 };
 
-PimLayer work_of(const PimModel& model, hd::BankLayout weights, std::int64_t tokens = context) {
+PimLayer work_of(const PimModel& model, hd::BankLayout weights, std::int64_t tokens = pim_context) {
   PimLayer layer;
   for (const hd::Gemv& product : layer_of(model, tokens, weights)) {
     const auto work = hd::bank_work({}, product);
@@ -185,8 +185,8 @@ std::vector<Comparison> pim_gpt() {
   // One bank: 2 messages and the work. 128 equal banks: the same with 16 messages of each channel.
   const auto times = gddr6<Rational>();
   const std::int64_t n = 1024;
-  const Rational one = simulated<Rational>({.channels = 1, .banks = 1}, {{n, n}}, times);
-  const Rational all = simulated<Rational>({}, {{n, n}}, times);
+  const Rational one = simulated_products<Rational>({.channels = 1, .banks = 1}, {{n, n}}, times);
+  const Rational all = simulated_products<Rational>({}, {{n, n}}, times);
   const Rational sides = Rational(2 * n, 32) + Rational(n, 16);
   const bool exact = one == sides + Rational(24 * n + 64 * n) + Rational(4 * n, 32) &&
                      all == sides + Rational(24 * 8 + 64 * 8) + Rational(16 * 4 * 8, 32);
@@ -194,17 +194,17 @@ std::vector<Comparison> pim_gpt() {
                    hd::text(one, " and ", all, " ns"), "closed forms, exact on rationals",
                    verdict(exact)});
   const hd::BankTimes free{.activate = 12, .precharge = 12, .column = 1};
-  const Products layer = layer_of(pim_models[3], context, hd::BankLayout::packed);
-  const double ratio = simulated<double>({.channels = 1, .banks = 1}, layer, free) /
-                       simulated<double>({}, layer, free);
+  const Products layer = layer_of(pim_models[3], pim_context, hd::BankLayout::packed);
+  const double ratio = simulated_products<double>({.channels = 1, .banks = 1}, layer, free) /
+                       simulated_products<double>({}, layer, free);
   lines.push_back({"a layer of GPT-2 XL, 128 banks over 1 bank, if the channels take no time", "",
                    hd::text(ratio, 'x'), "128 within 5%",
                    verdict(ratio > 0.95 * 128 && ratio < 1.05 * 128)});
   std::string tokens;
   for (const PimModel& model : pim_models) {
-    const Products products = layer_of(model, context, hd::BankLayout::packed);
-    const double ms =
-        1e-6 * static_cast<double>(model.layers) * simulated<double>({}, products, gddr6<double>());
+    const Products products = layer_of(model, pim_context, hd::BankLayout::packed);
+    const double ms = 1e-6 * static_cast<double>(model.layers) *
+                      simulated_products<double>({}, products, gddr6<double>());
     tokens += hd::text(tokens.empty() ? "" : ", ", ms);
   }
   lines.push_back({"simulated ms a token behind 1024 others, GPT-2 small to XL, with our timings",
