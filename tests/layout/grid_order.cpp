@@ -81,11 +81,11 @@ bool is_by_definition(const hd::GridOrder& order, const hd::LocalityOptions& opt
     for (std::int64_t place = group.begin; place < group.near; ++place) {
       const std::int64_t cell = order.cells[static_cast<std::size_t>(place)];
       const double own = proximity[static_cast<std::size_t>(cell)];
-      if (!admissible(cell) || own < options.proximity - rounding || own < best_near() - rounding)
+      if (!admissible(cell) || own < options.proximity || own < best_near() - rounding)
         return false;
       chosen.push_back(cell);
     }
-    if (group.near < group.end && best_near() >= options.proximity + rounding) return false;
+    if (group.near < group.end && best_near() >= options.proximity) return false;
     for (std::int64_t place = group.near; place < group.end; ++place) {
       const std::int64_t cell = order.cells[static_cast<std::size_t>(place)];
       const auto distance = [&](std::int64_t c) {
@@ -146,7 +146,11 @@ TEST_CASE("every choice of an order is the best by its definition") {
     const int rows = 1 + static_cast<int>(random.below(100, 9));
     const int columns = 1 + static_cast<int>(random.below(101, 9));
     hd::LocalityOptions options;
-    options.proximity = random.below(102, 4) == 0 ? 0.0 : 3 * random.uniform(103);
+    switch (random.below(102, 4)) {
+      case 0: options.proximity = 0; break;
+      case 1: options.proximity = 1; break;  // exactly that of a cell beside a decoded one
+      default: options.proximity = 3 * random.uniform(103);
+    }
     options.repulsion = static_cast<int>(random.below(104, 4));
     options.seed = seed;
     const Sizes sizes = random_sizes(random, std::int64_t{rows} * columns);
@@ -166,6 +170,7 @@ TEST_CASE("every choice of an order is the best by its definition") {
     REQUIRE(order == hd::locality_order(rows, columns, sizes, options));
     coverage.count("without repulsion", options.repulsion == 0);
     coverage.count("threshold 0", options.proximity == 0);
+    coverage.count("threshold 1", options.proximity == 1);
     coverage.count("one row or column", rows == 1 || columns == 1);
     coverage.count("filled", fills);
     coverage.count("near and filled in one group", mixed);

@@ -3,6 +3,7 @@
 
 // Checks the simulated time of decoding in groups against its closed form, on rationals.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -43,6 +44,20 @@ TEST_CASE("decoding in groups takes a + b ceil(size / ranks) for every group") {
       CHECK(hd::simulate(schedule, costs).makespan() == expected);
       CHECK(bytes == static_cast<hd::Bytes>(cells));
     }
+}
+
+TEST_CASE("no part of a group begins before all parts of the group before have ended") {
+  const StepCosts costs{0, 1};  // so ranks with fewer tokens end earlier
+  const std::vector<std::int64_t> sizes{1, 5, 4, 2, 9};
+  const hd::Schedule schedule = hd::schedule::group_decoding(sizes, 4);
+  const auto timeline = hd::simulate(schedule, costs);
+  std::vector<Rational> begin(sizes.size(), 1000), end(sizes.size(), 0);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const std::size_t group = +schedule[hd::ActionId{i}].item;
+    begin[group] = std::min(begin[group], timeline.spans()[i].start);
+    end[group] = std::max(end[group], timeline.spans()[i].end);
+  }
+  for (std::size_t g = 1; g < sizes.size(); ++g) CHECK(begin[g] == end[g - 1]);
 }
 
 TEST_CASE("without costs per token the speed-up is the ratio of the steps") {
