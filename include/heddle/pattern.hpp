@@ -11,6 +11,7 @@
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/farm_search.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/fork_join.hpp>
 #include <heddle/pattern/prompt_schema.hpp>

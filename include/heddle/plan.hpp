@@ -16,6 +16,7 @@
 #include <heddle/plan/flow_splitting.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/gang_order.hpp>
+#include <heddle/plan/gradient_signs.hpp>
 #include <heddle/plan/integer_program.hpp>
 #include <heddle/plan/linear_program.hpp>
 #include <heddle/plan/list_options.hpp>
@@ -26,6 +27,7 @@
 #include <heddle/plan/nano_batches.hpp>
 #include <heddle/plan/nano_search.hpp>
 #include <heddle/plan/observed_costs.hpp>
+#include <heddle/plan/operation_count.hpp>
 #include <heddle/plan/path_plan.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/plan_problem.hpp>
@@ -47,5 +49,6 @@
 #include <heddle/plan/strategy_graph.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
+#include <heddle/plan/tpe.hpp>
 #include <heddle/plan/tune.hpp>
 #include <heddle/plan/usp_degrees.hpp>

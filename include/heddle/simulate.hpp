@@ -6,6 +6,7 @@
 /// Everything of simulate/: costs and the simulator.
 
 #include <heddle/simulate/attention_costs.hpp>
+#include <heddle/simulate/bank_costs.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/dispatch_costs.hpp>
 #include <heddle/simulate/sending.hpp>

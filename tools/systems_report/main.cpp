@@ -75,6 +75,10 @@ constexpr System systems[] = {
     {"ParallelPrompt", report::parallel_prompt},
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},
+    {"LPD", report::lpd},
+    {"PIM-GPT", report::pim_gpt},
+    {"AIPerf", report::aiperf},
+    {"GradSign", report::grad_sign},
 };
 
 /// Prints one system; true where nothing falls short.

@@ -6,6 +6,7 @@
 /// Includes all headers of schedule/generator/: functions that generate the Orders of published
 /// pipeline schedules, and the catalogue of their names.
 
+#include <heddle/schedule/generator/bank_gemv.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/dapple.hpp>
@@ -14,6 +15,7 @@
 #include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/schedule/generator/fork_join.hpp>
 #include <heddle/schedule/generator/gang_dispatch.hpp>
+#include <heddle/schedule/generator/group_decoding.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of group_decoding.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/generator/group_decoding.hpp>
+
+namespace heddle::inline v0::schedule {
+
+HEDDLE_INLINE Schedule group_decoding(std::span<const std::int64_t> sizes, int ranks,
+                                      Bytes per_token) {
+  constexpr const char* where = "heddle::schedule::group_decoding";
+  expects(ranks >= 1 && per_token >= 1, [&] {
+    return ErrorInfo{where, "a decoder needs a rank, and a token at least one byte",
+                     heddle::text("ranks = ", ranks, ", per_token = ", per_token)};
+  });
+  Builder builder(heddle::text("decoding in ", sizes.size(), " groups"), ranks);
+  builder.share_memory(std::vector<std::uint32_t>(static_cast<std::size_t>(ranks), 0));
+  const LabelId label = builder.label("tokens");
+  std::vector<Use> earlier;
+  std::vector<Use> uses;
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    expects(sizes[g] >= 1, [&] {
+      return ErrorInfo{where, "a group has at least one token",
+                       heddle::text("sizes[", g, "] = ", sizes[g])};
+    });
+    std::vector<Use> written;
+    for (int rank = 0; rank < ranks && rank < sizes[g]; ++rank) {
+      Buffer buffer;
+      buffer.rank = Rank{rank};
+      buffer.label = label;
+      const std::int64_t tokens = sizes[g] / ranks + (rank < sizes[g] % ranks ? 1 : 0);
+      buffer.bytes = static_cast<Bytes>(tokens) * per_token;
+      const BufferId id = builder.add_buffer(buffer);
+      uses = earlier;
+      uses.push_back(write(id));
+      ActionSpec spec;
+      spec.queue = builder.local(Rank{rank});
+      spec.item = Item{g};
+      builder.add(spec, uses);
+      written.push_back(read(id));
+    }
+    earlier.insert(earlier.end(), written.begin(), written.end());
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace heddle::inline v0::schedule
