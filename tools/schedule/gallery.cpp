@@ -145,7 +145,8 @@ std::string groups_section(const std::filesystem::path& folder,
 }
 
 void gallery(const std::filesystem::path& folder) {
-  const Settings settings{.saved = 100'000'000, .parameters = 100'000'000};
+  Settings settings;
+  settings.saved = settings.parameters = 100'000'000;
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
   std::error_code ignored;  // write_file says it better
   std::filesystem::create_directories(folder / pictures, ignored);

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/trace/plan_error.hpp>
+#include <heddle/trace/report.hpp>
+
+#include "answer.hpp"
+#include "json.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+constexpr const char* trace_where = "explorer";
+constexpr std::int64_t most_ranks_of_trace = 4096;
+
+[[noreturn]] void wrong_trace(std::string what, std::string why, std::string fix = {}) {
+  throw format_error({trace_where, std::move(what), std::move(why), std::move(fix)});
+}
+
+Kind kind_of(std::string_view name, std::string_view line) {
+  for (std::size_t kind = 0; kind < kind_count; ++kind)
+    if (to_string(static_cast<Kind>(kind)) == name) return static_cast<Kind>(kind);
+  wrong_trace("a slice of the trace has no known kind", text("'", name, "' in ", line));
+}
+
+bool is_woven(std::int32_t kind) {
+  return kind <= static_cast<std::int32_t>(Kind::move) ||
+         kind == static_cast<std::int32_t>(Kind::update);
+}
+
+/// Returns the orders of the boxes of one timeline, which are in the order of the list. Updates
+/// after the last pass of a rank are those that weave() adds.
+Orders orders_of(const std::vector<Drawn>& boxes) {
+  Orders orders;
+  orders.name = "trace";
+  std::map<int, int> rank_of_stage;
+  std::vector<std::size_t> passes;  // entries of each rank up to its last pass
+  for (const Drawn& box : boxes) {
+    if (!is_woven(box.kind) || box.kind == static_cast<std::int32_t>(Kind::move)) continue;
+    const auto rank = static_cast<std::size_t>(box.from);
+    if (orders.ranks.size() <= rank) {
+      orders.ranks.resize(rank + 1);
+      passes.resize(rank + 1);
+    }
+    const Kind kind = static_cast<Kind>(box.kind);
+    orders.ranks[rank].push_back({kind, Stage{static_cast<std::size_t>(box.stage)},
+                                  Item{static_cast<std::size_t>(box.item)}});
+    if (kind != Kind::update) passes[rank] = orders.ranks[rank].size();
+    const auto [found, first] = rank_of_stage.emplace(box.stage, box.from);
+    if (!first && found->second != box.from) orders.graph.replicas = true;
+  }
+  for (std::size_t rank = 0; rank < passes.size(); ++rank) orders.ranks[rank].resize(passes[rank]);
+  return orders;
+}
+
+/// Returns the timeline of a trace: the schedule that weave() makes of its passes, with the times
+/// of the trace.
+Timeline timeline_of(const std::vector<Drawn>& boxes, const std::vector<Span>& spans,
+                     const Schedule& schedule) {
+  using Place = std::array<std::int32_t, 5>;  // kind, from, to, stage, item
+  std::map<Place, std::vector<std::size_t>> found;
+  for (std::size_t i = boxes.size(); i-- > 0;) {
+    const Drawn& box = boxes[i];
+    if (is_woven(box.kind)) found[{box.kind, box.from, box.to, box.stage, box.item}].push_back(i);
+  }
+  std::vector<Span> times(schedule.size());
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    const Queue& queue = schedule[action.queue];
+    const auto place =
+        found.find({static_cast<std::int32_t>(action.kind), static_cast<std::int32_t>(+queue.from),
+                    static_cast<std::int32_t>(+queue.to), static_cast<std::int32_t>(+action.stage),
+                    static_cast<std::int32_t>(+action.item)});
+    if (place == found.end() || place->second.empty())
+      wrong_trace("the trace is not one of a pipeline alone",
+                  text("it has no ", action_text(schedule, ActionId{i})));
+    times[i] = spans[place->second.back()];
+    place->second.pop_back();
+    ++used;
+  }
+  const auto woven = static_cast<std::size_t>(
+      std::ranges::count_if(boxes, [](const Drawn& box) { return is_woven(box.kind); }));
+  if (used != woven)
+    wrong_trace("the trace is not one of a pipeline alone",
+                text(woven - used, " of its passes and messages do not follow from its orders"));
+  return {schedule, std::move(times)};
+}
+
+}  // namespace
+
+std::string Explorer::trace(std::string_view slices) {
+  m_slices.clear();
+  m_priced.reset();
+  m_live.clear();
+  for (std::string_view rest = slices; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::size_t comma = line.find(',');
+    if (comma == std::string_view::npos) wrong_trace("a slice has no kind", std::string(line));
+    std::array<double, 9> values = {};  // timeline, action, from, to, stage, item and three times
+    const std::string numbers(line.substr(comma + 1));
+    const char* at = numbers.c_str();
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      char* end = nullptr;
+      values[v] = std::strtod(at, &end);
+      const bool last = v + 1 == values.size();
+      if (end == at || *end != (last ? '\0' : ',') || !std::isfinite(values[v]))
+        wrong_trace("a slice of the trace is not complete", std::string(line));
+      at = end + !last;
+    }
+    for (std::size_t v = 0; v < 6; ++v)
+      if (values[v] < 0 || values[v] != std::floor(values[v]) ||
+          values[v] > std::numeric_limits<std::int32_t>::max())
+        wrong_trace("a slice of the trace has a number that is none of a schedule",
+                    std::string(line));
+    if (values[0] > 1 || std::max(values[2], values[3]) >= most_ranks_of_trace)
+      wrong_trace("the trace has too many timelines or ranks", std::string(line),
+                  text("at most 2 timelines and ", most_ranks_of_trace, " ranks are drawn"));
+    const auto whole = [&](std::size_t v) { return static_cast<std::int32_t>(values[v]); };
+    Drawn drawn{static_cast<std::int32_t>(kind_of(line.substr(0, comma), line)),
+                0,
+                whole(2),
+                whole(3),
+                whole(4),
+                whole(5),
+                whole(1),
+                whole(0)};
+    const Span span{values[6], values[7], values[8]};
+    if (!(span.start <= span.end && span.start <= span.arrival))
+      wrong_trace("a slice of the trace ends before it starts", std::string(line));
+    m_slices.push_back({drawn, span});
+  }
+  if (m_slices.empty()) wrong_trace("the trace has no slices of a schedule", "");
+  std::ranges::stable_sort(m_slices, [](const Slice& a, const Slice& b) {
+    return std::pair(a.drawn.row, a.drawn.action) < std::pair(b.drawn.row, b.drawn.action);
+  });
+  m_drawn.clear();
+  m_times.clear();
+  struct Sums {
+    Seconds begin = std::numeric_limits<Seconds>::infinity();
+    Seconds end = -std::numeric_limits<Seconds>::infinity();
+    std::size_t actions = 0;
+    std::vector<double> busy = {};
+  };
+  std::array<Sums, 2> sums;
+  for (const auto& [drawn, span] : m_slices) {
+    m_drawn.push_back(drawn);
+    m_times.insert(m_times.end(), {span.start, span.end, span.arrival});
+    Sums& all = sums[static_cast<std::size_t>(drawn.row)];
+    all.begin = std::min(all.begin, span.start);
+    all.end = std::max(all.end, span.arrival);
+    ++all.actions;
+    const auto ranks = static_cast<std::size_t>(std::max(drawn.from, drawn.to)) + 1;
+    if (all.busy.size() < ranks) all.busy.resize(ranks);
+    if (is_work(static_cast<Kind>(drawn.kind)))
+      all.busy[static_cast<std::size_t>(drawn.from)] += span.end - span.start;
+  }
+  Json timelines('[');
+  for (const Sums& all : sums) {
+    if (all.actions == 0) continue;
+    double work = 0;
+    for (const double rank : all.busy) work += rank;
+    const double whole = (all.end - all.begin) * static_cast<double>(all.busy.size());
+    timelines.add(Json('{')
+                      .add("ranks", all.busy.size())
+                      .add("actions", all.actions)
+                      .add("begin", all.begin)
+                      .add("makespan", all.end - all.begin)
+                      .add("bubble", whole > 0 ? 1 - work / whole : 0)
+                      .add("busy", all.busy));
+  }
+  return Json('{').add("actions", m_drawn.size()).add("timelines", timelines).close();
+}
+
+std::string Explorer::analyse() const {
+  std::array<std::vector<Drawn>, 2> boxes;
+  std::array<std::vector<Span>, 2> spans;
+  for (const auto& [drawn, span] : m_slices) {
+    boxes[static_cast<std::size_t>(drawn.row)].push_back(drawn);
+    spans[static_cast<std::size_t>(drawn.row)].push_back(span);
+  }
+  if (boxes[0].empty()) wrong_trace("no trace is drawn", "", "ask with do=trace first");
+  const Schedule schedule = weave(orders_of(boxes[0]), {});
+  const Timeline first = timeline_of(boxes[0], spans[0], schedule);
+  if (boxes[1].empty())
+    return Json('{').add("report", trace::to_string(trace::bubble_report(first))).close();
+  const Schedule other = weave(orders_of(boxes[1]), {});
+  const Timeline second = timeline_of(boxes[1], spans[1], other);
+  return Json('{')
+      .add("report", trace::to_string(trace::bubble_report(first, second)))
+      .add("error", trace::to_string(trace::plan_error(first, second)))
+      .add("step", trace::plan_error(first, second).step())
+      .close();
+}
+
+}  // namespace tool
