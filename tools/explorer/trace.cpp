@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,18 +74,76 @@ Orders orders_of(const std::vector<Drawn>& boxes) {
   return orders;
 }
 
-/// Returns the timeline of a trace: the schedule that weave() makes of its passes, with the times
+/// The boxes of a timeline and their times.
+struct Traced {
+  std::vector<Drawn> boxes = {};
+  std::vector<Span> spans = {};
+};
+
+/// Returns for each rank its replica of the pipeline and its number there. Ranks of one replica
+/// send each other messages and have no stage in common; sums of gradients go between ranks that
+/// have the same stages.
+std::vector<std::pair<int, int>> replicas_of(const Traced& traced) {
+  std::vector<std::set<int>> stages;
+  std::set<std::array<std::int32_t, 3>> passes;
+  bool repeated = false;
+  for (const Drawn& box : traced.boxes) {
+    const auto ranks = static_cast<std::size_t>(std::max(box.from, box.to)) + 1;
+    if (places.size() < ranks) places.resize(ranks);
+    if (box.kind >= static_cast<std::int32_t>(Kind::move)) continue;
+    places[static_cast<std::size_t>(box.from)].stages.insert(box.stage);
+    repeated |= !passes.insert({box.kind, box.stage, box.item}).second;
+  }
+  std::vector<int> group(places.size());
+  for (std::size_t rank = 0; rank < group.size(); ++rank)
+    group[rank] = repeated ? static_cast<int>(rank) : 0;
+  for (const Drawn& box : traced.boxes) {
+    const auto from = static_cast<std::size_t>(box.from), to = static_cast<std::size_t>(box.to);
+    if (box.kind == static_cast<std::int32_t>(Kind::move) && group[from] != group[to] &&
+        !share_stage(places[from], places[to]))
+      std::ranges::replace(group, std::max(group[from], group[to]),
+                           std::min(group[from], group[to]));
+  }
+  std::map<int, int> number, members;
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    const int next = static_cast<int>(number.size());
+    places[rank].replica = number.emplace(group[rank], next).first->second;
+    places[rank].rank = members[group[rank]]++;
+  }
+  return places;
+}
+
+/// Returns the passes, messages and updates of one replica, with its own numbers of ranks.
+Traced replica_of(const Traced& all, const std::vector<Place>& places, int replica) {
+  Traced one;
+  for (std::size_t i = 0; i < all.boxes.size(); ++i) {
+    Drawn box = all.boxes[i];
+    const auto ranks = static_cast<std::size_t>(std::max(box.from, box.to));
+    if (!is_woven(box.kind) || ranks >= places.size()) continue;
+    const Place& from = places[static_cast<std::size_t>(box.from)];
+    const Place& to = places[static_cast<std::size_t>(box.to)];
+    if (from.replica != replica || to.replica != replica) continue;
+    if (box.kind == static_cast<std::int32_t>(Kind::move) && share_stage(from, to)) continue;
+    box.from = from.rank;
+    box.to = to.rank;
+    one.boxes.push_back(box);
+    one.spans.push_back(all.spans[i]);
+  }
+  return one;
+}
+
+/// Returns the timeline of a replica: the schedule that weave() makes of its passes, with the times
 /// of the trace.
-Timeline timeline_of(const std::vector<Drawn>& boxes, const std::vector<Span>& spans,
-                     const Schedule& schedule) {
-  using Place = std::array<std::int32_t, 5>;  // kind, from, to, stage, item
-  std::map<Place, std::vector<std::size_t>> found;
-  for (std::size_t i = boxes.size(); i-- > 0;) {
-    const Drawn& box = boxes[i];
-    if (is_woven(box.kind)) found[{box.kind, box.from, box.to, box.stage, box.item}].push_back(i);
+Timeline timeline_of(const Traced& traced) {
+  const Schedule schedule = weave(orders_of(traced.boxes), {});
+  using Name = std::array<std::int32_t, 5>;  // kind, from, to, stage, item
+  std::map<Name, std::vector<std::size_t>> found;
+  for (std::size_t i = traced.boxes.size(); i-- > 0;) {
+    const Drawn& box = traced.boxes[i];
+    found[{box.kind, box.from, box.to, box.stage, box.item}].push_back(i);
   }
   std::vector<Span> times(schedule.size());
-  std::size_t used = 0;
+  std::size_t groups = 0;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     const Queue& queue = schedule[action.queue];
@@ -93,17 +152,15 @@ Timeline timeline_of(const std::vector<Drawn>& boxes, const std::vector<Span>& s
                     static_cast<std::int32_t>(+queue.to), static_cast<std::int32_t>(+action.stage),
                     static_cast<std::int32_t>(+action.item)});
     if (place == found.end() || place->second.empty())
-      wrong_trace("the trace is not one of a pipeline alone",
+      wrong_trace("the trace is not one of a pipeline",
                   text("it has no ", action_text(schedule, ActionId{i})));
-    times[i] = spans[place->second.back()];
+    times[i] = traced.spans[place->second.back()];
     place->second.pop_back();
-    ++used;
   }
-  const auto woven = static_cast<std::size_t>(
-      std::ranges::count_if(boxes, [](const Drawn& box) { return is_woven(box.kind); }));
-  if (used != woven)
-    wrong_trace("the trace is not one of a pipeline alone",
-                text(woven - used, " of its passes and messages do not follow from its orders"));
+  if (schedule.size() - groups != traced.boxes.size())
+    wrong_trace("the trace is not one of a pipeline",
+                text(traced.boxes.size() + groups - schedule.size(),
+                     " of its passes and messages do not follow from its orders"));
   return {schedule, std::move(times)};
 }
 
@@ -194,24 +251,47 @@ std::string Explorer::trace(std::string_view slices) {
 }
 
 std::string Explorer::analyse() const {
-  std::array<std::vector<Drawn>, 2> boxes;
-  std::array<std::vector<Span>, 2> spans;
+  std::array<Traced, 2> traced;
   for (const auto& [drawn, span] : m_slices) {
-    boxes[static_cast<std::size_t>(drawn.row)].push_back(drawn);
-    spans[static_cast<std::size_t>(drawn.row)].push_back(span);
+    traced[static_cast<std::size_t>(drawn.row)].boxes.push_back(drawn);
+    traced[static_cast<std::size_t>(drawn.row)].spans.push_back(span);
   }
-  if (boxes[0].empty()) wrong_trace("no trace is drawn", "", "ask with do=trace first");
-  const Schedule schedule = weave(orders_of(boxes[0]), {});
-  const Timeline first = timeline_of(boxes[0], spans[0], schedule);
-  if (boxes[1].empty())
-    return Json('{').add("report", trace::to_string(trace::bubble_report(first))).close();
-  const Schedule other = weave(orders_of(boxes[1]), {});
-  const Timeline second = timeline_of(boxes[1], spans[1], other);
-  return Json('{')
-      .add("report", trace::to_string(trace::bubble_report(first, second)))
-      .add("error", trace::to_string(trace::plan_error(first, second)))
-      .add("step", trace::plan_error(first, second).step())
-      .close();
+  if (traced[0].boxes.empty()) std::swap(traced[0], traced[1]);
+  if (traced[0].boxes.empty()) wrong_trace("no trace is drawn", "", "ask with do=trace first");
+  const std::vector<Place> places = places_of(traced[0]);
+  const int replicas = 1 + std::ranges::max(places, {}, &Place::replica).replica;
+  std::string report, errors;
+  std::size_t kept = 0;
+  double step = 0;
+  for (int replica = 0; replica < replicas; ++replica) {
+    const std::string title = replicas > 1 ? text("replica ", replica, "\n") : "";
+    const Traced one = replica_of(traced[0], places, replica);
+    const Traced other = replica_of(traced[1], places, replica);
+    kept += one.boxes.size() + other.boxes.size();
+    const Timeline first = timeline_of(one);
+    report += title;
+    if (traced[1].boxes.empty()) {
+      // The file does not say whether its only timeline was simulated or measured.
+      std::string lines = trace::to_string(trace::bubble_report(first));
+      constexpr std::string_view simulated = "simulated", neutral = "the trace";
+      for (std::size_t at = 0; (at = lines.find(simulated, at)) != std::string::npos;)
+        lines.replace(at, simulated.size(), neutral);
+      report += lines;
+      continue;
+    }
+    const Timeline second = timeline_of(other);
+    report += trace::to_string(trace::bubble_report(first, second));
+    const trace::PlanError error = trace::plan_error(first, second);
+    errors += title + trace::to_string(error);
+    if (std::abs(error.step()) > std::abs(step)) step = error.step();
+  }
+  if (kept < m_slices.size())
+    report += text(m_slices.size() - kept,
+                   " other actions, such as those of sums of gradients, are not in this table\n");
+  Json out('{');
+  out.add("report", report).add("replicas", replicas);
+  if (!traced[1].boxes.empty()) out.add("error", errors).add("step", step);
+  return out.close();
 }
 
 }  // namespace tool

@@ -170,7 +170,7 @@ function makeCard() {
     card.files.append(button);
   }
   card.node = make('section', { className: 'card' }, make('div', { className: 'head' }, card.title, card.files),
-                   card.stats, card.error, card.grid, canvas, card.note);
+                   card.stats, card.error, canvas, card.note, card.grid);
   get('cards').append(card.node);
   return card;
 }
@@ -277,6 +277,7 @@ function drawTrace(card) {
 
 function draw() {
   const started = performance.now();
+  get('hint').hidden = true;
   const jobs = state.schedules.map((name, n) => (card) => drawSchedule(card, explorers[n], name, request(name)));
   if (file && file.trace) jobs.unshift(drawTrace);
   if (file && file.problem) jobs.unshift((card) => { clear(card, file.name); showError(card, file.problem); });

@@ -153,8 +153,8 @@ class Picture {
         const stripe = this.stripes[this.drawn[8 * i + 2]].get(this.drawn[8 * i + 4]) || 0;
         if (stripe > 0 && width > 2) {
           g.fillStyle = page;
-          g.globalAlpha = 0.75;
-          g.fillRect(x0, top + height * (1 - 0.34 * stripe) - 1, width, Math.max(2, 0.18 * height));
+          g.globalAlpha = 0.7;
+          g.fillRect(x0, top + height * (0.82 - 0.3 * stripe), width, Math.max(2, 0.1 * height));
           g.globalAlpha = 1;
         }
         if (width > 20 && rowHeight > 11) {
@@ -163,7 +163,7 @@ class Picture {
           if (g.measureText(label).width < width - 2) {
             g.fillStyle = isDark(colour) ? '#fff' : '#111';
             g.textAlign = 'center';
-            g.fillText(label, x0 + width / 2, top + height * (stripe > 0 ? 0.42 : 0.5) + 1);
+            g.fillText(label, x0 + width / 2, top + height * 0.5 + 1);
           }
         }
       }
