@@ -80,11 +80,22 @@ struct Traced {
   std::vector<Span> spans = {};
 };
 
-/// Returns for each rank its replica of the pipeline and its number there. Ranks of one replica
-/// send each other messages and have no stage in common; sums of gradients go between ranks that
-/// have the same stages.
-std::vector<std::pair<int, int>> replicas_of(const Traced& traced) {
-  std::vector<std::set<int>> stages;
+/// A rank of a trace.
+struct Place {
+  int replica = 0;            ///< of the pipeline
+  int rank = 0;               ///< its number in the replica
+  std::set<int> stages = {};  ///< that it computes
+};
+
+/// Returns true if the ranks have a stage in common. Then they send each other sums of gradients,
+/// and no activations.
+bool share_stage(const Place& a, const Place& b) {
+  return std::ranges::any_of(a.stages, [&](int stage) { return b.stages.contains(stage); });
+}
+
+/// Returns the place of each rank. The ranks of one replica send each other activations.
+std::vector<Place> places_of(const Traced& traced) {
+  std::vector<Place> places;
   std::set<std::array<std::int32_t, 3>> passes;
   bool repeated = false;
   for (const Drawn& box : traced.boxes) {
