@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// browser.mjs CHROMIUM PAGE SCHEDULE [FOLDER]: drives the explorer's page in headless Chromium and
-// compares it with the program `schedule`. With FOLDER it leaves screenshots there.
+// browser.mjs CHROMIUM PAGE SCHEDULE EXPLORER: drives the explorer's page in headless Chromium and
+// compares it with the programs `schedule` and `explorer`.
+//   EXPLORER_PICTURES  a folder for screenshots
+//   EXPLORER_CASES     how many mutated files are opened (100)
+//   EXPLORER_STEP      every how many ranks and microbatches are compared with `explorer` (7)
+//   EXPLORER_AXE       axe.min.js of the npm package axe-core: no fault of accessibility may be found
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const [chromium, page, schedule, pictures] = process.argv.slice(2);
+const [chromium, page, schedule, explorer] = process.argv.slice(2);
+const { EXPLORER_PICTURES: pictures, EXPLORER_AXE: axe } = process.env;
 const folder = mkdtempSync(join(tmpdir(), 'explorer-'));
 const browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
   '--no-first-run', '--disable-background-networking', '--disable-component-update', '--hide-scrollbars',
@@ -114,6 +119,27 @@ async function test() {
       ++compared;
     }
   console.log(`${compared} pictures have the numbers of schedule show`);
+
+  // The module computes what the same code computes natively, to the last digit.
+  const requests = [], step = Number(process.env.EXPLORER_STEP || 7);
+  for (const name of names)
+    for (const [hash] of settings)
+      for (let ranks = 2; ranks <= 16; ranks += step)
+        for (let microbatches = 1; microbatches <= 64; microbatches += step)
+          requests.push(`do=draw&schedule=${name}${hash.replace('&ranks=4', '')}&ranks=${ranks}&microbatches=${microbatches}`);
+  let unequal = 0, impossible = 0;
+  for (let at = 0; at < requests.length; at += 500) {
+    const some = requests.slice(at, at + 500);
+    const native = execFileSync(explorer, ['answer', some.join(' ')], { encoding: 'utf8', maxBuffer: 1 << 28 }).trim().split('\n');
+    const answers = await run(`return explorer.answers(${JSON.stringify(some)})`);
+    some.forEach((request, n) => {
+      impossible += native[n].startsWith('{"error"');
+      if (native[n] === answers[n]) return;
+      if (++unequal === 1) check(false, `${request}: the page has\n${answers[n]}, not\n${native[n]}`);
+    });
+  }
+  check(unequal === 0, `${unequal} answers differ`);
+  console.log(`${requests.length} answers of the module equal the native ones, ${impossible} of them messages`);
 
   // Four at once, the comparison, an action and what it waited for.
   await go('schedules=1f1b,interleaved,zb-v,chimera&latency=0.2');
@@ -222,6 +248,18 @@ async function test() {
   console.log(`64 ranks and 512 microbatches: ${Math.round(median(large))} ms (median of 3)`);
   check(median(large) <= 1000, '64 x 512 takes more than a second');
   await shoot('large', 1440);
+  if (axe) {
+    const library = readFileSync(axe, 'utf8');
+    for (const [hash, width] of [['schedules=1f1b,interleaved,zb-v,chimera&latency=0.2&saved=1000', 1440],
+                                 ['schedules=interleaved,1f1b&microbatches=9&theme=dark', 1440], ['schedules=1f1b,zb-v', 390]]) {
+      await size(width);
+      await go(hash);
+      await send('Runtime.evaluate', { expression: library });
+      const faults = await run('return (await axe.run()).violations.map((fault) => `${fault.impact} ${fault.id}`)');
+      check(faults.length === 0, `axe-core at ${width} pixels: ${faults}`);
+    }
+    console.log('axe-core finds no fault');
+  }
   check(complaints.length === 0, `the console has: ${complaints.slice(0, 3).join(' | ')}`);
 }
 

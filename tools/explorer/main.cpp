@@ -4,6 +4,8 @@
 // The code of the explorer's page, in the terminal: prints its answers, and checks its numbers.
 // links: heddle::core
 
+#include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -27,18 +29,18 @@ int main(int argc, char** argv) {
           content.assign(std::istreambuf_iterator<char>(in), {});
           if (!in) throw heddle::format_error({"explorer", "cannot read '" + file + "'"});
         }
+        // Requests about a drawing follow a drawing: "do=draw&schedule=1f1b do=svg".
         tool::Explorer explorer;
-        try {
-          // Requests about a drawing follow a drawing: "do=draw&schedule=1f1b do=svg".
-          for (std::size_t at = 0, end = 0; at <= request.size(); at = end + 1) {
-            end = std::min(request.find(' ', at), request.size());
+        for (std::size_t at = 0, end = 0; at <= request.size(); at = end + 1) {
+          end = std::min(request.find(' ', at), request.size());
+          try {
             std::cout << explorer.answer(request.substr(at, end - at), content) << '\n';
+          } catch (const heddle::schedule::wrong_cell& wrong) {
+            std::cout << tool::error_json(wrong.what(), wrong.line(), wrong.cell(), wrong.grid())
+                      << '\n';
+          } catch (const heddle::error& wrong) {
+            std::cout << tool::error_json(wrong.what()) << '\n';
           }
-        } catch (const heddle::schedule::wrong_cell& wrong) {
-          std::cout << tool::error_json(wrong.what(), wrong.line(), wrong.cell(), wrong.grid())
-                    << '\n';
-        } catch (const heddle::error& wrong) {
-          std::cout << tool::error_json(wrong.what()) << '\n';
         }
       });
   answer.add_argument("REQUEST", &request, "key=value pairs joined by &; several with spaces");

@@ -134,7 +134,6 @@ Traced replica_of(const Traced& all, const std::vector<Place>& places, int repli
     const Place& from = places[static_cast<std::size_t>(box.from)];
     const Place& to = places[static_cast<std::size_t>(box.to)];
     if (from.replica != replica || to.replica != replica) continue;
-    if (box.kind == static_cast<std::int32_t>(Kind::move) && share_stage(from, to)) continue;
     box.from = from.rank;
     box.to = to.rank;
     one.boxes.push_back(box);
@@ -158,6 +157,16 @@ Timeline timeline_of(const Traced& traced) {
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     const Queue& queue = schedule[action.queue];
+    if (action.kind == Kind::group) {  // a sum of gradients, which the trace has in another form
+      Seconds latest = -std::numeric_limits<Seconds>::infinity();
+      for (std::size_t j = 0; j < traced.boxes.size(); ++j)
+        if (traced.boxes[j].kind < static_cast<std::int32_t>(Kind::move) &&
+            traced.boxes[j].stage == static_cast<std::int32_t>(+action.stage))
+          latest = std::max(latest, traced.spans[j].arrival);
+      times[i] = {latest, latest, latest};
+      ++groups;
+      continue;
+    }
     const auto place =
         found.find({static_cast<std::int32_t>(action.kind), static_cast<std::int32_t>(+queue.from),
                     static_cast<std::int32_t>(+queue.to), static_cast<std::int32_t>(+action.stage),
@@ -168,10 +177,12 @@ Timeline timeline_of(const Traced& traced) {
     times[i] = traced.spans[place->second.back()];
     place->second.pop_back();
   }
-  if (schedule.size() - groups != traced.boxes.size())
+  std::size_t rest = 0;
+  for (const auto& [name, boxes] : found)  // moves of sums of gradients may remain
+    if (groups == 0 || name[0] != static_cast<std::int32_t>(Kind::move)) rest += boxes.size();
+  if (rest > 0)
     wrong_trace("the trace is not one of a pipeline",
-                text(traced.boxes.size() + groups - schedule.size(),
-                     " of its passes and messages do not follow from its orders"));
+                text(rest, " of its passes and messages do not follow from its orders"));
   return {schedule, std::move(times)};
 }
 

@@ -28,9 +28,10 @@ void add_shape(CommandLine& command, Settings& s) {
 void add_prices(CommandLine& command, Settings& s) {
   command.set_note([] {
     return std::string(
-          "Times and sizes are those of one microbatch for the share of the model that a rank has "
-      "when\n"
-      "each has one. Times have no unit. Several, --F 1,2,1, are those of the stages as they are.");
+        "Times and sizes are those of one microbatch for the share of the model that a rank has "
+        "when\n"
+        "each has one. Times have no unit. Several, --F 1,2,1, are those of the stages as they "
+        "are.");
   });
   command.add_option("F", &s.forward, "time of a forward");
   command.add_option("I", &s.backward_input, "time of a backward for the input");

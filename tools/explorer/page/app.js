@@ -36,7 +36,6 @@ let catalogue = [];
 const state = { schedules: ['1f1b'], theme: '' };
 let file = null;       // { name, text } of a schedule file, or { name, trace }
 const cards = [];
-const drawTimes = [];  // milliseconds from an input to the picture
 const explorers = Array.from({ length: 4 }, () => new Explorer()), fileExplorer = new Explorer();
 
 const frame = {
@@ -276,7 +275,6 @@ function drawTrace(card) {
 }
 
 function draw() {
-  const started = performance.now();
   get('hint').hidden = true;
   const jobs = state.schedules.map((name, n) => (card) => drawSchedule(card, explorers[n], name, request(name)));
   if (file && file.trace) jobs.unshift(drawTrace);
@@ -298,7 +296,6 @@ function draw() {
   for (const card of drawn) if (card.picture.drawn) card.picture.draw();
   showComparison();
   writeHash();
-  drawTimes.push(performance.now() - started);
 }
 let waiting = false;
 function changed() {  // several inputs of a frame are one redraw
@@ -457,6 +454,14 @@ window.explorer = {
   reports: () => cards.map((card) => card.report),
   errors: () => cards.map((card) => card.error.textContent).filter(Boolean),
   marked: () => [...document.querySelectorAll('pre mark')].map((mark) => mark.textContent),
-  cards: () => cards,
-  times: drawTimes,
+  answers(requests) {  // of the module, as texts
+    const asked = new Explorer();
+    return requests.map((request) => {
+      try {
+        return asked.ask(Object.fromEntries(new URLSearchParams(request)));
+      } catch (error) {
+        return JSON.stringify(error.answer);
+      }
+    });
+  },
 };
