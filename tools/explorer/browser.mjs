@@ -263,7 +263,8 @@ async function test() {
   check(complaints.length === 0, `the console has: ${complaints.slice(0, 3).join(' | ')}`);
 }
 
-const limit = setTimeout(() => { console.log('FAILED: no end after 240 s'); browser.kill('SIGKILL'); process.exit(1); }, 240000);
+const seconds = process.env.EXPLORER_STEP || process.env.EXPLORER_CASES ? 3600 : 240;
+const limit = setTimeout(() => { console.log(`FAILED: no end after ${seconds} s`); browser.kill('SIGKILL'); process.exit(1); }, 1000 * seconds);
 try {
   await test();
 } catch (error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <iostream>

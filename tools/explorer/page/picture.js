@@ -25,7 +25,8 @@ class Picture {
     this.selected = -1;
     this.waits = [];
     canvas.addEventListener('pointermove', (event) => this.point(event));
-    canvas.addEventListener('pointerleave', () => { if (!this.dragged) this.choose(-1); });
+    canvas.addEventListener('pointerleave', (event) => { if (!this.dragged && event.pointerType === 'mouse') this.choose(-1); });
+    canvas.addEventListener('click', (event) => { if (this.drawn) this.choose(this.hit(event.offsetX, event.offsetY), event.clientX, event.clientY); });
     canvas.addEventListener('pointerdown', (event) => { this.dragged = { x: event.clientX, ...this.frame.window }; });
     canvas.addEventListener('pointerup', () => { this.dragged = null; });
     canvas.addEventListener('pointercancel', () => { this.dragged = null; });
@@ -282,7 +283,7 @@ class Picture {
     g.font = font(11);
     g.fillStyle = text;
     g.textAlign = 'left';
-    g.fillText(`live activations of the ranks, at most ${most}`, this.left + 5, top + 8);
+    g.fillText(`live activations of the ranks (thick: rank 0), at most ${most}`, this.left + 5, top + 8);
   }
 
   hit(x, y) {
