@@ -43,10 +43,9 @@ class Explorer {
   ///   and returns its numbers as JSON. Its boxes are then in drawn(), times() and live();
   /// - `do=action&action=I`: what is to be known about an action of the schedule that was drawn;
   /// - `do=csv`, `do=svg`, `do=perfetto`: the schedule that was drawn, as such a file;
-  /// - `do=trace`: draws a trace. `file` has a line for each slice,
-  /// `KIND,timeline,action,from,to,stage,item,start,end,arrival`
-  ///   with times in seconds;
-  /// - `do=analyse`: the waiting states and the plan error of the trace that was drawn.
+  /// - `do=trace`: draws a trace. `file` has a line for each action, in seconds:
+  ///   `KIND,timeline,action,from,to,stage,item,start,end,arrival`. Timeline is 0 or 1;
+  /// - `do=analyse`: why the ranks waited in the trace that was drawn, and its plan error.
   ///
   /// @throws heddle::contract_error for a request that is none, heddle::infeasible if there is no
   ///         such schedule, and heddle::schedule::wrong_cell for a wrong schedule file.

@@ -8,7 +8,7 @@ set -uo pipefail
 program=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+cd "$folder" || exit
 failures=0
 
 # expect PHRASE ARGUMENTS...: the answer has the phrase
