@@ -8,7 +8,7 @@
 //   EXPLORER_STEP      every how many ranks and microbatches are compared with `explorer` (7)
 //   EXPLORER_AXE       axe.min.js of the npm package axe-core: no fault of accessibility may be found
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -85,7 +85,10 @@ async function test() {
     await new Promise((done) => setTimeout(done, 100));
   await run('await explorer.ready;');
   const first = await run(`${frames} await frame(); return performance.now();`);
-  console.log(`first picture ${Math.round(first)} ms after navigation`);
+  const bytes = statSync(page).size;
+  console.log(`the page has ${bytes} bytes, and its first picture ${Math.round(first)} ms after navigation`);
+  check(bytes <= 3e6, 'the page has more than 3 MB');
+  check(first <= 1000, 'the first picture takes more than a second');
   await shoot('default', 1440);
   await shoot('default', 390, 844);
 
@@ -179,6 +182,36 @@ async function test() {
   await run(`explorer.open('good.csv', ${JSON.stringify(csv)});`);
   check((await run('return explorer.reports()[0].makespan')) === 28.5, 'a schedule file is not simulated');
   await shoot('file', 1440);
+  await run(`const data = new DataTransfer();
+    data.items.add(new File([${JSON.stringify(csv)}], 'dropped.csv'));
+    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data }));
+    ${frames} for (let n = 0; n < 50 && document.querySelector('.card h2').textContent.indexOf('dropped.csv'); ++n) await frame();`);
+  check((await run('return document.querySelector(".card h2").textContent')).startsWith('dropped.csv: 4 ranks'), 'a dropped file is not drawn');
+  // Downloads are the files that the program writes, byte for byte.
+  const downloads = join(folder, 'downloads');
+  mkdirSync(downloads);
+  await send('Page.setDownloadBehavior', { behavior: 'allow', downloadPath: downloads });
+  await run('document.getElementById("forget").click();');
+  await go('schedules=zb-v&latency=0.2');
+  for (const [button, ending, option] of [[0, 'csv', '--csv'], [1, 'svg', '--svg'], [2, 'json', '--perfetto']]) {
+    await run(`document.querySelectorAll('.files button')[${button}].click();`);
+    const name = join(downloads, `${(await run('return explorer.reports()[0].name')).replace(/[^A-Za-z0-9=.-]+/g, '-')}.${ending}`);
+    for (let wait = 0; wait < 100 && !existsSync(name); ++wait) await new Promise((done) => setTimeout(done, 50));
+    execFileSync(schedule, ['show', 'zb-v', '--latency', '0.2', option, `${folder}/wanted`]);
+    check(existsSync(name) && readFileSync(name).equals(readFileSync(`${folder}/wanted`)), `${name} is not what schedule show ${option} writes`);
+  }
+  await go('schedules=1f1b');
+  // The mouse: an action, and zooming at it.
+  const { x, y } = await run('const { x, y } = document.querySelector("canvas").getBoundingClientRect(); return { x, y };');
+  await send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: x + 60, y: y + 10 });
+  check(await run(`${frames} await frame(); return !document.getElementById('hint').hidden && document.getElementById('hint').textContent.startsWith('0F0');`),
+    'the mouse over the first action does not name it');
+  const picture = () => run('return document.querySelector("canvas").toDataURL()');
+  const whole = await picture();
+  await run(`document.querySelector('[data-zoom=in]').click(); ${frames} await frame(); await frame();`);
+  check(await picture() !== whole, 'zooming changes nothing');
+  await run(`document.querySelector('[data-zoom=all]').click(); ${frames} await frame(); await frame();`);
+  await send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: 2, y: 2 });
   await run(`explorer.open('bad.csv', '0F0,,0B0\\n1F0,1X0\\n');`);
   check((await run('return explorer.marked().join()')) === '> 1X0 <', 'a wrong cell is not marked');
   check((await run('return explorer.errors().join()')).includes("line 2, cell 2: '1X0'"), 'a wrong cell is not named');
