@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-#include <algorithm>
 #include <cstddef>
 #include <iostream>
 #include <memory>
@@ -10,7 +9,6 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/trace.hpp>
 
 #include "../common/columns.hpp"
 #include "commands.hpp"
@@ -34,11 +32,8 @@ void compare(const CommandLine& command, const Settings& s) {
         s.names[i], number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
         of_ranks(priced.activations), text(priced.messages)});
     if (!sized) continue;
-    Bytes most = 0;
-    for (const auto& peaks : trace::memory_peaks(priced.timeline))
-      most = std::max(most, peaks.all.bytes);
     row.push_back(text(priced.messages * s.activation));
-    row.push_back(text(most));
+    row.push_back(text(most_bytes(priced.timeline)));
   }
   print_columns(rows);
 }

@@ -46,7 +46,11 @@ constexpr const char* head =
     "stages.\n"
     "\n"
     "`schedule gallery docs` writes this page and its pictures; `schedule show NAME` draws "
-    "others.\n";
+    "others.\n"
+    "`scripts/explorer` builds a page that draws them in a browser, for any ranks, microbatches "
+    "and "
+    "costs:\n"
+    "see [the guide](guide.md#choose-a-schedule).\n";
 
 /// A product and the collective behind it, and overlap() of the two. Not of the catalogue, which
 /// has whole steps. @returns the text, after its pictures are written.
@@ -145,7 +149,8 @@ std::string groups_section(const std::filesystem::path& folder,
 }
 
 void gallery(const std::filesystem::path& folder) {
-  const Settings settings{.saved = 100'000'000, .parameters = 100'000'000};
+  Settings settings;
+  settings.saved = settings.parameters = 100'000'000;
   const std::filesystem::path pictures = std::filesystem::path("pictures") / "gallery";
   std::error_code ignored;  // write_file says it better
   std::filesystem::create_directories(folder / pictures, ignored);

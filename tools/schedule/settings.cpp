@@ -2,11 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,62 +14,6 @@
 namespace tool {
 
 using namespace heddle;
-
-namespace {
-
-/// Costs of every stage, and of transfers those of the first.
-class CostsOfStages {
- public:
-  using Time = Seconds;
-
-  /// A stage has `share` of what a rank has.
-  CostsOfStages(const Settings& s, int stages, double share)
-      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1
-                   ? s.forward_backward * share
-                   : s.forward_backward) {
-    for (int stage = 0; stage < stages; ++stage) {
-      const auto of_stage = [&](const std::vector<double>& times) {
-        return times.size() == 1 ? times[0] * share : times[static_cast<std::size_t>(stage)];
-      };
-      m_stages.push_back({.forward = of_stage(s.forward),
-                          .backward_input = of_stage(s.backward_input),
-                          .backward_weight = of_stage(s.backward_weight),
-                          .latency = s.latency,
-                          .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
-    }
-  }
-
-  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
-    return m_stages[+schedule[id].stage].time(schedule, id);
-  }
-  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
-    const ActionId next{+id + 1};
-    const bool pair = std::minmax({schedule[id].kind, schedule[next].kind}) ==
-                      std::pair(Kind::forward, Kind::backward);
-    return pair && m_pair > 0 ? m_pair : time(schedule, id) + time(schedule, next);
-  }
-  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
-    return m_stages[0].transfer(schedule, id);
-  }
-
- private:
-  std::vector<StageCosts> m_stages;
-  double m_pair;  ///< time of a fused forward and backward; 0: as long as both
-};
-
-int stage_count(const Orders& orders) {
-  int stages = 0;
-  for (const auto& list : orders.ranks)
-    for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
-  return stages;
-}
-
-bool has_pairs(const Orders& orders) {
-  return std::ranges::any_of(
-      orders.ranks, [](const auto& list) { return std::ranges::count(list, true, &Order::fused); });
-}
-
-}  // namespace
 
 void add_shape(CommandLine& command, Settings& s) {
   command.add_option("ranks", &s.shape.ranks, "of the pipeline");
@@ -88,9 +28,10 @@ void add_shape(CommandLine& command, Settings& s) {
 void add_prices(CommandLine& command, Settings& s) {
   command.set_note([] {
     return std::string(
-          "Times and sizes are those of one microbatch for the share of the model that a rank has "
-      "when\n"
-      "each has one. Times have no unit. Several, --F 1,2,1, are those of the stages as they are.");
+        "Times and sizes are those of one microbatch for the share of the model that a rank has "
+        "when\n"
+        "each has one. Times have no unit. Several, --F 1,2,1, are those of the stages as they "
+        "are.");
   });
   command.add_option("F", &s.forward, "time of a forward");
   command.add_option("I", &s.backward_input, "time of a backward for the input");
@@ -128,19 +69,7 @@ void add_dialect(CommandLine& command, Settings& s) {
 }
 
 void check_values(const CommandLine& command, const Settings& s) {
-  for (const auto& times : {s.forward,
-                            s.backward_input,
-                            s.backward_weight,
-                            {s.forward_backward, s.latency, s.bandwidth}})
-    for (const double time : times)
-      if (!std::isfinite(time) || time < 0)
-        throw command.error(
-            text("times and bandwidths are numbers of at least 0 (one is ", time, ")"));
-  if (s.bandwidth > 0 && s.activation == 0)
-    throw command.error("--bandwidth is for the bytes that stages hand on",
-                        "say them with --activation");
-  if (s.depth < -1)
-    throw command.error("a depth is a number of results", "0 is a blocking send, -1 no bound");
+  if (const auto fault = fault_of(s)) throw command.error(fault->what, fault->fix);
   if (s.columns < 1) throw command.error("a drawing needs at least one column");
   if (s.transfers && s.csv.empty())
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
@@ -177,47 +106,8 @@ std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) 
 void check_prices(const CommandLine& command, const Settings& s, const std::vector<Orders>& all) {
   if (command.given("FB") && std::ranges::none_of(all, has_pairs))
     throw command.error("--FB is the time of a fused pair, and there is none", "leave it out");
-  for (const Orders& orders : all) {
-    const auto stages = static_cast<std::size_t>(stage_count(orders));
-    for (const auto& [name, times] :
-         {std::pair{"F", &s.forward}, {"I", &s.backward_input}, {"W", &s.backward_weight}})
-      if (times->size() != 1 && times->size() != stages)
-        throw command.error(text("--", name, " takes one time, or one for each stage (",
-                                 times->size(), " times for ", stages, " stages)"));
-  }
-}
-
-Priced price(Orders orders, const Settings& s) {
-  Priced priced{std::move(orders), {}, {}};
-  priced.stages = stage_count(priced.orders);
-  const double ranks = static_cast<double>(priced.orders.ranks.size());
-  const double share = ranks / priced.stages;
-  const CostsOfStages costs(s, priced.stages, share);
-  priced.schedule = weave(
-      priced.orders, {.activation = s.activation,
-                      .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
-                      .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)});
-  if (s.depth >= 0)
-    priced.schedule = fold_to_min_slots(priced.schedule, static_cast<std::uint32_t>(s.depth));
-  priced.timeline = simulate(priced.schedule, costs);
-  for (int rank = 0; rank < priced.schedule.ranks(); ++rank)
-    priced.activations.push_back(
-        share * static_cast<double>(peak_parts(priced.timeline, Rank{rank}, role::saved)));
-  for (const Action& action : priced.schedule.actions())
-    priced.messages += action.kind == Kind::move && !priced.schedule[action.queue].local();
-  return priced;
-}
-
-std::string number(double value) { return text(std::round(1000 * value) / 1000); }
-
-std::string percent(double share) { return text(std::round(1000 * share) / 10, "%"); }
-
-std::string of_ranks(const std::vector<double>& values) {
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  if (values.size() > 8) return text(number(*least), " to ", number(*most));
-  std::string all;
-  for (const double value : values) all += (all.empty() ? "" : " ") + number(value);
-  return all;
+  for (const Orders& orders : all)
+    if (const auto fault = fault_of(s, orders)) throw command.error(fault->what, fault->fix);
 }
 
 }  // namespace tool

@@ -53,7 +53,7 @@ HEDDLE_INLINE void append_printed(std::string& out, const void* piece,
                                   void (*print)(std::ostream&, const void*)) {
   std::ostringstream stream;
   print(stream, piece);
-  out += stream.view();
+  out += stream.str();  // libc++ 16 has no view()
 }
 
 }  // namespace heddle::inline v0::impl

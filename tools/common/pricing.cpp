@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/live_intervals.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/simulate.hpp>
+
+#include "pricing.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+class CostsOfStages {
+ public:
+  using Time = Seconds;
+
+  /// A stage has `share` of what a rank has.
+  CostsOfStages(const Prices& s, int stages, double share)
+      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1
+                   ? s.forward_backward * share
+                   : s.forward_backward) {
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto of_stage = [&](const std::vector<double>& times) {
+        return times.size() == 1 ? times[0] * share : times[static_cast<std::size_t>(stage)];
+      };
+      m_stages.push_back({.forward = of_stage(s.forward),
+                          .backward_input = of_stage(s.backward_input),
+                          .backward_weight = of_stage(s.backward_weight),
+                          .latency = s.latency,
+                          .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
+    }
+  }
+
+  [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
+    return m_stages[+schedule[id].stage].time(schedule, id);
+  }
+  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const {
+    const ActionId next{+id + 1};
+    const bool pair = std::minmax({schedule[id].kind, schedule[next].kind}) ==
+                      std::pair(Kind::forward, Kind::backward);
+    return pair && m_pair > 0 ? m_pair : time(schedule, id) + time(schedule, next);
+  }
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
+    return m_stages[0].transfer(schedule, id);
+  }
+
+ private:
+  std::vector<StageCosts> m_stages;
+  double m_pair;  ///< time of a fused forward and backward; 0: as long as both
+};
+
+}  // namespace
+
+int stage_count(const Orders& orders) {
+  int stages = 0;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) stages = std::max(stages, static_cast<int>(+order.stage) + 1);
+  return stages;
+}
+
+bool has_pairs(const Orders& orders) {
+  return std::ranges::any_of(
+      orders.ranks, [](const auto& list) { return std::ranges::count(list, true, &Order::fused); });
+}
+
+std::optional<ErrorInfo> fault_of(const Prices& s) {
+  for (const auto& times : {s.forward,
+                            s.backward_input,
+                            s.backward_weight,
+                            {s.forward_backward, s.latency, s.bandwidth}})
+    for (const double time : times)
+      if (!std::isfinite(time) || time < 0)
+        return ErrorInfo{
+            "", text("times and bandwidths are numbers of at least 0 (one is ", time, ")")};
+  if (s.bandwidth > 0 && s.activation == 0)
+    return ErrorInfo{"", "--bandwidth is for the bytes that stages hand on", "",
+                     "say them with --activation"};
+  if (s.depth < -1)
+    return ErrorInfo{"", "a depth is a number of results", "", "0 is a blocking send, -1 no bound"};
+  return {};
+}
+
+std::optional<ErrorInfo> fault_of(const Prices& s, const Orders& orders,
+                                  const std::string& dashes) {
+  const auto stages = static_cast<std::size_t>(stage_count(orders));
+  for (const auto& [name, times] :
+       {std::pair{"F", &s.forward}, {"I", &s.backward_input}, {"W", &s.backward_weight}})
+    if (times->size() != 1 && times->size() != stages)
+      return ErrorInfo{"", text(dashes, name, " takes one time, or one for each stage (",
+                                times->size(), " times for ", stages, " stages)")};
+  return {};
+}
+
+Priced price(Orders orders, const Prices& s) {
+  Priced priced{std::move(orders), {}, {}};
+  priced.stages = stage_count(priced.orders);
+  const double ranks = static_cast<double>(priced.orders.ranks.size());
+  const double share = ranks / priced.stages;
+  const CostsOfStages costs(s, priced.stages, share);
+  priced.schedule = weave(
+      priced.orders, {.activation = s.activation,
+                      .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
+                      .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)});
+  if (s.depth >= 0)
+    priced.schedule = fold_to_min_slots(priced.schedule, static_cast<std::uint32_t>(s.depth));
+  priced.timeline = simulate(priced.schedule, costs);
+  std::vector<std::vector<LiveInterval<Seconds>>> lives(priced.orders.ranks.size());
+  for (const auto& life : live_intervals(priced.timeline, [&](const Buffer& buffer) {
+         return priced.schedule[buffer.label] == role::saved;
+       }))
+    lives[+priced.schedule[life.buffer].rank].push_back(life);
+  for (const auto& of_rank : lives) {
+    priced.live.push_back(memory_curve(priced.schedule, of_rank));
+    priced.activations.push_back(share * static_cast<double>(peak(priced.live.back()).parts));
+  }
+  for (const Action& action : priced.schedule.actions())
+    priced.messages += action.kind == Kind::move && !priced.schedule[action.queue].local();
+  return priced;
+}
+
+Bytes most_bytes(const Timeline& timeline) {
+  Bytes most = 0;
+  for (const auto& use : memory_use(timeline)) most = std::max(most, peak(use.all).bytes);
+  return most;
+}
+
+std::string number(double value) { return text(std::round(1000 * value) / 1000); }
+
+std::string percent(double share) { return text(std::round(1000 * share) / 10, "%"); }
+
+std::string of_ranks(const std::vector<double>& values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (values.size() > 8) return text(number(*least), " to ", number(*most));
+  std::string all;
+  for (const double value : values) all += (all.empty() ? "" : " ") + number(value);
+  return all;
+}
+
+}  // namespace tool

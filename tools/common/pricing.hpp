@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The prices of schedules, and what follows from them: the numbers that the program `schedule`
+/// prints and the explorer shows.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/timeline.hpp>
+
+namespace tool {
+
+/// The times and sizes of one microbatch, for the share of the model that a rank has when each rank
+/// has one. Schedules with different numbers of stages are then about the same model. If there are
+/// several times of F, I or W, they are those of each stage as it is.
+struct Prices {
+  std::vector<double> forward = {1};
+  std::vector<double> backward_input = {1};
+  std::vector<double> backward_weight = {1};
+  double forward_backward = 0;  ///< of a fused pair; 0: as long as both
+  double latency = 0;
+  double bandwidth = 0;  ///< bytes per unit of time that a channel carries; 0: any number
+  int depth = -1;        ///< results that may wait to be sent while their stage goes on; -1: all
+  heddle::Bytes activation = 0;  ///< handed from stage to stage
+  heddle::Bytes saved = 0;       ///< kept from forward to backward
+  heddle::Bytes parameters = 0;  ///< weights
+
+  /// Returns true if bytes are to be told.
+  [[nodiscard]] bool sized() const { return activation + saved + parameters > 0; }
+};
+
+/// Returns what is wrong with the values of `prices` by themselves, or nothing. `what` and `fix` of
+/// the result are set.
+[[nodiscard]] std::optional<heddle::ErrorInfo> fault_of(const Prices& prices);
+/// Returns what is wrong with the numbers of times for `orders`, or nothing. The text of a name is
+/// `dashes` and the name.
+[[nodiscard]] std::optional<heddle::ErrorInfo> fault_of(const Prices& prices,
+                                                        const heddle::Orders& orders,
+                                                        const std::string& dashes = "--");
+/// Returns the number of stages.
+[[nodiscard]] int stage_count(const heddle::Orders& orders);
+/// Returns true if the orders have fused pairs.
+[[nodiscard]] bool has_pairs(const heddle::Orders& orders);
+
+/// Orders with all that the tools tell about them.
+struct Priced {
+  heddle::Orders orders;
+  heddle::Schedule schedule;
+  heddle::Timeline timeline;
+  int stages = 0;
+  /// The live activations of every rank over time, in parts: those of single stages.
+  std::vector<heddle::MemoryCurve<heddle::Seconds>> live = {};
+  /// Most live activations of every rank, in those of a microbatch on the share of one rank.
+  std::vector<double> activations = {};
+  std::size_t messages = 0;  ///< between ranks
+};
+
+/// Returns the priced orders, for prices without a fault.
+[[nodiscard]] Priced price(heddle::Orders orders, const Prices& prices);
+
+/// Returns the most bytes that any rank holds at any time.
+[[nodiscard]] heddle::Bytes most_bytes(const heddle::Timeline& timeline);
+
+/// Returns a number with at most three decimals.
+[[nodiscard]] std::string number(double value);
+/// Returns a share in percent.
+[[nodiscard]] std::string percent(double share);
+/// Returns the values of all ranks, "4 3 2 1", or the range if they are many.
+[[nodiscard]] std::string of_ranks(const std::vector<double>& values);
+
+}  // namespace tool

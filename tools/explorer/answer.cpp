@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/schedule/generator/theory.hpp>
+#include <heddle/schedule/order/torch_csv.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/schedule/order/why_not_torch.hpp>
+#include <heddle/trace/perfetto.hpp>
+#include <heddle/trace/report.hpp>
+#include <heddle/trace/svg.hpp>
+
+#include "answer.hpp"
+#include "json.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+constexpr const char* where = "explorer";
+constexpr int most_actions = 1'000'000;  // of a drawing
+
+[[noreturn]] void wrong(std::string what, std::string why = {}, std::string fix = {}) {
+  throw contract_error({where, std::move(what), std::move(why), std::move(fix)});
+}
+
+/// The pairs of a request.
+class Request {
+ public:
+  explicit Request(std::string_view text) {
+    while (!text.empty()) {
+      const std::string_view pair = text.substr(0, text.find('&'));
+      text.remove_prefix(std::min(text.size(), pair.size() + 1));
+      const std::size_t sign = pair.find('=');
+      if (sign == std::string_view::npos) wrong("a request has no '='", std::string(pair));
+      m_values.insert_or_assign(pair.substr(0, sign), pair.substr(sign + 1));
+    }
+  }
+
+  [[nodiscard]] bool has(std::string_view key) const { return m_values.contains(key); }
+  [[nodiscard]] std::string_view text(std::string_view key) const {
+    const auto found = m_values.find(key);
+    return found == m_values.end() ? std::string_view() : found->second;
+  }
+  void read(std::string_view key, int& value) const {
+    if (has(key)) value = static_cast<int>(whole(key, -1'000'000'000, 1'000'000'000));
+  }
+  void read(std::string_view key, Bytes& value) const {
+    if (has(key)) value = static_cast<Bytes>(whole(key, 0, 1'000'000'000'000'000));
+  }
+  void read(std::string_view key, bool& value) const {
+    if (has(key)) value = text(key) == "1";
+  }
+  void read(std::string_view key, double& value) const {
+    if (has(key)) value = real(key, text(key));
+  }
+  void read(std::string_view key, std::vector<double>& values) const {
+    if (!has(key)) return;
+    values.clear();
+    for (std::string_view rest = text(key);;) {
+      const std::string_view one = rest.substr(0, rest.find(','));
+      values.push_back(real(key, one));
+      if (one.size() == rest.size()) return;
+      rest.remove_prefix(one.size() + 1);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int64_t whole(std::string_view key, std::int64_t least,
+                                   std::int64_t most) const {
+    const std::string_view digits = text(key);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < least ||
+        value > most)
+      wrong(heddle::text(key, " is not a whole number from ", least, " to ", most),
+            heddle::text("'", digits, "'"));
+    return value;
+  }
+  // libc++ reads no floating-point numbers with from_chars.
+  [[nodiscard]] static double real(std::string_view key, std::string_view digits) {
+    const std::string copy(digits);
+    char* end = nullptr;
+    const double value = std::strtod(copy.c_str(), &end);
+    if (copy.empty() || end != copy.c_str() + copy.size() || !std::isfinite(value))
+      wrong(heddle::text(key, " is not a number"), "'" + copy + "'");
+    return value;
+  }
+
+  std::map<std::string_view, std::string_view> m_values;
+};
+
+std::string_view name_of(schedule::ShapeOption option) {
+  switch (option) {
+    case schedule::ShapeOption::stages_per_rank: return "stages-per-rank";
+    case schedule::ShapeOption::group: return "group";
+    case schedule::ShapeOption::pairs: return "pairs";
+    case schedule::ShapeOption::most_live: return "most-live";
+    case schedule::ShapeOption::none: break;
+  }
+  return "";
+}
+
+std::string catalogue() {
+  Json list('[');
+  for (const auto& entry : schedule::catalogue())
+    list.add(Json('{')
+                 .add("name", entry.name)
+                 .add("call", entry.call)
+                 .add("about", entry.about)
+                 .add("heeds", name_of(entry.heeds))
+                 .add("synchronous", entry.synchronous)
+                 .add("branches", entry.branches));
+  return list.close();
+}
+
+Prices read_prices(const Request& request) {
+  Prices prices;
+  request.read("F", prices.forward);
+  request.read("I", prices.backward_input);
+  request.read("W", prices.backward_weight);
+  request.read("FB", prices.forward_backward);
+  request.read("latency", prices.latency);
+  request.read("bandwidth", prices.bandwidth);
+  request.read("depth", prices.depth);
+  request.read("activation", prices.activation);
+  request.read("saved", prices.saved);
+  request.read("parameters", prices.parameters);
+  return prices;
+}
+
+Orders catalogue_orders(const Request& request) {
+  schedule::PipelineShape shape;
+  request.read("ranks", shape.ranks);
+  request.read("microbatches", shape.microbatches);
+  request.read("stages-per-rank", shape.stages_per_rank);
+  request.read("group", shape.group);
+  request.read("pairs", shape.pairs);
+  request.read("most-live", shape.most_live);
+  const double actions = 3.0 * std::max(shape.ranks, 0) * std::max(shape.microbatches, 0) *
+                         std::max(shape.stages_per_rank, 1);
+  if (actions > most_actions)
+    wrong("the schedule is too large for a picture",
+          text("about ", actions, " actions, at most ", most_actions),
+          "take fewer ranks, microbatches or stages");
+  return schedule::find_schedule(request.text("schedule")).orders(shape);
+}
+
+Orders file_orders(const Request& request, std::string_view csv) {
+  schedule::CsvOptions options;
+  options.name = request.has("name") ? std::string(request.text("name")) : "CSV";
+  int branches = 1;
+  request.read("branches", branches);
+  request.read("old-dialect", options.old_dialect);
+  request.read("vertical-sync", options.vertical_sync);
+  if (branches != 1) {
+    const auto ends = std::count(csv.begin(), csv.end(), '\n');
+    options.graph = schedule::branch_graph(static_cast<int>(ends) + !csv.ends_with('\n'), branches);
+  }
+  request.read("replicas", options.graph.replicas);
+  return schedule::read_lowered(csv, options).orders;
+}
+
+int microbatches_of(const Orders& orders) {
+  std::size_t items = 0;
+  for (const auto& list : orders.ranks)
+    for (const Order& order : list) items = std::max(items, +order.item + 1);
+  return static_cast<int>(items);
+}
+
+/// Multiplies the times of each stage by its factor, if the request has factors.
+void scale_stages(Prices& prices, const Request& request, const Orders& orders) {
+  std::vector<double> factors;
+  request.read("factors", factors);
+  if (factors.empty()) return;
+  const int stages = stage_count(orders);
+  if (factors.size() != static_cast<std::size_t>(stages))
+    wrong("factors needs one for each stage",
+          text(factors.size(), " factors for ", stages, " stages"));
+  const double share = static_cast<double>(orders.ranks.size()) / stages;
+  for (std::vector<double>* times :
+       {&prices.forward, &prices.backward_input, &prices.backward_weight}) {
+    if (times->size() != 1) wrong("factors are for one time of F, I and W each");
+    const double time = times->front() * share;
+    times->clear();
+    for (const double factor : factors) times->push_back(time * factor);
+  }
+}
+
+/// The idle times of the ranks by their reason.
+Json idle_json(const trace::TimeUse& use) {
+  Json idle('{');
+  for (const auto& [name, member] : {std::pair{"warm-up", &trace::RankTime::warm_up},
+                                     {"receive", &trace::RankTime::receive},
+                                     {"send", &trace::RankTime::send},
+                                     {"other", &trace::RankTime::other},
+                                     {"drain", &trace::RankTime::drain},
+                                     {"tail", &trace::RankTime::tail}}) {
+    std::vector<double> times;
+    for (const auto& rank : use.ranks) times.push_back(rank.*member);
+    idle.add(name, times);
+  }
+  return idle;
+}
+
+}  // namespace
+
+std::string error_json(std::string_view what) { return Json('{').add("error", what).close(); }
+
+std::string error_json(std::string_view what, std::size_t line, std::size_t cell,
+                       std::string_view grid) {
+  return Json('{').add("error", what).add("line", line).add("cell", cell).add("grid", grid).close();
+}
+
+void Explorer::keep(const Timeline& timeline) {
+  const Schedule& schedule = timeline.schedule();
+  m_drawn.clear();
+  m_times.clear();
+  m_drawn.reserve(schedule.size());
+  m_times.reserve(3 * schedule.size());
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    const Queue& queue = schedule[action.queue];
+    m_drawn.push_back({static_cast<std::int32_t>(action.kind), action.flags,
+                       static_cast<std::int32_t>(+queue.from), static_cast<std::int32_t>(+queue.to),
+                       static_cast<std::int32_t>(+action.stage),
+                       static_cast<std::int32_t>(+action.item), static_cast<std::int32_t>(i), 0});
+    const Span& span = timeline.spans()[i];
+    m_times.insert(m_times.end(), {span.start, span.end, span.arrival});
+  }
+}
+
+const Priced& Explorer::priced() const {
+  if (!m_priced) wrong("no schedule is drawn", "", "ask with do=draw first");
+  return *m_priced;
+}
+
+std::string Explorer::draw(std::string_view text_of_request, std::string_view file) {
+  const Request request(text_of_request);
+  Prices prices = read_prices(request);
+  if (const auto fault = fault_of(prices)) wrong(fault->what, fault->why, fault->fix);
+  const bool named = request.has("schedule");
+  Orders orders = named ? catalogue_orders(request) : file_orders(request, file);
+  scale_stages(prices, request, orders);
+  if (const auto fault = fault_of(prices, orders, "")) wrong(fault->what, fault->why, fault->fix);
+  m_priced = price(std::move(orders), prices);
+  const Timeline& timeline = m_priced->timeline;
+  keep(timeline);
+  std::vector<std::size_t> begins = {0};
+  m_live.clear();
+  for (const auto& curve : m_priced->live) {
+    for (const auto& step : curve)
+      m_live.insert(m_live.end(), {step.at, static_cast<double>(step.holds.parts)});
+    begins.push_back(m_live.size() / 2);
+  }
+  const int ranks = m_priced->schedule.ranks();
+  const int microbatches = microbatches_of(m_priced->orders);
+  Json out('{');
+  out.add("name", m_priced->schedule.name())
+      .add("ranks", ranks)
+      .add("stages", m_priced->stages)
+      .add("microbatches", microbatches)
+      .add("actions", m_drawn.size())
+      .add("begin", timeline.begin())
+      .add("makespan", timeline.makespan())
+      .add("bubble", timeline.bubble_ratio())
+      .add("theory", schedule::bubble_ratio(ranks, std::max(microbatches, 1),
+                                            std::max(1, m_priced->stages / ranks)))
+      .add("activations", m_priced->activations)
+      .add("messages", m_priced->messages)
+      .add("bytes", m_priced->messages * prices.activation)
+      .add("share", static_cast<double>(ranks) / m_priced->stages)
+      .add("pairs", has_pairs(m_priced->orders))
+      .add("busy", timeline.busy())
+      .add("idle", idle_json(trace::time_use(timeline)))
+      .add("live", begins)
+      .add("torch", schedule::why_not_torch(m_priced->orders));
+  if (prices.sized()) out.add("most", most_bytes(timeline));
+  out.add("text", Json('{')
+                      .add("makespan", number(timeline.makespan()))
+                      .add("bubble", percent(timeline.bubble_ratio()))
+                      .add("activations", of_ranks(m_priced->activations)));
+  return out.close();
+}
+
+std::string Explorer::action(std::string_view text_of_request) const {
+  const Request request(text_of_request);
+  const Schedule& schedule = priced().schedule;
+  const Timeline& timeline = priced().timeline;
+  int number = -1;
+  request.read("action", number);
+  if (number < 0 || static_cast<std::size_t>(number) >= schedule.size())
+    wrong("there is no such action", text(number, " of ", schedule.size()));
+  const ActionId id{static_cast<std::size_t>(number)};
+  const Span& span = timeline[id];
+  Json after('[');
+  const auto waits = [&](ActionId other, int mine, int end, bool queue) {
+    const Span& earlier = timeline[other];
+    const bool moves = schedule[other].kind == Kind::move;
+    after.add(Json('{')
+                  .add("action", +other)
+                  .add("name", action_text(schedule, other))
+                  .add("time", moves && end == 0 ? earlier.end : earlier.arrival)
+                  .add("mine", mine)
+                  .add("queue", queue));
+  };
+  for (std::size_t i = static_cast<std::size_t>(number); i-- > 0;)
+    if (schedule[ActionId{i}].queue == schedule[id].queue) {
+      waits(ActionId{i}, 0, 0, true);
+      break;
+    }
+  for (const After& other : schedule.after(id))
+    waits(ActionId{std::size_t{other.action}}, static_cast<int>(other.mine),
+          static_cast<int>(other.end), false);
+  std::vector<std::string> uses;
+  Bytes bytes = 0;
+  for (const Use& use : schedule.uses(id)) {
+    const Buffer& buffer = schedule[use.buffer];
+    constexpr std::array<const char*, 4> access = {"", "read", "write", "update"};
+    uses.push_back(text(access[use.mode], " ", schedule[buffer.label], " of stage ", buffer.stage,
+                        "[", use.first, "] on rank ", buffer.rank));
+    if (schedule[id].kind == Kind::move && uses.size() == 1) bytes = schedule.bytes(use);
+  }
+  return Json('{')
+      .add("action", number)
+      .add("name", action_text(schedule, id))
+      .add("start", span.start)
+      .add("end", span.end)
+      .add("arrival", span.arrival)
+      .add("bytes", bytes)
+      .add("uses", uses)
+      .add("after", after)
+      .close();
+}
+
+std::string Explorer::answer(std::string_view text_of_request, std::string_view file) {
+  const Request request(text_of_request);
+  const std::string_view asked = request.text("do");
+  if (asked == "catalogue") return catalogue();
+  if (asked == "draw") return draw(text_of_request, file);
+  if (asked == "action") return action(text_of_request);
+  if (asked == "csv") return schedule::to_csv(priced().orders);
+  if (asked == "svg")
+    return trace::to_svg(priced().timeline, {.unit = "", .memory = request.text("memory") == "1"});
+  if (asked == "perfetto") {
+    const std::array named = {trace::NamedTimeline{"", priced().timeline}};
+    return trace::to_perfetto(named);
+  }
+  if (asked == "trace") return trace(file);
+  if (asked == "analyse") return analyse();
+  wrong("no such request", text("do=", asked));
+}
+
+}  // namespace tool

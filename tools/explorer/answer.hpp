@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Explorer: answers the requests of the explorer's page. The page runs it as WebAssembly; the
+/// program `explorer` and the tests run the same code.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <heddle/schedule/timeline.hpp>
+
+#include "../common/pricing.hpp"
+
+namespace tool {
+
+/// A box or a message of a drawing, as plain numbers that the page reads without a copy.
+struct Drawn {
+  std::int32_t kind = 0;    ///< a heddle::Kind
+  std::int32_t flags = 0;   ///< bits of heddle::flag
+  std::int32_t from = 0;    ///< the rank that works or sends
+  std::int32_t to = 0;      ///< the rank that receives; equals `from` for local work
+  std::int32_t stage = 0;   ///< the stage
+  std::int32_t item = 0;    ///< the microbatch
+  std::int32_t action = 0;  ///< its number in the schedule
+  std::int32_t row = 0;     ///< 0; in a trace with two timelines, 1 for the second one
+};
+
+/// The explorer's view of one schedule. It throws the library's errors, and catches none: the page
+/// discards an instance that threw.
+class Explorer {
+ public:
+  /// Returns the answer to `request`, which is pairs `key=value` joined by '&'. The key `do` says
+  /// what is asked; the other keys are the options of the program `schedule`.
+  ///
+  /// - `do=catalogue`: the schedules that there are, as JSON;
+  /// - `do=draw`: simulates `schedule=NAME`, or the schedule file `file` if there is no such key,
+  ///   and returns its numbers as JSON. Its boxes are then in drawn(), times() and live();
+  /// - `do=action&action=I`: what is to be known about an action of the schedule that was drawn;
+  /// - `do=csv`, `do=svg`, `do=perfetto`: the schedule that was drawn, as such a file;
+  /// - `do=trace`: draws a trace. `file` has a line for each action, in seconds:
+  ///   `KIND,timeline,action,from,to,stage,item,start,end,arrival`. Timeline is 0 or 1;
+  /// - `do=analyse`: why the ranks waited in the trace that was drawn, and its plan error.
+  ///
+  /// @throws heddle::contract_error for a request that is none, heddle::infeasible if there is no
+  ///         such schedule, and heddle::schedule::wrong_cell for a wrong schedule file.
+  [[nodiscard]] std::string answer(std::string_view request, std::string_view file = {});
+
+  /// Returns the boxes and messages of the last drawing, in list order.
+  [[nodiscard]] const std::vector<Drawn>& drawn() const { return m_drawn; }
+  /// Returns start, end and arrival of each entry of drawn().
+  [[nodiscard]] const std::vector<double>& times() const { return m_times; }
+  /// Returns the live activations of all ranks, one rank after another: pairs of a time and a
+  /// number of parts. The JSON of the drawing says where each rank begins.
+  [[nodiscard]] const std::vector<double>& live() const { return m_live; }
+
+ private:
+  /// A slice of a trace.
+  struct Slice {
+    Drawn drawn;
+    heddle::Span span;
+  };
+
+  [[nodiscard]] std::string draw(std::string_view request, std::string_view file);
+  [[nodiscard]] std::string action(std::string_view request) const;
+  [[nodiscard]] std::string trace(std::string_view slices);
+  [[nodiscard]] std::string analyse() const;
+  [[nodiscard]] const Priced& priced() const;
+  void keep(const heddle::Timeline& timeline);
+
+  std::optional<Priced> m_priced;
+  std::vector<Slice> m_slices;
+  std::vector<Drawn> m_drawn;
+  std::vector<double> m_times;
+  std::vector<double> m_live;
+};
+
+/// Returns an error as the JSON object that the page shows: its text, and for a wrong cell of a
+/// schedule file the line, the cell and the cells around it.
+[[nodiscard]] std::string error_json(std::string_view what);
+/// Returns a wrong cell as such an object.
+[[nodiscard]] std::string error_json(std::string_view what, std::size_t line, std::size_t cell,
+                                     std::string_view grid);
+
+}  // namespace tool

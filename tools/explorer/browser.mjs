@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// browser.mjs CHROMIUM PAGE SCHEDULE EXPLORER: drives the explorer's page in headless Chromium and
+// compares it with the programs `schedule` and `explorer`.
+//   EXPLORER_PICTURES  a folder for screenshots
+//   EXPLORER_CASES     how many mutated files are opened (100)
+//   EXPLORER_STEP      every how many ranks and microbatches are compared with `explorer` (7)
+//   EXPLORER_AXE       axe.min.js of the npm package axe-core: no fault of accessibility may be found
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const [chromium, page, schedule, explorer] = process.argv.slice(2);
+const { EXPLORER_PICTURES: pictures, EXPLORER_AXE: axe } = process.env;
+const folder = mkdtempSync(join(tmpdir(), 'explorer-'));
+const browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
+  '--no-first-run', '--disable-background-networking', '--disable-component-update', '--hide-scrollbars',
+  `--user-data-dir=${folder}/profile`, '--remote-debugging-pipe', 'about:blank'],
+  { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+let failures = 0;
+const check = (good, what) => {
+  if (good) return;
+  ++failures;
+  console.log(`FAILED: ${what}`);
+};
+
+// The DevTools protocol: JSON messages that end with a zero byte.
+const pending = new Map(), complaints = [];
+let number = 0, rest = '', session;
+browser.stdio[4].setEncoding('utf8').on('data', (text) => {
+  const parts = (rest + text).split('\0');
+  rest = parts.pop();
+  for (const part of parts) {
+    const message = JSON.parse(part);
+    if (message.id && pending.has(message.id)) {
+      const { done, fail } = pending.get(message.id);
+      pending.delete(message.id);
+      message.error ? fail(new Error(message.error.message)) : done(message.result);
+    } else if (message.method === 'Runtime.exceptionThrown') {
+      complaints.push(message.params.exceptionDetails.exception?.description || message.params.exceptionDetails.text);
+    } else if (message.method === 'Runtime.consoleAPICalled' && ['error', 'warning', 'assert'].includes(message.params.type)) {
+      complaints.push(message.params.args.map((one) => one.value || one.description).join(' '));
+    } else if (message.method === 'Log.entryAdded' && ['error', 'warning'].includes(message.params.entry.level)) {
+      complaints.push(message.params.entry.text);
+    } else if (message.method === 'Network.requestWillBeSent') {
+      const { url } = message.params.request;
+      if (!/^(file|blob|data):/.test(url) && url !== 'about:blank') complaints.push(`the page loads ${url}`);
+    }
+  }
+});
+browser.on('exit', () => { for (const { fail } of pending.values()) fail(new Error('Chromium has ended')); });
+const send = (method, params = {}) => new Promise((done, fail) => {
+  pending.set(++number, { done, fail });
+  browser.stdio[3].write(JSON.stringify({ id: number, method, params, sessionId: session }) + '\0');
+});
+const run = async (expression) => {
+  const { result, exceptionDetails } = await send('Runtime.evaluate',
+    { expression: `(async () => { ${expression} })()`, awaitPromise: true, returnByValue: true });
+  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description || exceptionDetails.text);
+  return result.value;
+};
+const size = (width, height = 900) => send('Emulation.setDeviceMetricsOverride',
+  { width, height, deviceScaleFactor: 1, mobile: width < 500 });
+const frames = 'const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));';
+const go = (hash) => run(`${frames} await explorer.ready; location.hash = '${hash}'; await frame(); await frame();`);
+const shoot = async (name, width, height) => {
+  if (!pictures) return;
+  await size(width, height);
+  await run(`${frames} document.getElementById('settings').open = ${width > 820}; await frame(); await frame();`);
+  const { data } = await send('Page.captureScreenshot', { format: 'png' });
+  writeFileSync(join(pictures, `${name}-${width}.png`), Buffer.from(data, 'base64'));
+  await size(1440);
+};
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+
+async function test() {
+  const { targetId } = await send('Target.createTarget', { url: 'about:blank' });
+  ({ sessionId: session } = await send('Target.attachToTarget', { targetId, flatten: true }));
+  for (const domain of ['Runtime', 'Log', 'Page', 'Network']) await send(`${domain}.enable`);
+  await size(1440);
+  await send('Page.navigate', { url: `file://${resolve(page)}` });
+  for (let wait = 0; wait < 100 && !(await run('return typeof explorer === "object" && document.readyState === "complete"')); ++wait)
+    await new Promise((done) => setTimeout(done, 100));
+  await run('await explorer.ready;');
+  const first = await run(`${frames} await frame(); return performance.now();`);
+  const bytes = statSync(page).size;
+  console.log(`the page has ${bytes} bytes, and its first picture ${Math.round(first)} ms after navigation`);
+  check(bytes <= 3e6, 'the page has more than 3 MB');
+  check(first <= 1000, 'the first picture takes more than a second');
+  await shoot('default', 1440);
+  await shoot('default', 390, 844);
+
+  // Each schedule of the catalogue: the numbers of `schedule show`, and a picture with the colours of passes.
+  const names = await run('return [...document.querySelectorAll("#choice-0 option")].map((option) => option.value)');
+  check(names.length >= 20, `the catalogue has ${names.length} schedules`);
+  const settings = [['', []], ['&ranks=4&F=0.7&I=1.3&W=0.45&latency=0.2&activation=1000&bandwidth=2500',
+    ['--F', '0.7', '--I', '1.3', '--W', '0.45', '--latency', '0.2', '--activation', '1000', '--bandwidth', '2500']]];
+  let compared = 0;
+  for (const name of names)
+    for (const [hash, options] of settings) {
+      await go(`schedules=${name}${hash}`);
+      const shown = execFileSync(schedule, ['show', name, ...options], { encoding: 'utf8' });
+      const table = execFileSync(schedule, ['compare', name, ...options], { encoding: 'utf8' }).trim().split('\n').pop();
+      const [, makespan, bubble, live, messages] = table.split(/ {2,}/);
+      const text = await run('return document.querySelector(".card .stats").textContent');
+      for (const part of [`makespan ${makespan}`, `bubble ${bubble}`, `live activations ${live}`, `messages ${messages}`])
+        check(text.includes(part), `${name}${hash}: '${part}' is not in '${text}'`);
+      check(shown.includes(`live activations of the ranks: ${live}; ${messages} messages`), `${name}: show and compare differ`);
+      const rounded = /makespan ([0-9.]+)/.exec(shown)[1], digits = (rounded.split('.')[1] || '').length;
+      const exact = await run('return explorer.reports()[0].makespan');
+      check(Math.abs(exact - rounded) <= 0.5 * 10 ** -digits + 1e-9, `${name}${hash}: makespan ${exact}, shown ${rounded}`);
+      const colours = await run(`const canvas = document.querySelector('canvas');
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+        copy.drawImage(canvas, 0, 0);
+        const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+        let forward = 0;
+        for (let i = 0; i < data.length; i += 4) forward += data[i] === 0 && data[i + 1] === 114 && data[i + 2] === 178;
+        return forward;`);
+      check(colours > 1000, `${name}${hash}: ${colours} pixels of forwards are drawn`);
+      ++compared;
+    }
+  console.log(`${compared} pictures have the numbers of schedule show`);
+
+  // The module computes what the same code computes natively, to the last digit.
+  const requests = [], step = Number(process.env.EXPLORER_STEP || 7);
+  for (const name of names)
+    for (const [hash] of settings)
+      for (let ranks = 2; ranks <= 16; ranks += step)
+        for (let microbatches = 1; microbatches <= 64; microbatches += step)
+          requests.push(`do=draw&schedule=${name}${hash.replace('&ranks=4', '')}&ranks=${ranks}&microbatches=${microbatches}`);
+  let unequal = 0, impossible = 0;
+  for (let at = 0; at < requests.length; at += 500) {
+    const some = requests.slice(at, at + 500);
+    const native = execFileSync(explorer, ['answer', some.join(' ')], { encoding: 'utf8', maxBuffer: 1 << 28 }).trim().split('\n');
+    const answers = await run(`return explorer.answers(${JSON.stringify(some)})`);
+    some.forEach((request, n) => {
+      impossible += native[n].startsWith('{"error"');
+      if (native[n] === answers[n]) return;
+      if (++unequal === 1) check(false, `${request}: the page has\n${answers[n]}, not\n${native[n]}`);
+    });
+  }
+  check(unequal === 0, `${unequal} answers differ`);
+  console.log(`${requests.length} answers of the module equal the native ones, ${impossible} of them messages`);
+
+  // Four at once, the comparison, an action and what it waited for.
+  await go('schedules=1f1b,interleaved,zb-v,chimera&latency=0.2');
+  check(await run('return document.querySelectorAll("#table tbody tr").length') === 4, 'the comparison has no four rows');
+  check((await run('return explorer.reports().map((report) => report.makespan)')).every((time) => time > 0), 'four schedules are not drawn');
+  await run(`const canvas = document.querySelectorAll('canvas')[0]; canvas.focus();
+    for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowRight'])
+      canvas.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));`);
+  const hint = await run('return document.getElementById("hint").textContent');
+  check(/^2F1 .*waited for.*2F0 until .*same queue.*1SEND_F1 -> 2RECV_F1 until/.test(hint), `the hint is '${hint}'`);
+  await shoot('four', 1440, 1500);
+  await shoot('four', 390, 1800);
+  await run(`document.getElementById('theme').click();`);
+  check((await run('return location.hash')).includes('theme='), 'the URL does not hold the theme');
+  await shoot('dark', 1440, 1500);
+  await run(`document.getElementById('theme').click();`);
+
+  // The URL holds the state: a slider changes it, and a hash sets the sliders.
+  await go('schedules=gpipe&ranks=6&factors=1,1,1,1,1,2');
+  check(await run('return document.getElementById("number-ranks").value') === '6', 'the URL does not set the number of ranks');
+  check(await run('return explorer.reports()[0].makespan') === 5 + 8 * 2 + 8 * 4 + 5 * 2,
+    'a stage with a factor 2 takes another time than the closed form');
+  await run(`const slider = document.getElementById('slider-microbatches'); slider.value = 12;
+    slider.dispatchEvent(new Event('input', { bubbles: true })); ${frames} await frame(); await frame();`);
+  check((await run('return location.hash')).includes('microbatches=12'), 'the URL does not hold a slider');
+  check((await run('return explorer.reports()[0].microbatches')) === 12, 'a slider does not redraw');
+
+  // No such schedule: a message, and the others are drawn.
+  await go('schedules=interleaved,1f1b&microbatches=9');
+  check((await run('return explorer.errors()')).join().includes('the nearest valid number is 8'), 'an impossible shape has no message');
+  check((await run('return explorer.reports()'))[1]?.makespan > 0, 'an impossible shape hides other schedules');
+
+  // Files.
+  await go('schedules=1f1b');
+  execFileSync(schedule, ['show', 'interleaved', '--csv', `${folder}/good.csv`]);
+  const csv = readFileSync(`${folder}/good.csv`, 'utf8');
+  await run(`explorer.open('good.csv', ${JSON.stringify(csv)});`);
+  check((await run('return explorer.reports()[0].makespan')) === 28.5, 'a schedule file is not simulated');
+  await shoot('file', 1440);
+  await run(`const data = new DataTransfer();
+    data.items.add(new File([${JSON.stringify(csv)}], 'dropped.csv'));
+    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data }));
+    ${frames} for (let n = 0; n < 50 && document.querySelector('.card h2').textContent.indexOf('dropped.csv'); ++n) await frame();`);
+  check((await run('return document.querySelector(".card h2").textContent')).startsWith('dropped.csv: 4 ranks'), 'a dropped file is not drawn');
+  // Downloads are the files that the program writes, byte for byte.
+  const downloads = join(folder, 'downloads');
+  mkdirSync(downloads);
+  await send('Page.setDownloadBehavior', { behavior: 'allow', downloadPath: downloads });
+  await run('document.getElementById("forget").click();');
+  await go('schedules=zb-v&latency=0.2');
+  for (const [button, ending, option] of [[0, 'csv', '--csv'], [1, 'svg', '--svg'], [2, 'json', '--perfetto']]) {
+    await run(`document.querySelectorAll('.files button')[${button}].click();`);
+    const name = join(downloads, `${(await run('return explorer.reports()[0].name')).replace(/[^A-Za-z0-9=.-]+/g, '-')}.${ending}`);
+    for (let wait = 0; wait < 100 && !existsSync(name); ++wait) await new Promise((done) => setTimeout(done, 50));
+    execFileSync(schedule, ['show', 'zb-v', '--latency', '0.2', option, `${folder}/wanted`]);
+    check(existsSync(name) && readFileSync(name).equals(readFileSync(`${folder}/wanted`)), `${name} is not what schedule show ${option} writes`);
+  }
+  await go('schedules=1f1b');
+  // The mouse: an action, and zooming at it.
+  const { x, y } = await run('const { x, y } = document.querySelector("canvas").getBoundingClientRect(); return { x, y };');
+  await send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: x + 60, y: y + 10 });
+  check(await run(`${frames} await frame(); return !document.getElementById('hint').hidden && document.getElementById('hint').textContent.startsWith('0F0');`),
+    'the mouse over the first action does not name it');
+  const picture = () => run('return document.querySelector("canvas").toDataURL()');
+  const whole = await picture();
+  await run(`document.querySelector('[data-zoom=in]').click(); ${frames} await frame(); await frame();`);
+  check(await picture() !== whole, 'zooming changes nothing');
+  await run(`document.querySelector('[data-zoom=all]').click(); ${frames} await frame(); await frame();`);
+  await send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: 2, y: 2 });
+  await run(`explorer.open('bad.csv', '0F0,,0B0\\n1F0,1X0\\n');`);
+  check((await run('return explorer.marked().join()')) === '> 1X0 <', 'a wrong cell is not marked');
+  check((await run('return explorer.errors().join()')).includes("line 2, cell 2: '1X0'"), 'a wrong cell is not named');
+  await shoot('wrong', 1440);
+  execFileSync(schedule, ['show', '1f1b', '--perfetto', `${folder}/trace.json`]);
+  const mutate = `const random = ((seed) => () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648)(1);
+    const mutated = (text) => {
+      for (let n = 1 + Math.floor(3 * random()); n-- > 0;) {
+        const at = Math.floor(text.length * random()), piece = '0123456789FBIW,;()-"{}[]:.eE\\n'[Math.floor(30 * random())];
+        text = text.slice(0, at) + piece + text.slice(at + Math.floor(3 * random()));
+      }
+      return text;
+    };`;
+  const trace = readFileSync(`${folder}/trace.json`, 'utf8');
+  await run(`explorer.open('trace.json', ${JSON.stringify(trace)});`);
+  const report = await run('return explorer.reports()[0].timelines[0]');
+  check(Math.abs(report.makespan - 33) < 1e-6 && Math.abs(report.bubble - 3 / 11) < 1e-6, `the trace is drawn as ${JSON.stringify(report)}`);
+  check((await run('return document.querySelector(".card pre").textContent')).includes('warm-up'), 'the trace has no waiting states');
+  await shoot('trace', 1440, 1200);
+  // The same as a prediction, and measured a quarter slower.
+  const both = JSON.parse(trace), slower = JSON.parse(trace).traceEvents;
+  for (const event of both.traceEvents) if (event.name === 'process_name') event.args.name = `predicted: ${event.args.name}`;
+  for (const event of slower) {
+    event.pid += 1000;
+    if (event.name === 'process_name') event.args.name = `measured: ${event.args.name}`;
+    for (const key of ['ts', 'dur']) if (key in event) event[key] *= 1.25;
+  }
+  both.traceEvents.push(...slower);
+  await run(`explorer.open('both.json', ${JSON.stringify(JSON.stringify(both))});`);
+  const text = await run('return document.querySelector(".card").textContent');
+  check(/error of the prediction 25%/.test(text) && /waits|receive/.test(text), `prediction and measurement: '${text}'`);
+  await shoot('both', 1440, 1200);
+  const cases = Number(process.env.EXPLORER_CASES || 100);
+  const bad = await run(`${mutate} const csv = ${JSON.stringify(csv)}, trace = ${JSON.stringify(trace)};
+    let refused = 0;
+    for (let n = 0; n < ${cases}; ++n) {
+      explorer.open('mutated', mutated(n % 4 ? csv : trace));
+      refused += explorer.errors().length > 0;
+      if (!explorer.errors().length && !explorer.reports()[0]) throw new Error('neither a picture nor a message');
+    }
+    return refused;`);
+  console.log(`${cases} mutated files: ${bad} messages, the others are drawn`);
+  check(bad > cases / 4, 'mutated files are not refused');
+  await run('document.getElementById("forget").click();');
+
+  // Speed.
+  await go('schedules=1f1b&ranks=8&microbatches=32');
+  const redraws = await run(`${frames} const slider = document.getElementById('slider-F'), times = [];
+    for (let n = 0; n < 15; ++n) {
+      slider.value = 0.5 + 0.05 * n;
+      const started = performance.now();
+      slider.dispatchEvent(new Event('input', { bubbles: true }));
+      await frame();
+      times.push(performance.now() - started);
+    }
+    return times;`);
+  console.log(`a slider redraws 8 x 32 in ${median(redraws).toFixed(1)} ms (median)`);
+  check(median(redraws) <= 50, 'a slider takes more than 50 ms');
+  const large = [];
+  for (let n = 0; n < 3; ++n) {
+    await go('schedules=1f1b');
+    large.push(await run(`${frames} const started = performance.now(); location.hash = 'schedules=1f1b&ranks=64&microbatches=512';
+      await new Promise((done) => addEventListener('hashchange', done, { once: true })); await frame();
+      return performance.now() - started;`));
+  }
+  check((await run('return explorer.reports()[0].actions')) === 130112, '64 x 512 is not drawn');
+  console.log(`64 ranks and 512 microbatches: ${Math.round(median(large))} ms (median of 3)`);
+  check(median(large) <= 1000, '64 x 512 takes more than a second');
+  await shoot('large', 1440);
+  if (axe) {
+    const library = readFileSync(axe, 'utf8');
+    for (const [hash, width] of [['schedules=1f1b,interleaved,zb-v,chimera&latency=0.2&saved=1000', 1440],
+                                 ['schedules=interleaved,1f1b&microbatches=9&theme=dark', 1440], ['schedules=1f1b,zb-v', 390]]) {
+      await size(width);
+      await go(hash);
+      await send('Runtime.evaluate', { expression: library });
+      const faults = await run('return (await axe.run()).violations.map((fault) => `${fault.impact} ${fault.id}`)');
+      check(faults.length === 0, `axe-core at ${width} pixels: ${faults}`);
+    }
+    console.log('axe-core finds no fault');
+  }
+  check(complaints.length === 0, `the console has: ${complaints.slice(0, 3).join(' | ')}`);
+}
+
+const seconds = process.env.EXPLORER_STEP || process.env.EXPLORER_CASES ? 3600 : 240;
+const limit = setTimeout(() => { console.log(`FAILED: no end after ${seconds} s`); browser.kill('SIGKILL'); process.exit(1); }, 1000 * seconds);
+try {
+  await test();
+} catch (error) {
+  check(false, error.stack);
+}
+clearTimeout(limit);
+const ended = new Promise((done) => browser.on('exit', done));
+session = undefined;
+send('Browser.close').catch(() => browser.kill('SIGKILL'));
+await ended;
+try {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+} catch (error) {
+  console.log(`left behind: ${folder}`);  // a process of the browser still writes
+}
+if (failures === 0) console.log('all as expected');
+process.exit(failures > 0 ? 1 : 0);

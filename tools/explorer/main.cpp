@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// The code of the explorer's page, in the terminal: prints its answers, and checks its numbers.
+// links: heddle::core
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include <heddle/core/error.hpp>
+#include <heddle/schedule/order/torch_csv.hpp>
+
+#include "../common/command_line.hpp"
+#include "answer.hpp"
+#include "check.hpp"
+
+int main(int argc, char** argv) {
+  tool::CommandLine program("explorer", "Answers as the page of the schedule explorer does.");
+  std::string request, file;
+  tool::CommandLine& answer = program.add_command(
+      "answer", "Prints the answer to a request.", [&](const tool::CommandLine&) {
+        std::string content;
+        if (!file.empty()) {
+          std::ifstream in(file, std::ios::binary);
+          content.assign(std::istreambuf_iterator<char>(in), {});
+          if (!in) throw heddle::format_error({"explorer", "cannot read '" + file + "'"});
+        }
+        // Requests about a drawing follow a drawing: "do=draw&schedule=1f1b do=svg".
+        tool::Explorer explorer;
+        for (std::size_t at = 0, end = 0; at <= request.size(); at = end + 1) {
+          end = std::min(request.find(' ', at), request.size());
+          try {
+            std::cout << explorer.answer(request.substr(at, end - at), content) << '\n';
+          } catch (const heddle::schedule::wrong_cell& wrong) {
+            std::cout << tool::error_json(wrong.what(), wrong.line(), wrong.cell(), wrong.grid())
+                      << '\n';
+          } catch (const heddle::error& wrong) {
+            std::cout << tool::error_json(wrong.what()) << '\n';
+          }
+        }
+      });
+  answer.add_argument("REQUEST", &request, "key=value pairs joined by &; several with spaces");
+  answer.add_argument("FILE", &file, "a schedule file, or the slices of a trace", false);
+  int step = 1;
+  tool::CommandLine& check = program.add_command(
+      "check", "Compares its numbers with the library's, for the whole catalogue.",
+      [&](const tool::CommandLine&) { tool::check_numbers(step); });
+  check.add_option("step", &step, "every how many numbers of ranks and microbatches, 1: all");
+  return program.run(argc, argv);
+}

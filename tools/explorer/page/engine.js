@@ -1,0 +1,65 @@
+// The module: heddle::core as WebAssembly. An Explorer is one instance, which draws one schedule.
+const decoder = new TextDecoder(), encoder = new TextEncoder();
+let compiled = null;
+
+async function loadModule() {
+  const text = document.getElementById('module').textContent.trim();
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  compiled = await WebAssembly.compile(await new Response(plain).arrayBuffer());
+}
+
+// An error that the library threw; `answer` has its text, and the wrong cell of a file.
+class LibraryError extends Error {
+  constructor(answer) { super(answer.error); this.answer = answer; }
+}
+
+class Explorer {
+  constructor() { this.exports = null; }
+
+  start() {
+    const refuse = () => 52;  // "not supported": the module has no files
+    const system = {};
+    for (const { module, name } of WebAssembly.Module.imports(compiled))
+      if (module !== 'page') system[name] = refuse;
+    let made = null;
+    const raise = (at, size) => {
+      const text = decoder.decode(new Uint8Array(made.memory.buffer, at, size));
+      throw new LibraryError(JSON.parse(text));
+    };
+    made = new WebAssembly.Instance(compiled,
+      { page: { raise }, wasi_snapshot_preview1: system }).exports;
+    made._initialize();
+    this.exports = made;
+  }
+
+  // Returns the text that answers `request`, an object of keys and values. If the library throws,
+  // the instance is discarded, because nothing was destroyed in it.
+  ask(request, file = '') {
+    if (!this.exports) this.start();
+    const text = Object.entries(request).map(([key, value]) => `${key}=${value}`).join('&');
+    const head = encoder.encode(text), tail = encoder.encode(file);
+    try {
+      const at = this.exports.input(head.length + tail.length);
+      const room = new Uint8Array(this.exports.memory.buffer, at, head.length + tail.length);
+      room.set(head);
+      room.set(tail, head.length);
+      const size = this.exports.answer(head.length);
+      return decoder.decode(new Uint8Array(this.exports.memory.buffer, this.exports.output(), size));
+    } catch (error) {
+      this.exports = null;
+      if (error instanceof LibraryError) throw error;
+      throw new LibraryError({ error: `the explorer failed: ${error.message}` });
+    }
+  }
+
+  // The arrays of the drawing. They are views of the module's memory until the next request.
+  arrays(actions) {
+    const { memory } = this.exports;
+    return {
+      drawn: new Int32Array(memory.buffer, this.exports.drawn(), 8 * actions),
+      times: new Float64Array(memory.buffer, this.exports.times(), 3 * actions),
+      live: new Float64Array(memory.buffer, this.exports.live(), this.exports.live_size()),
+    };
+  }
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# SPDX-FileCopyrightText: The Heddle contributors
+
+# test.sh PROGRAM DOCS: what the explorer's page is told, without the page. `check` compares all numbers
+# with the library's; without --step it takes every number of ranks and microbatches, for a minute.
+set -uo pipefail
+program=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit
+failures=0
+
+# expect PHRASE ARGUMENTS...: the answer has the phrase
+expect() {
+  local phrase=$1 output
+  shift
+  output=$(timeout 60 "$program" "$@" 2>&1)
+  if [[ $output != *"$phrase"* ]]; then
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n  expected: %s\n  printed:  %s\n' "$*" "$phrase" "${output:0:600}"
+  fi
+}
+ask() { expect "$1" answer "${@:2}"; }
+
+expect "drawings have the library's numbers" check --step 5
+expect "--step is a number of at least 1" check --step 0
+ask '{"name":"zb-v","call":"zb_v()"' do=catalogue
+ask '"makespan":33,"bubble":0.2727272727272727,"theory":0.2727272727272727,"activations":[4,3,2,1],"messages":48' \
+    'do=draw&schedule=1f1b'
+# 1 and 3 forward, 2 and 6 backward: as `schedule show --F 1,3` has it, by a time for each stage and by factors.
+ask '"makespan":21,' 'do=draw&schedule=1f1b&ranks=2&microbatches=2&F=1,3&I=1,3&W=1,3'
+ask '"makespan":21,' 'do=draw&schedule=1f1b&ranks=2&microbatches=2&factors=1,3'
+ask "factors needs one for each stage (3 factors for 4 stages)" 'do=draw&schedule=1f1b&factors=1,2,3'
+ask '"name":"1F0"' 'do=draw&schedule=1f1b do=action&action=4'
+ask '"after":[{"action":1,"name":"0SEND_F0 -> 1RECV_F0","time":1,' 'do=draw&schedule=1f1b do=action&action=4'
+ask "there is no such action (999 of 116)" 'do=draw&schedule=1f1b do=action&action=999'
+ask "<svg xmlns" 'do=draw&schedule=1f1b do=svg'
+ask '"format":"heddle-trace"' 'do=draw&schedule=1f1b do=perfetto'
+ask "3F0,3B0,3F1,3B1," 'do=draw&schedule=1f1b do=csv'
+ask "no schedule is drawn" do=svg
+ask "no such request (do=sing)" do=sing
+ask "a request has no '='" sing
+ask "did you mean 'zb-v'?" 'do=draw&schedule=zbv'
+ask "the nearest valid number is 8" 'do=draw&schedule=interleaved&microbatches=9'
+ask "ranks is not a whole number from" 'do=draw&schedule=1f1b&ranks=4x'
+ask "F is not a number ('')" 'do=draw&schedule=1f1b&F=1,'
+ask "F is not a number ('nan')" 'do=draw&schedule=1f1b&F=nan'
+ask "numbers of at least 0 (one is -1)" 'do=draw&schedule=1f1b&F=-1'
+ask "the schedule is too large for a picture" 'do=draw&schedule=1f1b&ranks=100000&microbatches=100000'
+
+# Schedule files.
+printf '0F0,,0B0\n1F0,1X0\n' > bad.csv
+ask '"line":2,"cell":2,"grid":"cell     1      2      3\nrank 0' do=draw bad.csv
+printf '0F0,0I0,0BW0\n' > old.csv
+ask "this looks like the old dialect" do=draw old.csv
+printf '1F1,0F0,1B1,0B0\n1F0,0F1,1B0,0B1\n' > stuck.csv
+ask "rank 0 waits at 1F1 for 0F1" 'do=draw&replicas=1' stuck.csv
+printf '0F0,0B0\n1F0,1B0\n' > good.csv
+ask '"makespan":6,"bubble":0.5,' do=draw good.csv
+
+# Traces: two stages and one microbatch; what was measured takes twice as long as predicted.
+slices() {  # slices TIMELINE SCALE
+  awk -v timeline="$1" -v scale="$2" -F, -v OFS=, '{ for (i = 7; i <= 9; ++i) $i *= scale; print $1, timeline, $2, $3, $4, $5, $6, $7, $8, $9 }' << 'END'
+F,0,0,0,0,0,0,1,1
+MOVE,1,0,1,0,0,1,1,2
+F,2,1,1,1,0,2,3,3
+B,3,1,1,1,0,3,5,5
+MOVE,4,1,0,1,0,5,5,6
+B,5,0,0,0,0,6,8,8
+UPDATE,6,0,0,0,0,8,8,8
+UPDATE,7,1,1,1,0,8,8,8
+END
+}
+slices 0 1 > one.txt
+{ slices 0 1; slices 1 2; } > two.txt
+ask '"timelines":[{"ranks":2,"actions":8,"begin":0,"makespan":8,"bubble":0.625,"busy":[3,3]}]' do=trace one.txt
+ask "rank 0  the trace" 'do=trace do=analyse' one.txt
+ask '"step":1' 'do=trace do=analyse' two.txt
+ask 'plan error of trace: predicted 8 s, measured 16 s (+100%)' 'do=trace do=analyse' two.txt
+# Two replicas of the pipeline: ranks 2 and 3 do the same, and messages sum the gradients of a stage.
+{ cat one.txt; awk -F, -v OFS=, '{ $3 += 10; $4 += 2; $5 += 2; print }' one.txt
+  echo MOVE,0,8,0,2,0,0,8,9,9; echo COMBINE,0,20,2,2,0,0,9,10,10; } > replicas.txt
+ask '"replicas":2' 'do=trace do=analyse' replicas.txt
+ask 'replica 1\nbubble ratio of trace: the trace 62.5%' 'do=trace do=analyse' replicas.txt
+ask '2 other actions, such as those of sums of gradients' 'do=trace do=analyse' replicas.txt
+wrong() { sed "$1" one.txt > wrong.txt; ask "$2" 'do=trace do=analyse' wrong.txt; }
+wrong 's/^F,0,0,/X,0,0,/' "a slice of the trace has no known kind ('X'"
+wrong '2s/,2$//' "a slice of the trace is not complete"
+wrong '1s/0,0,0,0,0,0/0,0,-1,0,0,0/' "a slice of the trace has a number that is none of a schedule"
+wrong 's/^F,0,0,/F,7,0,/' "the trace has too many timelines or ranks"
+wrong '1s/0,1,1$/3,1,1/' "a slice of the trace ends before it starts"
+wrong '2d' "it has no 0SEND_F0 -> 1RECV_F0"
+wrong '/./d' "the trace has no slices of a schedule"
+
+((failures == 0)) && echo "all as expected"
+exit $((failures > 0))
