@@ -15,6 +15,10 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/core/linkage.hpp>
+#include <heddle/memory/impl/block_pool.hpp>
+#include <heddle/memory/impl/chunks.hpp>
+#include <heddle/memory/impl/slabs.hpp>
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/pool.hpp>
 #include <heddle/memory/source/from_space.hpp>
@@ -85,5 +89,12 @@ template <class MemorySpace>
   return impl::make_plain<std::byte*, void>(Ref(message_memory<MemorySpace>()), label,
                                             "heddle::memory::message_buffer", bytes);
 }
+
+#if !HEDDLE_FULL_HEADER_ONLY
+// The pool of host memory is compiled in heddle::compiled.
+extern template class impl::Chunks<IpcSafe<Pages>>;
+extern template class impl::Slabs<IpcSafe<Pages>>;
+extern template class impl::BlockPool<IpcSafe<Pages>>;
+#endif
 
 }  // namespace heddle::inline v0::memory
