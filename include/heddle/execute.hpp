@@ -15,6 +15,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/replanner.hpp>

@@ -52,6 +52,7 @@ constexpr System systems[] = {
     {"Holmes", report::holmes},
     {"Frontier 3D", report::frontier_3d},
     {"low-bandwidth partitioning", report::low_bandwidth},
+    {"CO2", report::co2},
     {"unified programming model", report::unified},
     {"Ulysses", report::ulysses},
     {"Ring Attention", report::ring_attention},

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 3
+
+// Training by local steps over MPI ranks: equal to a serial run of all ranks.
+
+#include <cstddef>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/local_updates.hpp>
+
+#include "support/local_problems.hpp"
+
+namespace test_local_updates {
+
+using namespace heddle;
+using test::Vector;
+
+TEST_CASE("MPI ranks that run local steps end as a serial run of all of them") {
+  MpiTransport transport(MPI_COMM_WORLD);
+  for (const int delay : {0, 1})
+    for (const std::size_t hidden : {0, 4}) {
+      const test::LocalProblem problem(transport.size(), hidden, 0.1);
+      const Vector found = problem.run(transport, 6, delay, 10, {});
+      CHECK(test::largest_difference(found, problem.serial(6, delay, 10, {})) < 1e-13);
+      for (const auto& other : all_gather_values<double>(transport, found)) CHECK(other == found);
+    }
+}
+
+}  // namespace test_local_updates
