@@ -12,6 +12,7 @@
 #include <heddle/plan/compositions.hpp>
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/cost_table.hpp>
+#include <heddle/plan/expert_placement.hpp>
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/flow_splitting.hpp>
 #include <heddle/plan/found_plan.hpp>

@@ -51,6 +51,7 @@ std::vector<Comparison> sw_alloc();
 std::vector<Comparison> two_bp();
 std::vector<Comparison> c4();
 std::vector<Comparison> co2();
+std::vector<Comparison> exflow();
 std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> low_bandwidth();

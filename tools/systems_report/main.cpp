@@ -69,6 +69,7 @@ constexpr System systems[] = {
     {"MPIrigen", report::mpirigen},
     {"SWAlloc", report::sw_alloc},
     {"NanoFlow", report::nano_flow},
+    {"ExFlow", report::exflow},
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
     {"hybrid CPU balance", report::hybrid_balance},
