@@ -46,6 +46,7 @@
 #include <heddle/plan/speed_ratios.hpp>
 #include <heddle/plan/stage_cut.hpp>
 #include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/stream_law.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
 #include <heddle/plan/tune.hpp>

@@ -41,6 +41,7 @@ std::vector<Comparison> pipedream_runtime();
 std::vector<Comparison> zero_bubble();
 std::vector<Comparison> dualpipe();
 std::vector<Comparison> distrifusion();
+std::vector<Comparison> parscale();
 std::vector<Comparison> pathways();
 std::vector<Comparison> pcpp();
 std::vector<Comparison> mpirigen();

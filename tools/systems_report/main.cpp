@@ -75,6 +75,7 @@ constexpr System systems[] = {
     {"hybrid CPU balance", report::hybrid_balance},
     {"Multiverse", report::multiverse},
     {"ParallelPrompt", report::parallel_prompt},
+    {"ParScale", report::parscale},
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},
 };

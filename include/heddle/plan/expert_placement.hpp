@@ -17,9 +17,10 @@ namespace heddle::inline v0::plan {
 
 /// The traced routes of tokens: which expert each token visits in each layer.
 struct ExpertTrace {
-  std::size_t layers = 0;             ///< number of layers
-  std::size_t experts = 0;            ///< number of experts of a layer
-  std::vector<std::uint32_t> routes;  ///< the experts of token 0 in layers 0, 1, ..., then token 1
+  std::size_t layers = 0;   ///< number of layers
+  std::size_t experts = 0;  ///< number of experts of a layer
+  /// The experts of token 0 in layers 0, 1, ..., then those of token 1, and so on.
+  std::vector<std::uint32_t> routes = {};
 
   /// Returns the number of tokens.
   [[nodiscard]] std::size_t tokens() const { return layers == 0 ? 0 : routes.size() / layers; }
@@ -59,10 +60,11 @@ class ExpertAffinity {
 
 /// The rank of every expert. Every rank has the same number of experts of each layer.
 struct ExpertPlacement {
-  int ranks = 1;                        ///< number of ranks
-  std::size_t layers = 0;               ///< number of layers
-  std::size_t experts = 0;              ///< number of experts of a layer
-  std::vector<std::uint32_t> ranks_of;  ///< the ranks of the experts of layer 0, then of layer 1
+  int ranks = 1;            ///< number of ranks
+  std::size_t layers = 0;   ///< number of layers
+  std::size_t experts = 0;  ///< number of experts of a layer
+  /// The ranks of the experts of layer 0, then those of layer 1, and so on.
+  std::vector<std::uint32_t> ranks_of = {};
 
   /// Returns the rank of an expert.
   [[nodiscard]] Rank rank(std::size_t layer, std::size_t expert) const {
