@@ -14,7 +14,9 @@
 #include <heddle/execute/emit_mpi.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/expert_walk.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/replanner.hpp>

@@ -14,6 +14,7 @@
 #include <heddle/pattern/farm_search.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/fork_join.hpp>
+#include <heddle/pattern/parallel_streams.hpp>
 #include <heddle/pattern/prompt_schema.hpp>
 #include <heddle/pattern/race.hpp>
 #include <heddle/pattern/sweep.hpp>

@@ -12,6 +12,7 @@
 #include <heddle/plan/compositions.hpp>
 #include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/cost_table.hpp>
+#include <heddle/plan/expert_placement.hpp>
 #include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/flow_splitting.hpp>
 #include <heddle/plan/found_plan.hpp>
@@ -47,6 +48,7 @@
 #include <heddle/plan/speed_ratios.hpp>
 #include <heddle/plan/stage_cut.hpp>
 #include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/stream_law.hpp>
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
 #include <heddle/plan/tpe.hpp>

@@ -17,6 +17,7 @@
 #include <heddle/schedule/generator/gang_dispatch.hpp>
 #include <heddle/schedule/generator/group_decoding.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
+#include <heddle/schedule/generator/local_steps.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>

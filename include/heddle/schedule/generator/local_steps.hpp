@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// schedule::local_steps(): the Schedule of data-parallel training in which the ranks take several
+/// local steps between two averages, and an average may arrive one round late.
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/collective/algorithm.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0::schedule {
+
+/// The options of local_steps().
+struct LocalStepsOptions {
+  int ranks = 1;                          ///< number of ranks
+  int steps = 1;                          ///< local steps of a round, tau in the paper
+  int delay = 1;                          ///< rounds by which an average is late: 0 or 1
+  int rounds = 1;                         ///< rounds that the list contains
+  Algorithm algorithm = Algorithm::ring;  ///< the algorithm of the all-reduce
+  int chunks = 1;                         ///< consecutive messages that carry a block
+  Bytes bytes = 0;                        ///< the bytes of a rank's parameters
+  Scalar type = Scalar::f64;              ///< the type of the parameters
+};
+
+/// Returns the Schedule of rounds of local steps. In a round every rank takes `steps` local steps,
+/// which are user actions that update its buffer of role "parameters". An all-reduce sums the
+/// ranks' buffers of role "data", and an update action on every rank then moves the parameters that
+/// all ranks share, with the state in its buffer of role "outer". LocalUpdates is the model that
+/// performs these actions. The item of an action is the number of its step or round in the list.
+///
+/// - If `delay` is 0, an update action first copies the parameters to "data" after the last local
+///   step. The sum and the second update action follow. With one step this is data parallelism.
+/// - If `delay` is 1, the sum runs beside the local steps, and "data" has the parameters at the end
+///   of the round before. The update action at the end of the round reads the sum and stores the
+///   present parameters for the next one. This is the overlap of CO2 (Sun et al., ICLR 2024). The
+///   rounds of the all-reduce are spread evenly over the local steps, so the thread that computes
+///   also makes the progress of the messages. It then needs at least as many local steps as the
+///   algorithm has rounds: 2 (P - 1) for a ring, 2 for Algorithm::direct.
+///
+/// Let c be the time of a local step, A that of the all-reduce and u that of an update action. A
+/// round takes max(steps c, A) + u with the delay and steps c + A + 2 u without it. The exposed
+/// communication of a step is therefore max(0, A / steps - c), and 0 if steps c is at least A.
+/// @throws contract_error if `steps` or `rounds` is below 1, or if `delay` is not 0 or 1; the
+///         errors of schedule::collective().
+[[nodiscard]] Schedule local_steps(const LocalStepsOptions& options);
+
+}  // namespace heddle::inline v0::schedule
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/schedule/generator/local_steps.ipp>
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of local_steps.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/collective/collective.hpp>
+#include <heddle/schedule/generator/local_steps.hpp>
+
+namespace heddle::inline v0::schedule {
+
+namespace impl {
+
+/// Divides the actions of a collective into groups of moves that need no move of their group. The
+/// merges of what a group receives begin the next one, because they wait for its messages.
+inline std::vector<std::vector<ActionId>> rounds_of(const Schedule& list) {
+  std::vector<std::vector<ActionId>> rounds;
+  std::set<std::pair<std::size_t, std::uint32_t>> received;
+  bool has_moves = true;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const ActionId id{i};
+    const bool moves = list[id].kind == Kind::move;
+    bool begins = rounds.empty() || (!moves && has_moves);
+    for (const Use& use : list.uses(id))
+      for (std::uint32_t part = use.first; moves && use.reads() && part < use.first + use.count;
+           ++part)
+        begins = begins || received.contains({+use.buffer, part});
+    if (begins) {
+      rounds.emplace_back();
+      received.clear();
+      has_moves = false;
+    }
+    rounds.back().push_back(id);
+    if (!moves) continue;
+    has_moves = true;
+    const Use& to = list.uses(id)[1];
+    for (std::uint32_t part = to.first; part < to.first + to.count; ++part)
+      received.insert({+to.buffer, part});
+  }
+  return rounds;
+}
+
+/// Appends rounds of local steps to a Builder.
+class LocalStepsWriter {
+ public:
+  LocalStepsWriter(const Schedule& sum, const LocalStepsOptions& options)
+      : m_sum(sum),
+        m_sum_rounds(rounds_of(sum)),
+        m_options(options),
+        m_builder(Builder::like(sum, [](const Buffer& buffer) { return buffer; })),
+        m_parameters(add_buffers("parameters", options.bytes)),
+        m_outer(add_buffers("outer", 2 * options.bytes)) {}
+
+  Schedule write() && {
+    for (int round = 0; round < m_options.rounds; ++round) {
+      const Item item{static_cast<std::size_t>(round)};
+      if (m_options.delay == 0) {
+        for (int k = 0; k < m_options.steps; ++k) step(round, k);
+        on_ranks(Kind::update, item, [&](std::size_t r, std::vector<Use>& uses) {
+          uses = {read(m_parameters[r]), data(r, Access::write)};
+        });
+        for (std::size_t j = 0; j < m_sum_rounds.size(); ++j) sum_round(j);
+      } else {
+        std::size_t done = 0;
+        for (int k = 0; k < m_options.steps; ++k) {
+          for (; done < m_sum_rounds.size() && place_of(done) <= k; ++done) sum_round(done);
+          step(round, k);
+        }
+        for (; done < m_sum_rounds.size(); ++done) sum_round(done);
+      }
+      const Access data_access = m_options.delay == 0 ? Access::read : Access::update;
+      on_ranks(Kind::update, item, [&](std::size_t r, std::vector<Use>& uses) {
+        uses = {data(r, data_access), update(m_outer[r]), update(m_parameters[r])};
+      });
+    }
+    return std::move(m_builder).build();
+  }
+
+ private:
+  [[nodiscard]] std::vector<BufferId> add_buffers(const char* role, Bytes bytes) {
+    const LabelId label = m_builder.label(role);
+    std::vector<BufferId> buffers;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(m_options.ranks); ++r) {
+      Buffer buffer;
+      buffer.rank = Rank{r};
+      buffer.label = label;
+      buffer.type = m_options.type;
+      buffer.transient = false;
+      buffer.bytes = bytes;
+      buffers.push_back(m_builder.add_buffer(buffer));
+    }
+    return buffers;
+  }
+  /// Returns the local step before which round `j` of the sum begins. Merges without moves come
+  /// behind all steps.
+  [[nodiscard]] int place_of(std::size_t j) const {
+    const bool ends_with_merges = m_sum[m_sum_rounds.back().back()].kind != Kind::move;
+    const std::size_t rounds = m_sum_rounds.size() - (ends_with_merges ? 1 : 0);
+    return static_cast<int>(j * static_cast<std::size_t>(m_options.steps) / rounds);
+  }
+  [[nodiscard]] Use data(std::size_t rank, Access access) const {
+    const BufferId id{rank};
+    return use(access, id, 0, m_sum[id].parts);
+  }
+  template <class Uses>
+  void on_ranks(Kind kind, Item item, Uses&& uses_of) {
+    std::vector<Use> uses;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(m_options.ranks); ++r) {
+      uses_of(r, uses);
+      ActionSpec spec;
+      spec.kind = kind;
+      spec.queue = m_builder.local(Rank{r});
+      spec.item = item;
+      m_builder.add(spec, uses);
+    }
+  }
+  void step(int round, int k) {
+    const Item item{static_cast<std::size_t>(round * m_options.steps + k)};
+    on_ranks(Kind::user, item,
+             [&](std::size_t r, std::vector<Use>& uses) { uses = {update(m_parameters[r])}; });
+  }
+  void sum_round(std::size_t j) {
+    for (const ActionId id : m_sum_rounds[j]) m_builder.add(m_sum, id, m_sum.uses(id));
+  }
+
+  const Schedule& m_sum;
+  std::vector<std::vector<ActionId>> m_sum_rounds;
+  const LocalStepsOptions& m_options;
+  Builder m_builder;
+  std::vector<BufferId> m_parameters;
+  std::vector<BufferId> m_outer;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE Schedule local_steps(const LocalStepsOptions& options) {
+  expects(
+      options.steps >= 1 && options.rounds >= 1 && (options.delay == 0 || options.delay == 1), [&] {
+        return ErrorInfo{"heddle::schedule::local_steps", "the options of a round are not valid",
+                         text("steps = ", options.steps, ", delay = ", options.delay,
+                              ", rounds = ", options.rounds),
+                         "use at least one step and one round, and a delay of 0 or 1"};
+      });
+  const Schedule sum = collective(Collective::all_reduce, options.algorithm,
+                                  {.ranks = options.ranks,
+                                   .bytes = options.bytes,
+                                   .type = options.type,
+                                   .chunks = options.chunks});
+  return impl::LocalStepsWriter(sum, options).write();
+}
+
+}  // namespace heddle::inline v0::schedule

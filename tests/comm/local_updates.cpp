@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 3
+
+// Training by local steps over MPI ranks: equal to a serial run of all ranks; and how much of a
+// sum is hidden.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <mpi.h>
+
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/local_updates.hpp>
+
+#include "support/local_problems.hpp"
+
+namespace test_local_updates {
+
+using namespace heddle;
+using test::Vector;
+
+TEST_CASE("MPI ranks that run local steps end as a serial run of all of them") {
+  MpiTransport transport(MPI_COMM_WORLD);
+  for (const int delay : {0, 1})
+    for (const std::size_t hidden : {0, 4}) {
+      const test::LocalProblem problem(transport.size(), hidden, 0.1);
+      const Vector found = problem.run(transport, 6, delay, 10, {});
+      CHECK(test::largest_difference(found, problem.serial(6, delay, 10, {})) < 1e-13);
+      for (const auto& other : all_gather_values<double>(transport, found)) CHECK(other == found);
+    }
+}
+
+TEST_CASE("MPI ranks hide a sum behind their local steps") {
+  MpiTransport transport(MPI_COMM_WORLD);
+  // Again if other programs had the cores meanwhile; every rank must call it equally often.
+  double overlap = 0;
+  for (int attempt = 0; attempt < 4 && !(overlap >= 0.9); ++attempt) {
+    const std::array mine{test::measured_overlap(transport)};
+    overlap = mine[0];
+    for (const auto& other : all_gather_values<double>(transport, mine))
+      overlap = std::min(overlap, other[0]);
+  }
+  CHECK(overlap >= 0.9);
+}
+
+}  // namespace test_local_updates

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Small problems that ranks solve by local steps, and the serial references of such runs.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <heddle/core/random.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/local_updates.hpp>
+#include <heddle/execute/runner.hpp>
+#include <heddle/execute/shaped_transport.hpp>
+#include <heddle/execute/thread_transport.hpp>
+#include <heddle/schedule/generator/local_steps.hpp>
+
+namespace heddle::test {
+
+using Vector = std::vector<double>;
+
+/// Least squares, or a network with a hidden layer of tanh units, on data that every rank draws for
+/// itself. A step descends the gradient of all samples of the rank.
+struct LocalProblem {
+  int ranks;
+  std::size_t features;
+  std::size_t hidden;   ///< 0: least squares
+  std::size_t samples;  ///< of a rank
+  double rate;
+  std::uint64_t seed;
+  Vector inputs = {};
+  Vector targets = {};
+
+  LocalProblem(int of_ranks, std::size_t of_hidden, double of_rate, std::uint64_t of_seed = 1)
+      : ranks(of_ranks), features(4), hidden(of_hidden), samples(40), rate(of_rate), seed(of_seed) {
+    const std::size_t all = samples * static_cast<std::size_t>(ranks);
+    for (std::size_t i = 0; i < all * features; ++i)
+      inputs.push_back(Random(seed, "input").normal(i));
+    for (std::size_t s = 0; s < all; ++s) {
+      double sum = 0;
+      for (std::size_t j = 0; j < features; ++j) sum += (j % 2 == 0 ? 1 : -1) * input(s, j);
+      targets.push_back((hidden == 0 ? sum : std::tanh(sum)) +
+                        0.3 * Random(seed, "noise").normal(s));
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const {
+    return hidden == 0 ? features : hidden * (features + 1);
+  }
+  [[nodiscard]] Vector start() const {
+    Vector x(size());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = Random(seed, "start").normal(i) * 0.3;
+    return x;
+  }
+  [[nodiscard]] double input(std::size_t sample, std::size_t feature) const {
+    return inputs[sample * features + feature];
+  }
+
+  /// Adds the gradient of a rank's mean square error at `x` to `gradient`; returns the error.
+  double add_gradient(std::size_t rank, std::span<const double> x, Vector& gradient) const {
+    const auto n = static_cast<double>(samples);
+    double loss = 0;
+    for (std::size_t s = rank * samples; s < (rank + 1) * samples; ++s) {
+      double out = 0;
+      Vector units(hidden);
+      for (std::size_t h = 0; h < hidden; ++h) {
+        for (std::size_t j = 0; j < features; ++j) units[h] += x[h * features + j] * input(s, j);
+        units[h] = std::tanh(units[h]);
+        out += units[h] * x[hidden * features + h];
+      }
+      if (hidden == 0)
+        for (std::size_t j = 0; j < features; ++j) out += x[j] * input(s, j);
+      const double error = out - targets[s];
+      loss += error * error / n;
+      if (gradient.empty()) continue;
+      for (std::size_t h = 0; h < hidden; ++h) {
+        const double weight = x[hidden * features + h];
+        gradient[hidden * features + h] += 2 / n * error * units[h];
+        for (std::size_t j = 0; j < features; ++j)
+          gradient[h * features + j] +=
+              2 / n * error * weight * (1 - units[h] * units[h]) * input(s, j);
+      }
+      if (hidden == 0)
+        for (std::size_t j = 0; j < features; ++j) gradient[j] += 2 / n * error * input(s, j);
+    }
+    return loss;
+  }
+  void step(std::size_t rank, std::span<double> x) const {
+    Vector gradient(size(), 0);
+    add_gradient(rank, x, gradient);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] -= rate * gradient[i];
+  }
+  /// The mean square error of all samples.
+  [[nodiscard]] double loss(std::span<const double> x) const {
+    double sum = 0;
+    Vector none;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
+      sum += add_gradient(r, x, none);
+    return sum / ranks;
+  }
+
+  /// Plain data parallelism: steps along the mean of the ranks' gradients.
+  [[nodiscard]] Vector data_parallel(int steps) const {
+    Vector x = start();
+    for (int k = 0; k < steps; ++k) {
+      Vector gradient(size(), 0);
+      for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
+        add_gradient(r, x, gradient);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] -= rate / ranks * gradient[i];
+    }
+    return x;
+  }
+
+  /// The shared parameters after `rounds` rounds, by one thread that plays all ranks.
+  [[nodiscard]] Vector serial(int steps, int delay, int rounds, const OuterUpdate& outer) const {
+    const auto p = static_cast<std::size_t>(ranks);
+    Vector shared = start();
+    Vector before = shared;  // one outer update earlier
+    Vector momentum(size(), 0);
+    std::vector<Vector> own(p, shared);
+    std::optional<Vector> late;
+    for (int round = 0; round < rounds; ++round) {
+      Vector mean(size(), 0);
+      for (std::size_t r = 0; r < p; ++r)
+        for (int k = 0; k < steps; ++k) step(r, own[r]);
+      for (std::size_t i = 0; i < mean.size(); ++i) {
+        for (std::size_t r = 0; r < p; ++r) mean[i] += own[r][i];
+        mean[i] /= ranks;
+      }
+      std::optional<Vector> average = mean;
+      if (delay == 1) std::swap(average, late);
+      if (!average) continue;
+      const auto distance = [](const Vector& a, const Vector& b) {
+        double sum = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+        return std::sqrt(sum);
+      };
+      double gap = 1;
+      if (delay == 1 && outer.gap_penalty && distance(shared, before) > 0)
+        gap += distance(shared, before) / distance(before, *average);
+      before = shared;
+      for (std::size_t i = 0; i < mean.size(); ++i) {
+        momentum[i] = outer.momentum * momentum[i] + (shared[i] - (*average)[i]) / gap;
+        momentum[i] = std::min(std::max(momentum[i], -outer.clip), outer.clip);
+        shared[i] -= outer.rate * momentum[i];
+      }
+      for (Vector& x : own) x = shared;
+    }
+    return shared;
+  }
+
+  /// The shared parameters of the rank of `transport` after `rounds` rounds over it.
+  template <class Transport>
+  [[nodiscard]] Vector run(Transport& transport, int steps, int delay, int rounds,
+                           const OuterUpdate& outer,
+                           schedule::Algorithm algorithm = schedule::Algorithm::ring) const {
+    LocalUpdates<double> model(
+        start(), [&](std::span<double> x, std::int64_t) { step(+transport.rank(), x); }, outer);
+    const Bytes bytes = size() * sizeof(double);
+    Runner train(model,
+                 schedule::local_steps({.ranks = ranks,
+                                        .steps = steps,
+                                        .delay = delay,
+                                        .algorithm = algorithm,
+                                        .bytes = bytes}),
+                 transport);
+    for (int round = 0; round < rounds; ++round) train.step();
+    train.drain();
+    return {model.shared().begin(), model.shared().end()};
+  }
+  /// The same of all ranks, over threads.
+  [[nodiscard]] std::vector<Vector> run_on_threads(
+      int steps, int delay, int rounds, const OuterUpdate& outer,
+      schedule::Algorithm algorithm = schedule::Algorithm::ring) const {
+    std::vector<Vector> found(static_cast<std::size_t>(ranks));
+    run_threads(ranks, [&](ThreadTransport& transport) {
+      found[+transport.rank()] = run(transport, steps, delay, rounds, outer, algorithm);
+    });
+    return found;
+  }
+};
+
+/// The largest difference of two vectors, relative to the larger of their elements and 1.
+[[nodiscard]] inline double largest_difference(const Vector& a, const Vector& b) {
+  double largest = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double scale = std::max({1.0, std::abs(a[i]), std::abs(b[i])});
+    const double difference = std::abs(a[i] - b[i]) / scale;
+    largest = difference <= largest ? largest : difference;  // also if it is not a number
+  }
+  return largest;
+}
+
+/// The least seconds of a round on the rank of `inner`, over links of `latency`. A round has two
+/// local steps for each rank but one, and each of them waits 6 ms. A ring's sum has as many hops.
+template <Transport T>
+[[nodiscard]] double shortest_round(T& inner, int delay, double latency) {
+  ShapedTransport transport(inner, {.link = [&](Rank, Rank, Seconds) {
+                              return Link{.latency = latency, .bandwidth = 1e9};
+                            }});
+  LocalUpdates<double> model(Vector(16, 1), [](std::span<double>, std::int64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(6));
+  });
+  const int ranks = inner.size();
+  Runner train(model,
+               schedule::local_steps(
+                   {.ranks = ranks, .steps = 2 * (ranks - 1), .delay = delay, .bytes = 128}),
+               transport);
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 10; ++round) {
+    const Seconds begin = steady_seconds();
+    train.step();
+    if (round > 0) shortest = std::min(shortest, steady_seconds() - begin);
+  }
+  train.drain();
+  return shortest;
+}
+
+/// The share of a sum that hides behind local steps of 6 ms, measured on the rank of `transport`.
+/// Each of its hops takes 4.5 ms.
+template <Transport T>
+[[nodiscard]] double measured_overlap(T& transport) {
+  const double work = shortest_round(transport, 1, 0);
+  const double late = shortest_round(transport, 1, 0.0045);
+  return 1 - (late - work) / (shortest_round(transport, 0, 0.0045) - work);
+}
+
+/// The same on the first of three threads.
+[[nodiscard]] inline double measured_overlap_on_threads() {
+  double overlap = 0;
+  run_threads(3, [&](ThreadTransport& transport) {
+    const double mine = measured_overlap(transport);
+    if (transport.rank() == Rank{0}) overlap = mine;
+  });
+  return overlap;
+}
+
+}  // namespace heddle::test
