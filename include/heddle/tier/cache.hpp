@@ -66,7 +66,7 @@ struct CacheCounters {
 /// A Cache is a tier of Objects itself, so another Cache may stand before it.
 class Cache final : public Objects, private impl::Pins {
  public:
-  static constexpr std::size_t alignment = 64;  ///< of the objects in memory
+  static constexpr std::size_t alignment = 64;  ///< in bytes, of the objects in memory
 
   /// Constructs an empty cache before `below`, which must outlive it.
   /// @throws contract_error if the capacity is 0, if the patience is negative, or if the policy

@@ -20,7 +20,7 @@
 
 namespace heddle::inline v0::tier {
 
-/// What a Cache of one thread would do.
+/// The requests and transfers that a Cache of one thread would have.
 struct Replay {
   CacheCounters counters;          ///< its requests and transfers
   std::vector<CacheEvent> events;  ///< what happens, in order

@@ -22,7 +22,7 @@
 
 namespace heddle::inline v0::tier {
 
-/// Where a Store keeps the bytes of its file while it is open.
+/// The place where a Store keeps the bytes of its file while it is open.
 enum class Medium : std::uint8_t {
   file,    ///< in the file: one system call for each access
   mapped,  ///< in the file, mapped into memory
