@@ -37,8 +37,8 @@ struct SpilledSymbols {
 /// Returns the choice that transfers the fewest bytes to and from the slower tier: in each step,
 /// the symbols that stay and live then have at most `capacity` bytes together. Symbols whose
 /// lifetimes do not overlap share the same bytes. The search is an integer program with one
-/// variable for each symbol. It compares transfers to about nine digits. If it takes more than
-/// `most_programs` linear programs, the result is the better of what it found and of
+/// variable for all symbols that are alike. It compares transfers to about nine digits. If it takes
+/// more than `most_programs` linear programs, the result is the better of what it found and of
 /// spill_fewest_transfers().
 ///
 /// Addresses are not part of the choice, so they may need more than `peak` bytes if symbols of

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,20 +26,27 @@ namespace heddle::inline v0::tier {
 
 namespace impl {
 
-// Returns the first steps of symbols in ascending order: the live bytes have their peaks there.
+// Returns the steps of the peaks of the live bytes, in ascending order: the first steps of symbols,
+// without those after which no symbol ends before the next one begins.
 [[nodiscard]] inline std::vector<std::int64_t> peaks_of(std::span<const Symbol> symbols) {
-  std::vector<std::int64_t> steps;
+  std::vector<std::int64_t> begins, ends, peaks;
   for (const Symbol& symbol : symbols) {
     expects(symbol.first <= symbol.last, [&] {
       return ErrorInfo{"heddle::tier::spill",
                        text("symbol '", symbol.name, "' ends before it begins"),
                        text("steps ", symbol.first, " to ", symbol.last)};
     });
-    steps.push_back(symbol.first);
+    begins.push_back(symbol.first);
+    ends.push_back(symbol.last);
   }
-  std::ranges::sort(steps);
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  return steps;
+  std::ranges::sort(begins);
+  std::ranges::sort(ends);
+  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+  for (std::size_t b = 0; b < begins.size(); ++b) {
+    const auto end = std::ranges::lower_bound(ends, begins[b]);
+    if (b + 1 == begins.size() || *end < begins[b + 1]) peaks.push_back(begins[b]);
+  }
+  return peaks;
 }
 
 [[nodiscard]] inline bool is_live(const Symbol& symbol, std::int64_t step) {
@@ -92,23 +101,38 @@ HEDDLE_INLINE SpilledSymbols spill(std::span<const Symbol> symbols, Bytes capaci
   SpilledSymbols greedy = spill_fewest_transfers(symbols, capacity);
   if (greedy.is_best) return greedy;
   const std::vector<std::int64_t> peaks = impl::peaks_of(symbols);
-  // The variable of a symbol is 1 if it stays. Costs and sides are shares, so that they are near 1.
+  // A variable counts the symbols that stay of those that are alike, such as the weights of equal
+  // layers. Costs and sides are shares, so that they are near 1.
+  std::map<std::tuple<std::int64_t, std::int64_t, Bytes, Bytes>, std::vector<std::size_t>> alike;
   double all = 0;
-  for (const Symbol& symbol : symbols) all += static_cast<double>(symbol.transferred);
+  for (std::size_t s = 0; s < symbols.size(); ++s) {
+    const Symbol& symbol = symbols[s];
+    all += static_cast<double>(symbol.transferred);
+    if (symbol.bytes <= capacity)
+      alike[{symbol.first, symbol.last, symbol.bytes, symbol.transferred}].push_back(s);
+  }
+  if (alike.empty()) {  // no symbol fits, so all are spilled
+    greedy.is_best = true;
+    return greedy;
+  }
   const double room = std::max(1.0, static_cast<double>(capacity));
   plan::LinearProgram<> program;
   std::vector<std::size_t> whole;
-  for (const Symbol& symbol : symbols)
-    whole.push_back(program.add_variable(symbol.name,
-                                         -static_cast<double>(symbol.transferred) / all, 0.0,
-                                         symbol.bytes > capacity ? 0.0 : 1.0));
+  for (const auto& [key, members] : alike)
+    whole.push_back(program.add_variable(
+        symbols[members[0]].name, -static_cast<double>(symbols[members[0]].transferred) / all, 0.0,
+        static_cast<double>(members.size())));
   for (const std::int64_t step : peaks) {
     std::vector<plan::LinearProgram<>::Term> terms;
     Bytes live = 0;
-    for (std::size_t s = 0; s < symbols.size(); ++s) {
-      if (!impl::is_live(symbols[s], step) || symbols[s].bytes > capacity) continue;
-      terms.emplace_back(s, static_cast<double>(symbols[s].bytes) / room);
-      live += symbols[s].bytes;
+    std::size_t variable = 0;
+    for (const auto& [key, members] : alike) {
+      const Symbol& symbol = symbols[members[0]];
+      if (impl::is_live(symbol, step)) {
+        terms.emplace_back(variable, static_cast<double>(symbol.bytes) / room);
+        live += symbol.bytes * members.size();
+      }
+      ++variable;
     }
     if (live > capacity)
       program.add_constraint(text("step ", step), std::move(terms), plan::Relation::at_most,
@@ -116,8 +140,12 @@ HEDDLE_INLINE SpilledSymbols spill(std::span<const Symbol> symbols, Bytes capaci
   }
   const auto solved = plan::solve_integer(std::move(program), whole, most_programs);
   if (solved.values.empty()) return greedy;
-  std::vector<bool> stays;
-  for (const double value : solved.values) stays.push_back(value > 0.5);
+  std::vector<bool> stays(symbols.size(), false);
+  std::size_t variable = 0;
+  for (const auto& [key, members] : alike) {
+    const auto count = static_cast<std::size_t>(solved.values[variable++] + 0.5);
+    for (std::size_t m = 0; m < std::min(count, members.size()); ++m) stays[members[m]] = true;
+  }
   SpilledSymbols best = impl::spilled_of(symbols, stays, peaks);
   // Rounding errors of the program must not overfill the tier.
   if (best.peak > capacity || best.transferred > greedy.transferred) return greedy;
