@@ -35,8 +35,8 @@ struct CacheEvent {
 /// Returns the list that a Cache executed as a Schedule of one rank, for simulate() and the traces.
 /// A load moves the object from `slower` to tier 0, a use is a user action that reads it, and a
 /// write-back moves it from tier 0 to `slower`. All are in one queue, because a thread that
-/// requests an object waits for it. The price of a move is the link of the memory `slower` of a
-/// Device.
+/// requests an object waits for it. The item of an action is the number of its object. The price of
+/// a move is the link of the memory `slower` of a Device.
 /// @throws contract_error if an event names no object, or if `slower` is 0.
 [[nodiscard]] Schedule recorded_schedule(std::string name, std::span<const Object> objects,
                                          std::span<const CacheEvent> events, Tier slower = Tier{1});

@@ -54,16 +54,17 @@ HEDDLE_INLINE Schedule recorded_schedule(std::string name, std::span<const Objec
       places[o] = Places{below, builder.add_buffer(buffer)};
     }
     const auto [below, here] = *places[o];
+    const Item item{event.object.value};
     switch (event.what) {
       case CacheEvent::What::load:
-        builder.add({.kind = Kind::move, .queue = queue},
+        builder.add({.kind = Kind::move, .queue = queue, .item = item},
                     {schedule::read(below), schedule::write(here)});
         break;
       case CacheEvent::What::use:
-        builder.add({.kind = Kind::user, .queue = queue}, {schedule::read(here)});
+        builder.add({.kind = Kind::user, .queue = queue, .item = item}, {schedule::read(here)});
         break;
       case CacheEvent::What::write_back:
-        builder.add({.kind = Kind::move, .queue = queue},
+        builder.add({.kind = Kind::move, .queue = queue, .item = item},
                     {schedule::read(here), schedule::write(below)});
         break;
       case CacheEvent::What::evict: break;
