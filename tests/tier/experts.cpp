@@ -4,9 +4,7 @@
 // A composition of experts: a router over small experts in a Store gives what it gives with all of
 // them in memory; switching takes the time of the tier, simulated and executed.
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +30,7 @@
 
 #include "support/complaint.hpp"
 #include "support/expert_requests.hpp"
+#include "support/expert_tiers.hpp"
 #include "support/small_store.hpp"
 
 namespace test_experts {
@@ -41,6 +40,9 @@ namespace tier = heddle::tier;
 using namespace hd::byte_literals;
 using Catch::Matchers::ContainsSubstring;
 using hd::Tier;
+using hd::test::measured_switch;
+using hd::test::switching_time;
+using hd::test::three_tiers;
 using tier::CacheEvent;
 using tier::ObjectId;
 
@@ -76,38 +78,6 @@ Vector random_vector(const hd::Random& random, std::uint64_t number) {
   Vector x;
   for (std::size_t i = 0; i < 8; ++i) x[i] = static_cast<float>(random.normal(8 * number + i));
   return x;
-}
-
-/// Returns a device with three slower tiers: its own memory, and those behind two hosts.
-hd::Machine three_tiers() {
-  const hd::Device device{.name = "socket",
-                          .memories = {{.name = "HBM", .capacity = 64'000'000'000},
-                                       {.name = "DDR", .link = {0, 1000e9}},
-                                       {.name = "host of an H100", .link = {0, 64e9}},
-                                       {.name = "host of an A100", .link = {0, 32e9}}}};
-  return hd::Machine::uniform(1, device, {});
-}
-
-/// Returns the simulated time of the loads and write-backs of `events`.
-hd::Seconds switching_time(std::span<const tier::Object> objects,
-                           std::span<const CacheEvent> events, Tier slower) {
-  const hd::Schedule list = tier::recorded_schedule("experts", objects, events, slower);
-  return hd::simulate(list, {}, three_tiers()).makespan();
-}
-
-/// Returns the seconds of one switch between two experts of a store behind a link of this
-/// bandwidth: the shortest of `times`, because a busy machine can only delay it.
-hd::Seconds measured_switch(const std::string& file, double bandwidth, int times) {
-  tier::Store store({.file = file, .shape = hd::Link{0, bandwidth}});
-  tier::Cache cache(store, {.capacity = store.object(0).bytes});
-  hd::Seconds shortest = 1e9;
-  for (int t = 0; t < times; ++t) {
-    const auto begin = std::chrono::steady_clock::now();
-    static_cast<void>(cache.get(t % 2 == 0 ? ObjectId{0} : ObjectId{1}));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    shortest = std::min(shortest, took.count());
-  }
-  return shortest;
 }
 
 }  // namespace
@@ -195,14 +165,10 @@ TEST_CASE("executed on shaped tiers, switching takes the simulated ratios within
   const auto simulated = [&](Tier slower) {
     return switching_time(objects, one, slower) / switching_time(objects, one, Tier{1});
   };
-  // The tiers are slower by one factor, so that 200 kB take 20 ms in the fastest one.
-  const auto scaled = [](Tier slower) {
-    return three_tiers().device(0).memories[+slower].link.bandwidth * 10e6 / 1000e9;
-  };
-  const hd::Seconds fastest = measured_switch(file, scaled(Tier{1}), 6);
+  const hd::Seconds fastest = measured_switch(file, Tier{1}, 6);
   CHECK(fastest >= 0.02);
   for (const Tier slower : {Tier{2}, Tier{3}}) {
-    const double ratio = measured_switch(file, scaled(slower), 1) / fastest;
+    const double ratio = measured_switch(file, slower, 1) / fastest;
     CHECK(ratio > 0.9 * simulated(slower));
     CHECK(ratio < 1.1 * simulated(slower));
   }

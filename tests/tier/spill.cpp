@@ -20,6 +20,7 @@
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
+#include "support/random_symbols.hpp"
 
 namespace test_spill {
 
@@ -27,47 +28,13 @@ namespace hd = heddle;
 namespace tier = heddle::tier;
 using Catch::Matchers::ContainsSubstring;
 using hd::Bytes;
+using hd::test::fewest_transfers;
+using hd::test::peak_of;
+using hd::test::random_symbols;
 using tier::SpilledSymbols;
 using tier::Symbol;
 
 namespace {
-
-/// The most bytes that live at once of the symbols in the set `stays`, step by step.
-Bytes peak_of(const std::vector<Symbol>& symbols, unsigned stays) {
-  Bytes peak = 0;
-  for (std::int64_t step = 0; step < 40; ++step) {
-    Bytes live = 0;
-    for (std::size_t s = 0; s < symbols.size(); ++s)
-      if ((stays >> s & 1) != 0 && symbols[s].first <= step && step <= symbols[s].last)
-        live += symbols[s].bytes;
-    peak = std::max(peak, live);
-  }
-  return peak;
-}
-
-/// The fewest transferred bytes of all choices.
-Bytes fewest_transfers(const std::vector<Symbol>& symbols, Bytes capacity) {
-  Bytes fewest = ~Bytes{0};
-  for (unsigned stays = 0; stays < 1u << symbols.size(); ++stays) {
-    Bytes transferred = 0;
-    for (std::size_t s = 0; s < symbols.size(); ++s)
-      if ((stays >> s & 1) == 0) transferred += symbols[s].transferred;
-    if (transferred < fewest && peak_of(symbols, stays) <= capacity) fewest = transferred;
-  }
-  return fewest;
-}
-
-std::vector<Symbol> random_symbols(const hd::Random& random) {
-  std::vector<Symbol> symbols;
-  const std::size_t count = 1 + random.below(0, 12);
-  for (std::uint64_t s = 0; s < count; ++s) {
-    const auto first = static_cast<std::int64_t>(random.below(10 * s + 1, 30));
-    symbols.push_back({hd::text("symbol ", s), 1 + random.below(10 * s + 2, 20), first,
-                       first + static_cast<std::int64_t>(random.below(10 * s + 3, 10)),
-                       random.below(10 * s + 4, 1000)});
-  }
-  return symbols;
-}
 
 /// Returns true if what a choice says of itself is so.
 bool is_sound(const std::vector<Symbol>& symbols, const SpilledSymbols& choice) {

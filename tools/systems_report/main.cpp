@@ -67,6 +67,7 @@ constexpr System systems[] = {
     {"TEMPI", report::tempi},
     {"MPIrigen", report::mpirigen},
     {"SWAlloc", report::sw_alloc},
+    {"SambaNova SN40L", report::sn40l},
     {"NanoFlow", report::nano_flow},
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
