@@ -111,8 +111,8 @@ class FarthestNext {
 class AnyPolicy {
  public:
   /// Constructs it from a policy: `.policy = tier::Lru{}`.
-  template <Policy P>
-  requires(!std::same_as<P, AnyPolicy>) AnyPolicy(P policy)
+  template <class P>
+  requires(!std::same_as<P, AnyPolicy> && Policy<P>) AnyPolicy(P policy)
       : m_policy(std::make_unique<Model<P>>(std::move(policy))) {}
   /// Copies the policy.
   AnyPolicy(const AnyPolicy& other) : m_policy(other.m_policy->copy()) {}
