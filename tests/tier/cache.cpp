@@ -176,6 +176,16 @@ TEST_CASE("requests that no cache can serve say what to do, and nothing is lost"
   CHECK(is_expert(*first, 0));
   CHECK(is_expert(second, 1));
   first.reset();
+  // 300 elements would need more than what the pinned object leaves, so the other one stays.
+  Cache larger(store, {.capacity = 1300});
+  static_cast<void>(larger.get("expert 0"));
+  {
+    const Pinned pinned = larger.get("expert 1");
+    CHECK_THROWS_AS(larger.get("expert 3"), hd::infeasible);
+    CHECK(larger.holds("expert 0"));
+    CHECK(larger.counters().evictions == 0);
+  }
+  CHECK(is_expert(larger.get("expert 3"), 3));
   CHECK(is_expert(cache.get("expert 2"), 2));
   CHECK_THAT(message_of<hd::contract_error>([&] { static_cast<void>(second.as<double>()); }),
              ContainsSubstring("its elements are f32, not f64"));

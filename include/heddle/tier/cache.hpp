@@ -83,8 +83,8 @@ class Cache final : public Objects, private impl::Pins {
   /// @throws contract_error if there is no such object, or if it is to be changed but the slower
   ///         tier is read-only; infeasible if the object is larger than the capacity, or if the
   ///         other objects are pinned for longer than the patience; format_error if an object
-  ///         cannot be read or written back, with its name. Then the cache holds what it held
-  ///         before, except for objects that it evicted, and other requests go on.
+  ///         cannot be read or written back, with its name. After a format_error the cache may
+  ///         have evicted objects, after another error it holds what it held. Other requests go on.
   [[nodiscard]] Pinned get(std::string_view name, Access access = Access::read) {
     return get(find(name), access);
   }

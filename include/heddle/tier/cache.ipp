@@ -67,7 +67,7 @@ HEDDLE_INLINE Cache::Cache(Objects& below, CacheOptions options)
 HEDDLE_INLINE Cache::~Cache() {
   try {
     flush();
-  } catch (const error&) {
+  } catch (...) {
     // Nobody can be told; flush() reports the same error.
   }
   for (std::size_t o = 0; o < m_entries.size(); ++o)
@@ -149,14 +149,17 @@ HEDDLE_INLINE void Cache::make_room(std::unique_lock<std::mutex>& lock, ObjectId
   const auto until = std::chrono::steady_clock::now() +
                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                          std::chrono::duration<Seconds>(m_options.patience));
+  const auto may_leave = [&](std::size_t o) {
+    const Entry& entry = m_entries[o];
+    return entry.state == State::resident && entry.pins == 0 && objects()[o].bytes > 0;
+  };
   while (bytes > m_options.capacity - m_used) {
-    const std::size_t victim =
-        impl::least_worth(m_options.policy, m_entries.size(), [&](std::size_t o) {
-          const Entry& entry = m_entries[o];
-          return entry.state == State::resident && entry.pins == 0 && objects()[o].bytes > 0;
-        });
-    if (victim < m_entries.size())
-      evict(lock, ObjectId{victim});
+    Bytes leaving = 0;
+    for (std::size_t o = 0; o < m_entries.size(); ++o)
+      if (may_leave(o)) leaving += objects()[o].bytes;
+    // No object leaves in vain.
+    if (bytes <= m_options.capacity - m_used + leaving)
+      evict(lock, ObjectId{impl::least_worth(m_options.policy, m_entries.size(), may_leave)});
     else if (m_leaving > 0)
       m_freed.wait(lock);
     else if (m_options.patience == 0 || m_freed.wait_until(lock, until) == std::cv_status::timeout)

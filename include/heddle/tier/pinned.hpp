@@ -40,7 +40,7 @@ class Pinned {
         m_object(other.m_object),
         m_id(other.m_id),
         m_access(other.m_access),
-        m_bytes(other.m_bytes) {}
+        m_bytes(std::exchange(other.m_bytes, {})) {}
   /// Releases the object and takes the other one over.
   Pinned& operator=(Pinned other) noexcept {
     std::swap(m_pins, other.m_pins);

@@ -116,6 +116,7 @@ class AnyPolicy {
       : m_policy(std::make_unique<Model<P>>(std::move(policy))) {}
   /// Copies the policy.
   AnyPolicy(const AnyPolicy& other) : m_policy(other.m_policy->copy()) {}
+  /// Moves the policy.
   AnyPolicy(AnyPolicy&&) noexcept = default;
   /// Replaces the policy.
   AnyPolicy& operator=(AnyPolicy other) noexcept {

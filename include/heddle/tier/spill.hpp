@@ -47,9 +47,10 @@ struct SpilledSymbols {
 [[nodiscard]] SpilledSymbols spill(std::span<const Symbol> symbols, Bytes capacity,
                                    std::size_t most_programs = 10'000);
 
-/// Returns the choice of SambaNova's compiler: while the live bytes of a step are above the
-/// capacity, the symbol of the fewest transfers among those that live in the first such step is
-/// spilled (Prabhakar et al., "SambaNova SN40L", MICRO 2024). It is fast but not always the best.
+/// Returns a choice by the rule of SambaNova's compiler: if the tier overflows, the symbols of the
+/// fewest transfers are spilled (Prabhakar et al., "SambaNova SN40L", MICRO 2024). Here the steps
+/// are taken in order, and symbols that live in a step are spilled until the others fit. This is
+/// fast but not always the best choice.
 /// @throws as spill() does.
 [[nodiscard]] SpilledSymbols spill_fewest_transfers(std::span<const Symbol> symbols,
                                                     Bytes capacity);

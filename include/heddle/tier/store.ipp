@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -210,7 +211,7 @@ HEDDLE_INLINE void Store::read(ObjectId id, std::span<std::byte> to) {
   const Seconds until = use_link(to.size());
   try {
     m_source->read(m_places[+id].begin, to);
-  } catch (const format_error& error) {
+  } catch (const std::exception& error) {
     refuse(id, "cannot be read", error.what());
   }
   if (m_options.verify && crc32c(to) != m_places[+id].sum)
@@ -233,7 +234,7 @@ HEDDLE_INLINE void Store::write(ObjectId id, std::span<const std::byte> from) {
     m_places[+id].sum = crc32c(from);
     const std::string head = head_of(id);
     m_source->write(m_places[+id].head, std::as_bytes(std::span(head)));
-  } catch (const format_error& error) {
+  } catch (const std::exception& error) {
     refuse(id, "cannot be written", error.what());
   }
   ++m_writes;
