@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // A composition of experts: a router over small experts in a Store gives what it gives with all of
-// them in memory; switching takes the time of the tier, simulated and executed.
+// them in memory; switching takes the time of the tier, simulated.
 
 #include <array>
 #include <cmath>
@@ -40,7 +40,6 @@ namespace tier = heddle::tier;
 using namespace hd::byte_literals;
 using Catch::Matchers::ContainsSubstring;
 using hd::Tier;
-using hd::test::measured_switch;
 using hd::test::switching_time;
 using hd::test::three_tiers;
 using tier::CacheEvent;
@@ -137,11 +136,11 @@ TEST_CASE("switching takes the ratio of the bandwidths: 15.625 and 31.25, exactl
   CHECK(switching_time(objects, one, Tier{3}) / ddr == 31.25);
 }
 
-TEST_CASE("100,000 requests over 150 experts take the time of their loads in every tier") {
+TEST_CASE("20,000 requests over 150 experts take the time of their loads in every tier") {
   std::vector<tier::Object> objects;
   for (int e = 0; e < 150; ++e)
     objects.push_back({hd::text("expert ", e), 14'000'000'000, hd::Scalar::f16});
-  const std::vector<ObjectId> requests = hd::test::expert_requests(100'000, 150);
+  const std::vector<ObjectId> requests = hd::test::expert_requests(20'000, 150);
   // Four experts of 14 GB have room in 64 GB.
   const tier::Replay lru =
       tier::replay(objects, requests, three_tiers().device(0).memories[0].capacity, tier::Lru{});
@@ -153,24 +152,6 @@ TEST_CASE("100,000 requests over 150 experts take the time of their loads in eve
     const double expected = loads * 14e9 / bandwidth;
     const double time = switching_time(objects, lru.events, slower);
     CHECK(std::abs(time / expected - 1) < 1e-9);
-  }
-}
-
-TEST_CASE("executed on shaped tiers, switching takes the simulated ratios within 10%") {
-  const hd::test::TestFolder folder("experts_shaped");
-  const std::string file = folder.file("weights.tier");
-  hd::test::write_experts(file, {50'000, 50'000});
-  const std::vector<tier::Object> objects{{"expert 0", 14'000'000'000, hd::Scalar::f16}};
-  const std::vector<CacheEvent> one{{CacheEvent::What::load, 0}};
-  const auto simulated = [&](Tier slower) {
-    return switching_time(objects, one, slower) / switching_time(objects, one, Tier{1});
-  };
-  const hd::Seconds fastest = measured_switch(file, Tier{1}, 6);
-  CHECK(fastest >= 0.02);
-  for (const Tier slower : {Tier{2}, Tier{3}}) {
-    const double ratio = measured_switch(file, slower, 2) / fastest;
-    CHECK(ratio > 0.9 * simulated(slower));
-    CHECK(ratio < 1.1 * simulated(slower));
   }
 }
 

@@ -76,6 +76,17 @@ std::uint64_t most_hits(const std::vector<Object>& objects, const std::vector<Ob
   return most;
 }
 
+/// A policy of a user: the object that came first leaves first.
+struct FirstIn {
+  std::vector<double> came;
+  double now = 0;
+  void begin(std::span<const Object> objects) { came.assign(objects.size(), 0); }
+  void use(ObjectId id) {
+    if (came[+id] == 0) came[+id] = ++now;
+  }
+  [[nodiscard]] double worth(ObjectId id) const { return came[+id]; }
+};
+
 }  // namespace
 
 TEST_CASE("100,000 requests over 150 experts: LRU has the hits of an oracle, below Belady's") {
@@ -143,7 +154,8 @@ TEST_CASE("a cache of one thread does what replay() says, for every policy") {
   std::vector<std::uint64_t> uses(20, 0);
   for (const ObjectId id : requests) ++uses[+id];
   const std::vector<tier::AnyPolicy> policies{tier::Lru{}, tier::LeastTransfers{},
-                                              tier::Lifetimes(uses), tier::FarthestNext(requests)};
+                                              tier::Lifetimes(uses), tier::FarthestNext(requests),
+                                              FirstIn{}};
   std::vector<std::uint64_t> hits;
   for (const tier::AnyPolicy& policy : policies) {
     tier::Cache cache(store, {.capacity = 400, .policy = policy, .record = true});
