@@ -45,7 +45,7 @@ inline Seconds switching_time(std::span<const tier::Object> objects,
 /// slower by one factor than three_tiers(), so that 200 kB take 20 ms in the fastest one.
 inline Seconds measured_switch(const std::string& file, Tier slower, int times) {
   const double bandwidth = three_tiers().device(0).memories[+slower].link.bandwidth * 10e6 / 1000e9;
-  tier::Store store({.file = file, .shape = Link{0, bandwidth}});
+  tier::Store store({.file = file, .shape = {0, bandwidth}});
   tier::Cache cache(store, {.capacity = store.object(0).bytes});
   Seconds shortest = 1e9;
   for (int t = 0; t < times; ++t) {

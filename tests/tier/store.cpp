@@ -4,6 +4,7 @@
 // Stores: objects come back as they were written, from each medium, or with an error that names the
 // object and the byte, whatever happens to the file.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -238,6 +240,32 @@ TEST_CASE("a disk that fails in mid-read names the object, and the others can be
   CHECK(read_expert(store, 1) == hd::test::expert_weights(1, 2000));
 }
 
+TEST_CASE("a shape delays accesses as a link does: one after another, and by its latency") {
+  const hd::test::TestFolder folder("store_shape");
+  const std::string file = folder.file("weights.tier");
+  hd::test::write_experts(file, {50, 50, 50});
+  // 200 bytes occupy the link for 10 ms.
+  tier::Store store(
+      {.file = file, .writable = true, .shape = {.latency = 0.002, .bandwidth = 20e3}});
+  const auto seconds_of = [](auto&& call) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const std::vector<float> weights = hd::test::expert_weights(2, 50);
+  CHECK(seconds_of([&] {
+          for (const std::size_t e : {0u, 1u}) static_cast<void>(read_expert(store, e));
+          store.write(2, std::as_bytes(std::span(weights)));
+        }) >= 0.036);
+  std::vector<std::vector<float>> read(3);
+  CHECK(seconds_of([&] {
+          std::vector<std::jthread> threads;
+          for (std::size_t e = 0; e < 3; ++e)
+            threads.emplace_back([&, e] { read[e] = read_expert(store, e); });
+        }) >= 0.032);
+  for (std::size_t e = 0; e < 3; ++e) CHECK(read[e] == hd::test::expert_weights(e, 50));
+}
+
 TEST_CASE("wrong calls are refused with what to do") {
   const hd::test::TestFolder folder("store_calls");
   const std::string file = folder.file("weights.tier");
@@ -250,8 +278,8 @@ TEST_CASE("wrong calls are refused with what to do") {
   CHECK_THAT(message_of<hd::contract_error>([&] { store.read(0, small); }),
              ContainsSubstring("3 bytes, the object has 16"));
   CHECK_THROWS_AS(store.object(ObjectId{2}), hd::contract_error);
-  CHECK_THROWS_AS(tier::Store({.file = file, .shape = hd::Link{0, 0}}), hd::contract_error);
-  CHECK_THROWS_AS(tier::Store({.file = file, .shape = hd::Link{-1, 1}}), hd::contract_error);
+  CHECK_THROWS_AS(tier::Store({.file = file, .shape = {0, 0}}), hd::contract_error);
+  CHECK_THROWS_AS(tier::Store({.file = file, .shape = {-1, 1}}), hd::contract_error);
   tier::StoreWriter writer(folder.file("twice"));
   writer.add("a", std::vector<double>{1, 2});
   CHECK_THAT(message_of<hd::contract_error>([&] { writer.add("a", std::vector<double>{1}); }),

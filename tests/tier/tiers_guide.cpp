@@ -97,7 +97,7 @@ TEST_CASE("the pages' lines about stores and caches") {
     CHECK(store.counters().bytes_written == 4_KiB);
   }
   {
-    tier::Store disk({.file = file, .shape = hd::Link{.latency = 1e-4, .bandwidth = 200e6}});
+    tier::Store disk({.file = file, .shape = {.latency = 1e-4, .bandwidth = 200e6}});
     tier::Cache host(disk, {.capacity = 64_KiB});
     tier::Cache fast(host, {.capacity = 8_KiB});
     CHECK(sum(fast.get("expert 0").as<float>()) == 512);

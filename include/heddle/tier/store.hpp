@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,12 +30,12 @@ enum class Medium : std::uint8_t {
 
 /// The options of a Store.
 struct StoreOptions {
-  std::string file = {};           ///< the path of the file; a StoreWriter or a Checkpoint wrote it
-  std::string model = {};          ///< if set, the file must be of this model
-  Medium medium = Medium::file;    ///< where the bytes are
-  bool writable = false;           ///< whether objects may be written
-  bool verify = true;              ///< whether read() compares the checksum of the object
-  std::optional<Link> shape = {};  ///< emulates a slower tier: accesses wait as on this link
+  std::string file = {};         ///< the path of the file; a StoreWriter or a Checkpoint wrote it
+  std::string model = {};        ///< if set, the file must be of this model
+  Medium medium = Medium::file;  ///< where the bytes are
+  bool writable = false;         ///< whether objects may be written
+  bool verify = true;            ///< whether read() compares the checksum of the object
+  Link shape = {};               ///< emulates a slower tier: accesses wait as on this link
 };
 
 /// The accesses to a Store.
@@ -93,7 +92,7 @@ class Store final : public Objects {
 
   void open();
   [[nodiscard]] Seconds use_link(Bytes bytes);
-  void wait(Seconds until) const;
+  static void wait(Seconds until);
   [[nodiscard]] std::string head_of(ObjectId id) const;
   [[noreturn]] void refuse(ObjectId id, const char* what, std::string why) const;
 

@@ -112,13 +112,11 @@ HEDDLE_INLINE Store::Store(std::unique_ptr<Source> source, StoreOptions options)
 }
 
 HEDDLE_INLINE void Store::open() {
-  if (m_options.shape) {
-    const Link& link = *m_options.shape;
-    expects(link.latency >= 0 && std::isfinite(link.latency) && link.bandwidth > 0, [&] {
-      return ErrorInfo{impl::store_where, "a shape needs a latency of at least 0 and a bandwidth",
-                       text("latency ", link.latency, " s, bandwidth ", link.bandwidth, " B/s")};
-    });
-  }
+  const Link& link = m_options.shape;
+  expects(link.latency >= 0 && std::isfinite(link.latency) && link.bandwidth > 0, [&] {
+    return ErrorInfo{impl::store_where, "a shape needs a latency of at least 0 and a bandwidth",
+                     text("latency ", link.latency, " s, bandwidth ", link.bandwidth, " B/s")};
+  });
   namespace format = heddle::impl;
   impl::HeadReader in(*m_source);
   const std::string head = in.take(format::checkpoint_head_bytes);
@@ -248,16 +246,16 @@ HEDDLE_INLINE StoreCounters Store::counters() const {
 
 // Occupies the link for so many bytes, and returns when they have arrived.
 HEDDLE_INLINE Seconds Store::use_link(Bytes bytes) {
-  if (!m_options.shape) return 0;
+  if (m_options.shape == Link{}) return 0;
   const std::lock_guard lock(m_link);
-  m_link_free = std::max(m_link_free, impl::link_now()) + m_options.shape->occupancy(bytes);
-  return m_link_free + m_options.shape->latency;
+  m_link_free = std::max(m_link_free, impl::link_now()) + m_options.shape.occupancy(bytes);
+  return m_link_free + m_options.shape.latency;
 }
 
 // Waits until this time. The last part of the wait does not sleep, because a thread that sleeps
 // wakes up late.
-HEDDLE_INLINE void Store::wait(Seconds until) const {
-  if (!m_options.shape) return;
+HEDDLE_INLINE void Store::wait(Seconds until) {
+  if (until == 0) return;
   constexpr Seconds late = 2e-4;
   const Seconds sleep = until - impl::link_now() - late;
   if (sleep > 0) std::this_thread::sleep_for(std::chrono::duration<Seconds>(sleep));
