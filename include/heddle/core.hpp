@@ -5,6 +5,7 @@
 /// @file
 /// Everything of core/: errors, index types, units and element types, random numbers, checkpoints.
 
+#include <heddle/core/byte_literals.hpp>
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/checksum.hpp>
 #include <heddle/core/codec.hpp>

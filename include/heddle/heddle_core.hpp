@@ -14,4 +14,5 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/tier.hpp>
 #include <heddle/trace.hpp>

@@ -16,10 +16,13 @@
 #include <heddle/memory/limit.hpp>
 #include <heddle/memory/polymorphic.hpp>
 #include <heddle/memory/source/pages.hpp>
+#include <heddle/tier/cache.hpp>
+#include <heddle/tier/store.hpp>
 
 #include "memory/conformance.hpp"
 #include "memory/failing.hpp"
 #include "support/complaint.hpp"
+#include "support/small_store.hpp"
 
 namespace test_polymorphic {
 
@@ -60,6 +63,20 @@ TEST_CASE("blocks of std::pmr conform") {
   CHECK(heap.wrong() == 0);
   memory::FromPolymorphic usual;
   usual.deallocate(usual.allocate(100, 64), 100, 64);
+}
+
+TEST_CASE("a cache of a slower tier has its objects in the blocks of a resource") {
+  const hd::test::TestFolder folder("polymorphic");
+  hd::test::write_experts(folder.file("weights.tier"), {64, 64, 64});
+  hd::tier::Store store({.file = folder.file("weights.tier")});
+  memory::Polymorphic resource(memory::Limit(memory::Pages{}, 512));
+  {
+    hd::tier::Cache cache(store, {.capacity = 512, .memory = &resource});
+    for (const char* name : {"expert 0", "expert 1", "expert 2"})
+      CHECK(cache.get(name).as<float>().size() == 64);
+    CHECK(resource.upstream().used() == 512);
+  }
+  CHECK(resource.upstream().used() == 0);
 }
 
 TEST_CASE("what std::pmr has not is out of memory") {

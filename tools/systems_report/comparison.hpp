@@ -70,6 +70,7 @@ std::vector<Comparison> fixed_point();
 std::vector<Comparison> multiverse();
 std::vector<Comparison> parallel_prompt();
 std::vector<Comparison> sat();
+std::vector<Comparison> sn40l();
 std::vector<Comparison> ring_attention();
 std::vector<Comparison> rhino();
 std::vector<Comparison> rsa();

@@ -68,6 +68,7 @@ constexpr System systems[] = {
     {"TEMPI", report::tempi},
     {"MPIrigen", report::mpirigen},
     {"SWAlloc", report::sw_alloc},
+    {"SambaNova SN40L", report::sn40l},
     {"NanoFlow", report::nano_flow},
     {"ExFlow", report::exflow},
     {"FlexSP", report::flexsp},

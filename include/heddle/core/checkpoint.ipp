@@ -5,7 +5,6 @@
 /// @file
 /// Definitions of checkpoint.hpp.
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,27 +22,14 @@
 #include <heddle/core/checksum.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
+#include <heddle/core/impl/checkpoint_format.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 
-static_assert(std::endian::native == std::endian::little,
-              "heddle::Checkpoint: numbers are written in the byte order of memory");
-
 namespace impl {
-
-inline constexpr std::string_view checkpoint_magic = "HEDDLEcp";
-inline constexpr std::uint32_t checkpoint_version = 1;
-
-[[nodiscard]] inline std::uint32_t checkpoint_sum(std::string_view bytes) {
-  return crc32c(std::as_bytes(std::span(bytes)));
-}
-template <class Number>
-void append_bytes(std::string& out, Number number) {
-  out.append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
 
 // Reads a checkpoint's bytes number by number. Its errors name the wrong byte.
 class CheckpointReader {
@@ -120,26 +106,14 @@ HEDDLE_INLINE bool Checkpoint::has(std::string_view name) const { return find(na
 HEDDLE_INLINE void Checkpoint::save(const std::string& path) const { write_file(path, content()); }
 
 HEDDLE_INLINE std::string Checkpoint::content() const {
-  std::string out(impl::checkpoint_magic);
-  impl::append_bytes(out, impl::checkpoint_version);
-  impl::append_bytes(out, static_cast<std::uint32_t>(m_fields.size()));
-  impl::append_bytes(out, std::uint64_t{0});
-  impl::append_bytes(out, std::uint32_t{0});
+  std::string out(impl::checkpoint_head_bytes, '\0');
   for (const Field& field : m_fields) {
-    const std::size_t begin = out.size();
-    impl::append_bytes(out, static_cast<std::uint32_t>(field.name.size()));
-    impl::append_bytes(out, static_cast<std::uint32_t>(field.type));
-    impl::append_bytes(out, static_cast<std::uint64_t>(field.bytes.size() / size_of(field.type)));
-    impl::append_bytes(out, impl::checkpoint_sum(field.bytes));
-    out += field.name;
-    impl::append_bytes(out, impl::checkpoint_sum(std::string_view(out).substr(begin)));
+    out += impl::field_head(field.name, field.type, field.bytes.size() / size_of(field.type),
+                            impl::checkpoint_sum(field.bytes));
     out += field.bytes;
   }
-  const std::uint64_t bytes = out.size();
-  std::memcpy(out.data() + 16, &bytes, sizeof(bytes));
-  const std::uint32_t of_header = impl::checkpoint_sum(std::string_view(out).substr(0, 24));
-  std::memcpy(out.data() + 24, &of_header, sizeof(of_header));
-  return out;
+  const auto fields = static_cast<std::uint32_t>(m_fields.size());
+  return out.replace(0, impl::checkpoint_head_bytes, impl::checkpoint_head(fields, out.size()));
 }
 
 HEDDLE_INLINE Checkpoint Checkpoint::parse(std::string_view content, const std::string& name) {
