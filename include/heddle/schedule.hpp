@@ -19,6 +19,7 @@
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/order.hpp>
 #include <heddle/schedule/pass.hpp>
+#include <heddle/schedule/place_lives.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/redistribution.hpp>
 #include <heddle/schedule/samples_of.hpp>

@@ -43,8 +43,7 @@ struct Blocks {
 
   [[nodiscard]] std::vector<Bytes> objects() const {
     std::vector<Bytes> sizes;
-    for (std::size_t k = 0; k < count; ++k)
-      sizes.push_back(k % 2 == 0 ? attention_load : mlp_load);
+    for (std::size_t k = 0; k < count; ++k) sizes.push_back(k % 2 == 0 ? attention_load : mlp_load);
     return sizes;
   }
   [[nodiscard]] Timeline run(const Schedule& schedule) const {
@@ -85,7 +84,8 @@ Observed observe(const Timeline& timeline) {
   }
   std::ranges::sort(changes);  // at one time, what ends comes first
   int now = 0;
-  for (const auto& [at, change] : changes) result.resident = std::max(result.resident, now += change);
+  for (const auto& [at, change] : changes)
+    result.resident = std::max(result.resident, now += change);
   return result;
 }
 
@@ -132,7 +132,8 @@ TEST_CASE("a window of 2 never waits if it is tight, one of 3 if loads take no l
       INFO("case " << c << ", window " << window);
       REQUIRE(observed.resident <= window);
       // A window of 5 holds an early lead for longer, so it may not have waited yet.
-      if (window < 5 || loose) REQUIRE((observed.after_warm_up() == 0) == (window == 2 ? tight : loose));
+      if (window < 5 || loose)
+        REQUIRE((observed.after_warm_up() == 0) == (window == 2 ? tight : loose));
     }
   }
   CHECK((tight_ones > count / 20 && tight_ones < loose_ones && loose_ones < count));
@@ -142,8 +143,8 @@ TEST_CASE("passes go on where the one before ended, and a window of all objects 
   const Blocks blocks{.count = 4};
   const Blocks unrolled{.count = 20};
   for (int window = 1; window <= 3; ++window) {
-    const Schedule cyclic = schedule::prefetch_window(
-        {.objects = blocks.objects(), .window = window, .passes = 5});
+    const Schedule cyclic =
+        schedule::prefetch_window({.objects = blocks.objects(), .window = window, .passes = 5});
     const Schedule flat = schedule::prefetch_window({unrolled.objects(), window});
     CHECK(blocks.run(cyclic).makespan() == unrolled.run(flat).makespan());
     REQUIRE(cyclic.size() == 40);
@@ -211,7 +212,8 @@ TEST_CASE("windows that cannot be are refused, with a remedy") {
   const auto complaint = [](schedule::PrefetchWindowOptions options) {
     return test::message_of<contract_error>([&] { (void)schedule::prefetch_window(options); });
   };
-  CHECK_THAT(complaint({{4, 5}, 0}), ContainsSubstring("window = 0") && ContainsSubstring("2 loads"));
+  CHECK_THAT(complaint({{4, 5}, 0}),
+             ContainsSubstring("window = 0") && ContainsSubstring("2 loads"));
   CHECK_THAT(complaint({{4, 5}, 2, 0}), ContainsSubstring("passes = 0"));
   CHECK_THAT(complaint({{}, 2}), ContainsSubstring("there is no object"));
   CHECK_THAT(complaint({{4, 0}, 2}), ContainsSubstring("object 1 is empty"));
@@ -220,7 +222,8 @@ TEST_CASE("windows that cannot be are refused, with a remedy") {
   };
   CHECK_THAT(lacks({{4, 9, 5}, 2, 1, 8}),
              ContainsSubstring("object 1 is larger than the fast tier") &&
-                 ContainsSubstring("9 bytes, the tier 8") && ContainsSubstring("divide the object"));
+                 ContainsSubstring("9 bytes, the tier 8") &&
+                 ContainsSubstring("divide the object"));
   CHECK_THAT(lacks({{4, 4, 4, 4, 4, 4}, 5, 1, 15}),
              ContainsSubstring("window of 5") && ContainsSubstring("20 bytes, the tier 15") &&
                  ContainsSubstring("largest window that fits is 3"));

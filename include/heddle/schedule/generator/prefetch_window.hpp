@@ -25,11 +25,11 @@ struct PrefetchWindowOptions {
 
 /// The places of prefetch_window(): the tiers, the queues and the label of its fast buffer.
 namespace window {
-inline constexpr Tier fast = 0;               ///< the tier in which objects are used
-inline constexpr Tier slow = 1;               ///< the tier that holds all objects
-inline constexpr Lane compute = 0;            ///< the local lane of the actions that use objects
-inline constexpr Lane load = 1;               ///< the local lane of the loads
-inline constexpr const char* slots = "slots"; ///< the label of the buffer in the fast tier
+inline constexpr Tier fast = 0;                ///< the tier in which objects are used
+inline constexpr Tier slow = 1;                ///< the tier that holds all objects
+inline constexpr Lane compute = 0;             ///< the local lane of the actions that use objects
+inline constexpr Lane load = 1;                ///< the local lane of the loads
+inline constexpr const char* slots = "slots";  ///< the label of the buffer in the fast tier
 }  // namespace window
 
 /// Returns the Schedule of one rank that uses the objects in a cycle and loads them ahead of their

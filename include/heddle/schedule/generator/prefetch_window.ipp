@@ -108,11 +108,10 @@ inline void check_window_fits(const PrefetchWindowOptions& options, Bytes needed
   constexpr const char* where = "heddle::schedule::prefetch_window";
   const auto largest = std::ranges::max_element(options.objects);
   if (*largest > options.capacity)
-    throw infeasible({where,
-                      text("object ", largest - options.objects.begin(),
-                           " is larger than the fast tier"),
-                      text("the object has ", *largest, " bytes, the tier ", options.capacity),
-                      "divide the object into smaller ones"});
+    throw infeasible(
+        {where, text("object ", largest - options.objects.begin(), " is larger than the fast tier"),
+         text("the object has ", *largest, " bytes, the tier ", options.capacity),
+         "divide the object into smaller ones"});
   std::size_t fits = static_cast<std::size_t>(options.window);
   while (fits > 1 && WindowShape(options, fits).slots(options).bytes() > options.capacity) --fits;
   throw infeasible({where, text("a window of ", options.window, " does not fit in the fast tier"),
