@@ -9,6 +9,7 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/attention.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/capacity.hpp>
 #include <heddle/schedule/collective.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/generator.hpp>
