@@ -20,50 +20,12 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/generator/prefetch_window.hpp>
 #include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/impl/window_slots.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::schedule {
 
 namespace impl {
-
-// The slots of a window. A slot is cut at the sizes of its objects, so that every object is a range
-// of parts.
-class WindowSlots {
- public:
-  WindowSlots(const std::vector<Bytes>& objects, std::size_t window, std::size_t loads)
-      : m_objects(objects), m_first(window), m_sizes(window) {
-    for (std::size_t i = 0; i < loads; ++i) m_sizes[i % window].push_back(object(i));
-    for (std::size_t s = 0; s < window; ++s) {
-      std::vector<Bytes>& sizes = m_sizes[s];
-      std::ranges::sort(sizes);
-      sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-      m_first[s] = static_cast<std::uint32_t>(m_parts.size());
-      Bytes before = 0;
-      for (const Bytes size : sizes) m_parts.push_back(size - std::exchange(before, size));
-      m_bytes += before;
-    }
-  }
-
-  [[nodiscard]] Bytes object(std::size_t load) const { return m_objects[load % m_objects.size()]; }
-  [[nodiscard]] Bytes bytes() const noexcept { return m_bytes; }
-  [[nodiscard]] const std::vector<Bytes>& parts() const noexcept { return m_parts; }
-
-  // Returns the use of the object of load number `load`.
-  [[nodiscard]] Use use(Access access, BufferId buffer, std::size_t load) const {
-    const std::size_t slot = load % m_first.size();
-    const auto& sizes = m_sizes[slot];
-    const auto end = std::ranges::upper_bound(sizes, object(load));
-    return schedule::use(access, buffer, m_first[slot],
-                         static_cast<std::uint32_t>(end - sizes.begin()));
-  }
-
- private:
-  const std::vector<Bytes>& m_objects;
-  std::vector<std::uint32_t> m_first;       // by slot: its first part
-  std::vector<std::vector<Bytes>> m_sizes;  // by slot: the sizes of its objects, ascending
-  std::vector<Bytes> m_parts;
-  Bytes m_bytes = 0;
-};
 
 // The numbers of a window: its slots, and the loads and uses of the whole list.
 struct WindowShape {
@@ -77,7 +39,7 @@ struct WindowShape {
     window = std::min(wanted, objects);
     loads = window == objects ? objects : uses;
   }
-  [[nodiscard]] WindowSlots slots(const PrefetchWindowOptions& options) const {
+  [[nodiscard]] heddle::impl::WindowSlots slots(const PrefetchWindowOptions& options) const {
     return {options.objects, window, std::min(loads, window * options.objects.size())};
   }
 };
@@ -127,7 +89,7 @@ HEDDLE_INLINE Bytes prefetch_window_bytes(const PrefetchWindowOptions& options) 
 
 HEDDLE_INLINE Schedule prefetch_window(const PrefetchWindowOptions& options) {
   const impl::WindowShape shape = impl::checked_window(options);
-  const impl::WindowSlots slots = shape.slots(options);
+  const heddle::impl::WindowSlots slots = shape.slots(options);
   if (options.capacity != 0 && slots.bytes() > options.capacity)
     impl::check_window_fits(options, slots.bytes());
   const std::size_t objects = options.objects.size();
