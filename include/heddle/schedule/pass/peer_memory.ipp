@@ -74,7 +74,7 @@ class PeerPlacer {
     std::size_t found = 0;
     for (const BufferId id : own) {
       m_away[+id] = std::ranges::find(m_options.away, m_schedule[id].stage) != m_options.away.end();
-      found += m_away[+id] ? 1 : 0;
+      if (m_away[+id]) ++found;
     }
     expects(found == m && m_options.away.size() == m, [&] {
       return ErrorInfo{where, "`away` does not name the stages that are not resident",
