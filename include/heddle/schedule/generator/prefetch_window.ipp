@@ -115,6 +115,7 @@ HEDDLE_INLINE Schedule prefetch_window(const PrefetchWindowOptions& options) {
       add(Kind::move, window::load, i,
           {read(from, static_cast<std::uint32_t>(i % objects)), slots.use(Access::write, to, i)});
   };
+  builder.local(Rank{0}, window::compute);  // the first queue, so that pictures show it first
   for (std::size_t i = 0; i < shape.window; ++i) load(i);
   for (std::size_t i = 0; i < shape.uses; ++i) {
     // If all objects have a slot, the slot of a use is that of the first pass.
