@@ -12,6 +12,7 @@
 #include <heddle/schedule/capacity.hpp>
 #include <heddle/schedule/collective.hpp>
 #include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/fold_to_arena.hpp>
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/live_intervals.hpp>
