@@ -50,7 +50,7 @@ inline constexpr const char* slots = "slots";  ///< the label of the buffer in t
 /// Let two kinds of objects alternate, with c and d seconds for their uses and C and D for their
 /// loads. After the first two uses, no use waits for its load if the window is 2, C <= d and
 /// D <= c. With a larger window it is enough that C + D <= c + d. If one of these conditions does
-/// not hold, uses wait for ever. The uses of TPI-LLM include the sum over ranks that follows.
+/// not hold, uses keep waiting. The uses of TPI-LLM include the sum over ranks that follows.
 ///
 /// @throws contract_error if the window or the number of passes is below 1, if there is no object,
 ///         or if an object has no bytes.
