@@ -9,8 +9,10 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/attention.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/capacity.hpp>
 #include <heddle/schedule/collective.hpp>
 #include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/fold_to_arena.hpp>
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/live_intervals.hpp>
@@ -19,6 +21,7 @@
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/order.hpp>
 #include <heddle/schedule/pass.hpp>
+#include <heddle/schedule/place_lives.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/redistribution.hpp>
 #include <heddle/schedule/samples_of.hpp>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -148,6 +149,38 @@ std::string groups_section(const std::filesystem::path& folder,
       (pictures / file).generic_string(), ")\n");
 }
 
+/// Windows of weights that are loaded ahead of their use (TPI-LLM).
+/// @returns the text, after its pictures are written.
+std::string window_section(const std::filesystem::path& folder,
+                           const std::filesystem::path& pictures) {
+  constexpr std::size_t blocks = 10;
+  const Device device{.memories = {{"memory"}, {"file", 0, {.latency = 0, .bandwidth = 1}}}};
+  TableCosts costs(Machine::uniform(1, device, {}), blocks);
+  std::vector<Bytes> objects;  // a byte takes 1 to load
+  for (std::size_t k = 0; k < blocks; ++k) {
+    objects.push_back(k % 2 == 0 ? 18 : 30);
+    costs.at(Kind::forward, Stage{k}) = k % 2 == 0 ? 25 : 31;
+  }
+  std::string page =
+      "\n## a window of weights\n\n"
+      "TPI-LLM: the weights of attention blocks and MLPs lie in a file and are loaded in turns, "
+      "ahead of\ntheir use. An attention block takes 25 ms and its load 18, an MLP 31 and 30. A "
+      "load waits until the\nblock that had its slot has been used. The upper lane has the uses, "
+      "the lower one the loads.\n";
+  for (const int window : {2, 3}) {
+    const std::string name = text("prefetch-window-", window);
+    const Timeline timeline =
+        simulate(schedule::prefetch_window({.objects = objects, .window = window}), costs,
+                 Sending::rendezvous);
+    const std::string file = text(name, ".svg");
+    write_file(folder / pictures / file, trace::to_svg(timeline, {.title = name, .unit = "ms"}));
+    page += text("\nAt most ", window, " of ", blocks, " blocks in memory. Makespan ",
+                 number(timeline.makespan()), " ms.\n\n![", name, "](",
+                 (pictures / file).generic_string(), ")\n");
+  }
+  return page;
+}
+
 void gallery(const std::filesystem::path& folder) {
   Settings settings;
   settings.saved = settings.parameters = 100'000'000;
@@ -170,6 +203,7 @@ void gallery(const std::filesystem::path& folder) {
   page += overlap_section(folder, pictures);
   page += attention_section(folder, pictures);
   page += groups_section(folder, pictures);
+  page += window_section(folder, pictures);
   write_file(folder / "gallery.md", page);
 }
 

@@ -46,6 +46,7 @@ std::vector<Comparison> pathways();
 std::vector<Comparison> pcpp();
 std::vector<Comparison> mpirigen();
 std::vector<Comparison> tpi_llm_star();
+std::vector<Comparison> tpi_llm_window();
 std::vector<Comparison> t3();
 std::vector<Comparison> tempi();
 std::vector<Comparison> sw_alloc();

@@ -49,6 +49,7 @@ constexpr System systems[] = {
     {"2BP", report::two_bp},
     {"EnergonAI", report::energon},
     {"TPI-LLM star all-reduce", report::tpi_llm_star},
+    {"TPI-LLM prefetch window", report::tpi_llm_window},
     {"Holmes", report::holmes},
     {"Frontier 3D", report::frontier_3d},
     {"low-bandwidth partitioning", report::low_bandwidth},

@@ -21,6 +21,7 @@
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/prefetch_window.hpp>
 #include <heddle/schedule/generator/theory.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
