@@ -5,6 +5,7 @@
 /// @file
 /// Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks, packing.
 
+#include <heddle/layout/cut.hpp>
 #include <heddle/layout/forked_text.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layer_range.hpp>
