@@ -27,6 +27,7 @@
 #include <heddle/plan/nano_search.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/path_plan.hpp>
+#include <heddle/plan/place_branches.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>

@@ -18,6 +18,7 @@
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/order.hpp>
+#include <heddle/schedule/output_sizes.hpp>
 #include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/redistribution.hpp>
